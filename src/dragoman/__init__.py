@@ -1,0 +1,1 @@
+"""dragoman: one conversation, every model provider, every agent protocol."""

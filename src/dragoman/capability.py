@@ -1,0 +1,29 @@
+"""What a provider can do. A provider's record lists them; code asks for one and never for a provider's name."""
+
+from enum import StrEnum
+
+__all__ = ["Capability"]
+
+
+class Capability(StrEnum):
+    """One ability of a provider (seed 003's `ProviderCaps`, with today's truth: decision 11)."""
+
+    chat = "chat"
+    embeddings = "embeddings"
+    tools = "tools"
+    """Calls tools by itself; without it, tools go through constrained decoding."""
+    parallel_tools = "parallel_tools"
+    typed_output = "typed_output"
+    """Answers by a JSON Schema natively (`response_format` or like it)."""
+    typed_output_with_tools = "typed_output_with_tools"
+    """Both in one request."""
+    forced_tools = "forced_tools"
+    """`tool_choice` can force a call, so that typed output can go through a tool."""
+    vision = "vision"
+    audio = "audio"
+    files = "files"
+    thinking = "thinking"
+    media = "media"
+    server_tools = "server_tools"
+    models = "models"
+    """Lists its models."""

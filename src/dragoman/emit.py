@@ -1,0 +1,156 @@
+"""What every decoder does the same way: open a message, open parts in order, add deltas, close all. Sans-I/O.
+
+A wire tells an `Emitter` what it read; the emitter says it in events. Parts are known by the wire's own key (a block's
+index, `("call", 3)`, `"text"` …) and numbered in the order in which they first appear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+from dragoman.errors import DragomanError
+from dragoman.event import (
+    Event,
+    MessageFinished,
+    MessageStarted,
+    OpenText,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    RunError,
+)
+from dragoman.fold import close_part
+from dragoman.message import Content, FinishReason, Message, Native, Origin, Role, ThinkingPart, ToolCallPart, Usage
+
+__all__ = ["Emitter", "OpenPart"]
+
+
+class OpenPart:
+    """A part that a wire is telling of."""
+
+    __slots__ = ("deltas", "index", "key", "native", "part")
+
+    def __init__(self, index: int, key: Hashable, part: Content) -> None:
+        self.index = index
+        self.key = key
+        self.part = part
+        self.deltas: list[str | bytes] = []
+        self.native: dict[str, Any] = {}
+
+
+class Emitter:
+    """Events of one answer (one candidate of it). `events` fills up; the decoder takes them with `take`."""
+
+    def __init__(self, new_id: Callable[[], str] | None, *, candidate: int = 0, origin: Origin | None = None) -> None:
+        self.message_id = new_id() if new_id else f"message-{candidate}"
+        self.new_id = new_id
+        self.candidate = candidate
+        self.origin = origin
+        self.events: list[Event] = []
+        self.started = False
+        self.finished = False
+        self._open: dict[Hashable, OpenPart] = {}
+        self._next = 0
+        self._done: dict[int, Content] = {}
+
+    def take(self) -> list[Event]:
+        """The events since the last call."""
+        events, self.events = self.events, []
+        return events
+
+    def start(self, *, native: Native = None, metadata: Mapping[str, Any] | None = None) -> None:
+        """Opens the message, if it is not open yet."""
+        if not self.started:
+            self.started = True
+            self.events.append(
+                MessageStarted(self.message_id, Role.MODEL, self.candidate, self.origin, metadata or {}, native)
+            )
+
+    def part(self, key: Hashable, part: Content | None = None) -> OpenPart:
+        """The open part of that key; opens `part` (default: a text) where there is none."""
+        open_part = self._open.get(key)
+        if open_part is None:
+            self.start()
+            open_part = self._open[key] = OpenPart(self._next, key, part or OpenText())
+            self._next += 1
+            self.events.append(PartStarted(self.message_id, open_part.index, open_part.part))
+        return open_part
+
+    def find(self, key: Hashable) -> OpenPart | None:
+        """The open part of that key, if there is one."""
+        return self._open.get(key)
+
+    def add(self, open_part: OpenPart, delta: str | bytes) -> None:
+        """A delta of an open part; an empty one is none."""
+        if delta:
+            open_part.deltas.append(delta)
+            self.events.append(PartDelta(self.message_id, open_part.index, delta))
+
+    def text(self, key: Hashable, delta: str) -> None:
+        """More text of the text part of that key."""
+        if delta:
+            self.add(self.part(key), delta)
+
+    def thinking(self, key: Hashable, delta: str) -> None:
+        """More thinking of the thinking part of that key."""
+        if delta:
+            self.add(self.part(key, ThinkingPart()), delta)
+
+    def whole(self, part: Content) -> None:
+        """A part that came whole."""
+        self.start()
+        self.events.append(PartStarted(self.message_id, self._next, part))
+        self._finished(self._next, part)
+        self._next += 1
+
+    def close(self, open_part: OpenPart, *, cut: bool = False) -> Content | None:
+        """Closes a part. A text that never came leaves nothing behind."""
+        self._open.pop(open_part.key, None)
+        part = close_part(open_part.part, open_part.deltas, cut=cut, native=open_part.native or None)
+        if part is not None:
+            self._finished(open_part.index, part)
+        return part
+
+    def close_all(self, *, cut: bool = False) -> None:
+        """Closes every part that is open."""
+        for open_part in list(self._open.values()):
+            self.close(open_part, cut=cut)
+
+    def finish(
+        self,
+        reason: FinishReason,
+        usage: Usage | None = None,
+        *,
+        origin: Origin | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        native: Native = None,
+        cut: bool = False,
+    ) -> None:
+        """Closes the message and what is open in it."""
+        self.start()
+        self.close_all(cut=cut)
+        self.finished = True
+        self.origin = origin or self.origin
+        self.events.append(MessageFinished(self.message_id, reason, usage, origin, metadata or {}, native))
+
+    def fail(self, error: DragomanError) -> None:
+        """An error: what is open is closed as cut, and the error carries the message so far."""
+        if self.started and not self.finished:
+            self.close_all(cut=True)
+            error.at(partial=self.partial())
+            self.finish(FinishReason.error)
+        self.events.append(RunError(error))
+
+    def partial(self) -> Message:
+        """The message so far, from the parts that are closed."""
+        content = tuple(part for _, part in sorted(self._done.items()))
+        return Message(Role.MODEL, content, id=self.message_id, origin=self.origin)
+
+    def calls(self) -> list[ToolCallPart]:
+        """The closed calls that somebody must answer."""
+        return [part for part in self._done.values() if isinstance(part, ToolCallPart) and part.run_by != "provider"]
+
+    def _finished(self, index: int, part: Content) -> None:
+        self._done[index] = part
+        self.events.append(PartFinished(self.message_id, index, part))

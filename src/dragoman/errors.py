@@ -1,0 +1,186 @@
+"""All errors, one tree. Each says what was wrong, where, and what to do about it.
+
+DragomanError
+├── SettingsError              something on our side is not set up: a key, a library, a model string
+├── HistoryError               a conversation that cannot be read
+├── DecodeError                data that is not what its format says
+├── ToolError                  a tool cannot be built or answered
+├── TypedOutputError           the answer is not of the type that was asked for
+├── LimitReachedError          a limit of `Limits` ended the run; `result` is what there was
+└── ProviderError              the provider answered with an error (its fault, where no line below fits)
+    ├── AuthenticationError        401: the key is missing or wrong
+    ├── PermissionDeniedError      403: the key may not do this
+    ├── ModelNotFoundError         404: no such model
+    ├── InvalidRequestError        400, 422: the request is not acceptable
+    │   └── ContextLengthError         the conversation is too long for the model
+    ├── ContentRefusedError        the provider's policy refuses the content
+    ├── RateLimitError             429: too many requests; `retry_after` seconds
+    ├── OverloadedError            503, 529: the provider has no capacity now
+    ├── ProviderTimeoutError       no answer in time
+    └── ProviderConnectionError    no connection
+        └── StreamCutError             the stream ended before the answer did; `partial` is what there was
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from dragoman.message import Message
+    from dragoman.result import ChatResult
+
+__all__ = [
+    "AuthenticationError",
+    "ContentRefusedError",
+    "ContextLengthError",
+    "DecodeError",
+    "DragomanError",
+    "HistoryError",
+    "InvalidRequestError",
+    "LimitReachedError",
+    "ModelNotFoundError",
+    "OverloadedError",
+    "PermissionDeniedError",
+    "ProviderConnectionError",
+    "ProviderError",
+    "ProviderTimeoutError",
+    "RateLimitError",
+    "SettingsError",
+    "StreamCutError",
+    "ToolError",
+    "TypedOutputError",
+]
+
+
+class DragomanError(Exception):
+    """Root of all errors that dragoman raises on purpose.
+
+    Attributes:
+        message: what was wrong, where, and what to do about it.
+        provider: name of the provider, where one was involved.
+        status: HTTP status of its answer.
+        request_id: the provider's id of the request, for its support.
+        body: the raw answer, as bytes.
+        partial: the message as far as it had come.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        provider: str | None = None,
+        status: int | None = None,
+        request_id: str | None = None,
+        body: bytes | None = None,
+        partial: Message | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.provider = provider
+        self.status = status
+        self.request_id = request_id
+        self.body = body
+        self.partial = partial
+
+    def __str__(self) -> str:
+        where = ", ".join(
+            part
+            for part in (
+                self.provider or "",
+                f"HTTP {self.status}" if self.status else "",
+                f"request {self.request_id}" if self.request_id else "",
+            )
+            if part
+        )
+        return f"{self.message} ({where})" if where else self.message
+
+    def at(self, **known: Any) -> Self:
+        """Fills in attributes that are not known yet, and returns the error itself."""
+        for name, value in known.items():
+            if getattr(self, name) is None:
+                setattr(self, name, value)
+        return self
+
+
+class SettingsError(DragomanError):
+    """Something on our side is not set up: a key, a library, a provider's name, a model string."""
+
+
+class HistoryError(DragomanError):
+    """A conversation that cannot be read."""
+
+
+class DecodeError(DragomanError):
+    """Data that is not what its format says. `body` is the offending piece."""
+
+
+class ToolError(DragomanError):
+    """A tool that cannot be built, or whose call cannot be answered."""
+
+
+class TypedOutputError(DragomanError):
+    """The answer is not of the type that was asked for. `partial` is the message, `output` its text."""
+
+    def __init__(self, message: str, *, output: str = "", **where: Any) -> None:
+        super().__init__(message, **where)
+        self.output = output
+
+
+class LimitReachedError(DragomanError):
+    """A limit of `Limits` ended the run. `result` is what there was until then."""
+
+    def __init__(self, message: str, *, result: ChatResult[Any], **where: Any) -> None:
+        super().__init__(message, **where)
+        self.result = result
+
+
+class ProviderError(DragomanError):
+    """The provider answered with an error; where no subclass fits, a fault of its own."""
+
+
+class AuthenticationError(ProviderError):
+    """The key is missing or wrong (401)."""
+
+
+class PermissionDeniedError(ProviderError):
+    """The key may not do this (403)."""
+
+
+class ModelNotFoundError(ProviderError):
+    """The provider does not know the model (404)."""
+
+
+class InvalidRequestError(ProviderError):
+    """The request is not acceptable (400, 422)."""
+
+
+class ContextLengthError(InvalidRequestError):
+    """The conversation is too long for the model."""
+
+
+class ContentRefusedError(ProviderError):
+    """The provider's policy refuses the content."""
+
+
+class RateLimitError(ProviderError):
+    """Too many requests (429). `retry_after`: seconds to wait, where the provider told."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None, **where: Any) -> None:
+        super().__init__(message, **where)
+        self.retry_after = retry_after
+
+
+class OverloadedError(ProviderError):
+    """The provider has no capacity now (503, 529)."""
+
+
+class ProviderTimeoutError(ProviderError):
+    """No answer in time."""
+
+
+class ProviderConnectionError(ProviderError):
+    """No connection, or a broken one."""
+
+
+class StreamCutError(ProviderConnectionError):
+    """The stream ended before the answer did. `partial` is the message as far as it had come."""

@@ -1,0 +1,184 @@
+"""Change: something that just happened. About a dozen frozen values that a model's stream, an agent's run, a stored
+transcript and a browser's connection all speak. `fold` turns them into messages, `unfold` back.
+
+A message is open from `MessageStarted` to `MessageFinished`, a part from `PartStarted` to `PartFinished`. Every delta
+names its message and its part; parts of one message may be open side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from dragoman.errors import DragomanError
+from dragoman.message import Content, FinishReason, Native, Origin, Role, TextPart, ToolCallPart, Usage
+
+__all__ = [
+    "Custom",
+    "Event",
+    "MessageDropped",
+    "MessageFinished",
+    "MessageStarted",
+    "OpenText",
+    "PartDelta",
+    "PartFinished",
+    "PartStarted",
+    "RunError",
+    "RunFinished",
+    "RunStarted",
+    "StateDelta",
+    "StateSnapshot",
+    "StepFinished",
+    "StepStarted",
+]
+
+if TYPE_CHECKING:
+    Delta = str | bytes
+else:  # msgspec takes no union of two string-like types; in JSON the bytes of a DataPart are base64
+    Delta = Any
+
+
+class OpenText(TextPart, frozen=True, omit_defaults=True, tag="open_text"):
+    """A text part whose text is still to come. Stands in `PartStarted` only, never in a message."""
+
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        pass
+
+
+class RunStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_started"):
+    """A run begins."""
+
+    run_id: str
+    thread_id: str | None = None
+    parent_run_id: str | None = None
+
+
+class RunFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_finished"):
+    """A run ended as it should, or waits for its client."""
+
+    run_id: str
+    outcome: Literal["success", "pending", "cancelled"] = "success"
+    """`pending`: the client must answer the calls in `pending`."""
+    usage: Usage | None = None
+    """Sum over the run's model calls."""
+    pending: tuple[ToolCallPart, ...] = ()
+
+
+class RunError(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_error"):
+    """A model call or a run failed. What came before stands."""
+
+    error: DragomanError
+    run_id: str | None = None
+
+
+class StepStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="step_started"):
+    """One step of a run begins: a model call and the tools it asks for."""
+
+    name: str
+
+
+class StepFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="step_finished"):
+    """The step of that name ended."""
+
+    name: str
+
+
+class MessageStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="message_started"):
+    """A message is open."""
+
+    message_id: str
+    role: Role
+    candidate: int = 0
+    """Which of several alternative answers; `fold` takes number 0."""
+    origin: Origin | None = None
+    metadata: Mapping[str, Any] = {}
+    native: Native = None
+    created_at: datetime | None = None
+    anonymous: bool = False
+    """The message has no id; `message_id` only ties its events together."""
+
+
+class PartStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="part_started"):
+    """A part is open. `part` is what is known of it: `OpenText()` for text, a call without its arguments, …"""
+
+    message_id: str
+    index: int
+    """Place of the part in the message's content."""
+    part: Content | OpenText
+
+
+class PartDelta(msgspec.Struct, frozen=True, omit_defaults=True, tag="part_delta", gc=False):
+    """More of an open part: text, thinking, a call's arguments as text, or bytes of data."""
+
+    message_id: str
+    index: int
+    delta: Delta
+
+
+class PartFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="part_finished"):
+    """A part is closed. `part` is the whole of it, and the authority where deltas said otherwise."""
+
+    message_id: str
+    index: int
+    part: Content
+
+
+class MessageFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="message_finished"):
+    """A message is closed. Origin, metadata and native add to those of its start."""
+
+    message_id: str
+    finish_reason: FinishReason | None = None
+    usage: Usage | None = None
+    """Of the model call that made the message."""
+    origin: Origin | None = None
+    metadata: Mapping[str, Any] = {}
+    native: Native = None
+
+
+class MessageDropped(msgspec.Struct, frozen=True, omit_defaults=True, tag="message_dropped"):
+    """A message is retracted: a retry or a fallback begins again."""
+
+    message_id: str
+    reason: str = ""
+
+
+class StateSnapshot(msgspec.Struct, frozen=True, omit_defaults=True, tag="state_snapshot"):
+    """The whole state that agent and client share."""
+
+    state: Any
+
+
+class StateDelta(msgspec.Struct, frozen=True, omit_defaults=True, tag="state_delta"):
+    """A change of the shared state, as JSON Patch (RFC 6902)."""
+
+    operations: tuple[Mapping[str, Any], ...]
+
+
+class Custom(msgspec.Struct, frozen=True, omit_defaults=True, tag="custom"):
+    """Anything else, by name."""
+
+    name: str
+    value: Any = None
+
+
+Event = (
+    RunStarted
+    | RunFinished
+    | RunError
+    | StepStarted
+    | StepFinished
+    | MessageStarted
+    | PartStarted
+    | PartDelta
+    | PartFinished
+    | MessageFinished
+    | MessageDropped
+    | StateSnapshot
+    | StateDelta
+    | Custom
+)

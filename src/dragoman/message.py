@@ -1,0 +1,358 @@
+"""State: what was said. `Message` and the pieces of content it is made of, all frozen values.
+
+A message's `content` is the whole, ordered record. Its `parts` are what was *said* (text, data, links, files,
+tool calls and results); the rest is hidden: thinking, and what only a provider understands.
+
+Every piece may carry `native`: wire name → the fields that this wire has beyond the neutral ones. A wire writes the
+neutral fields and adds its own native ones; it never reads another wire's.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+from collections.abc import Mapping, Sequence
+from copy import copy
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal, Self, cast
+
+import msgspec
+
+from dragoman.errors import HistoryError
+
+__all__ = [
+    "Content",
+    "DataPart",
+    "FilePart",
+    "FinishReason",
+    "LinkPart",
+    "Message",
+    "Native",
+    "Origin",
+    "Part",
+    "ProviderPart",
+    "Role",
+    "TextPart",
+    "ThinkingPart",
+    "ToolCallPart",
+    "ToolResultPart",
+    "Usage",
+]
+
+Native = Mapping[str, Any] | None
+"""Wire name → that wire's own fields (`None`: none)."""
+
+
+class Role(StrEnum):
+    """Who speaks. There is no tool role: results of tools stand in a user message."""
+
+    SYSTEM = "system"
+    USER = "user"
+    MODEL = "model"
+
+
+class FinishReason(StrEnum):
+    """Why the model stopped."""
+
+    stop = "stop"
+    """It had said what it wanted to say, or met a stop sequence."""
+    length = "length"
+    """The token limit cut it."""
+    tool_calls = "tool_calls"
+    """It waits for the results of its tool calls."""
+    content_filter = "content_filter"
+    """The provider's filter cut it."""
+    refusal = "refusal"
+    """The model declined; its text says so."""
+    recitation = "recitation"
+    """The provider saw protected text."""
+    pause = "pause"
+    """The provider paused a long turn; sending the history again goes on with it."""
+    error = "error"
+    """The call failed half-way."""
+    cancelled = "cancelled"
+    """The caller stopped it, or the connection was cut."""
+    unspecified = "unspecified"
+    """The provider did not say."""
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Tokens of one model call, or a sum of several. `None` means that the provider did not tell."""
+
+    input_tokens: int | None = None
+    """All tokens of the prompt, cached ones included."""
+    output_tokens: int | None = None
+    """All tokens of the answer, reasoning included."""
+    total_tokens: int | None = None
+    """As the provider tells it, else input + output."""
+    cache_read_tokens: int | None = None
+    """Part of `input_tokens`: read from the prompt cache."""
+    cache_write_tokens: int | None = None
+    """Part of `input_tokens`: written to the prompt cache."""
+    reasoning_tokens: int | None = None
+    """Part of `output_tokens`: spent on thinking."""
+
+    def __add__(self, other: Usage) -> Usage:
+        def plus(a: int | None, b: int | None) -> int | None:
+            return b if a is None else a if b is None else a + b
+
+        return Usage(**{name: plus(getattr(self, name), getattr(other, name)) for name in self.__struct_fields__})
+
+
+class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where a model message came from, and so who may be shown what its provider signed."""
+
+    provider: str
+    """The provider's name, such as `anthropic`."""
+    endpoint: str | None = None
+    """The base URL that answered."""
+    model: str | None = None
+    """The model asked for."""
+    served_model: str | None = None
+    """The model that answered, as the provider names it."""
+    response_id: str | None = None
+    """The provider's id of the response; providers repeat them."""
+    prefix: str | None = None
+    """Digest of everything that stood before the message (see `digest.py`)."""
+
+
+class TextPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="text"):
+    """Text. Never empty: no text is no part."""
+
+    text: str
+    native: Native = None
+
+    def __post_init__(self) -> None:
+        if not self.text:
+            raise ValueError("a TextPart is never empty; leave the part out instead")
+
+
+class DataPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="data"):
+    """A file by its bytes: an image, audio, a PDF, …"""
+
+    data: bytes
+    mime_type: str
+    name: str | None = None
+    """File name, where it has one."""
+    native: Native = None
+
+    @classmethod
+    def from_file(cls, path: str | Path, mime_type: str | None = None) -> Self:
+        """Reads a file; its MIME type is told by the name, else by the first bytes.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        path = Path(path)
+        data = path.read_bytes()
+        return cls(data, mime_type or mimetypes.guess_type(path.name)[0] or _sniff(data), path.name)
+
+
+class LinkPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="link"):
+    """A file by its URL."""
+
+    url: str
+    mime_type: str | None = None
+    name: str | None = None
+    native: Native = None
+
+
+class FilePart(msgspec.Struct, frozen=True, omit_defaults=True, tag="file"):
+    """A file that a provider holds, by that provider's id."""
+
+    id: str
+    mime_type: str | None = None
+    name: str | None = None
+    native: Native = None
+
+
+class ToolCallPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="tool_call"):
+    """The model asks for a tool to be run."""
+
+    id: str
+    """The provider's id, else one minted when the call was first seen."""
+    name: str
+    arguments: dict[str, Any] = {}
+    """Parsed arguments; `{}` when the call is cut or invalid."""
+    raw: str | None = None
+    """The arguments' text as it came, kept where `arguments` does not say it all (cut, invalid, or not the usual spelling)."""
+    state: Literal["complete", "cut", "invalid"] = "complete"
+    """`cut`: the stream ended inside the arguments. `invalid`: they are no JSON object. Neither is ever executed."""
+    run_by: Literal["agent", "client", "provider"] = "agent"
+    """Who runs the tool. What the provider ran is never executed or answered by us."""
+    native: Native = None
+
+
+class ToolResultPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="tool_result"):
+    """What a tool returned."""
+
+    id: str
+    """Id of the call that it answers."""
+    name: str
+    """Name of the tool; `""` where a format does not tell it."""
+    result: Any = None
+    """Any JSON value, or a tuple of TextPart, DataPart, LinkPart and FilePart."""
+    is_error: bool = False
+    run_by: Literal["agent", "client", "provider"] = "agent"
+    native: Native = None
+    is_content: bool = False
+    """Derived: `result` is a tuple of parts and not a JSON value."""
+
+    def __post_init__(self) -> None:
+        result = self.result
+        if self.is_content:
+            if not all(isinstance(item, _RESULT_PARTS) for item in result):
+                msgspec.structs.force_setattr(self, "result", msgspec.convert(result, type=tuple[ResultPart, ...]))
+        elif (
+            isinstance(result, (list, tuple))
+            and result
+            and all(isinstance(item, _RESULT_PARTS) for item in cast(Sequence[Any], result))
+        ):
+            msgspec.structs.force_setattr(self, "result", tuple(cast(Sequence[ResultPart], result)))
+            msgspec.structs.force_setattr(self, "is_content", True)
+
+
+class ThinkingPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="thinking"):
+    """The model's thinking. Not said: it is shown as `message.thinking` and goes back only to an origin that reads it."""
+
+    text: str = ""
+    """`""` where only a signature came, or where it is encrypted."""
+    native: Native = None
+
+
+class ProviderPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="provider"):
+    """A block that only its provider understands. All of it is in `native`."""
+
+    kind: str
+    """The provider's name of the block, such as `compaction`."""
+    native: Native = None
+
+
+ResultPart = TextPart | DataPart | LinkPart | FilePart
+Part = TextPart | DataPart | LinkPart | FilePart | ToolCallPart | ToolResultPart
+Content = Part | ThinkingPart | ProviderPart
+_RESULT_PARTS = (TextPart, DataPart, LinkPart, FilePart)
+
+
+class Message(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="v", tag=1):
+    """One message of a conversation: a role and an ordered content.
+
+    `content` takes any sequence of pieces; a string stands for a `TextPart`. `metadata["thinking"]` is derived from the
+    content and never stored (D-146).
+    """
+
+    role: Role
+    content: tuple[Content, ...] = ()
+    id: str | None = None
+    """Minted once, the same in stream, store and every protocol."""
+    created_at: datetime | None = None
+    origin: Origin | None = None
+    metadata: dict[str, Any] = {}
+    """The application's own notes, and `thinking`; never anything that a part says."""
+    finish_reason: FinishReason | None = None
+    usage: Usage | None = None
+    """Of the model call that made this message."""
+    native: Native = None
+    """What concerns the message as a whole: a name, a developer role, …"""
+
+    def __post_init__(self) -> None:
+        if type(self.content) is not tuple or any(isinstance(piece, str) for piece in self.content):
+            msgspec.structs.force_setattr(self, "content", _content(self.content))
+        if type(self.role) is not Role:
+            msgspec.structs.force_setattr(self, "role", Role(self.role))
+        if thinking := self.thinking:
+            msgspec.structs.force_setattr(self, "metadata", {**self.metadata, "thinking": thinking})
+
+    @classmethod
+    def system(cls, *content: Content | str) -> Self:
+        """A system message; a string stands for a `TextPart`."""
+        return cls(Role.SYSTEM, _content(content))
+
+    @classmethod
+    def user(cls, *content: Content | str) -> Self:
+        """A user message; a string stands for a `TextPart`."""
+        return cls(Role.USER, _content(content))
+
+    @classmethod
+    def model(cls, *content: Content | str) -> Self:
+        """A model message; a string stands for a `TextPart`."""
+        return cls(Role.MODEL, _content(content))
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What was said: the content without thinking, `ProviderPart`s and what the provider ran itself."""
+        return tuple(
+            piece
+            for piece in self.content
+            if not isinstance(piece, (ThinkingPart, ProviderPart)) and getattr(piece, "run_by", "agent") != "provider"
+        )
+
+    @property
+    def text(self) -> str:
+        """All text, joined without a separator."""
+        return "".join([piece.text for piece in self.content if isinstance(piece, TextPart)])
+
+    @property
+    def thinking(self) -> str | None:
+        """All thinking, joined; `None` when there is none to read."""
+        return "".join([piece.text for piece in self.content if isinstance(piece, ThinkingPart)]) or None
+
+    @property
+    def tool_calls(self) -> tuple[ToolCallPart, ...]:
+        """The calls that somebody must answer, cut and invalid ones included."""
+        return tuple([p for p in self.content if isinstance(p, ToolCallPart) and p.run_by != "provider"])
+
+    @property
+    def tool_results(self) -> tuple[ToolResultPart, ...]:
+        """The results of calls that the agent or its client ran."""
+        return tuple([p for p in self.content if isinstance(p, ToolResultPart) and p.run_by != "provider"])
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with some fields changed."""
+        return msgspec.structs.replace(self, **{"metadata": self._own_metadata(), **changes})
+
+    def to_json(self) -> bytes:
+        """The stored form: versioned JSON, read again by `from_json`."""
+        stored = copy(self)
+        msgspec.structs.force_setattr(stored, "metadata", self._own_metadata())
+        return msgspec.json.encode(stored)
+
+    @classmethod
+    def from_json(cls, data: bytes | str) -> Self:
+        """Reads what `to_json` wrote.
+
+        Raises:
+            HistoryError: not a message, or of a version that this release does not read.
+        """
+        try:
+            return msgspec.json.decode(data, type=cls)
+        except msgspec.MsgspecError as error:
+            raise HistoryError(f"not a stored message: {error}. Write it with Message.to_json().") from error
+
+    def _own_metadata(self) -> dict[str, Any]:
+        if not self.thinking:
+            return self.metadata
+        return {key: value for key, value in self.metadata.items() if key != "thinking"}
+
+
+def _content(content: Sequence[Content | str] | str) -> tuple[Content, ...]:
+    pieces = (content,) if isinstance(content, str) else content
+    return tuple(TextPart(piece) if isinstance(piece, str) else piece for piece in pieces)
+
+
+_MAGIC = (
+    (b"\x89PNG", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"%PDF", "application/pdf"),
+    (b"ID3", "audio/mpeg"),
+    (b"OggS", "audio/ogg"),
+    (b"PK\x03\x04", "application/zip"),
+)
+
+
+def _sniff(data: bytes) -> str:
+    if data[:4] == b"RIFF":
+        return {b"WEBP": "image/webp", b"WAVE": "audio/wav"}.get(data[8:12], "application/octet-stream")
+    return next((mime for magic, mime in _MAGIC if data.startswith(magic)), "application/octet-stream")

@@ -1,0 +1,1 @@
+"""A provider, its wire and a transport put together."""

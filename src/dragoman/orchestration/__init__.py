@@ -1,0 +1,1 @@
+"""The loop: model call, tools, model call."""

@@ -1,0 +1,1 @@
+"""Provider records, and the registry that finds one by name."""

@@ -1,0 +1,41 @@
+"""A provider is data: where it is, which wire it speaks, what it can do."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from dragoman.capability import Capability
+
+__all__ = ["Provider"]
+
+
+class Provider(msgspec.Struct, frozen=True, kw_only=True):
+    """A provider's record. An OpenAI-compatible provider is one of these and nothing else."""
+
+    name: str
+    """Lower case; what stands before the colon of a model string."""
+    display_name: str
+    wire: str
+    """Name of the wire that it speaks."""
+    base_url: str | Callable[[str], Awaitable[str]] | None = None
+    """Up to what the wire's paths begin with (`…/v1`). A function of the model's name starts what serves it and tells
+    its URL; `None`: the user must give one."""
+    aliases: tuple[str, ...] = ()
+    key_names: tuple[str, ...] = ()
+    """Environment variables that may hold the key, first found wins; none: no key is needed."""
+    key_header: str = "authorization"
+    key_prefix: str = "Bearer "
+    """What stands before the key in `key_header`."""
+    headers: Mapping[str, str] = {}
+    """Sent with every request."""
+    chat_model: str | None = None
+    """Default model."""
+    embeddings_model: str | None = None
+    models_path: str | None = "/models"
+    """Where it lists its models; `None`: it does not."""
+    capabilities: frozenset[Capability] = frozenset()
+    quirks: Any = None
+    """Record of the wire's own `Quirks` type: how this provider differs. `None`: not at all."""

@@ -1,0 +1,59 @@
+"""Which of a model's messages may go back with what their provider signed, and the record of what is left out.
+
+Signed content is valid for the origin that signed it, and only while everything before it is as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from dragoman.digest import chain
+from dragoman.message import Message, Origin, Role
+
+__all__ = ["Loss", "readable"]
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """Something that a wire or its target cannot hold."""
+
+    message: int
+    """Position of the message in the conversation."""
+    part: int | None
+    """Position of the piece in its content; `None`: the message as a whole."""
+    what: str
+    """What is left out or changed, such as `thinking`."""
+    why: str
+
+
+def readable(messages: Sequence[Message], target: Origin | None, reads: Collection[str] = ()) -> list[str | None]:
+    """For each message `None` where its signed content may be sent to `target`, else the reason why not.
+
+    `reads`: names of other providers whose signed content the target reads, from the target's record.
+    Without a target everything is readable, as if sent to its own origin.
+    """
+    if target is None:
+        return [None] * len(messages)
+    digests: list[str] | None = None
+    out: list[str | None] = []
+    for position, message in enumerate(messages):
+        origin = message.origin
+        if message.role is not Role.MODEL:
+            out.append(None)
+        elif origin is None:
+            out.append("its origin is not known")
+        elif origin.provider != target.provider and origin.provider not in reads:
+            out.append(f"it comes from {origin.provider}, which {target.provider} does not read")
+        elif (
+            origin.provider == target.provider
+            and None not in (origin.endpoint, target.endpoint)
+            and origin.endpoint != target.endpoint
+        ):
+            out.append(f"it comes from another endpoint, {origin.endpoint}")
+        elif origin.prefix is not None:
+            digests = chain(messages) if digests is None else digests
+            out.append(None if digests[position] == origin.prefix else "what stood before it has changed")
+        else:
+            out.append(None)
+    return out

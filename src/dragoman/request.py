@@ -1,0 +1,98 @@
+"""What is asked of a model: `ModelRequest` and what it holds. Neutral; a wire turns it into a body and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from dragoman.message import Message, Native
+
+__all__ = ["HttpRequest", "ModelRequest", "ServerTool", "Settings", "ToolSpec"]
+
+
+class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, tag="tool"):
+    """A tool that the model may call, as the request tells it."""
+
+    name: str
+    description: str = ""
+    input_schema: Mapping[str, Any] = {}
+    """JSON Schema of the arguments object."""
+    native: Native = None
+
+
+class ServerTool(msgspec.Struct, frozen=True, omit_defaults=True, tag="server_tool"):
+    """A tool that the provider runs itself, such as a web search."""
+
+    name: str
+    """The provider's name of it, such as `web_search`."""
+    options: Mapping[str, Any] = {}
+    native: Native = None
+
+
+class Settings(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """How a model is to answer. `None` leaves it to the provider."""
+
+    temperature: float | None = None
+    max_tokens: int | None = None
+    """Most tokens of the answer."""
+    top_p: float | None = None
+    top_k: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    stop: tuple[str, ...] | None = None
+    """Texts at which the answer ends."""
+    seed: int | None = None
+    tool_choice: str | None = None
+    """`auto`, `none`, `required`, or the name of the tool that must be called."""
+    parallel_tool_calls: bool | None = None
+    reasoning: Literal["off", "low", "medium", "high"] | int | None = None
+    """How much to think: an effort, or a budget in tokens."""
+
+    def over(self, other: Settings | None) -> Settings:
+        """These settings, and `other`'s where these say nothing."""
+        if other is None or other == _NOTHING:
+            return self
+        mine = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
+        return msgspec.structs.replace(other, **mine)
+
+
+_NOTHING = Settings()
+
+
+class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One request to a model."""
+
+    model: str
+    """The provider's name of the model."""
+    messages: tuple[Message, ...] = ()
+    tools: tuple[ToolSpec | ServerTool, ...] = ()
+    settings: Settings = Settings()
+    output_schema: Mapping[str, Any] | None = None
+    """JSON Schema that the answer must satisfy."""
+    stream: bool = False
+    options: Mapping[str, Any] = {}
+    """Body fields without a neutral name, passed through as they are (the seeds' provider options)."""
+    native: Native = None
+    """How a wire spelled the neutral fields, where it knows several spellings; only `load_request` fills it."""
+
+    def __post_init__(self) -> None:
+        for name in ("messages", "tools"):
+            if type(value := getattr(self, name)) is not tuple:
+                msgspec.structs.force_setattr(self, name, tuple(value))
+
+    def replace(self, **changes: Any) -> ModelRequest:
+        """A copy with some fields changed."""
+        return msgspec.structs.replace(self, **changes)
+
+
+class HttpRequest(msgspec.Struct, frozen=True):
+    """A request as HTTP carries it: a wire makes it, a transport sends it."""
+
+    path: str
+    """Relative to the provider's base URL; a transport is given the whole URL here."""
+    headers: Mapping[str, str] = {}
+    body: Mapping[str, Any] | bytes | None = None
+    """A JSON object, or bytes as they are; `None` for a GET."""
+    method: Literal["POST", "GET"] = "POST"

@@ -1,0 +1,1 @@
+"""Tools: their schema and their execution."""

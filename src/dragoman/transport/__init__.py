@@ -1,0 +1,1 @@
+"""The HTTP seam and what goes around it."""
