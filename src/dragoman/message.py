@@ -207,9 +207,9 @@ class ToolResultPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="tool_
         elif (
             isinstance(result, (list, tuple))
             and result
-            and all(isinstance(item, _RESULT_PARTS) for item in cast(Sequence[Any], result))
+            and all(isinstance(item, _RESULT_PARTS) for item in cast("Sequence[Any]", result))
         ):
-            msgspec.structs.force_setattr(self, "result", tuple(cast(Sequence[ResultPart], result)))
+            msgspec.structs.force_setattr(self, "result", tuple(cast("Sequence[ResultPart]", result)))
             msgspec.structs.force_setattr(self, "is_content", True)
 
 
