@@ -1,1 +1,149 @@
-"""dragoman: one conversation, every model provider, every agent protocol."""
+"""dragoman: one conversation, every model provider, every agent protocol.
+
+    from dragoman import Agent, tool
+
+    agent = Agent("local", tools=[...])
+    result = await agent.send("Hello")
+
+Values and the functions on them are loaded at once; what does something is loaded when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from dragoman.capability import Capability
+from dragoman.errors import DragomanError
+from dragoman.event import (
+    Custom,
+    Event,
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    RunError,
+    RunFinished,
+    RunStarted,
+    StateDelta,
+    StateSnapshot,
+    StepFinished,
+    StepStarted,
+)
+from dragoman.fold import compact, fold, unfold
+from dragoman.message import (
+    DataPart,
+    FilePart,
+    FinishReason,
+    LinkPart,
+    Message,
+    Origin,
+    ProviderPart,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+    Usage,
+)
+from dragoman.repair import repair
+from dragoman.request import ModelRequest, ServerTool, Settings, ToolSpec
+from dragoman.result import ChatResult, ModelInfo
+
+if TYPE_CHECKING:
+    from dragoman.agent import Agent
+    from dragoman.chat import Chat
+    from dragoman.limits import Limits
+    from dragoman.providers import Provider
+    from dragoman.run import Run
+    from dragoman.tools import (
+        ParallelToolExecutor,
+        Tool,
+        ToolContext,
+        ToolExecutionResult,
+        ToolExecutor,
+        ToolIdCoordinator,
+        tool,
+    )
+
+__all__ = [
+    "Agent",
+    "Capability",
+    "Chat",
+    "ChatResult",
+    "Custom",
+    "DataPart",
+    "DragomanError",
+    "Event",
+    "FilePart",
+    "FinishReason",
+    "Limits",
+    "LinkPart",
+    "Message",
+    "MessageDropped",
+    "MessageFinished",
+    "MessageStarted",
+    "ModelInfo",
+    "ModelRequest",
+    "Origin",
+    "ParallelToolExecutor",
+    "PartDelta",
+    "PartFinished",
+    "PartStarted",
+    "Provider",
+    "ProviderPart",
+    "Role",
+    "Run",
+    "RunError",
+    "RunFinished",
+    "RunStarted",
+    "ServerTool",
+    "Settings",
+    "StateDelta",
+    "StateSnapshot",
+    "StepFinished",
+    "StepStarted",
+    "TextPart",
+    "ThinkingPart",
+    "Tool",
+    "ToolCallPart",
+    "ToolContext",
+    "ToolExecutionResult",
+    "ToolExecutor",
+    "ToolIdCoordinator",
+    "ToolResultPart",
+    "ToolSpec",
+    "Usage",
+    "compact",
+    "fold",
+    "repair",
+    "tool",
+    "unfold",
+]
+
+_LAZY = {
+    "Agent": "dragoman.agent",
+    "Chat": "dragoman.chat",
+    "Limits": "dragoman.limits",
+    "Provider": "dragoman.providers",
+    "Run": "dragoman.run",
+    "ParallelToolExecutor": "dragoman.tools",
+    "Tool": "dragoman.tools",
+    "ToolContext": "dragoman.tools",
+    "ToolExecutionResult": "dragoman.tools",
+    "ToolExecutor": "dragoman.tools",
+    "ToolIdCoordinator": "dragoman.tools",
+    "tool": "dragoman.tools",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'dragoman' has no attribute {name!r}")
+    return getattr(import_module(_LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -73,6 +73,16 @@ class MessageBuilder:
             native=native,
         )
 
+    def cut(self) -> list[PartFinished]:
+        """Closes the parts that are still open, as cut → the events that say so."""
+        message_id, events = self.start.message_id, list[PartFinished]()
+        for index, part in list(self._open.items()):
+            if (closed := close_part(part, self._deltas[index], cut=True)) is not None:
+                events.append(PartFinished(message_id, index, closed))
+        for event in events:
+            self.add(event)
+        return events
+
 
 def fold(events: Iterable[Event]) -> list[Message]:
     """The messages that these events tell of: candidate 0, without those that were dropped, in order of their start."""

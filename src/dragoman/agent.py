@@ -1,0 +1,351 @@
+"""The agent: a model, tools and a way to talk to them. `run` is the one operation; every `send` is a run drained."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+from dragoman.capability import Capability
+from dragoman.errors import InvalidRequestError
+from dragoman.event import Event, RunError
+from dragoman.limits import Limits
+from dragoman.message import Content, Message, Role
+from dragoman.model.chat_model import ChatModel, new_id, now
+from dragoman.model.middleware import Middleware
+from dragoman.model.strings import ModelString, parse_model_string
+from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator, StreamingState, choose_orchestrator
+from dragoman.output import Output, json_output, typed_output
+from dragoman.portal import Portal
+from dragoman.providers import Provider, get_provider
+from dragoman.request import ModelRequest, ServerTool, Settings
+from dragoman.result import ChatResult, ModelInfo
+from dragoman.run import Run
+from dragoman.tools import Tool, ToolExecutor, tool
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from dragoman.transport import Transport
+
+__all__ = ["Agent", "History", "Prompt"]
+
+Deps = TypeVar("Deps")
+T = TypeVar("T")
+
+Prompt = str | Message | Sequence[Content | str] | None
+"""A string, a message, or a sequence of parts; `None` continues a history that ends in a user message or tool results."""
+
+History = Iterable[Message]
+"""Messages, oldest first; or a `MessageList`."""
+
+
+class Agent(Generic[Deps]):
+    """A model with its tools and settings. Making one opens nothing and reads no key (D-07).
+
+    It may be shared by tasks, threads and event loops. `close` (or `async with`) gives connections back; an agent that is
+    merely forgotten leaves nothing behind either.
+    """
+
+    def __init__(
+        self,
+        model: str | Provider | None = None,
+        *,
+        tools: Iterable[Tool | Callable[..., Any]] = (),
+        system: str | None = None,
+        settings: Settings = Settings(),
+        server_tools: Iterable[ServerTool] = (),
+        options: Mapping[str, Any] | None = None,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+        transport: Transport | None = None,
+        middleware: Iterable[Middleware] = (),
+        limits: Limits = Limits(),
+        executor: ToolExecutor | None = None,
+        orchestrator: Callable[[], StreamingOrchestrator] | None = None,
+        accumulator: Callable[[], MessageAccumulator] = MessageAccumulator,
+        display_name: str | None = None,
+        id_factory: Callable[[], str] = new_id,
+        clock: Callable[[], datetime] = now,
+    ) -> None:
+        """`model`: a model string or a provider's record; left out, the environment's DRAGOMAN_MODEL, else `local`.
+
+        `environment` holds variables that go before those of the process (keys, base URLs). `options` are body fields
+        that have no neutral name, passed on as they are. `executor`, `orchestrator` and `accumulator` replace ours.
+
+        Raises:
+            SettingsError: the model string is malformed, or no provider has that name (D-76).
+            ToolError: a tool cannot be described to a model.
+        """
+        self._string, self._provider = _resolve(model or os.environ.get("DRAGOMAN_MODEL") or "local")
+        self._tools = tuple(given if isinstance(given, Tool) else tool(given) for given in tools)
+        self._system = Message.system(system) if system else None
+        self._request = ModelRequest(
+            "", tools=tuple(server_tools), settings=settings, options=options or {}, stream=True
+        )
+        self._base_url = base_url
+        self._api_key = api_key
+        self._headers = headers
+        self._environment = environment
+        self._own_transport = transport is None
+        self._transport = transport if transport is not None else _default_transport()
+        self._middleware = tuple(middleware)
+        self._limits = limits
+        self._executor = executor
+        self._orchestrator = orchestrator
+        self._accumulator = accumulator
+        self._display_name = display_name
+        self._new_id = id_factory
+        self._clock = clock
+        self._portal = Portal()
+        self._models: dict[str, ChatModel] = {}
+
+    # who it is
+
+    @property
+    def provider_name(self) -> str:
+        """The provider's name or alias as given, in lower case."""
+        return self._string.provider
+
+    @property
+    def chat_model_name(self) -> str | None:
+        """The chat model as given; `None`: the provider's default."""
+        return self._string.chat
+
+    @property
+    def embeddings_model_name(self) -> str | None:
+        """The embeddings model as given; `None`: the provider's default."""
+        return self._string.embeddings
+
+    @property
+    def model(self) -> str:
+        """The fully qualified model string: given names, else the provider's defaults."""
+        string = self._string
+        return str(
+            ModelString(
+                string.provider,
+                string.chat or self._provider.chat_model,
+                string.embeddings or self._provider.embeddings_model,
+                string.media,
+            )
+        )
+
+    @property
+    def display_name(self) -> str:
+        """The name for people: given, else the provider's."""
+        return self._display_name or self._provider.display_name
+
+    # what it does
+
+    def run(
+        self,
+        prompt: Prompt,
+        *,
+        history: History = (),
+        model: str | Provider | None = None,
+        attachments: Sequence[Content] = (),
+        deps: Deps | None = None,
+        settings: Settings | None = None,
+        output_type: type[T] | Any = str,
+        output_schema: Mapping[str, Any] | None = None,
+        limits: Limits | None = None,
+    ) -> Run[T]:
+        """A run, to be used in `async with`. Nothing happens before it is iterated over or asked for its result.
+
+        `model` takes this run elsewhere; `settings` go before the agent's; `history` is copied (D-04); `attachments`
+        follow the prompt in the same message (D-02).
+
+        Raises:
+            SettingsError: as the constructor, or the provider can give no typed output.
+            InvalidRequestError: nothing to send.
+        """
+        output: Output[Any] | None = None
+        if output_schema is not None:
+            output = json_output(output_schema)
+        elif output_type is not str:
+            output = typed_output(output_type)
+        chat_model = self._chat_model(model)
+        asked = self._message(prompt, attachments)
+        messages = self._conversation(history, asked)
+        request = (
+            self._request if settings is None else self._request.replace(settings=settings.over(self._request.settings))
+        )
+        state = StreamingState(
+            messages,
+            self._tools,
+            request=request,
+            executor=self._executor,
+            accumulator=self._accumulator,
+            validate=output.read if output is not None else None,
+            new_id=self._new_id,
+            clock=self._clock,
+            deps=deps,
+            run_id=self._new_id(),
+        )
+        orchestrator = (
+            self._orchestrator()
+            if self._orchestrator is not None
+            else choose_orchestrator(chat_model.provider, typed=output is not None, tools=bool(self._tools))
+        )
+        return Run(
+            chat_model,
+            orchestrator,
+            state,
+            prompt=asked,
+            output_schema=output.schema if output is not None else None,
+            limits=limits or self._limits,
+            convert=output.convert if output is not None else str,
+        )
+
+    async def send(self, prompt: Prompt, **how: Any) -> ChatResult[str]:
+        """Sends a prompt → the whole answer. Takes what `run` takes, but for `output_type`."""
+        async with self.run(prompt, **how) as run:
+            return await run.result()
+
+    async def send_for(self, prompt: Prompt, output_type: type[T] | Any, **how: Any) -> ChatResult[T]:
+        """Sends a prompt → a value of that type: anything that pydantic can adapt (D-20).
+
+        Raises:
+            TypedOutputError: the model's answer is not of the type, also after it was told so once (decision 10).
+        """
+        async with self.run(prompt, output_type=output_type, **how) as run:
+            return await run.result()
+
+    async def send_stream(self, prompt: Prompt, **how: Any) -> AsyncGenerator[ChatResult[str], None]:
+        """Sends a prompt → the answer in chunks. The first holds the prompt's message (D-01); outputs joined are the whole."""
+        async with self.run(prompt, **how) as run, aclosing(run.steps()) as steps:
+            async for step in steps:
+                for chunk in step.chunks():
+                    yield chunk
+            if run.error is not None:
+                raise run.error
+
+    async def send_events(self, prompt: Prompt, **how: Any) -> AsyncGenerator[Event, None]:
+        """Sends a prompt → the run's events. A failure is told as `RunError` and then raised."""
+        async with self.run(prompt, **how) as run:
+            async for event in run:
+                yield event
+                if isinstance(event, RunError):
+                    raise event.error
+
+    # the same from outside an event loop
+
+    def send_sync(self, prompt: Prompt, **how: Any) -> ChatResult[str]:
+        """`send` from any thread, also inside a running event loop (which it blocks)."""
+        return self._portal.call(self.send(prompt, **how))
+
+    def send_for_sync(self, prompt: Prompt, output_type: type[T] | Any, **how: Any) -> ChatResult[T]:
+        """`send_for` from any thread."""
+        return self._portal.call(self.send_for(prompt, output_type, **how))
+
+    def send_stream_sync(self, prompt: Prompt, **how: Any) -> Iterator[ChatResult[str]]:
+        """`send_stream` from any thread."""
+        return self._portal.iterate(self.send_stream(prompt, **how))
+
+    # the rest
+
+    async def list_models(self) -> list[ModelInfo]:
+        """The models that the provider offers (D-80).
+
+        Raises:
+            SettingsError: the provider lists none.
+            ProviderError: it refused.
+        """
+        from dragoman.model.listing import list_models
+
+        return await list_models(
+            self._provider,
+            self._transport,
+            base_url=self._base_url,
+            api_key=self._api_key,
+            headers=self._headers,
+            environment=self._environment,
+        )
+
+    async def close(self) -> None:
+        """Gives back connections, and the thread of the synchronous calls. A transport that was passed in stays open."""
+        if self._portal.started:
+            if self._own_transport:
+                self._portal.call(self._transport.close())
+            self._portal.close()
+        if self._own_transport:
+            await self._transport.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    def _chat_model(self, model: str | Provider | None) -> ChatModel:
+        string, provider = (self._string, self._provider) if model is None else _resolve(model)
+        own = provider is self._provider
+        name = string.chat or (self._string.chat if own else None)
+        key = f"{provider.name}:{name}"
+        found = self._models.get(key)
+        if found is None or found.provider is not provider:
+            found = self._models[key] = ChatModel(
+                provider,
+                name,
+                transport=self._transport,
+                api_key=self._api_key if own else None,
+                base_url=self._base_url if own else None,
+                headers=self._headers if own else None,
+                environment=self._environment,
+                middleware=(*self._middleware, *_needed(provider)),
+                new_id=self._new_id,
+                clock=self._clock,
+            )
+        return found
+
+    def _message(self, prompt: Prompt, attachments: Sequence[Content]) -> Message | None:
+        """The prompt as a message of this conversation, with an id and a time."""
+        if prompt is None:
+            if attachments:
+                raise InvalidRequestError("attachments need a prompt: put them into a message of the history instead")
+            return None
+        if isinstance(prompt, Message):
+            message = prompt.replace(content=(*prompt.content, *attachments)) if attachments else prompt
+        else:
+            pieces = [prompt] if isinstance(prompt, str) else list(prompt)
+            message = Message.user(*[piece for piece in pieces if piece != ""], *attachments)
+        if not message.content:
+            raise InvalidRequestError("the prompt is empty: give a text, parts or a message")
+        return message.replace(id=message.id or self._new_id(), created_at=message.created_at or self._clock())
+
+    def _conversation(self, history: History, asked: Message | None) -> list[Message]:
+        messages = list(history)
+        if asked is None and not (messages and messages[-1].role is Role.USER):
+            raise InvalidRequestError(
+                "nothing to send: without a prompt the history must end in a user message or in tool results"
+            )
+        if asked is not None:
+            messages.append(asked)
+        if self._system is not None and not (messages[0].role is Role.SYSTEM and messages[0].text == self._system.text):
+            messages.insert(0, self._system)
+        return messages
+
+
+def _resolve(model: str | Provider) -> tuple[ModelString, Provider]:
+    if isinstance(model, Provider):
+        return ModelString(model.name), model
+    string = parse_model_string(model)
+    return string, get_provider(string.provider)
+
+
+def _needed(provider: Provider) -> tuple[Middleware, ...]:
+    """What a provider's record says must stand in for what it cannot do itself."""
+    if Capability.tools in provider.capabilities or Capability.typed_output not in provider.capabilities:
+        return ()
+    from dragoman.model.constrained import constrained_tools
+
+    return (constrained_tools,)
+
+
+def _default_transport() -> Transport:
+    from dragoman.transport import AiohttpTransport, Retry
+
+    return Retry(AiohttpTransport())

@@ -1,0 +1,47 @@
+"""A conversation with an agent that remembers what was said."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+from dragoman.agent import Agent, Prompt
+from dragoman.message import Message
+from dragoman.result import ChatResult
+
+__all__ = ["Chat"]
+
+T = TypeVar("T")
+
+
+class Chat:
+    """Sends with a history that grows: each send's messages are appended as they are made."""
+
+    def __init__(self, agent: Agent[Any], history: Iterable[Message] = ()) -> None:
+        """`history` is copied."""
+        self.agent = agent
+        self.history: list[Message] = list(history)
+
+    @property
+    def display_name(self) -> str:
+        """The agent's."""
+        return self.agent.display_name
+
+    async def send(self, prompt: Prompt, **how: Any) -> ChatResult[str]:
+        """`Agent.send` with this history; `model=` goes on with another model."""
+        return self._kept(await self.agent.send(prompt, history=self.history, **how))
+
+    async def send_for(self, prompt: Prompt, output_type: type[T] | Any, **how: Any) -> ChatResult[T]:
+        """`Agent.send_for` with this history."""
+        return self._kept(await self.agent.send_for(prompt, output_type, history=self.history, **how))
+
+    async def send_stream(self, prompt: Prompt, **how: Any) -> AsyncGenerator[ChatResult[str], None]:
+        """`Agent.send_stream` with this history."""
+        async with aclosing(self.agent.send_stream(prompt, history=self.history, **how)) as chunks:
+            async for chunk in chunks:
+                yield self._kept(chunk)
+
+    def _kept(self, result: ChatResult[T]) -> ChatResult[T]:
+        self.history.extend(result.messages)
+        return result

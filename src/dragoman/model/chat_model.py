@@ -1,0 +1,169 @@
+"""A chat model: a provider's record, its wire and a transport put together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from dragoman import wires
+from dragoman.capability import Capability
+from dragoman.digest import chain
+from dragoman.errors import DragomanError, ProviderConnectionError, ProviderError, ProviderTimeoutError, SettingsError
+from dragoman.event import Event, MessageStarted, RunError
+from dragoman.message import Origin
+from dragoman.model.middleware import Middleware, wrap
+from dragoman.providers.address import find_base_url
+from dragoman.providers.keys import request_headers
+from dragoman.providers.provider import Provider
+from dragoman.repair import repair
+from dragoman.request import HttpRequest, ModelRequest
+from dragoman.transport.base import Transport
+
+__all__ = ["ChatModel", "new_id", "now"]
+
+
+def new_id() -> str:
+    """A fresh id for a message, a call or a run."""
+    return uuid4().hex
+
+
+def now() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(UTC)
+
+
+class ChatModel:
+    """One model of one provider. Sends requests and gives events; knows nothing of tools being run, or of history.
+
+    Raises nothing while it streams: a failure is a `RunError` event after the events that came before.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        name: str | None = None,
+        *,
+        transport: Transport,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+        middleware: Sequence[Middleware] = (),
+        new_id: Callable[[], str] = new_id,
+        clock: Callable[[], datetime] = now,
+    ) -> None:
+        """Raises `SettingsError` where the provider has no default model and none is given."""
+        self.provider = provider
+        self.name = name or provider.chat_model or ""
+        if not self.name:
+            raise SettingsError(f"{provider.display_name} has no default model; name one: {provider.name}:MODEL")
+        self.wire = wires.get(provider.wire)
+        self._transport = transport
+        self._api_key = api_key
+        self._base_url = base_url
+        self._headers = headers
+        self._environment = environment
+        self._new_id = new_id
+        self._clock = clock
+        self.batches = wrap(self._call, middleware)
+        """`ModelRequest` → its events, one list per network read."""
+
+    def can(self, capability: Capability) -> bool:
+        """Whether the provider's record says so."""
+        return capability in self.provider.capabilities
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Event]:
+        """A request → its events, one by one."""
+        async with aclosing(self.batches(request)) as batches:
+            async for batch in batches:
+                for event in batch:
+                    yield event
+
+    async def _call(self, request: ModelRequest) -> AsyncGenerator[list[Event], None]:
+        try:
+            base_url = await find_base_url(
+                self.provider, self._base_url, model=self.name, environment=self._environment
+            )
+            messages = tuple(repair(request.messages))
+            target = Origin(self.provider.name, base_url, self.name)
+            origin = msgspec.structs.replace(target, prefix=chain(messages)[-1])
+            body = request.replace(model=self.name, messages=messages)
+            http = self._http(self.wire.dump_http(body, target=target, quirks=self.provider.quirks), base_url)
+            response = await self._transport.send(http)
+        except DragomanError as error:
+            yield [RunError(error.at(provider=self.provider.name))]
+            return
+        try:
+            if response.status >= 400:
+                error = self.wire.load_error(response.status, response.headers, await _all(response))
+                yield [RunError(error.at(provider=self.provider.name))]
+                return
+            decoder = self.wire.decoder(origin=origin, new_id=self._new_id)
+            broken: ProviderError | None = None
+            dated = False
+            while True:
+                try:
+                    data = await response.read()
+                except (ProviderConnectionError, ProviderTimeoutError) as error:
+                    broken = error
+                    data = b""
+                events = decoder.feed(data) if data else decoder.close()
+                if not dated and events:
+                    dated = True
+                    events = self._dated(events)
+                if broken is not None or (events and type(events[-1]) is RunError):
+                    events = self._explained(events, response.headers, broken)
+                if events:
+                    yield events
+                if not data:
+                    return
+        finally:
+            await response.close()
+
+    def _http(self, request: HttpRequest, base_url: str) -> HttpRequest:
+        headers = request_headers(
+            self.provider, api_key=self._api_key, headers=self._headers, environment=self._environment
+        )
+        own = {"content-type": "application/json", **request.headers}
+        return HttpRequest(base_url + request.path, {**own, **headers}, request.body, request.method)
+
+    def _dated(self, events: list[Event]) -> list[Event]:
+        return [
+            msgspec.structs.replace(event, created_at=self._clock()) if type(event) is MessageStarted else event
+            for event in events
+        ]
+
+    def _explained(self, events: list[Event], headers: Mapping[str, str], broken: DragomanError | None) -> list[Event]:
+        """The last event's error, with what the decoder cannot know; a broken connection in place of the cut it made."""
+        last = events[-1] if events else None
+        if isinstance(last, RunError):
+            events = events[:-1]
+            if broken is None:
+                error = last.error
+            elif isinstance(broken, ProviderTimeoutError):
+                error = broken.at(partial=last.error.partial)
+            else:
+                error = last.error
+                error.__cause__ = broken
+        else:  # the answer was whole before the connection broke
+            return events
+        return [*events, RunError(error.at(provider=self.provider.name, request_id=_request_id(headers)))]
+
+
+def _request_id(headers: Mapping[str, str]) -> str | None:
+    return headers.get("x-request-id") or headers.get("request-id")
+
+
+async def _all(response: Any) -> bytes:
+    chunks: list[bytes] = []
+    try:
+        while data := await response.read():
+            chunks.append(data)
+    except DragomanError:  # an error's body that is cut still says what there is of it
+        pass
+    return b"".join(chunks)

@@ -1,0 +1,103 @@
+"""Typed output through a tool, for providers that force tools but take no schema for their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.errors import SettingsError, TypedOutputError
+from dragoman.event import PartStarted
+from dragoman.fold import arguments_text
+from dragoman.message import Message, ToolCallPart, ToolResultPart
+from dragoman.orchestration.iteration import StreamingIterationResult
+from dragoman.orchestration.orchestrator import DefaultStreamingOrchestrator
+from dragoman.orchestration.state import StreamingState
+from dragoman.request import ModelRequest, ToolSpec
+
+__all__ = ["RETURN_RESULT", "TypedOutputStreamingOrchestrator"]
+
+RETURN_RESULT = "return_result"
+
+
+class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
+    """The output is the arguments of a call of `return_result`, streamed as they come (D-115…D-117, decision 10).
+
+    The model's text is withheld from the output; it stands in the messages and in metadata as `suppressedText`.
+    """
+
+    provider_hint = "return_result"
+
+    async def initialize(self, state: StreamingState) -> None:
+        """Raises `SettingsError` where a tool of the user has the name `return_result` (D-115)."""
+        if RETURN_RESULT in state.tool_map:
+            raise SettingsError(
+                f"a tool is named {RETURN_RESULT!r}, which typed output needs for itself; rename the tool"
+            )
+
+    def request(self, state: StreamingState, output_schema: Mapping[str, Any] | None) -> ModelRequest:
+        """The request with `return_result` among its tools. A call is forced unless the model is to think first."""
+        request = super().request(state, None)
+        tool = ToolSpec(
+            RETURN_RESULT, "Gives the final answer. Call it once, when you know the answer.", output_schema or {}
+        )
+        settings = request.settings
+        if settings.tool_choice is None and settings.reasoning in (None, "off"):
+            settings = msgspec.structs.replace(settings, tool_choice="required")
+        return request.replace(tools=(*request.tools, tool), settings=settings)
+
+    def shows(self, part: PartStarted) -> bool:
+        """The arguments of `return_result` are the output; text is not (D-116)."""
+        return isinstance(part.part, ToolCallPart) and part.part.name == RETURN_RESULT
+
+    def correction(self, state: StreamingState, message: Message) -> Message | None:
+        """The model answered without the tool: it is told to use it."""
+        state.suppressed_text += message.text
+        if not state.output_retries:
+            raise TypedOutputError(
+                f"No JSON output found: the model answered without calling {RETURN_RESULT}",
+                output=message.text,
+                partial=message,
+            )
+        state.output_retries -= 1
+        return Message.user(f"Give your answer by calling the tool {RETURN_RESULT}.")
+
+    async def answered(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> StreamingIterationResult:
+        """Runs the message's calls. A valid `return_result` ends the run (D-116), a wrong one goes on (D-117)."""
+        state.suppressed_text += state.conversation_history[-1].text
+        told = await super().answered(state, calls)
+        returned = next((call for call in calls if call.name == RETURN_RESULT and state.output is not None), None)
+        if returned is None:
+            return told
+        metadata = {"toolId": returned.id, "toolName": returned.name}
+        if state.suppressed_text:
+            metadata["suppressedText"] = state.suppressed_text
+        return StreamingIterationResult(
+            events=told.events, messages=told.messages, should_continue=False, pending=told.pending, metadata=metadata
+        )
+
+    async def execute_tool_calls(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> list[ToolResultPart]:
+        """`return_result` is answered here, the user's tools as ever; results in call order."""
+        results = iter(await super().execute_tool_calls(state, [call for call in calls if call.name != RETURN_RESULT]))
+        return [self.returned(state, call) if call.name == RETURN_RESULT else next(results) for call in calls]
+
+    def returned(self, state: StreamingState, call: ToolCallPart) -> ToolResultPart:
+        """The answer to one `return_result` call: what is wrong with it, or that it was taken."""
+        text = arguments_text(call)
+        if call.state != "complete":
+            problem = f"the arguments are {call.state}, no JSON object"
+        else:
+            problem = None
+            try:
+                if state.validate is not None:
+                    state.validate(text)
+            except ValueError as error:
+                problem = str(error)
+        if problem is None:
+            state.output = text
+            return ToolResultPart(call.id, call.name, "ok")
+        if not state.output_retries:
+            raise TypedOutputError(problem, output=call.raw or text, partial=state.conversation_history[-1])
+        state.output_retries -= 1
+        return ToolResultPart(call.id, call.name, {"error": problem}, is_error=True)

@@ -1,0 +1,88 @@
+"""Synchronous calls: an event loop in a thread of its own, so that they work from any thread, also inside a running loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Coroutine, Iterator
+from typing import Any, TypeVar, cast
+from weakref import finalize
+
+__all__ = ["Portal"]
+
+T = TypeVar("T")
+
+
+class Portal:
+    """One background thread with one event loop, started at the first call and ended by `close`, or with its owner."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._finalizer: finalize[Any, Any] | None = None
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine in the portal's loop and waits for it. An interrupt here cancels it there."""
+        future = asyncio.run_coroutine_threadsafe(work, self._running())
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def iterate(self, items: AsyncGenerator[T, None]) -> Iterator[T]:
+        """Iterates over an async generator from outside; leaving early closes it."""
+        try:
+            while (item := self.call(_next(items))) is not _END:
+                yield cast(T, item)
+        finally:
+            self.call(_closed(items))
+
+    @property
+    def started(self) -> bool:
+        """Whether there is a thread."""
+        return self._loop is not None
+
+    def close(self) -> None:
+        """Ends the thread, if there is one."""
+        with self._lock:
+            if self._finalizer is not None:
+                self._finalizer()
+            self._loop = self._finalizer = None
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                loop = asyncio.new_event_loop()
+                thread = threading.Thread(target=_run, args=(loop,), name="dragoman-portal", daemon=True)
+                thread.start()
+                self._loop, self._finalizer = loop, finalize(self, _end, loop, thread)
+            return self._loop
+
+
+_END = object()
+
+
+async def _next(items: AsyncGenerator[T, None]) -> T | object:
+    return await anext(items, _END)
+
+
+async def _closed(items: AsyncGenerator[Any, None]) -> None:
+    await items.aclose()
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+
+
+def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+    if loop.is_running():
+        loop.call_soon_threadsafe(loop.stop)
+    if thread is not threading.current_thread():
+        thread.join(timeout=5)
