@@ -17,30 +17,38 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
 
     connect: float | None = 10.0
     """Until the connection stands, TLS included."""
-    read: float | None = 120.0
-    """Between two reads of the answer, the first included."""
+    read: float | None = 600.0
+    """Between two reads of the answer, the first included. A model that thinks without a stream is silent for minutes."""
     total: float | None = None
-    """For the whole answer."""
+    """For the whole answer to one attempt, from the call of `send` to the end of the body."""
 
 
 class Response(Protocol):
     """An answer whose body is still to be read."""
 
-    status: int
-    headers: Mapping[str, str]
-    """Names in lower case."""
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Names in lower case."""
+        ...
 
     async def read(self) -> bytes:
         """The next bytes of the body, as they arrive; `b""` at its end.
 
         Raises:
-            ProviderConnectionError: the connection broke.
+            StreamCutError: the connection ended before the body did; all that came before it has been read.
+            ProviderConnectionError: the connection broke, or the answer was closed.
             ProviderTimeoutError: nothing came in time.
         """
         ...
 
     async def close(self) -> None:
-        """Ends the answer. What is not read yet is given up at once, and its connection closed."""
+        """Ends the answer. What is not read yet is given up at once, and its connection closed; one that was read to
+        its end goes back to the pool. Never waits, so that it also works in a cancelled scope."""
         ...
 
 
@@ -51,8 +59,9 @@ class Transport(Protocol):
         """Sends a request (`request.path` is the whole URL) → the answer as soon as its headers are there.
 
         Raises:
-            ProviderConnectionError: no connection.
-            ProviderTimeoutError: no answer in time.
+            ProviderConnectionError: no connection, or a broken one.
+            ProviderTimeoutError: no connection or no answer in time.
+            SettingsError: a URL, header, proxy or certificate file that cannot be used.
         """
         ...
 

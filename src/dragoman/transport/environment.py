@@ -1,0 +1,80 @@
+"""What the environment says about the way to the network: proxies and certificate authorities."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from dragoman.errors import SettingsError
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+__all__ = ["certificates", "proxies", "proxy_for"]
+
+
+def proxies() -> Mapping[str, str]:
+    """`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, in either case → a proxy's URL by scheme (`no`: who goes without)."""
+    from urllib.request import getproxies_environment
+
+    return getproxies_environment()
+
+
+def proxy_for(url: str, proxies: Mapping[str, str]) -> str | None:
+    """The proxy that requests for `url` go through; `None`: straight there, as always to this machine itself.
+
+    Raises:
+        SettingsError: a proxy that does not speak HTTP.
+    """
+    if not proxies:
+        return None
+    target = urlsplit(url)
+    proxy = proxies.get(target.scheme) or proxies.get("all")
+    if not proxy or _is_loopback(target.hostname or ""):
+        return None
+    from urllib.request import proxy_bypass
+
+    if proxy_bypass(target.netloc.rpartition("@")[2]):
+        return None
+    scheme, separator, _ = proxy.partition("://")
+    if not separator:
+        return f"http://{proxy}"
+    if scheme not in {"http", "https"}:
+        raise SettingsError(
+            f"proxies that speak {scheme} cannot be used: name an HTTP proxy in {target.scheme.upper()}_PROXY, or the host in NO_PROXY"
+        )
+    return proxy
+
+
+def certificates(environment: Mapping[str, str]) -> SSLContext | None:
+    """The authorities that `SSL_CERT_FILE` and `SSL_CERT_DIR`, or else `REQUESTS_CA_BUNDLE`, name; `None`: the system's own.
+
+    Raises:
+        SettingsError: a file that is absent or holds no certificates.
+    """
+    bundle = environment.get("REQUESTS_CA_BUNDLE")
+    file, folder = environment.get("SSL_CERT_FILE"), environment.get("SSL_CERT_DIR")
+    if not file and not folder and bundle:
+        file, folder = (None, bundle) if Path(bundle).is_dir() else (bundle, None)
+    if not file and not folder:
+        return None
+    import ssl
+
+    try:
+        context = ssl.create_default_context(cafile=file or None, capath=folder or None)
+    except OSError as error:
+        raise SettingsError(
+            f"no certificates could be read from {file or folder} ({error.strerror or error}): mend SSL_CERT_FILE, SSL_CERT_DIR or REQUESTS_CA_BUNDLE"
+        ) from error
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")

@@ -1,0 +1,136 @@
+"""A recorded exchange, and the JSON file that holds one.
+
+A file has `request` (`method`, `url`, `headers`, `body` as parsed JSON) and `response` (`status`, `headers`, `body_text`
+exactly as sent). Bytes that are not text stand as base64 in `body_base64`; `cut: true` says that the
+connection broke at the end of what is there. Other keys are the recorder's notes and not read.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+
+from dragoman.errors import DecodeError
+from dragoman.request import HttpRequest
+
+__all__ = ["Exchange", "is_secret", "load_exchange", "public_url", "request_body"]
+
+_SECRET = re.compile(
+    r"auth|cookie|secret|credential|signature|session|organi[sz]ation|project|(^|[-_]|api)(key|token|sig)$"
+)
+
+
+class Exchange(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer, and the request that it belongs to."""
+
+    status: int = 200
+    headers: Mapping[str, str] = {}
+    """Names in lower case."""
+    body: bytes = b""
+    chunks: int | Sequence[int] | None = None
+    """How the body arrives: so many bytes at a time, or cut at these offsets; `None`: in one piece."""
+    cut_after: int | None = None
+    """After so many bytes of the body the connection breaks; `None`: it does not."""
+    method: str = "POST"
+    url: str | None = None
+    """Without keys. `None`: not known, fits any."""
+    request_body: Any = None
+    """As parsed JSON, or bytes that are no JSON. `None`: not known, fits any."""
+
+    def pieces(self) -> list[bytes]:
+        """The body as it arrives, up to where it is cut."""
+        body = self.body[: self.cut_after]
+        match self.chunks:
+            case None:
+                cuts: Sequence[int] = ()
+            case int(size):
+                cuts = range(size, len(body), size)
+            case offsets:
+                cuts = sorted(offset for offset in offsets if 0 < offset < len(body))
+        return [body[start:end] for start, end in zip((0, *cuts), (*cuts, len(body)), strict=True) if start < end]
+
+    def fits(self, request: HttpRequest) -> bool:
+        """Whether it answers this request: same method, URL (keys aside) and body (as JSON, in any order of keys)."""
+        return (
+            self.method == request.method
+            and self.url in {None, public_url(request.path)}
+            and (self.request_body is None or self.request_body == request_body(request))
+        )
+
+
+def load_exchange(path: Path) -> Exchange:
+    """Reads a recorded file.
+
+    Raises:
+        DecodeError: it is not one.
+    """
+    try:
+        record = msgspec.json.decode(path.read_bytes(), type=_Record)
+    except msgspec.DecodeError as error:
+        raise DecodeError(f"{path} is no recorded exchange ({error}): record it again") from error
+    request, response = record.request, record.response
+    body = _bytes(response)
+    return Exchange(
+        status=response.status,
+        headers={name.lower(): value for name, value in (response.headers or {}).items()},
+        body=body,
+        cut_after=len(body) if response.cut else None,
+        method=request.method,
+        url=public_url(request.url),
+        request_body=_bytes(request) if request.body is None and request.body_base64 else request.body,
+    )
+
+
+def request_body(request: HttpRequest) -> Any:
+    """The body of a request as parsed JSON; bytes where it is none."""
+    body = request.body
+    if body is None:
+        return None
+    with_bytes = body if isinstance(body, bytes) else msgspec.json.encode(dict(body))
+    try:
+        return msgspec.json.decode(with_bytes)
+    except msgspec.DecodeError:
+        return with_bytes
+
+
+def is_secret(name: str) -> bool:
+    """Whether a header or query parameter of this name holds a key or tells who the user is."""
+    return _SECRET.search(name.lower()) is not None
+
+
+def public_url(url: str) -> str:
+    """A URL without user, password and secret query parameters."""
+    parts = urlsplit(url)
+    query = "&".join(pair for pair in parts.query.split("&") if not is_secret(pair.partition("=")[0]))
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, query, ""))
+
+
+class _Request(msgspec.Struct):
+    url: str
+    method: str = "POST"
+    body: Any = None
+    body_base64: str | None = None
+    body_text: str | None = None
+
+
+class _Response(msgspec.Struct):
+    status: int
+    headers: dict[str, str] | None = None
+    body_text: str | None = None
+    body_base64: str | None = None
+    cut: bool = False
+
+
+class _Record(msgspec.Struct):
+    request: _Request
+    response: _Response
+
+
+def _bytes(side: _Request | _Response) -> bytes:
+    return base64.b64decode(side.body_base64) if side.body_base64 else (side.body_text or "").encode()

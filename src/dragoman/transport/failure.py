@@ -1,0 +1,67 @@
+"""What aiohttp raises → our errors. Their text names the host, never the rest of the URL, which may hold a key."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from dragoman.errors import (
+    DragomanError,
+    ProviderConnectionError,
+    ProviderTimeoutError,
+    SettingsError,
+    StreamCutError,
+)
+from dragoman.transport.base import Timeouts
+
+__all__ = ["FAILURES", "translate"]
+
+FAILURES: tuple[type[Exception], ...] = (aiohttp.ClientError, OSError, ValueError)
+"""All that a request can fail with. A timeout is an OSError; a header that cannot be sent is a ValueError."""
+
+_KINDS: tuple[tuple[type[Exception], type[DragomanError], str], ...] = (
+    (aiohttp.ConnectionTimeoutError, ProviderTimeoutError, "no connection to {host} within {connect:g} s: check the network, or raise Timeouts.connect"),
+    (aiohttp.SocketTimeoutError, ProviderTimeoutError, "nothing came from {host} for {read:g} s: try again, or raise Timeouts.read"),
+    (TimeoutError, ProviderTimeoutError, "the answer of {host} was not complete within {total:g} s: try again, or raise Timeouts.total"),
+    (aiohttp.InvalidURL, SettingsError, "{url} is no URL that a request can be sent to: check the base URL"),
+    (aiohttp.ClientConnectorDNSError, ProviderConnectionError, "the host {host} is not known ({reason}): check the base URL and the network"),
+    (aiohttp.ClientProxyConnectionError, ProviderConnectionError, "the proxy for {host} cannot be reached ({reason}): check HTTPS_PROXY, HTTP_PROXY and NO_PROXY"),
+    (aiohttp.ClientHttpProxyError, ProviderConnectionError, "the proxy for {host} refused ({reason}): check HTTPS_PROXY and NO_PROXY"),
+    (aiohttp.ClientConnectorCertificateError, ProviderConnectionError, "the certificate of {host} is not trusted ({reason}): name the file of its authority in SSL_CERT_FILE"),
+    (aiohttp.ClientSSLError, ProviderConnectionError, "no TLS with {host} ({reason}): check whether its URL begins with https"),
+    (aiohttp.ClientConnectorError, ProviderConnectionError, "cannot connect to {host} ({reason}): check that the server is running and that the base URL is right"),
+    (aiohttp.ServerDisconnectedError, ProviderConnectionError, "{host} closed the connection without an answer: try again"),
+    (aiohttp.ClientPayloadError, StreamCutError, "the connection to {host} was cut before the answer ended: try again"),
+    (aiohttp.ClientResponseError, ProviderConnectionError, "what {host} answered is not HTTP ({reason}): check the base URL"),
+    (aiohttp.ClientError, ProviderConnectionError, "the connection to {host} broke ({reason}): try again"),
+    (OSError, ProviderConnectionError, "the connection to {host} broke ({reason}): try again"),
+    (ValueError, SettingsError, "a header for {host} cannot be sent: check that the key and the headers hold no line break"),
+)  # fmt: skip
+
+
+def translate(error: Exception, url: str, timeouts: Timeouts) -> DragomanError:
+    """One of `FAILURES`, from a request to `url` → what to raise instead."""
+    target = urlsplit(url)
+    ours, text = next((ours, text) for theirs, ours, text in _KINDS if isinstance(error, theirs))
+    return ours(
+        text.format(
+            host=target.netloc.rpartition("@")[2],
+            url=url.partition("?")[0],
+            reason=_reason(error),
+            connect=timeouts.connect or 0,
+            read=timeouts.read or 0,
+            total=timeouts.total or 0,
+        )
+    )
+
+
+def _reason(error: Exception) -> str:
+    """A few words that cannot hold a URL's query, a header or a body."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return str(getattr(error.certificate_error, "verify_message", "")) or type(error.certificate_error).__name__
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return f"HTTP {error.status}"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return type(error).__name__

@@ -1,0 +1,136 @@
+"""The connections of one event loop, held by aiohttp. Imported when the first request is sent."""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakSet
+
+import aiohttp
+import msgspec
+
+from dragoman.transport import environment
+from dragoman.transport.base import Timeouts
+from dragoman.transport.failure import FAILURES, translate
+
+if TYPE_CHECKING:
+    from dragoman.request import HttpRequest
+
+__all__ = ["Answer", "Pool"]
+
+_HEADERS = {"user-agent": "dragoman", "accept-encoding": "identity"}  # a stream that is compressed arrives in lumps
+_HEADER_BYTES = 65536
+_KEEPALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
+
+
+class Pool:
+    """Made inside its event loop. Proxies and certificates are those of the environment at that moment."""
+
+    def __init__(self, timeouts: Timeouts) -> None:
+        self._timeouts = timeouts
+        self._proxies = environment.proxies()
+        self._answers: WeakSet[Answer] = WeakSet()
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=0, ssl=environment.certificates(os.environ) or True, socket_factory=_open_socket
+            ),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=_HEADERS,
+            timeout=aiohttp.ClientTimeout(total=timeouts.total, connect=timeouts.connect, sock_read=timeouts.read),
+            max_line_size=_HEADER_BYTES,
+            max_field_size=_HEADER_BYTES,
+        )
+
+    @property
+    def closed(self) -> bool:
+        """Whether it sends no more."""
+        return self._session.closed
+
+    async def send(self, request: HttpRequest, owner: object) -> Answer:
+        """Sends a request. `owner` lives as long as the answer does.
+
+        Raises:
+            ProviderConnectionError, ProviderTimeoutError, SettingsError: see `Transport.send`.
+        """
+        url, body, headers = request.path, request.body, request.headers
+        if body is not None and not isinstance(body, bytes):
+            body, headers = msgspec.json.encode(dict(body)), {"content-type": "application/json", **headers}
+        try:
+            response = await self._session.request(
+                request.method,
+                url,
+                data=body,
+                headers=headers,
+                proxy=environment.proxy_for(url, self._proxies),
+                allow_redirects=False,
+            )
+        except FAILURES as error:
+            raise translate(error, url, self._timeouts) from None
+        answer = Answer(response, url, self._timeouts, owner)
+        self._answers.add(answer)
+        return answer
+
+    async def close(self) -> None:
+        """Closes all connections; answers that are still being read end with an error."""
+        for answer in list(self._answers):
+            await answer.close()
+        await self._session.close()
+
+    def discard(self) -> None:
+        """Closes it after its event loop has been closed, when there is nothing left to wait for."""
+        with suppress(StopIteration):
+            self._session.close().send(None)
+
+
+class Answer:
+    """A `Response` from the network."""
+
+    __slots__ = ("__weakref__", "_content", "_owner", "_response", "_timeouts", "_url", "headers", "status")
+
+    def __init__(self, response: aiohttp.ClientResponse, url: str, timeouts: Timeouts, owner: object) -> None:
+        self.status = response.status
+        self.headers = {name.lower(): value for name, value in response.headers.items()}
+        self._response = response
+        self._content = response.content
+        self._url = url
+        self._timeouts = timeouts
+        self._owner = owner
+
+    async def read(self) -> bytes:
+        """See `Response.read`."""
+        try:
+            return await self._content.readany()
+        except FAILURES as error:
+            if arrived := self._arrived():
+                return arrived
+            raise translate(error, self._url, self._timeouts) from None
+
+    async def close(self) -> None:
+        """See `Response.close`."""
+        connection = self._response.connection
+        if connection is not None and connection.transport is not None:
+            connection.transport.abort()  # a polite TLS close would go on reading until the server has agreed
+        self._response.close()
+
+    def _arrived(self) -> bytes:
+        """What came before the connection broke: aiohttp hides it as soon as there is an error."""
+        error = self._content.exception()
+        if error is None or self._response.closed:
+            return b""
+        self._content.set_exception(cast("BaseException", None))
+        try:
+            return self._content.read_nowait()
+        finally:
+            self._content.set_exception(error)
+
+
+def _open_socket(address: tuple[Any, ...]) -> socket.socket:
+    """Asks the system to notice a peer that is gone while a model thinks, and to keep middle boxes from forgetting us."""
+    opened = socket.socket(*address[:3])  # family, type, protocol
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE:
+        if hasattr(socket, name):
+            opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return opened

@@ -1,0 +1,160 @@
+"""Recording what goes over a transport into files that `Player` plays, without keys."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import msgspec
+
+from dragoman.errors import ProviderConnectionError, ProviderTimeoutError
+from dragoman.request import HttpRequest
+from dragoman.transport.base import Response, Transport
+from dragoman.transport.exchange import is_secret, public_url, request_body
+
+__all__ = ["Recorder"]
+
+_FRAMINGS = {"text/event-stream": "sse", "application/x-ndjson": "ndjson"}
+_TRANSFER_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+"""They tell how the bytes travelled; what is recorded is what arrived."""
+_SHORTEST_SECRET = 8
+
+
+class Recorder:
+    """A `Transport` that sends by way of another one and writes each exchange to a file, when the answer ends.
+
+    Headers and query parameters that hold keys, cookies or names of accounts are left out, and the keys themselves are
+    replaced by `***` wherever a body repeats them. What an answer says is not read: look at it before you publish it.
+
+    Args:
+        transport: what sends the requests. Inside a `Retry` each attempt is recorded, around it only the last.
+        folder: is made where it does not exist; files are named `0001.json` and on, after those that are there.
+        notes: further keys for each file, such as `wire` or `vendor`.
+    """
+
+    def __init__(self, transport: Transport, folder: Path | str, notes: Mapping[str, str] | None = None) -> None:
+        self._transport = transport
+        self._folder = Path(folder)
+        self._notes = dict(notes or {})
+
+    async def send(self, request: HttpRequest) -> Response:
+        """See `Transport.send`. A request without an answer is not recorded."""
+        return _Recording(await self._transport.send(request), request, self)
+
+    async def close(self) -> None:
+        """Closes the transport."""
+        await self._transport.close()
+
+    def write(self, request: HttpRequest, response: Response, body: bytes, *, cut: bool) -> None:
+        """Writes one exchange to the next free file.
+
+        Args:
+            request: what was sent.
+            response: what was answered.
+            body: what of its body arrived.
+            cut: whether the connection broke after that.
+        """
+        framing = _FRAMINGS.get(response.headers.get("content-type", "").partition(";")[0].strip(), "json")
+        record = {
+            **self._notes,
+            "provenance": "recorded",
+            "framing": framing,
+            "request": {
+                "method": request.method,
+                "url": public_url(request.path),
+                "headers": _public(request.headers),
+                **_body_fields("body", request_body(request)),
+            },
+            "response": {
+                "status": response.status,
+                "headers": _public(response.headers),
+                **_body_fields("body_text", body),
+                **({"cut": True} if cut else {}),
+            },
+        }
+        text = msgspec.json.format(msgspec.json.encode(record), indent=1)
+        for secret in _secrets(request):
+            text = text.replace(secret, b"***")
+        self._folder.mkdir(parents=True, exist_ok=True)
+        _write_new(self._folder, text)
+
+
+class _Recording:
+    """A `Response` that is written down when it ends, once."""
+
+    def __init__(self, response: Response, request: HttpRequest, recorder: Recorder) -> None:
+        self.status = response.status
+        self.headers = response.headers
+        self._response = response
+        self._request = request
+        self._recorder: Recorder | None = recorder
+        self._pieces: list[bytes] = []
+
+    async def read(self) -> bytes:
+        """See `Response.read`."""
+        try:
+            data = await self._response.read()
+        except (ProviderConnectionError, ProviderTimeoutError):
+            self._end(cut=True)
+            raise
+        if data:
+            self._pieces.append(data)
+        else:
+            self._end()
+        return data
+
+    async def close(self) -> None:
+        """See `Response.close`. What was not read is not recorded, and counts as cut."""
+        await self._response.close()
+        self._end(cut=True)
+
+    def _end(self, *, cut: bool = False) -> None:
+        recorder, self._recorder = self._recorder, None
+        if recorder is not None:
+            recorder.write(self._request, self._response, b"".join(self._pieces), cut=cut)
+
+
+def _public(headers: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in ((name.lower(), value) for name, value in headers.items())
+        if name not in _TRANSFER_HEADERS and not is_secret(name)
+    }
+
+
+def _secrets(request: HttpRequest) -> list[bytes]:
+    """The keys that a request carries, as they would stand in JSON."""
+    held = [*request.headers.items(), *parse_qsl(urlsplit(request.path).query)]
+    return [
+        msgspec.json.encode(word)[1:-1]
+        for name, value in held
+        if is_secret(name)
+        for word in value.split()
+        if len(word) >= _SHORTEST_SECRET
+    ]
+
+
+def _body_fields(name: str, body: Any) -> dict[str, Any]:
+    """A body under `name` where it is JSON or text, else as base64."""
+    if not isinstance(body, bytes):
+        return {name: body}
+    try:
+        return {"body_text": body.decode(), **({} if name == "body_text" else {name: None})}
+    except UnicodeDecodeError:
+        return {name: None, "body_base64": base64.b64encode(body).decode()}
+
+
+def _write_new(folder: Path, text: bytes) -> None:
+    """Under the next number that no file has, also where another process writes too."""
+    number = len(list(folder.glob("*.json")))
+    while True:
+        number += 1
+        try:
+            with (folder / f"{number:04d}.json").open("xb") as file:
+                file.write(text)
+        except FileExistsError:
+            continue
+        return

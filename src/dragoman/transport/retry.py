@@ -1,0 +1,148 @@
+"""Trying again, as decision 9 and rules D-81 to D-86 say. Put it around any transport; nothing below it knows."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
+from types import CoroutineType
+from typing import Any
+
+import anyio
+
+from dragoman.errors import ProviderConnectionError, ProviderTimeoutError
+from dragoman.request import HttpRequest
+from dragoman.transport.base import Response, Transport
+
+__all__ = ["Retry", "retry_after"]
+
+_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+_DRAIN_SECONDS = 1.0
+
+
+class Retry:
+    """A `Transport` that tries again where that may help and nothing of an answer has been delivered yet.
+
+    Tried again are the statuses 408, 409, 429, 500, 502, 503, 504 and 529, and connections that fail, time out or break
+    before the first byte of a successful body. A header `x-should-retry` with `true` or `false` overrules the status. The wait
+    is what the provider asks for (`retry-after-ms`, or `Retry-After` in seconds or as a date), else a random part of
+    min(base·2ⁿ, cap). After the last attempt its answer is returned, or its error raised, as it is.
+
+    Args:
+        transport: what sends the requests, each attempt the same one.
+        attempts: how often at most, the first included.
+        base: seconds; the first wait at most.
+        cap: seconds; no wait is longer, whatever the provider asks for.
+        jitter: `False` waits the whole of min(base·2ⁿ, cap), not a random part.
+        sleep: waits that many seconds.
+        random: a number from 0 to 1.
+        now: seconds since 1970, to which a date is compared.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        attempts: int = 4,
+        base: float = 1.0,
+        cap: float = 60.0,
+        jitter: bool = True,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+        random: Callable[[], float] = random.random,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._transport = transport
+        self._attempts = attempts
+        self._base = base
+        self._cap = cap
+        self._random = random if jitter else lambda: 1.0
+        self._sleep = sleep
+        self._now = now
+
+    async def send(self, request: HttpRequest) -> Response:
+        """See `Transport.send`. For a successful status it returns when the first bytes of the body are there."""
+        for attempt in range(self._attempts - 1):
+            wait = min(self._base * 2**attempt, self._cap) * self._random()
+            try:
+                response = await self._transport.send(request)
+                if not _is_retried(response):
+                    return await _begun(response)
+            except (ProviderConnectionError, ProviderTimeoutError):
+                pass
+            else:
+                wait = min(retry_after(response.headers, self._now()) or wait, self._cap)
+                await _drain(response)
+            await self._sleep(wait)
+        return await self._transport.send(request)
+
+    async def close(self) -> None:
+        """Closes the transport."""
+        await self._transport.close()
+
+
+def retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    """How many seconds the provider asks to wait, always above 0; `None`: it does not, or not in a way that can be understood.
+
+    Args:
+        headers: of the answer, names in lower case.
+        now: seconds since 1970.
+    """
+    value = headers.get("retry-after", "")
+    for seconds in (
+        lambda: float(headers.get("retry-after-ms", "")) / 1000,
+        lambda: float(value),
+        lambda: parsedate_to_datetime(value).timestamp() - now,
+    ):
+        with suppress(ValueError, OverflowError):
+            if (wait := seconds()) > 0:
+                return wait
+    return None
+
+
+class _Begun:
+    """A response whose first bytes have been read."""
+
+    def __init__(self, response: Response, first: bytes) -> None:
+        self.status = response.status
+        self.headers = response.headers
+        self._response = response
+        self._first: bytes | None = first
+
+    def read(self) -> CoroutineType[Any, Any, bytes]:
+        """See `Response.read`. Later reads are the response's own, without a step between."""
+        return self._response.read() if self._first is None else self._read_first(self._first)
+
+    async def close(self) -> None:
+        """See `Response.close`."""
+        await self._response.close()
+
+    async def _read_first(self, first: bytes) -> bytes:
+        self._first = None
+        return first
+
+
+async def _begun(response: Response) -> Response:
+    if not 200 <= response.status < 300:
+        return response
+    try:
+        return _Begun(response, await response.read())
+    except BaseException:
+        await response.close()
+        raise
+
+
+def _is_retried(response: Response) -> bool:
+    verdict = response.headers.get("x-should-retry")
+    return response.status >= 400 and (verdict == "true" or (response.status in _STATUSES and verdict != "false"))
+
+
+async def _drain(response: Response) -> None:
+    """D-86: reads the rest, so that the connection can be used again, unless that takes long."""
+    try:
+        with anyio.move_on_after(_DRAIN_SECONDS), suppress(ProviderConnectionError, ProviderTimeoutError):
+            while await response.read():
+                pass
+    finally:
+        await response.close()
