@@ -23,9 +23,13 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     base_url: str | Callable[[str], Awaitable[str]] | None = None
     """Up to what the wire's paths begin with (`…/v1`). A function of the model's name starts what serves it and tells
     its URL; `None`: the user must give one."""
+    base_url_names: Mapping[str, str] = {}
+    """Environment variables that may hold another base URL → what their value still lacks of it, such as `/v1`."""
     aliases: tuple[str, ...] = ()
     key_names: tuple[str, ...] = ()
-    """Environment variables that may hold the key, first found wins; none: no key is needed."""
+    """Environment variables that may hold the key, first found wins; none: no key is needed. The last is the usual one."""
+    key_required: bool = True
+    """Whether a request without a key is an error (where there are `key_names`)."""
     key_header: str = "authorization"
     key_prefix: str = "Bearer "
     """What stands before the key in `key_header`."""

@@ -1,0 +1,65 @@
+"""Model strings: which provider, and which of its models (rules D-60…D-69).
+
+`provider` · `provider:chat` · `provider/chat` · `provider?chat=…&embeddings=…&media=…`
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote, unquote
+
+import msgspec
+
+from dragoman.errors import SettingsError
+
+__all__ = ["ModelString", "parse_model_string"]
+
+_NAME_BEFORE_COLON = re.compile(r"[a-z][a-z0-9+.-]*")
+_KINDS = {"chat": "chat", "embeddings": "embeddings", "media": "media", "other": "media"}
+
+
+class ModelString(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A provider and the names of its models; `None`: the provider's default. `str()` gives what parses back to it."""
+
+    provider: str
+    """Name or alias, lower case (D-64), as it was given."""
+    chat: str | None = None
+    embeddings: str | None = None
+    media: str | None = None
+
+    def __str__(self) -> str:
+        models = {"chat": self.chat, "embeddings": self.embeddings, "media": self.media}
+        given = {kind: model for kind, model in models.items() if model}
+        if not given:
+            return self.provider
+        if given.keys() == {"chat"} and _NAME_BEFORE_COLON.fullmatch(self.provider) and "?" not in given["chat"]:
+            return f"{self.provider}:{given['chat']}"
+        return f"{self.provider}?" + "&".join(f"{kind}={quote(model, safe='/:')}" for kind, model in given.items())
+
+
+def parse_model_string(text: str) -> ModelString:
+    """Reads a model string. The first of `:`, `/` and `?` in it tells its form.
+
+    Raises:
+        SettingsError: it has none of the forms (D-66, D-69).
+    """
+    head, mark, rest = _split(text)
+    provider = head.lower()
+    if provider and not mark:
+        return ModelString(provider)
+    model = rest.partition("?")[0]
+    if (mark == ":" and _NAME_BEFORE_COLON.fullmatch(provider)) or (mark == "/" and provider and "/" not in model):
+        return ModelString(provider, model or None)
+    if mark == "?" and provider:
+        pairs = [pair.partition("=") for pair in rest.split("&") if pair]
+        if all(kind in _KINDS for kind, _, _ in pairs):
+            return ModelString(provider, **{_KINDS[kind]: unquote(model) or None for kind, _, model in pairs})
+    raise SettingsError(
+        f'Invalid model string format: "{text}". Write provider, provider:model, provider/model or '
+        "provider?chat=model&embeddings=model&media=model, such as openai:gpt-4o"
+    )
+
+
+def _split(text: str) -> tuple[str, str, str]:
+    at = min((text.index(mark) for mark in ":/?" if mark in text), default=len(text))
+    return text[:at], text[at : at + 1], text[at + 1 :]

@@ -1,0 +1,66 @@
+"""Where a provider is: the base URL that the caller gives, else the environment's, else the record's (D-75)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from dragoman.errors import SettingsError
+from dragoman.providers.provider import Provider
+
+__all__ = ["find_base_url"]
+
+
+async def find_base_url(
+    provider: Provider,
+    base_url: str | None = None,
+    *,
+    model: str = "",
+    environment: Mapping[str, str] | None = None,
+    system: Mapping[str, str] = os.environ,
+) -> str:
+    """The base URL of a provider, without a slash at its end. May start what serves `model`.
+
+    `environment` is asked before `system`, the environment of the process; `system={}` leaves that one out.
+
+    Raises:
+        SettingsError: there is none, or it is no HTTP URL.
+    """
+    url = base_url or _from_environment(provider, environment or {}, system) or provider.base_url
+    if callable(url):
+        url = await url(model)
+    if url is None:
+        hint = "".join(f" or set {name}" for name in provider.base_url_names)
+        raise SettingsError(
+            f"{provider.display_name} provider has no base URL: pass base_url=, such as http://localhost:8000/v1,{hint}",
+            provider=provider.name,
+        )
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise SettingsError(
+            f'base URL "{url}" of {provider.display_name} provider must begin with http:// or https://',
+            provider=provider.name,
+        )
+    return url.rstrip("/")
+
+
+def _from_environment(provider: Provider, *environments: Mapping[str, str]) -> str | None:
+    for environment in environments:
+        for name, rest in provider.base_url_names.items():
+            if value := environment.get(name, "").strip().rstrip("/"):
+                return _with_scheme(value, provider).removesuffix(rest) + rest
+    return None
+
+
+def _with_scheme(value: str, provider: Provider) -> str:
+    """`host`, `host:port` and `:port` (as in OLLAMA_HOST) → a URL, what is left out being the record's."""
+    if "://" in value or not isinstance(provider.base_url, str):
+        return value
+    own = urlsplit(provider.base_url)
+    place, slash, path = value.partition("/")
+    if place.startswith(":"):
+        place = f"{own.hostname}{place}"
+    elif own.port and not re.search(r":\d+$", place):
+        place = f"{place}:{own.port}"
+    return f"{own.scheme}://{place}{slash}{path}"

@@ -1,0 +1,26 @@
+"""Groq. It streams no output by schema, so typed output goes through a forced tool."""
+
+from dragoman.capability import Capability
+from dragoman.providers.provider import Provider
+
+__all__ = ["PROVIDER"]
+
+PROVIDER = Provider(
+    name="groq",
+    display_name="Groq",
+    wire="openai_chat",
+    base_url="https://api.groq.com/openai/v1",
+    key_names=("GROQ_API_KEY",),
+    chat_model="openai/gpt-oss-120b",
+    capabilities=frozenset(
+        {
+            Capability.chat,
+            Capability.tools,
+            Capability.parallel_tools,
+            Capability.forced_tools,
+            Capability.vision,
+            Capability.thinking,
+            Capability.models,
+        }
+    ),
+)

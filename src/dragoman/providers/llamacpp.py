@@ -1,0 +1,32 @@
+"""A llama.cpp server (`llama-server`). It answers with the model it was started with, whatever the name."""
+
+from dragoman.capability import Capability
+from dragoman.providers.provider import Provider
+
+__all__ = ["PROVIDER"]
+
+PROVIDER = Provider(
+    name="llamacpp",
+    display_name="llama.cpp",
+    wire="openai_chat",
+    base_url="http://localhost:8080/v1",
+    aliases=("llama.cpp", "llama-cpp"),
+    key_names=("LLAMA_API_KEY",),
+    key_required=False,
+    chat_model="default",
+    embeddings_model="default",
+    capabilities=frozenset(
+        {
+            Capability.chat,
+            Capability.embeddings,
+            Capability.tools,
+            Capability.parallel_tools,
+            Capability.typed_output,
+            Capability.typed_output_with_tools,
+            Capability.forced_tools,
+            Capability.vision,
+            Capability.thinking,
+            Capability.models,
+        }
+    ),
+)

@@ -1,0 +1,32 @@
+"""OpenAI, by its Chat Completions API."""
+
+from dragoman.capability import Capability
+from dragoman.providers.provider import Provider
+
+__all__ = ["PROVIDER"]
+
+PROVIDER = Provider(
+    name="openai",
+    display_name="OpenAI",
+    wire="openai_chat",
+    base_url="https://api.openai.com/v1",
+    base_url_names={"OPENAI_BASE_URL": ""},
+    key_names=("OPENAI_API_KEY",),
+    chat_model="gpt-4o",
+    embeddings_model="text-embedding-3-small",
+    capabilities=frozenset(
+        {
+            Capability.chat,
+            Capability.embeddings,
+            Capability.tools,
+            Capability.parallel_tools,
+            Capability.typed_output,
+            Capability.typed_output_with_tools,
+            Capability.forced_tools,
+            Capability.vision,
+            Capability.audio,
+            Capability.files,
+            Capability.models,
+        }
+    ),
+)

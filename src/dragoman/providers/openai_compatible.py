@@ -1,0 +1,26 @@
+"""Any other server that speaks Chat Completions: the user gives the base URL and names the model."""
+
+from dragoman.capability import Capability
+from dragoman.providers.provider import Provider
+
+__all__ = ["PROVIDER"]
+
+PROVIDER = Provider(
+    name="openai-compatible",
+    display_name="OpenAI-compatible",
+    wire="openai_chat",
+    base_url_names={"OPENAI_COMPATIBLE_BASE_URL": ""},
+    key_names=("OPENAI_COMPATIBLE_API_KEY",),
+    key_required=False,
+    capabilities=frozenset(
+        {
+            Capability.chat,
+            Capability.tools,
+            Capability.parallel_tools,
+            Capability.typed_output,
+            Capability.vision,
+            Capability.thinking,
+            Capability.models,
+        }
+    ),
+)

@@ -1,0 +1,177 @@
+"""Finds a provider's record by its name or alias: dragoman's own, those registered in code, those of plug-ins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from dragoman.errors import SettingsError
+from dragoman.providers.provider import Provider
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+__all__ = ["BUILT_IN", "ENTRY_POINTS", "REGISTRY", "Registry"]
+
+ENTRY_POINTS = "dragoman.providers"
+"""Group of the entry points by which a distribution brings providers: name of the provider → its record."""
+
+BUILT_IN: Mapping[str, str] = MappingProxyType(
+    {
+        "openai": "dragoman.providers.openai",
+        "anthropic": "dragoman.providers.anthropic",
+        "openrouter": "dragoman.providers.openrouter",
+        "together": "dragoman.providers.together",
+        "groq": "dragoman.providers.groq",
+        "deepseek": "dragoman.providers.deepseek",
+        "xai": "dragoman.providers.xai",
+        "ollama": "dragoman.providers.ollama",
+        "llamacpp": "dragoman.providers.llamacpp",
+        "openai-compatible": "dragoman.providers.openai_compatible",
+    }
+)
+"""Name of a provider → the module whose `PROVIDER` is its record, imported when first looked up."""
+
+_NAME = re.compile(r"[a-z][a-z0-9+.-]*")
+
+_Loader = Callable[[], Provider]
+
+
+def _installed() -> Iterable[EntryPoint]:
+    from importlib.metadata import entry_points  # slow to import, and needed for names that are not built in only
+
+    return entry_points(group=ENTRY_POINTS)
+
+
+class Registry:
+    """Providers by name and alias, case-insensitive. Records are loaded when they are looked up.
+
+    Plug-ins are looked for when nothing else has the name; a broken one harms only who asks for it.
+    """
+
+    def __init__(
+        self,
+        built_in: Mapping[str, str] = BUILT_IN,
+        plug_ins: Callable[[], Iterable[EntryPoint]] = _installed,
+    ) -> None:
+        self._own: dict[str, _Loader] = {name: partial(_import, module) for name, module in built_in.items()}
+        self._find_plug_ins = plug_ins
+        self._plug_ins: dict[str, _Loader] | None = None
+
+    def register(self, provider: Provider, *, replace: bool = False) -> None:
+        """Adds a provider; with `replace` also in the place of one of the same name.
+
+        Raises:
+            SettingsError: a name is taken, or cannot stand in a model string.
+        """
+        _check(provider, f"the record of {provider.display_name}")
+        for other in [load() for load in self._own.values()]:
+            if (other.name != provider.name or not replace) and (taken := _names(other) & _names(provider)):
+                raise SettingsError(
+                    f'provider "{provider.name}" cannot be registered: {", ".join(sorted(taken))} is taken by '
+                    f"{other.display_name}; choose another name, or pass replace=True to replace a provider of the same name"
+                )
+        self._own[provider.name] = lambda: provider
+
+    def get(self, name: str) -> Provider:
+        """The provider of that name or alias (D-76).
+
+        Raises:
+            SettingsError: there is none, or its plug-in is broken.
+        """
+        wanted = name.lower()
+        for loaders in self._sources():
+            if load := loaders.get(wanted):
+                return load()
+            for provider in map(_attempt, loaders.values()):
+                if isinstance(provider, Provider) and wanted in provider.aliases:
+                    return provider
+        raise self._unknown(name)
+
+    def providers(self) -> list[Provider]:
+        """All providers that can be loaded, each once."""
+        return [found for found in self._load_all() if isinstance(found, Provider)]
+
+    def broken(self) -> list[SettingsError]:
+        """What is wrong with the plug-ins that cannot be loaded."""
+        return [found for found in self._load_all() if isinstance(found, SettingsError)]
+
+    def _sources(self) -> Iterator[Mapping[str, _Loader]]:
+        yield self._own
+        if self._plug_ins is None:
+            self._plug_ins = {entry.name.lower(): partial(_plug_in, entry) for entry in self._find_plug_ins()}
+        yield self._plug_ins
+
+    def _load_all(self) -> list[Provider | SettingsError]:
+        own, plug_ins = self._sources()
+        return [_attempt(load) for load in {**plug_ins, **own}.values()]
+
+    def _unknown(self, name: str) -> SettingsError:
+        from difflib import get_close_matches
+
+        providers = self.providers()
+        known = sorted(provider.name for provider in providers)
+        close = get_close_matches(
+            name.lower(), [each for provider in providers for each in sorted(_names(provider))], n=1
+        )
+        return SettingsError(
+            f'no provider is named "{name}"; '
+            + (f'did you mean "{close[0]}"? ' if close else "")
+            + f"There are {', '.join(known)}"
+            + "".join(f"; {error.message}" for error in self.broken())
+        )
+
+
+def _attempt(load: _Loader) -> Provider | SettingsError:
+    try:
+        return load()
+    except SettingsError as error:
+        return error
+
+
+def _import(module: str) -> Provider:
+    return import_module(module).PROVIDER
+
+
+def _plug_in(entry: EntryPoint) -> Provider:
+    """The record of an entry point.
+
+    Raises:
+        SettingsError: it cannot be imported or is no record; the message names the distribution.
+    """
+    where = f'plug-in "{entry.name}" of the distribution {entry.dist.name if entry.dist else "?"} ({entry.value})'
+    try:
+        provider = entry.load()
+    except Exception as error:
+        raise SettingsError(
+            f"{where} cannot be loaded: {type(error).__name__}: {error}; update or uninstall that distribution"
+        ) from error
+    if not isinstance(provider, Provider):
+        raise SettingsError(f"{where} must be a dragoman Provider, not {type(provider).__name__}")
+    if provider.name != entry.name.lower():
+        raise SettingsError(f'{where} has a provider of another name, "{provider.name}"; the two must be the same')
+    _check(provider, where)
+    return provider
+
+
+def _names(provider: Provider) -> set[str]:
+    return {provider.name, *provider.aliases}
+
+
+def _check(provider: Provider, where: str) -> None:
+    """A name must be able to stand before the colon of a model string (D-64, D-69)."""
+    for name in _names(provider):
+        if not _NAME.fullmatch(name):
+            raise SettingsError(
+                f'{where} has the provider name "{name}"; a name is a lower-case letter followed by lower-case letters, '
+                "digits, +, . or -"
+            )
+
+
+REGISTRY = Registry()
+"""The process's own registry, which `dragoman.providers.get` and `register` use. The one value that is shared on purpose:
+entry points belong to the process too. Who wants another passes a `Registry`, or a `Provider` where a name is taken."""

@@ -1,0 +1,25 @@
+"""Together AI: open models."""
+
+from dragoman.capability import Capability
+from dragoman.providers.provider import Provider
+
+__all__ = ["PROVIDER"]
+
+PROVIDER = Provider(
+    name="together",
+    display_name="Together AI",
+    wire="openai_chat",
+    base_url="https://api.together.xyz/v1",
+    aliases=("togetherai", "together-ai"),
+    key_names=("TOGETHER_API_KEY",),
+    chat_model="meta-llama/Llama-3.3-70B-Instruct-Turbo",
+    capabilities=frozenset(
+        {
+            Capability.chat,
+            Capability.tools,
+            Capability.parallel_tools,
+            Capability.forced_tools,
+            Capability.models,
+        }
+    ),
+)

@@ -1,0 +1,28 @@
+"""xAI: the Grok models."""
+
+from dragoman.capability import Capability
+from dragoman.providers.provider import Provider
+
+__all__ = ["PROVIDER"]
+
+PROVIDER = Provider(
+    name="xai",
+    display_name="xAI",
+    wire="openai_chat",
+    base_url="https://api.x.ai/v1",
+    aliases=("grok",),
+    key_names=("XAI_API_KEY",),
+    chat_model="grok-4.3",
+    capabilities=frozenset(
+        {
+            Capability.chat,
+            Capability.tools,
+            Capability.parallel_tools,
+            Capability.typed_output,
+            Capability.forced_tools,
+            Capability.vision,
+            Capability.thinking,
+            Capability.models,
+        }
+    ),
+)

@@ -1,0 +1,141 @@
+"""Capabilities: the records against recorded traffic, and the table in the documentation against the records."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dragoman.capability import Capability
+from dragoman.providers.registry import Registry
+from dragoman.providers.table import capability_table, markdown
+from traffic import exchanges
+
+FOLDERS = (
+    "openai_chat",
+    "openai_compatible",
+    "openrouter",
+    "together",
+    "ollama_openai",
+    "anthropic",
+    "openai_embeddings",
+)
+VENDORS = {
+    ("anthropic", "anthropic"): "anthropic",
+    ("openai_chat", "openai"): "openai",
+    ("openai_embeddings", "openai"): "openai",
+    ("openai_embeddings", "llama.cpp"): "llamacpp",
+    ("openai_compatible", "llama.cpp"): "llamacpp",
+    ("openai_compatible", "groq"): "groq",
+    ("openai_compatible", "deepseek"): "deepseek",
+    ("openai_compatible", "xai"): "xai",
+    ("openrouter", "openrouter"): "openrouter",
+    ("together", "together"): "together",
+    ("ollama_openai", "ollama"): "ollama",
+}
+NOT_DECLARED = {
+    "anthropic": {"typed_output", "typed_output_with_tools"},  # by some models only; a forced tool works with all
+    "groq": {"typed_output"},  # never streamed, and by some models only
+    "deepseek": {"forced_tools"},  # not while it thinks, which is its default
+}
+"""Seen in traffic, and not declared because it does not hold of the provider's usual models, streamed."""
+NOT_RECORDED = {
+    "openrouter": {"models"},
+    "together": {"models"},
+    "groq": {"models"},
+    "deepseek": {"models"},
+    "ollama": {"models"},
+    "xai": {"parallel_tools", "typed_output", "forced_tools", "vision", "models"},  # recorded without requests
+}
+"""Declared because the vendor documents it; no recording shows it."""
+
+
+def shown(exchange):
+    """The capabilities that a successful exchange shows."""
+    request, response = exchange.request or {}, exchange.body.decode()
+    messages = json.dumps(request.get("messages", ""))
+    answers = _answers(response)
+    calls = {call for answer in answers for call in _calls(answer)}
+    form = (
+        request.get("response_format")
+        or request.get("output_format")
+        or (request.get("output_config") or {}).get("format")
+    )
+    typed = isinstance(form, dict) and form.get("type") == "json_schema"
+    choice = request.get("tool_choice")
+    forced = choice == "required" or (isinstance(choice, dict) and choice.get("type") not in ("auto", "none"))
+    return {
+        capability
+        for capability, is_shown in {
+            "chat": exchange.endpoint in ("chat", "messages"),
+            "embeddings": exchange.endpoint == "embed",
+            "models": exchange.endpoint == "models",
+            "tools": calls,
+            "parallel_tools": len(calls) > 1,
+            "typed_output": typed,
+            "typed_output_with_tools": typed and request.get("tools"),
+            "forced_tools": forced and calls,
+            "vision": '"image_url"' in messages or '"type": "image"' in messages,
+            "audio": '"input_audio"' in messages,
+            "files": '"type": "file"' in messages or '"type": "document"' in messages,
+            "thinking": any(_thinks(answer) for answer in answers),
+            "server_tools": ('"server_tool_use"' in response and '"srvtoolu_' in response)
+            or any(":" in str(tool.get("type")) for tool in request.get("tools") or ()),
+        }.items()
+        if is_shown
+    }
+
+
+def _answers(body):
+    texts = (
+        [body]
+        if body.lstrip().startswith("{")
+        else [line[5:] for line in body.splitlines() if line.startswith("data:")]
+    )
+    return [json.loads(text) for text in texts if text.strip().startswith("{") and text.strip().endswith("}")]
+
+
+def _pieces(answer):
+    for choice in answer.get("choices") or ():
+        yield choice.get("delta") or choice.get("message") or {}
+    yield from answer.get("content") or ()
+    yield answer.get("content_block") or {}
+
+
+def _calls(answer):
+    for piece in _pieces(answer):
+        if piece.get("type") == "tool_use":
+            yield piece["id"]
+        yield from (call["id"] for call in piece.get("tool_calls") or () if call.get("id"))
+
+
+def _thinks(answer):
+    return any(p.get("reasoning_content") or p.get("reasoning") or p.get("type") == "thinking" for p in _pieces(answer))
+
+
+def test_decision_11_the_records_say_what_the_traffic_shows():
+    recorded = {}
+    for exchange in exchanges(*FOLDERS):
+        provider = VENDORS.get((exchange.path.parent.name, exchange.vendor))
+        if provider and exchange.status == 200:
+            recorded.setdefault(provider, set()).update(shown(exchange))
+    assert set(recorded) == set(VENDORS.values())
+    registry = Registry(plug_ins=lambda: ())
+    for name, capabilities in recorded.items():
+        declared = set(registry.get(name).capabilities)
+        assert capabilities - declared == NOT_DECLARED.get(name, set()), name
+        assert declared - capabilities == NOT_RECORDED.get(name, set()), name
+
+
+def test_the_documented_table_is_the_records_table():
+    table = markdown(capability_table(Registry(plug_ins=lambda: ()).providers()))
+    documented = Path(__file__).parents[1] / "docs" / "capabilities.md"
+    assert documented.read_text("utf-8") == table, "run: python -m dragoman.providers.table > docs/capabilities.md"
+
+
+@pytest.mark.parametrize("capability", Capability)
+def test_rows_hold_exactly_the_records_capabilities(capability):
+    providers = Registry(plug_ins=lambda: ()).providers()
+    rows = {row.provider: row for row in capability_table(providers)}
+    assert [p.name for p in providers if capability in p.capabilities] == [
+        name for name, row in rows.items() if capability in row.capabilities
+    ]

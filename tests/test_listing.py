@@ -1,0 +1,222 @@
+"""Listing a provider's models: rule D-80, against recorded answers and the documented shapes."""
+
+import asyncio
+import json
+
+import pytest
+
+from dragoman import providers, wires
+from dragoman.errors import AuthenticationError, DecodeError, SettingsError
+from dragoman.model.kinds import kinds_of
+from dragoman.model.listing import list_models, load_models, next_page
+from dragoman.providers.provider import Provider
+from traffic import exchanges
+
+
+class Stub:
+    """A transport that answers from a list, in small reads, and keeps what it was asked."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.asked = []
+        self.closed = 0
+
+    async def send(self, request):
+        self.asked.append(request)
+        status, body = self.answers.pop(0)
+        return StubResponse(self, status, body if isinstance(body, bytes) else json.dumps(body).encode())
+
+    async def close(self):
+        pass
+
+
+class StubResponse:
+    def __init__(self, stub, status, body):
+        self.stub, self.status, self.body, self.headers = stub, status, body, {"content-type": "application/json"}
+
+    async def read(self):
+        data, self.body = self.body[:1000], self.body[1000:]
+        return data
+
+    async def close(self):
+        self.stub.closed += 1
+
+
+def models_of(name, *answers, **kwargs):
+    stub = Stub(*answers)
+    found = asyncio.run(list_models(providers.get(name), stub, api_key="k", environment={}, **kwargs))
+    assert stub.closed == len(stub.asked)
+    return found, [request.path for request in stub.asked]
+
+
+def recorded(vendor, status=200):
+    folders = ("openai_chat", "openai_compatible", "anthropic")
+    return next(e for e in exchanges(*folders) if (e.vendor, e.endpoint, e.status) == (vendor, "models", status))
+
+
+def test_d80_openais_models_have_kinds_guessed_from_their_ids():
+    found, asked = models_of("openai", (200, recorded("openai").body))
+    assert asked == ["https://api.openai.com/v1/models"]
+    kinds = {model.name: model.kinds for model in found}
+    assert len(kinds) == 135
+    assert kinds["gpt-4o"] == kinds["gpt-5.5-pro"] == kinds["o3-deep-research"] == ("chat",)
+    assert kinds["text-embedding-3-small"] == kinds["text-embedding-ada-002"] == ("embeddings",)
+    assert kinds["tts-1-hd"] == kinds["gpt-4o-mini-tts-2025-12-15"] == ("tts",)
+    assert kinds["whisper-1"] == kinds["gpt-4o-transcribe"] == kinds["gpt-realtime-mini"] == ("audio",)
+    assert kinds["gpt-audio-mini"] == kinds["gpt-4o-audio-preview"] == ("chat", "audio")
+    assert kinds["gpt-image-2"] == kinds["dall-e-3"] == kinds["chatgpt-image-latest"] == ("image",)
+    assert kinds["sora-2-pro"] == ("media",)
+    assert kinds["omni-moderation-latest"] == kinds["davinci-002"] == kinds["gpt-3.5-turbo-instruct"] == ("other",)
+    assert found[0].model == "openai:text-embedding-ada-002"
+    assert found[0].extra["owned_by"] == "openai-internal"
+
+
+def test_d80_anthropics_models_have_display_names_and_what_else_was_told():
+    found, asked = models_of("anthropic", (200, recorded("anthropic").body))
+    assert asked == ["https://api.anthropic.com/v1/models?limit=1000"]
+    first = found[0]
+    assert (first.name, first.display_name, first.kinds) == ("claude-opus-4-7", "Claude Opus 4.7", ("chat",))
+    assert first.extra["max_input_tokens"] == 1_000_000
+    assert "display_name" not in first.extra
+    assert len(found) == 9
+
+
+def test_llama_cpps_models_are_listed_once_though_told_twice():
+    found, _ = models_of("llamacpp", (200, recorded("llama.cpp").body))
+    assert [model.name for model in found] == ["/REDACTED_PATH/Qwen3-1.7B-Q4_K_M.gguf"]
+
+
+def test_a_models_modalities_are_read_where_they_are_told():
+    found = load_models("huggingface", json.loads(recorded("huggingface").body))
+    assert len(found) == 127
+    assert {model.kinds for model in found} == {("chat",)}
+    assert all(model.display_name is None for model in found)
+
+
+def test_anthropics_pages_are_all_read():
+    pages = [
+        (200, {"data": [{"id": "a"}, {"id": "b"}], "has_more": True, "last_id": "b"}),
+        (200, {"data": [{"id": "c"}], "has_more": False, "last_id": "c"}),
+    ]
+    found, asked = models_of("anthropic", *pages)
+    assert [model.name for model in found] == ["a", "b", "c"]
+    assert asked[1] == "https://api.anthropic.com/v1/models?limit=1000&after_id=b"
+
+
+def test_openrouters_pages_are_all_read_from_its_own_host_only():
+    next_url = "https://elsewhere.example/steal?offset=1&output_modalities=all"
+    entry = {"id": "a/b", "name": "A: B", "description": "d", "architecture": {"output_modalities": ["text", "image"]}}
+    other = {"id": "c/d", "name": "C: D", "architecture": {"output_modalities": ["embeddings"]}}
+    found, asked = models_of(
+        "openrouter", (200, {"data": [entry], "links": {"next": next_url}}), (200, {"data": [other]})
+    )
+    assert [(m.name, m.display_name, m.description, m.kinds) for m in found] == [
+        ("a/b", "A: B", "d", ("chat", "image")),
+        ("c/d", "C: D", None, ("embeddings",)),
+    ]
+    assert asked == [
+        "https://openrouter.ai/api/v1/models?output_modalities=all",
+        "https://openrouter.ai/api/v1/models?offset=1&output_modalities=all",
+    ]
+
+
+def test_a_provider_that_repeats_its_page_is_not_asked_for_ever():
+    page = {"data": [{"id": "a"}], "has_more": True, "last_id": "a"}
+    _, asked = models_of("anthropic", *[(200, page)] * 9)
+    assert len(asked) == 2
+
+
+def test_togethers_bare_list_tells_types():
+    body = [
+        {"id": "a/chat", "type": "chat", "display_name": "A"},
+        {"id": "b/m2", "type": "embedding"},
+        {"id": "c/x", "type": "image"},
+        {"id": "d/y", "type": "rerank"},
+    ]
+    found, _ = models_of("together", (200, body))
+    assert [model.kinds for model in found] == [("chat",), ("embeddings",), ("image",), ("other",)]
+    assert found[0].display_name == "A"
+
+
+def test_ollamas_two_lists_are_read_alike():
+    openai_like = {"object": "list", "data": [{"id": "qwen3:4b", "object": "model", "owned_by": "library"}]}
+    own = {"models": [{"name": "qwen3:4b", "size": 1}]}
+    assert [m.model for m in load_models("ollama", openai_like)] == ["ollama:qwen3:4b"]
+    assert [(m.model, m.display_name) for m in load_models("ollama", own)] == [("ollama:qwen3:4b", None)]
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("mistral-embed", ("embeddings",)),
+        ("BAAI/bge-large-en-v1.5", ("embeddings",)),
+        ("meta-llama/Llama-Guard-4-12B", ("other",)),
+        ("openai/gpt-oss-safeguard-20b", ("chat",)),
+        ("whisper-large-v3-turbo", ("audio",)),
+        ("grok-2-image-1212", ("image",)),
+        ("black-forest-labs/FLUX.1-schnell", ("image",)),
+        ("never-heard-of-it", ("chat",)),
+    ],
+)
+def test_d80_kinds_of_other_vendors_names(name, kinds):
+    assert kinds_of(name, {}) == kinds
+
+
+def test_headers_and_base_url_of_the_caller_are_used():
+    stub = Stub((200, {"data": []}))
+    asyncio.run(
+        list_models(
+            providers.get("openai"), stub, base_url="http://127.0.0.1:1/x/", api_key="k", headers={"X-Team": "a"}
+        )
+    )
+    request = stub.asked[0]
+    assert (request.path, request.method, request.body) == ("http://127.0.0.1:1/x/models", "GET", None)
+    assert request.headers == {"authorization": "Bearer k", "x-team": "a"}
+
+
+def test_d72_no_request_is_made_without_the_key():
+    stub = Stub()
+    with pytest.raises(AuthenticationError, match="GROQ_API_KEY is required for Groq provider"):
+        asyncio.run(list_models(providers.get("groq"), stub, environment={"GROQ_API_KEY": ""}))
+    assert stub.asked == []
+
+
+@pytest.mark.parametrize("body", [{"error": "x"}, {"data": None}, {"data": ["a"]}, {"data": [{}]}, "text", 3])
+def test_an_answer_without_models_is_an_error(body):
+    with pytest.raises(DecodeError, match="no list of models"):
+        models_of("openai", (200, body))
+
+
+def test_an_answer_that_is_no_json_asks_whether_the_base_url_is_right():
+    with pytest.raises(DecodeError, match="is the base URL right") as caught:
+        models_of("openai", (200, b"<html>not here</html>"))
+    assert (caught.value.provider, caught.value.body) == ("openai", b"<html>not here</html>")
+
+
+def test_a_provider_that_lists_nothing_says_so():
+    silent = Provider(name="silent", display_name="Silent", wire="openai_chat", models_path=None)
+    with pytest.raises(SettingsError, match="Silent provider does not list its models"):
+        asyncio.run(list_models(silent, Stub()))
+
+
+@pytest.mark.parametrize(("name", "vendor"), [("openai", "openai"), ("groq", "groq"), ("anthropic", "anthropic")])
+def test_a_refusal_is_read_by_the_providers_wire(name, vendor, monkeypatch):
+    exchange = recorded(vendor, 401)
+
+    class Wire:
+        def load_error(self, status, headers, body):
+            assert (status, body) == (401, exchange.body)
+            return AuthenticationError("refused")
+
+    asked = []
+    monkeypatch.setattr(wires, "get", lambda wire: asked.append(wire) or Wire())
+    with pytest.raises(AuthenticationError) as caught:
+        models_of(name, (401, exchange.body))
+    assert (caught.value.provider, caught.value.status, caught.value.body) == (name, 401, exchange.body)
+    assert asked == [providers.get(name).wire]
+
+
+def test_the_last_page_has_no_next():
+    assert next_page("http://x/models", []) is None
+    assert next_page("http://x/models", {"has_more": False, "last_id": "a"}) is None
+    assert next_page("http://x/models", {"links": {"next": None}}) is None
