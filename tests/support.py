@@ -14,10 +14,21 @@ from dragoman.message import FinishReason
 from dragoman.request import ModelRequest
 
 ALL = frozenset(
-    {Capability.chat, Capability.tools, Capability.parallel_tools, Capability.typed_output, Capability.typed_output_with_tools}
+    {
+        Capability.chat,
+        Capability.tools,
+        Capability.parallel_tools,
+        Capability.typed_output,
+        Capability.typed_output_with_tools,
+    }
 )
 PROVIDER = Provider(
-    name="scripted", display_name="Scripted", wire="openai_chat", base_url="http://127.0.0.1:9/v1", chat_model="m", capabilities=ALL
+    name="scripted",
+    display_name="Scripted",
+    wire="openai_chat",
+    base_url="http://127.0.0.1:9/v1",
+    chat_model="m",
+    capabilities=ALL,
 )
 FORCING = msgspec.structs.replace(
     PROVIDER, capabilities=frozenset({Capability.chat, Capability.tools, Capability.forced_tools})

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from support import FORCING, PROVIDER, Script, agent, call, says
 
 from dragoman import Agent, DataPart, Message, TextPart, ToolCallPart, ToolResultPart, tool
 from dragoman.errors import InvalidRequestError, ProviderError, SettingsError, TypedOutputError
 from dragoman.message import FinishReason, Role, ThinkingPart, Usage
 from dragoman.providers import Provider
+from support import FORCING, PROVIDER, Script, agent, call, says
 
 pytestmark = pytest.mark.anyio
 
@@ -291,7 +291,9 @@ async def test_an_error_is_raised_unwrapped_and_told_as_an_event() -> None:
 
 async def test_per_call_model_takes_one_send_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     a, script = agent(says("ok"))
-    other = Provider(name="other", display_name="Other", wire="openai_chat", base_url="http://127.0.0.1:9/v1", chat_model="big")
+    other = Provider(
+        name="other", display_name="Other", wire="openai_chat", base_url="http://127.0.0.1:9/v1", chat_model="big"
+    )
     await a.send("hi", model=other)
     await a.send("hi")
     assert len(script.requests) == 2

@@ -5,12 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support import PROVIDER, Script, agent, call, says
 
 from dragoman import Agent, Custom, Limits, Message, Origin, ServerTool, ToolCallPart, ToolResultPart, fold, tool
 from dragoman.errors import LimitReachedError, ProviderError
-from dragoman.event import MessageDropped, MessageFinished, MessageStarted, OpenText, PartDelta, PartFinished, PartStarted
+from dragoman.event import (
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    OpenText,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+)
 from dragoman.message import FinishReason, ProviderPart, Role, TextPart, ThinkingPart, Usage
+from support import PROVIDER, Script, agent, call, says
 
 pytestmark = pytest.mark.anyio
 

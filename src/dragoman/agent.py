@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
+from dragoman import providers
 from dragoman.capability import Capability
 from dragoman.errors import InvalidRequestError
 from dragoman.event import Event, RunError
@@ -18,7 +19,7 @@ from dragoman.model.strings import ModelString, parse_model_string
 from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator, StreamingState, choose_orchestrator
 from dragoman.output import Output, json_output, typed_output
 from dragoman.portal import Portal
-from dragoman.providers import Provider, get_provider
+from dragoman.providers import Provider
 from dragoman.request import ModelRequest, ServerTool, Settings
 from dragoman.result import ChatResult, ModelInfo
 from dragoman.run import Run
@@ -54,7 +55,7 @@ class Agent(Generic[Deps]):
         *,
         tools: Iterable[Tool | Callable[..., Any]] = (),
         system: str | None = None,
-        settings: Settings = Settings(),
+        settings: Settings | None = None,
         server_tools: Iterable[ServerTool] = (),
         options: Mapping[str, Any] | None = None,
         base_url: str | None = None,
@@ -63,7 +64,7 @@ class Agent(Generic[Deps]):
         environment: Mapping[str, str] | None = None,
         transport: Transport | None = None,
         middleware: Iterable[Middleware] = (),
-        limits: Limits = Limits(),
+        limits: Limits | None = None,
         executor: ToolExecutor | None = None,
         orchestrator: Callable[[], StreamingOrchestrator] | None = None,
         accumulator: Callable[[], MessageAccumulator] = MessageAccumulator,
@@ -84,7 +85,7 @@ class Agent(Generic[Deps]):
         self._tools = tuple(given if isinstance(given, Tool) else tool(given) for given in tools)
         self._system = Message.system(system) if system else None
         self._request = ModelRequest(
-            "", tools=tuple(server_tools), settings=settings, options=options or {}, stream=True
+            "", tools=tuple(server_tools), settings=settings or Settings(), options=options or {}, stream=True
         )
         self._base_url = base_url
         self._api_key = api_key
@@ -93,7 +94,7 @@ class Agent(Generic[Deps]):
         self._own_transport = transport is None
         self._transport = transport if transport is not None else _default_transport()
         self._middleware = tuple(middleware)
-        self._limits = limits
+        self._limits = limits or Limits()
         self._executor = executor
         self._orchestrator = orchestrator
         self._accumulator = accumulator
@@ -333,7 +334,7 @@ def _resolve(model: str | Provider) -> tuple[ModelString, Provider]:
     if isinstance(model, Provider):
         return ModelString(model.name), model
     string = parse_model_string(model)
-    return string, get_provider(string.provider)
+    return string, providers.get(string.provider)
 
 
 def _needed(provider: Provider) -> tuple[Middleware, ...]:

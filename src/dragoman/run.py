@@ -73,6 +73,7 @@ class Run(Generic[T]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: asyncio.Task[Any] | None = None
         self._stop: str | None = None
+        self._interrupted = False
         self._timer: asyncio.TimerHandle | None = None
 
     async def __aenter__(self) -> Self:
@@ -200,7 +201,8 @@ class Run(Generic[T]):
         self._pending += step.pending
 
     def _interrupt(self) -> None:
-        if self._waiting is not None:
+        if self._waiting is not None and not self._interrupted:
+            self._interrupted = True
             self._waiting.cancel()
 
     def _expire(self) -> None:

@@ -99,6 +99,7 @@ class DefaultStreamingOrchestrator:
             yield StreamingIterationResult(usage=finish.usage)
             return
         state.add_to_history(message)
+        state.intake = None
         correction = None if calls else self.correction(state, message)
         yield StreamingIterationResult(
             events=[intake.held, finish] if intake.held is not None else [finish],

@@ -63,7 +63,7 @@ class StreamingState:
         self.suppressed_text = ""
         self.new_accumulator = accumulator
         self.intake: Intake | None = None
-        """The message that is being streamed."""
+        """The message that is being streamed; `None` once it is whole."""
 
     @property
     def conversation_history(self) -> tuple[Message, ...]:
