@@ -61,10 +61,12 @@ def load_models(provider: str, body: Any) -> list[ModelInfo]:
     page: Any = body
     if isinstance(body, dict):
         page = cast("dict[str, Any]", body).get("data", cast("dict[str, Any]", body).get("models"))
-    items = cast("list[Any]", page) if isinstance(page, list) else [None]
-    if not all(isinstance(item, dict) and (item.get("id") or item.get("name")) for item in items):
-        raise DecodeError("the answer holds no list of models", provider=provider, body=msgspec.json.encode(body))
-    return [_model(provider, item) for item in items]
+    try:
+        return [_model(provider, item) for item in msgspec.convert(page, list[dict[str, Any]])]
+    except (msgspec.ValidationError, KeyError) as error:
+        raise DecodeError(
+            f"the answer holds no list of models: {error}", provider=provider, body=msgspec.json.encode(body)
+        ) from error
 
 
 def next_page(url: str, body: Any) -> str | None:
@@ -85,7 +87,7 @@ def next_page(url: str, body: Any) -> str | None:
 def _model(provider: str, item: dict[str, Any]) -> ModelInfo:
     extra = dict(item)
     own_name = extra.pop("name", None)
-    name = str(extra.pop("id", None) or own_name)
+    name = str(extra.pop("id") if own_name is None else extra.pop("id", own_name))
     display_name = extra.pop("display_name", None) or own_name
     return ModelInfo(
         name=name,

@@ -1,1 +1,32 @@
-"""Tools: their schema and their execution."""
+"""Tools: what they are (`Tool`, `tool`), what they know (`ToolContext`) and how they are run (`ToolExecutor`)."""
+
+from __future__ import annotations
+
+from dragoman.tools.context import ToolContext
+from dragoman.tools.executor import ParallelToolExecutor, ToolExecutor, runnable
+from dragoman.tools.ids import (
+    ToolIdCoordinator,
+    assign_tool_call_ids,
+    check_tool_ids,
+    generate_tool_call_id,
+    is_valid_tool_call_id,
+)
+from dragoman.tools.outcome import ToolExecutionResult
+from dragoman.tools.tool import FunctionTool, Tool, tool, tool_map
+
+__all__ = [
+    "FunctionTool",
+    "ParallelToolExecutor",
+    "Tool",
+    "ToolContext",
+    "ToolExecutionResult",
+    "ToolExecutor",
+    "ToolIdCoordinator",
+    "assign_tool_call_ids",
+    "check_tool_ids",
+    "generate_tool_call_id",
+    "is_valid_tool_call_id",
+    "runnable",
+    "tool",
+    "tool_map",
+]

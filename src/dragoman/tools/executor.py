@@ -1,0 +1,123 @@
+"""Runs the calls of one model message: `ToolExecutor` one after another, `ParallelToolExecutor` side by side."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import anyio
+
+from dragoman.errors import SettingsError, ToolError
+from dragoman.message import ToolCallPart
+from dragoman.tools.context import ToolContext
+from dragoman.tools.outcome import ToolExecutionResult, failed, succeeded
+from dragoman.tools.tool import Tool
+
+__all__ = ["ParallelToolExecutor", "ToolExecutor", "runnable"]
+
+_NOBODY: ToolContext[Any] = ToolContext(None)
+_UNREADABLE = {
+    "cut": "the arguments were truncated before their end, so the tool was not run; call it again, with shorter ones",
+    "invalid": "the arguments are not valid JSON (an object is needed), so the tool was not run; call it again",
+}
+
+
+def runnable(call: ToolCallPart, tools: Mapping[str, Tool]) -> bool:
+    """Whether an executor is to answer the call now.
+
+    Otherwise it is the provider's, or it waits for the client (a tool without handler) or for approval. A call that
+    cannot be run at all (unknown tool, unreadable arguments) waits for nobody: its answer is an error.
+    """
+    if call.run_by != "agent":
+        return False
+    tool = tools.get(call.name)
+    return tool is None or call.state != "complete" or not (tool.handler is None or tool.requires_approval)
+
+
+class ToolExecutor:
+    """Runs calls strictly one after another (D-37). Whatever a tool raises becomes its result, never an exception.
+
+    A subclass may change `execute_single` (one call) or `execute_batch` (their order).
+    """
+
+    async def execute_batch(
+        self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], context: ToolContext[Any] = _NOBODY
+    ) -> list[ToolExecutionResult]:
+        """Runs all calls; the results stand in the order of the calls. `context.call` is filled in for each."""
+        return [await self.execute_single(call, tools, context) for call in calls]
+
+    async def execute_single(
+        self, call: ToolCallPart, tools: Mapping[str, Tool], context: ToolContext[Any] = _NOBODY
+    ) -> ToolExecutionResult:
+        """Runs one call, approved or not. Any `Exception` becomes an error result (decision 5).
+
+        Raises:
+            BaseException: cancellation of the caller, and what else is no `Exception`.
+        """
+        try:
+            return succeeded(call, await _find(call, tools).run(call, context))
+        except Exception as error:  # noqa: BLE001 - decision 5: the model is told
+            return failed(call, error)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            return failed(call, ToolError(f"{call.name} was cancelled from within"))
+
+
+class ParallelToolExecutor(ToolExecutor):
+    """Runs calls side by side, at most `max_concurrency` at a time; a `sequential` tool runs alone, in its place.
+
+    No task outlives the batch: when the caller is cancelled, all calls are cancelled and awaited.
+
+    Raises:
+        SettingsError: `max_concurrency` is below 1.
+    """
+
+    def __init__(self, max_concurrency: int = 10) -> None:
+        if max_concurrency < 1:
+            raise SettingsError(f"max_concurrency is {max_concurrency}; at least one call must be able to run")
+        self.max_concurrency = max_concurrency
+
+    async def execute_batch(
+        self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], context: ToolContext[Any] = _NOBODY
+    ) -> list[ToolExecutionResult]:
+        """As in `ToolExecutor`, with calls between two `sequential` ones side by side (decision 7)."""
+        results: list[ToolExecutionResult] = []
+        for alone, group in groupby(calls, lambda call: call.name in tools and tools[call.name].sequential):
+            batch = list(group)
+            together = super().execute_batch if alone or len(batch) == 1 else self._side_by_side
+            results += await together(batch, tools, context)
+        return results
+
+    async def _side_by_side(
+        self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], context: ToolContext[Any]
+    ) -> list[ToolExecutionResult]:
+        results: dict[int, ToolExecutionResult] = {}
+        waiting = iter(enumerate(calls))
+
+        async def worker() -> None:
+            for place, call in waiting:
+                results[place] = await self.execute_single(call, tools, context)
+
+        try:
+            async with anyio.create_task_group() as group:
+                for _ in range(min(self.max_concurrency, len(calls)) - 1):
+                    group.start_soon(worker)
+                await worker()
+        except BaseExceptionGroup as raised:
+            raise raised.exceptions[0] from None  # as one call alone would raise it
+        return [results[place] for place in range(len(calls))]
+
+
+def _find(call: ToolCallPart, tools: Mapping[str, Tool]) -> Tool:
+    if call.run_by == "provider":
+        raise ToolError(f"{call.name} was run by the provider and is not run again")
+    if call.name not in tools:
+        known = ", ".join(tools) or "none"
+        raise ToolError(f"there is no tool named {call.name!r}; the tools are: {known}")
+    if call.state != "complete":
+        raise ToolError(_UNREADABLE[call.state])
+    return tools[call.name]

@@ -1,0 +1,154 @@
+"""`Tool`: a name, a schema and a handler; and `tool`, which makes one of a function."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property, partial
+from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from dragoman.errors import ToolError
+from dragoman.message import Native, ToolCallPart
+from dragoman.request import ToolSpec
+from dragoman.tools.check import check
+from dragoman.tools.context import ToolContext
+from dragoman.tools.docstring import describe
+from dragoman.tools.signature import SignatureSchema, context_name
+
+__all__ = ["FunctionTool", "Tool", "tool", "tool_map"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}
+
+
+class Tool(msgspec.Struct, frozen=True, eq=False, dict=True):
+    """Something that the model may ask to be run.
+
+    Raises:
+        ToolError: it has no name, or a signature that no model can fill.
+    """
+
+    name: str
+    description: str = ""
+    """What it does and when to use it, for the model."""
+    handler: Callable[..., Any] | None = None
+    """Takes the arguments by name; a plain function runs in a worker thread. `None`: the client runs the tool."""
+    input_schema: Mapping[str, Any] = {}
+    """JSON Schema of the arguments object. Default: what the handler's signature says, else no arguments."""
+    sequential: bool = False
+    """Runs alone: calls before it finish first, calls after it wait (decision 7)."""
+    timeout: float | None = None
+    """Seconds; then the model is told that it did not finish. A thread that is over its time is left to itself."""
+    requires_approval: bool = False
+    """The run ends with the call in `result.pending` until somebody approves."""
+    native: Native = None
+    """What single wires add to the tool's entry in a request, such as a cache mark."""
+
+    def __post_init__(self) -> None:
+        if not self.name or self.name == "<lambda>":
+            raise ToolError(f"the tool for {self.handler!r} has no name; give it one with name=…")
+        if not self.input_schema:
+            schema = _NO_ARGUMENTS if self.handler is None else SignatureSchema(self.handler)
+            msgspec.structs.force_setattr(self, "input_schema", schema)
+
+    @cached_property
+    def spec(self) -> ToolSpec:
+        """The tool as a request tells it.
+
+        Raises:
+            ToolError: the signature has a type without JSON Schema.
+        """
+        return ToolSpec(self.name, self.description, dict(self.input_schema), self.native)
+
+    async def run(self, call: ToolCallPart, context: ToolContext[Any]) -> Any:
+        """Checks and converts the call's arguments (decision 6), runs the handler and returns what it returns.
+
+        Raises:
+            ToolError: there is no handler, or the arguments do not fit.
+            TimeoutError: it did not finish in time.
+            Exception: whatever the handler raises.
+        """
+        if self.handler is None:
+            raise ToolError(f"{self.name} is run by the client, not here")
+        given = msgspec.to_builtins(call.arguments or {})  # a copy: the handler may change what it is given
+        if isinstance(self.input_schema, SignatureSchema):
+            given = self.input_schema.convert(given)
+        else:
+            check(self.input_schema, given)
+        if self._context_name:
+            given[self._context_name] = msgspec.structs.replace(context, call=call)
+        if self.timeout is None:
+            return await self._invoke(self.handler, given)
+        with anyio.move_on_after(self.timeout):
+            return await self._invoke(self.handler, given)
+        raise TimeoutError(f"{self.name} did not finish within {self.timeout:g} seconds")
+
+    async def _invoke(self, handler: Callable[..., Any], given: Mapping[str, Any]) -> Any:
+        if self._is_async:
+            return await handler(**given)
+        value = await anyio.to_thread.run_sync(partial(handler, **given), abandon_on_cancel=True)
+        return await value if inspect.isawaitable(value) else value
+
+    @cached_property
+    def _context_name(self) -> str | None:
+        return None if self.handler is None else context_name(self.handler)
+
+    @cached_property
+    def _is_async(self) -> bool:
+        return any(map(inspect.iscoroutinefunction, (self.handler, getattr(self.handler, "__call__", None))))  # noqa: B004 - an object's own __call__ may be the coroutine function
+
+
+class FunctionTool(Tool, Generic[P, R], frozen=True, eq=False, dict=True):
+    """A tool made of a function; calling it calls the function. In a class it is a method of the instance."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Calls the function as it is: no check, no thread, no time limit."""
+        return cast("Callable[P, R]", self.handler)(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> FunctionTool[..., R]:
+        bind = getattr(self.handler, "__get__", None)
+        bound = bind(instance, owner) if bind else self.handler
+        return self if bound is self.handler else msgspec.structs.replace(self, handler=bound, input_schema={})
+
+
+@overload
+def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    sequential: bool = False,
+    timeout: float | None = None,
+    requires_approval: bool = False,
+    native: Native = None,
+) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Makes a tool of a function or method, plain or async: `@tool`, or `@tool(timeout=10.0, …)`.
+
+    Name, description and JSON Schema come from the signature, the annotations and the docstring (Google, NumPy or reST
+    style); `name` and `description` win over them. The other options are the fields of `Tool`.
+
+    Raises:
+        ToolError: the signature has a parameter that no model can fill, or there is no name.
+    """
+    return partial(_function_tool, **options) if function is None else _function_tool(function, **options)
+
+
+def _function_tool(
+    function: Callable[..., Any], *, name: str | None = None, description: str | None = None, **options: Any
+) -> FunctionTool[..., Any]:
+    if description is None:
+        description = describe(function)[0]
+    return FunctionTool(name or getattr(function, "__name__", ""), description, function, **options)
+
+
+def tool_map(tools: Iterable[Tool]) -> dict[str, Tool]:
+    """Tools by name; of two with one name the later wins (D-12)."""
+    return {each.name: each for each in tools}
