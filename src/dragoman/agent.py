@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, TypeVar, Unpack, overload
 
 from dragoman import providers
 from dragoman.capability import Capability
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from dragoman.transport import Transport
 
-__all__ = ["Agent", "History", "Prompt"]
+__all__ = ["Agent", "History", "Prompt", "RunOptions"]
 
 Deps = TypeVar("Deps")
 T = TypeVar("T")
@@ -40,6 +40,25 @@ Prompt = str | Message | Sequence[Content | str] | None
 
 History = Iterable[Message]
 """Messages, oldest first; or a `MessageList`."""
+
+
+class RunOptions(TypedDict, total=False):
+    """What every way of sending takes beside the prompt."""
+
+    history: History
+    """What was said before; copied, never changed (D-04)."""
+    model: str | Provider | None
+    """Takes this run to another model."""
+    attachments: Sequence[Content]
+    """Follow the prompt in the same message (D-02)."""
+    output_schema: Mapping[str, Any] | None
+    """JSON Schema of the output, which is then the JSON's text (D-15)."""
+    settings: Settings | None
+    """Go before the agent's."""
+    deps: Any
+    """Given to tools as `ToolContext.deps`."""
+    limits: Limits | None
+    """In place of the agent's."""
 
 
 class Agent(Generic[Deps]):
@@ -141,36 +160,26 @@ class Agent(Generic[Deps]):
 
     # what it does
 
-    def run(
-        self,
-        prompt: Prompt,
-        *,
-        history: History = (),
-        model: str | Provider | None = None,
-        attachments: Sequence[Content] = (),
-        deps: Deps | None = None,
-        settings: Settings | None = None,
-        output_type: type[T] | Any = str,
-        output_schema: Mapping[str, Any] | None = None,
-        limits: Limits | None = None,
-    ) -> Run[T]:
+    @overload
+    def run(self, prompt: Prompt, *, output_type: type[T], **how: Unpack[RunOptions]) -> Run[T]: ...
+    @overload
+    def run(self, prompt: Prompt, *, output_type: Any = str, **how: Unpack[RunOptions]) -> Run[Any]: ...
+    def run(self, prompt: Prompt, *, output_type: Any = str, **how: Unpack[RunOptions]) -> Run[Any]:
         """A run, to be used in `async with`. Nothing happens before it is iterated over or asked for its result.
-
-        `model` takes this run elsewhere; `settings` go before the agent's; `history` is copied (D-04); `attachments`
-        follow the prompt in the same message (D-02).
 
         Raises:
             SettingsError: as the constructor, or the provider can give no typed output.
             InvalidRequestError: nothing to send.
         """
+        output_schema, settings = how.get("output_schema"), how.get("settings")
         output: Output[Any] | None = None
         if output_schema is not None:
             output = json_output(output_schema)
         elif output_type is not str:
             output = typed_output(output_type)
-        chat_model = self._chat_model(model)
-        asked = self._message(prompt, attachments)
-        messages = self._conversation(history, asked)
+        chat_model = self._chat_model(how.get("model"))
+        asked = self._message(prompt, how.get("attachments", ()))
+        messages = self._conversation(how.get("history", ()), asked)
         request = (
             self._request if settings is None else self._request.replace(settings=settings.over(self._request.settings))
         )
@@ -183,7 +192,7 @@ class Agent(Generic[Deps]):
             validate=output.read if output is not None else None,
             new_id=self._new_id,
             clock=self._clock,
-            deps=deps,
+            deps=how.get("deps"),
             run_id=self._new_id(),
         )
         orchestrator = (
@@ -197,16 +206,16 @@ class Agent(Generic[Deps]):
             state,
             prompt=asked,
             output_schema=output.schema if output is not None else None,
-            limits=limits or self._limits,
+            limits=how.get("limits") or self._limits,
             convert=output.convert if output is not None else str,
         )
 
-    async def send(self, prompt: Prompt, **how: Any) -> ChatResult[str]:
-        """Sends a prompt → the whole answer. Takes what `run` takes, but for `output_type`."""
+    async def send(self, prompt: Prompt, **how: Unpack[RunOptions]) -> ChatResult[str]:
+        """Sends a prompt → the whole answer. `how`: see `RunOptions`."""
         async with self.run(prompt, **how) as run:
             return await run.result()
 
-    async def send_for(self, prompt: Prompt, output_type: type[T] | Any, **how: Any) -> ChatResult[T]:
+    async def send_for(self, prompt: Prompt, output_type: type[T] | Any, **how: Unpack[RunOptions]) -> ChatResult[T]:
         """Sends a prompt → a value of that type: anything that pydantic can adapt (D-20).
 
         Raises:
@@ -215,7 +224,7 @@ class Agent(Generic[Deps]):
         async with self.run(prompt, output_type=output_type, **how) as run:
             return await run.result()
 
-    async def send_stream(self, prompt: Prompt, **how: Any) -> AsyncGenerator[ChatResult[str], None]:
+    async def send_stream(self, prompt: Prompt, **how: Unpack[RunOptions]) -> AsyncGenerator[ChatResult[str], None]:
         """Sends a prompt → the answer in chunks. The first holds the prompt's message (D-01); outputs joined are the whole."""
         async with self.run(prompt, **how) as run, aclosing(run.steps()) as steps:
             async for step in steps:
@@ -224,7 +233,7 @@ class Agent(Generic[Deps]):
             if run.error is not None:
                 raise run.error
 
-    async def send_events(self, prompt: Prompt, **how: Any) -> AsyncGenerator[Event, None]:
+    async def send_events(self, prompt: Prompt, **how: Unpack[RunOptions]) -> AsyncGenerator[Event, None]:
         """Sends a prompt → the run's events. A failure is told as `RunError` and then raised."""
         async with self.run(prompt, **how) as run:
             async for event in run:
@@ -234,15 +243,15 @@ class Agent(Generic[Deps]):
 
     # the same from outside an event loop
 
-    def send_sync(self, prompt: Prompt, **how: Any) -> ChatResult[str]:
+    def send_sync(self, prompt: Prompt, **how: Unpack[RunOptions]) -> ChatResult[str]:
         """`send` from any thread, also inside a running event loop (which it blocks)."""
         return self._portal.call(self.send(prompt, **how))
 
-    def send_for_sync(self, prompt: Prompt, output_type: type[T] | Any, **how: Any) -> ChatResult[T]:
+    def send_for_sync(self, prompt: Prompt, output_type: type[T] | Any, **how: Unpack[RunOptions]) -> ChatResult[T]:
         """`send_for` from any thread."""
         return self._portal.call(self.send_for(prompt, output_type, **how))
 
-    def send_stream_sync(self, prompt: Prompt, **how: Any) -> Iterator[ChatResult[str]]:
+    def send_stream_sync(self, prompt: Prompt, **how: Unpack[RunOptions]) -> Iterator[ChatResult[str]]:
         """`send_stream` from any thread."""
         return self._portal.iterate(self.send_stream(prompt, **how))
 

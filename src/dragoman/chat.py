@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
-from dragoman.agent import Agent, Prompt
+from dragoman.agent import Agent, Prompt, RunOptions
 from dragoman.message import Message
 from dragoman.result import ChatResult
 
@@ -28,17 +28,17 @@ class Chat:
         """The agent's."""
         return self.agent.display_name
 
-    async def send(self, prompt: Prompt, **how: Any) -> ChatResult[str]:
+    async def send(self, prompt: Prompt, **how: Unpack[RunOptions]) -> ChatResult[str]:
         """`Agent.send` with this history; `model=` goes on with another model."""
-        return self._kept(await self.agent.send(prompt, history=self.history, **how))
+        return self._kept(await self.agent.send(prompt, **{**how, "history": self.history}))
 
-    async def send_for(self, prompt: Prompt, output_type: type[T] | Any, **how: Any) -> ChatResult[T]:
+    async def send_for(self, prompt: Prompt, output_type: type[T] | Any, **how: Unpack[RunOptions]) -> ChatResult[T]:
         """`Agent.send_for` with this history."""
-        return self._kept(await self.agent.send_for(prompt, output_type, history=self.history, **how))
+        return self._kept(await self.agent.send_for(prompt, output_type, **{**how, "history": self.history}))
 
-    async def send_stream(self, prompt: Prompt, **how: Any) -> AsyncGenerator[ChatResult[str], None]:
+    async def send_stream(self, prompt: Prompt, **how: Unpack[RunOptions]) -> AsyncGenerator[ChatResult[str], None]:
         """`Agent.send_stream` with this history."""
-        async with aclosing(self.agent.send_stream(prompt, history=self.history, **how)) as chunks:
+        async with aclosing(self.agent.send_stream(prompt, **{**how, "history": self.history})) as chunks:
             async for chunk in chunks:
                 yield self._kept(chunk)
 

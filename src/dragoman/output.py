@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
@@ -73,13 +73,13 @@ def typed_output(output_type: type[T] | Any) -> Output[T]:
         if not text.strip():
             raise ValueError(_NO_JSON)
         try:
-            value = msgspec.json.decode(text)
+            value: Any = msgspec.json.decode(text)
         except msgspec.DecodeError as error:
             raise ValueError(f"it is no JSON: {error}") from error
         if wrapped:
             if not isinstance(value, dict) or "result" not in value:
                 raise ValueError('it must be an object with the key "result"')
-            value = value["result"]
+            value = cast(dict[str, Any], value)["result"]
         try:
             return adapter.validate_json(msgspec.json.encode(value))
         except ValidationError as error:

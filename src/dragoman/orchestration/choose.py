@@ -27,7 +27,7 @@ def choose_orchestrator(provider: Provider, *, typed: bool, tools: bool) -> Stre
     if not typed or native:
         return DefaultStreamingOrchestrator()
     if Capability.tools in can:
-        return TypedOutputStreamingOrchestrator()
+        return TypedOutputStreamingOrchestrator(force=Capability.forced_tools in can)
     raise SettingsError(
         f"{provider.display_name} can give no typed output; use a provider that can (see `dragoman providers`)",
         provider=provider.name,

@@ -60,7 +60,7 @@ class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
             message_id, output, thinking = shown.id, shown.output, shown.thinking
             for event in self.events:
                 if type(event) is PartDelta:
-                    delta = event.delta
+                    delta: str = event.delta  # pyright: ignore[reportAssignmentType] - text and thinking come as text
                     if event.index in output:
                         yield ChatResult(prefix + delta if prefix else delta, id=message_id)
                         prefix = ""

@@ -95,6 +95,8 @@ class DefaultStreamingOrchestrator:
             return
         message = intake.message()
         calls = message.tool_calls
+        for call in calls:
+            state.tool_id_coordinator.register(call)
         if not message.content and self.asks_again_when_empty(state):
             yield StreamingIterationResult(usage=finish.usage)
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
@@ -23,7 +23,7 @@ class StreamingState:
     def __init__(
         self,
         conversation_history: Iterable[Message],
-        tool_map: Mapping[str, Tool] | Iterable[Tool] = (),
+        tools: Iterable[Tool] = (),
         *,
         request: ModelRequest | None = None,
         executor: ToolExecutor | None = None,
@@ -37,7 +37,6 @@ class StreamingState:
     ) -> None:
         """Tools are keyed by name; of two with one name the later wins (D-12). The history is copied (D-04)."""
         self._history = list(conversation_history)
-        tools = tool_map.values() if isinstance(tool_map, Mapping) else tool_map
         self.tool_map: dict[str, Tool] = {tool.name: tool for tool in tools}
         self.specs = tuple(tool.spec for tool in self.tool_map.values())
         self.request = request or ModelRequest("")

@@ -29,6 +29,10 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
 
     provider_hint = "return_result"
 
+    def __init__(self, *, force: bool = True) -> None:
+        """`force`: the provider can be made to call a tool (`Capability.forced_tools`)."""
+        self._force = force
+
     async def initialize(self, state: StreamingState) -> None:
         """Raises `SettingsError` where a tool of the user has the name `return_result` (D-115)."""
         if RETURN_RESULT in state.tool_map:
@@ -43,7 +47,7 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
             RETURN_RESULT, "Gives the final answer. Call it once, when you know the answer.", output_schema or {}
         )
         settings = request.settings
-        if settings.tool_choice is None and settings.reasoning in (None, "off"):
+        if self._force and settings.tool_choice is None and settings.reasoning in (None, "off"):
             settings = msgspec.structs.replace(settings, tool_choice="required")
         return request.replace(tools=(*request.tools, tool), settings=settings)
 
