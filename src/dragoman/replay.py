@@ -18,8 +18,8 @@ __all__ = ["Loss", "readable"]
 class Loss(msgspec.Struct, frozen=True):
     """Something that a wire or its target cannot hold."""
 
-    message: int
-    """Position of the message in the conversation."""
+    message: int | None
+    """Position of the message in the conversation; `None`: the request as a whole, such as a setting."""
     part: int | None
     """Position of the piece in its content; `None`: the message as a whole."""
     what: str

@@ -1,0 +1,109 @@
+"""Ids and tool names that a wire does not take, made fit for it: per request, pure, never stored.
+
+Every provider has rules of its own for ids and tool names (letters, length, no repetition). `fitted` maps names and
+`call_ids` maps the ids of calls and results; both are bijections, and what is fit already stays as it is. The same
+conversation, grown by a message, keeps the ids and names that it had.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from hashlib import blake2b
+
+import msgspec
+
+from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
+
+__all__ = ["STANDARD", "Rule", "call_ids", "fitted"]
+
+_DIGEST_LENGTH = 8
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """What ids or names a wire takes."""
+
+    letters: str = "a-zA-Z0-9_-"
+    """The characters allowed, as they stand in a regular expression's brackets; lower-case letters and digits at least."""
+    most: int = 64
+    """Length at most, in characters."""
+    least: int = 1
+    """Length at least, in characters; not over 32."""
+
+    def fits(self, name: str) -> bool:
+        """Whether it may be sent as it is."""
+        return self.least <= len(name) <= self.most and re.fullmatch(f"[{self.letters}]*", name) is not None
+
+
+STANDARD = Rule()
+"""What every provider's own ids look like, and what all but a few take."""
+
+
+def fitted(names: Iterable[str], rule: Rule = STANDARD, *, as_is: Collection[str] = ()) -> dict[str, str]:
+    """Each name → the one to send. `as_is`: names that are sent whatever the rule says.
+
+    The inverse tells which tool a model means when it calls one by the name that it was sent.
+    """
+    out = {name: name for name in names if name in as_is or rule.fits(name)}
+    taken = set(out.values())
+    for name in names:
+        if name not in out:
+            out[name] = _fresh(name, rule, taken)
+            taken.add(out[name])
+    return out
+
+
+def call_ids(
+    messages: Sequence[Message],
+    rule: Rule = STANDARD,
+    *,
+    as_is: Callable[[ToolCallPart | ToolResultPart], bool] | None = None,
+) -> dict[tuple[int, int], str]:
+    """(position of the message, position in its content) → the id to send, for every call and result that is not the provider's own.
+
+    An id that was used before, in this round or an earlier one, gets another. A result has the id of its call: the
+    first call of its round that has the same id and no result yet, else the latest one with that id.
+    `as_is` tells the pieces whose id is sent whatever the rule says.
+    """
+    out: dict[tuple[int, int], str] = {}
+    taken: set[str] = set()
+    waiting: dict[str, list[str]] = {}
+    latest: dict[str, str] = {}
+    before: Role | None = None
+    for position, message in enumerate(messages):
+        if message.role is Role.MODEL and before is not Role.MODEL:
+            waiting = {}
+        before = message.role
+        for place, piece in enumerate(message.content):
+            if not isinstance(piece, (ToolCallPart, ToolResultPart)) or piece.run_by == "provider":
+                continue
+            keep = as_is is not None and as_is(piece)
+            if isinstance(piece, ToolCallPart):
+                fits = keep or (piece.id not in taken and rule.fits(piece.id))
+                sent = piece.id if fits else _fresh(piece.id, rule, taken)
+                waiting.setdefault(piece.id, []).append(sent)
+                latest[piece.id] = sent
+            elif answered := waiting.get(piece.id):
+                sent = answered.pop(0) if len(answered) > 1 else answered[0]
+            else:
+                sent = piece.id if keep or rule.fits(piece.id) else _fresh(piece.id, rule, taken)
+                sent = latest.get(piece.id, sent)
+            taken.add(sent)
+            out[position, place] = sent
+    return out
+
+
+def _fresh(name: str, rule: Rule, taken: Collection[str]) -> str:
+    """A fit stand-in for a name, made from the name itself and, where that is taken, from how often it was tried."""
+    filler = "_" if re.fullmatch(f"[{rule.letters}]", "_") else ""
+    readable = re.sub(f"[^{rule.letters}]", filler, name)[: max(0, rule.most - _DIGEST_LENGTH - 1)]
+    tries = 0
+    while True:
+        digest = blake2b(f"{tries} {name}".encode(errors="surrogatepass"), digest_size=16).hexdigest()
+        tail = digest[: max(_DIGEST_LENGTH, rule.least - len(readable))][: rule.most]
+        candidate = (
+            f"{readable}{filler}{tail}" if readable and len(readable) + len(filler) + len(tail) <= rule.most else tail
+        )
+        if candidate not in taken:
+            return candidate
+        tries += 1

@@ -1,0 +1,27 @@
+"""Anthropic's Messages API, both ways. The conversation is `{"system": …, "messages": […]}`."""
+
+from dragoman.wires.anthropic.decode import decoder, load_response
+from dragoman.wires.anthropic.encode import dump_response, encoder
+from dragoman.wires.anthropic.errors import dump_error, load_error
+from dragoman.wires.anthropic.messages import dump_messages, load_messages
+from dragoman.wires.anthropic.native import NAME
+from dragoman.wires.anthropic.quirks import Quirks
+from dragoman.wires.anthropic.request import dump_http, dump_request, load_request
+
+__all__ = [
+    "Quirks",
+    "decoder",
+    "dump_error",
+    "dump_http",
+    "dump_messages",
+    "dump_request",
+    "dump_response",
+    "encoder",
+    "load_error",
+    "load_messages",
+    "load_request",
+    "load_response",
+    "name",
+]
+
+name = NAME

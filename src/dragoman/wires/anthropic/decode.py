@@ -1,0 +1,288 @@
+"""A response → events: one state machine for streamed and whole ones. A whole response takes the steps of its stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from dragoman.emit import Emitter, OpenPart
+from dragoman.errors import DecodeError, DragomanError, StreamCutError
+from dragoman.event import Event, OpenText
+from dragoman.fold import parse_call
+from dragoman.framing import EventStream
+from dragoman.message import Content, FinishReason, Origin, ThinkingPart, ToolCallPart
+from dragoman.wires.anthropic.blocks import CALLS, load_block
+from dragoman.wires.anthropic.errors import error_of
+from dragoman.wires.anthropic.native import NAME, fields, note
+from dragoman.wires.anthropic.outcome import dump_stop, load_stop, load_usage, other_usage
+
+__all__ = ["Decoder", "decoder", "load_response"]
+
+
+class _Text(msgspec.Struct, tag="text_delta", gc=False):
+    text: str
+
+
+class _Thinking(msgspec.Struct, tag="thinking_delta", gc=False):
+    text: str = msgspec.field(name="thinking")
+
+
+class _Input(msgspec.Struct, tag="input_json_delta", gc=False):
+    text: str = msgspec.field(name="partial_json")
+
+
+class _Delta(msgspec.Struct, tag_field="type", tag="content_block_delta", gc=False):
+    """The events that nearly all of a stream consists of; all others are read as plain JSON."""
+
+    index: int
+    delta: _Text | _Thinking | _Input
+
+
+_decode_delta = msgspec.json.Decoder(_Delta).decode
+_KINDS: Mapping[type, type[_Text | _Thinking | _Input]] = {
+    OpenText: _Text,
+    ThinkingPart: _Thinking,
+    ToolCallPart: _Input,
+}
+_AROUND = ("type", "role", "content", "id", "model", "usage", "stop_reason")
+
+
+def decoder(*, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> Decoder:
+    """A decoder of one response. `new_id` mints the message's id, and those of calls that come without one."""
+    return Decoder(origin, new_id)
+
+
+def load_response(
+    body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
+) -> list[Event]:
+    """A whole response → the events that its stream would have been; an error's body → `RunError`."""
+    decoder = Decoder(origin, new_id)
+    data = body if isinstance(body, bytes) else msgspec.json.encode(body)
+    return [*decoder.feed(data), *decoder.close()]
+
+
+class Decoder:
+    """A streamed response → events. What comes after an error, or after the end, is ignored."""
+
+    def __init__(self, origin: Origin | None, new_id: Callable[[], str] | None) -> None:
+        self._stream = EventStream()
+        self._out = Emitter(new_id, origin=origin)
+        self._over = False
+        self._stop_reason: str | None = None
+        self._usage: dict[str, Any] = {}
+        self._around: dict[str, Any] = {}  # fields of the response around the message
+        self._held: dict[int, dict[str, Any]] = {}  # blocks that are told when they are whole
+        self._names: dict[str, str] = {}  # id of each call so far → its tool
+        self._late: OpenPart | None = (
+            None  # a call that may have been cut, until the stop reason or the next block tells
+        )
+        self._index = -1  # the block that deltas are coming for, its part, and the kind of its deltas
+        self._part = OpenPart(-1, None, OpenText())
+        self._kind: type[_Text | _Thinking | _Input] | None = None
+
+    def feed(self, data: bytes) -> list[Event]:
+        """More bytes, cut anywhere → the events that they complete."""
+        for payload in self._stream.feed(data):
+            self._read(payload)
+        return self._out.take()
+
+    def close(self) -> list[Event]:
+        """The end of the bytes. An answer whose stop reason never came was cut."""
+        for payload in self._stream.close():
+            self._read(payload)
+        if self._stream.body is not None:
+            self._read(self._stream.body)
+        if not self._over and self._stop_reason is not None:
+            self._finish()
+        elif not self._over:
+            self._fail(StreamCutError("the stream ended before the answer did; send the request again"))
+        return self._out.take()
+
+    def _read(self, payload: bytes) -> None:
+        if self._over:
+            return
+        try:
+            event = _decode_delta(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            self._step(payload)
+            return
+        if event.index != self._index and (part := self._out.find(event.index)) is not None:
+            self._index, self._part, self._kind = event.index, part, _KINDS.get(type(part.part))
+        if event.index == self._index and type(event.delta) is self._kind:
+            self._out.add(self._part, event.delta.text)
+        else:
+            self._step(payload)
+
+    def _step(self, payload: bytes) -> None:
+        """Any event but the delta that was expected."""
+        if payload.strip() == b"[DONE]":
+            return
+        try:
+            event = _object(msgspec.json.decode(payload), "an event")
+            kind = event.get("type")
+            if kind == "message_start":
+                self._start(_object(event.get("message"), "message"))
+            elif kind == "content_block_start":
+                self._open(_number(event.get("index")), _object(event.get("content_block"), "content_block"))
+            elif kind == "content_block_delta":
+                self._add(_number(event.get("index")), _object(event.get("delta"), "delta"))
+            elif kind == "content_block_stop":
+                self._close(_number(event.get("index")))
+            elif kind == "message_delta":
+                self._update(event)
+            elif kind == "message_stop":
+                self._finish()
+            elif kind == "message":
+                self._whole(event)
+            elif kind == "error" or (kind is None and "error" in event):
+                self._fail(error_of(event, body=payload))
+            elif kind is None:
+                self._fail(DecodeError("an event has no type", body=payload))
+        except DecodeError as error:
+            self._fail(error.at(body=payload))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            self._fail(DecodeError(f"a piece of the answer is not JSON: {error}", body=payload))
+
+    def _whole(self, message: dict[str, Any]) -> None:
+        self._start(message)
+        self._update({"delta": {"stop_reason": message.get("stop_reason")}})
+        self._finish()
+
+    def _start(self, message: dict[str, Any]) -> None:
+        model, id_ = message.get("model"), message.get("id")
+        self._out.origin = msgspec.structs.replace(
+            self._out.origin or Origin(""),
+            served_model=model if isinstance(model, str) else None,
+            response_id=id_ if isinstance(id_, str) else None,
+        )
+        self._note(message, _AROUND)
+        self._count(message.get("usage"))
+        self._out.start()
+        content: Any = message.get("content") or []
+        if not isinstance(content, list):
+            raise DecodeError("content is no list of blocks")
+        for index, block in enumerate(cast("list[Any]", content)):
+            self._open(index, _object(block, "a block"))
+            self._close(index)
+
+    def _open(self, index: int, block: dict[str, Any]) -> None:
+        if self._late is not None:  # it was not the last block, so nothing cut it
+            self._out.close(self._late)
+            self._late = None
+        self._index = -1
+        opened = self._opened(block)
+        if opened is None:
+            self._held[index] = dict(block)
+        else:
+            self._out.add(self._out.part(index, opened[0]), opened[1])
+
+    def _opened(self, block: dict[str, Any]) -> tuple[Content, str] | None:
+        """A block → its part without what deltas tell, and what is already known of that."""
+        kind = block.get("type")
+        own = {key: value for key, value in block.items() if key not in ("type", "text", "thinking")}
+        if kind == "text" and isinstance(text := block.get("text"), str):
+            return OpenText(native=note({key: value for key, value in own.items() if value})), text
+        if kind == "thinking" and isinstance(text := block.get("thinking"), str):
+            spelled = {} if "signature" in own else {"signature": "absent"}
+            return ThinkingPart(native=note(own, spelling=spelled)), text
+        if kind in CALLS:
+            given = block.get("id")
+            minted = given or (self._out.new_id() if self._out.new_id else f"call-{len(self._names)}")
+            call = load_block({**block, "id": minted, "input": {}})
+            if isinstance(call, ToolCallPart):
+                self._names[call.id] = call.name
+                text = msgspec.json.encode(block["input"]).decode() if block.get("input") else ""
+                native = call.native if given else note({**fields(call.native), "id": None})
+                return msgspec.structs.replace(call, native=native), text
+        return None
+
+    def _add(self, index: int, delta: dict[str, Any]) -> None:
+        """A delta that is not the block's main one: a signature, a citation, or one of a block that is told whole."""
+        if (held := self._held.get(index)) is not None:
+            _merge(held, delta)
+        elif (part := self._out.find(index)) is None:
+            raise DecodeError(f"a delta names block {index}, which is not open")
+        elif delta.get("type") in ("text_delta", "thinking_delta", "input_json_delta"):
+            raise DecodeError(f"a {delta['type']} does not fit block {index}")
+        else:
+            own = part.native.setdefault(NAME, fields(part.part.native))
+            if delta.get("type") == "citations_delta":
+                delta = {"citations": [delta.get("citation")]}
+            _merge(own, delta)
+
+    def _close(self, index: int) -> None:
+        if (held := self._held.pop(index, None)) is not None:
+            self._out.whole(load_block(held, self._names))
+        elif (part := self._out.find(index)) is not None:
+            self._index = -1
+            text = "".join(map(str, part.deltas))
+            if isinstance(part.part, ToolCallPart) and (not text or parse_call(part.part, text).state == "invalid"):
+                self._late = part
+                return
+            self._out.close(part)
+
+    def _update(self, event: dict[str, Any]) -> None:
+        delta = _object(event.get("delta") or {}, "delta")
+        reason = delta.get("stop_reason")
+        self._stop_reason = reason if isinstance(reason, str) else self._stop_reason
+        self._note(delta, ("stop_reason",))
+        self._note(event, ("type", "delta", "usage"))
+        self._count(event.get("usage"))
+
+    def _note(self, told: Mapping[str, Any], known: tuple[str, ...]) -> None:
+        self._around |= {key: value for key, value in told.items() if key not in known and value is not None}
+
+    def _count(self, usage: Any) -> None:
+        """The last count that was told is the total so far, never a part to be added (D-113)."""
+        if isinstance(usage, dict):
+            usage = cast("dict[str, Any]", usage)
+            self._usage |= {key: value for key, value in usage.items() if value is not None}
+
+    def _finish(self) -> None:
+        self._over = True
+        reason = load_stop(self._stop_reason)
+        cut = reason is FinishReason.length
+        for index in list(self._held):
+            self._close(index)
+        self._out.start()
+        self._out.close_all(cut=cut)
+        if reason is FinishReason.stop and self._out.calls():
+            reason = FinishReason.tool_calls
+        around = dict(self._around)
+        if self._stop_reason is not None and dump_stop(reason) != self._stop_reason:
+            around["stop_reason"] = self._stop_reason
+        if other := other_usage(self._usage):
+            around["usage"] = other
+        self._out.finish(reason, load_usage(self._usage), native=note(response=around))
+
+    def _fail(self, error: DragomanError) -> None:
+        self._over = True
+        self._out.fail(error)
+
+
+def _merge(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    """Adds a delta's fields to a block's: text to text, list to list, anything else in place of what was there."""
+    for key, value in delta.items():
+        before = block.get(key)
+        if key == "type":
+            continue
+        if isinstance(before, str) and isinstance(value, str):
+            block[key] = before + value
+        elif isinstance(before, list) and isinstance(value, list):
+            block[key] = [*cast("list[Any]", before), *cast("list[Any]", value)]
+        else:
+            block[key] = value
+
+
+def _object(value: Any, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise DecodeError(f"{what} is no JSON object")
+    return cast("dict[str, Any]", value)
+
+
+def _number(value: Any) -> int:
+    if not isinstance(value, int):
+        raise DecodeError("a block has no index")
+    return value

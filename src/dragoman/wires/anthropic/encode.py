@@ -1,0 +1,250 @@
+"""Events → a response, streamed or whole, as the official clients read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from dragoman.errors import DragomanError
+from dragoman.event import (
+    Event,
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    RunError,
+    RunFinished,
+)
+from dragoman.fold import fold
+from dragoman.framing import event_bytes
+from dragoman.message import Content, FinishReason, Message, Role, TextPart, ThinkingPart, ToolCallPart, Usage
+from dragoman.wires.anthropic.blocks import CALLS
+from dragoman.wires.anthropic.errors import dump_error
+from dragoman.wires.anthropic.native import fields, response, spelling
+from dragoman.wires.anthropic.outcome import dump_stop, dump_usage
+from dragoman.wires.anthropic.pieces import Writer
+from dragoman.wires.anthropic.quirks import Quirks
+
+__all__ = ["Encoder", "dump_response", "encoder"]
+
+_json = msgspec.json.encode
+_STREAMED = ("text", "thinking", *CALLS)
+_IN_DELTA = ("container", "stop_details", "stop_sequence")
+
+
+def encoder(**envelope: Any) -> Encoder:
+    """An encoder of one response. `envelope`: `id` and `model`, where the events' own are not to be told."""
+    return Encoder(envelope)
+
+
+def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
+    """Events → a whole response; an error's body where they tell of an error."""
+    events = list(events)
+    for event in events:
+        if isinstance(event, RunError):
+            return dump_error(event.error)[1]
+    messages = [message for message in fold(events) if message.role is Role.MODEL]
+    last = messages[-1] if messages else Message.model()
+    around = dict(response(last.native))
+    usage = sum((message.usage for message in messages if message.usage is not None), Usage())
+    origin = last.origin
+    return {
+        "id": envelope.get("id") or (origin.response_id if origin else None) or last.id or "message-0",
+        "type": "message",
+        "role": "assistant",
+        "model": envelope.get("model") or (origin and (origin.served_model or origin.model)) or "",
+        "content": [block for message in messages for block in _blocks(*message.content)],
+        "stop_reason": dump_stop(last.finish_reason, around.pop("stop_reason", None)),
+        "stop_sequence": around.pop("stop_sequence", None),
+        "usage": dump_usage(usage, around.pop("usage", {})),
+        **around,
+    }
+
+
+class Encoder:
+    """Events of the model's messages → Server-Sent Events. Several messages become the blocks of one.
+
+    The wire knows one open block at a time: what is told of other parts meanwhile waits for its turn.
+    """
+
+    def __init__(self, envelope: Mapping[str, Any]) -> None:
+        self._envelope = envelope
+        self._shown: set[str] = set()  # ids of the messages that are written
+        self._parts: dict[tuple[str, int], Content] = {}  # parts that are open, as they began
+        self._turn: tuple[str, int] | None = None
+        self._waiting: dict[tuple[str, int], list[PartDelta | PartFinished]] = {}
+        self._block = -1
+        self._open = False  # a block is
+        self._reason: FinishReason | None = None
+        self._usage = Usage()
+        self._around: dict[str, Any] = {}
+        self._started = False
+        self._over = False
+
+    def feed(self, event: Event) -> bytes:
+        """One event → the bytes that tell of it (`b""`: none, or not yet)."""
+        if self._over:
+            return b""
+        if isinstance(event, (PartDelta, PartFinished)):
+            return self._part(event) if event.message_id in self._shown else b""
+        if isinstance(event, PartStarted):
+            if event.message_id in self._shown:
+                self._parts[event.message_id, event.index] = event.part
+        elif isinstance(event, MessageStarted):
+            if event.role is Role.MODEL and event.candidate == 0:
+                self._shown.add(event.message_id)
+                return self._start(event)
+        elif isinstance(event, MessageFinished):
+            if event.message_id in self._shown:
+                self._reason = event.finish_reason
+                self._usage += event.usage or Usage()
+                self._around |= response(event.native)
+        elif isinstance(event, MessageDropped):
+            if event.message_id in self._shown:
+                self._shown.remove(event.message_id)
+                return self._end_all()
+        elif isinstance(event, RunError):
+            return self._fail(event.error)
+        elif isinstance(event, RunFinished):
+            return self.close()
+        return b""
+
+    def close(self) -> bytes:
+        """The end of the events → the end of the response."""
+        if self._over or not self._started:
+            return b""
+        self._over = True
+        around = dict(self._around)
+        delta = {
+            "stop_reason": dump_stop(self._reason, around.pop("stop_reason", None)),
+            "stop_sequence": None,
+            **{key: around.pop(key) for key in _IN_DELTA if key in around},
+        }
+        usage = dump_usage(self._usage, around.pop("usage", {}))
+        return self._end_all() + _event("message_delta", delta=delta, usage=usage, **around) + _event("message_stop")
+
+    def _start(self, event: MessageStarted) -> bytes:
+        self._around |= response(event.native)
+        if self._started:
+            return b""
+        self._started = True
+        origin = event.origin
+        message = {
+            "id": self._envelope.get("id") or (origin and origin.response_id) or event.message_id,
+            "type": "message",
+            "role": "assistant",
+            "model": self._envelope.get("model") or (origin and (origin.served_model or origin.model)) or "",
+            "content": (),
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": {"input_tokens": 0, "output_tokens": 0},
+        }
+        return _event("message_start", message=message)
+
+    def _fail(self, error: DragomanError) -> bytes:
+        self._over = True
+        return event_bytes(_json(dump_error(error)[1]), "error")
+
+    def _part(self, event: PartDelta | PartFinished) -> bytes:
+        """A delta or the end of a part: written now, where no other part has its turn."""
+        key = (event.message_id, event.index)
+        if self._turn is not None and self._turn != key:
+            self._waiting.setdefault(key, []).append(event)
+            return b""
+        self._turn = key
+        if isinstance(event, PartFinished):
+            return self._finish(event.part) + self._next()
+        part = self._parts.get(key)
+        delta = None if part is None else _delta(part, str(event.delta))
+        if part is None or delta is None:
+            return b""  # told whole at its end
+        return (b"" if self._open else self._begin(_opening(part))) + self._tell(delta)
+
+    def _finish(self, part: Content) -> bytes:
+        """The end of a part: what its deltas did not tell, and the end of its block."""
+        out = b""
+        if not self._open:
+            blocks = _blocks(part)
+            if not blocks:  # nothing that a client is told
+                self._turn = None
+                return b""
+            streams = blocks[0]["type"] in _STREAMED
+            out += self._begin(_opening(part) if streams else blocks[0])
+            if streams and (text := _text(part)):
+                out += self._tell(_delta(part, text) or {})
+        own = fields(part.native)
+        if isinstance(part, ThinkingPart) and "signature" in own:
+            out += self._tell({"type": "signature_delta", "signature": own["signature"]})
+        if isinstance(part, TextPart):
+            for citation in own.get("citations") or ():
+                out += self._tell({"type": "citations_delta", "citation": citation})
+        return out + self._end()
+
+    def _next(self) -> bytes:
+        """The parts that waited, as far as their turn has come."""
+        out = b""
+        while self._waiting and self._turn is None:
+            for waiting in self._waiting.pop(next(iter(self._waiting))):
+                out += self._part(waiting)
+        return out
+
+    def _end_all(self) -> bytes:
+        """Ends the part that has its turn, and those that wait for theirs, though nobody closed them."""
+        out = self._end() + self._next()
+        while self._turn is not None:
+            out += self._end() + self._next()
+        return out
+
+    def _begin(self, block: Mapping[str, Any]) -> bytes:
+        self._block += 1
+        self._open = True
+        return _event("content_block_start", index=self._block, content_block=block)
+
+    def _tell(self, delta: Mapping[str, Any]) -> bytes:
+        return _event("content_block_delta", index=self._block, delta=delta)
+
+    def _end(self) -> bytes:
+        self._turn = None
+        was_open, self._open = self._open, False
+        return _event("content_block_stop", index=self._block) if was_open else b""
+
+
+def _blocks(*content: Content) -> list[dict[str, Any]]:
+    return Writer(Quirks(), [], role=Role.MODEL, answer=True).blocks(content)
+
+
+def _delta(part: Content, text: str) -> dict[str, str] | None:
+    """More of a part; `None` for one that is told whole."""
+    if isinstance(part, TextPart):
+        return {"type": "text_delta", "text": text}
+    if isinstance(part, ThinkingPart):
+        return {"type": "thinking_delta", "thinking": text}
+    return {"type": "input_json_delta", "partial_json": text} if isinstance(part, ToolCallPart) else None
+
+
+def _text(part: Content) -> str:
+    """What the deltas of a part would have been."""
+    if isinstance(part, (TextPart, ThinkingPart)):
+        return part.text
+    if isinstance(part, ToolCallPart) and part.raw is None:
+        return _json(part.arguments).decode() if part.arguments else ""
+    return part.raw or "" if isinstance(part, ToolCallPart) else ""
+
+
+def _opening(part: Content) -> dict[str, Any]:
+    """The block of a text, thinking or call as it begins: without what deltas tell."""
+    own = {key: value for key, value in fields(part.native).items() if key not in ("citations", "signature")}
+    if isinstance(part, ToolCallPart):
+        return {"type": "tool_use", **own, "id": part.id, "name": part.name, "input": {}}
+    if isinstance(part, ThinkingPart):
+        signature = {} if spelling(part.native).get("signature") == "absent" else {"signature": ""}
+        return {"type": "thinking", **own, "thinking": "", **signature}
+    return {"type": "text", **own, "text": ""}
+
+
+def _event(kind: str, **fields: Any) -> bytes:
+    return event_bytes(_json({"type": kind, **fields}), kind)

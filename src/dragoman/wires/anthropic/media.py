@@ -1,0 +1,108 @@
+"""Images, documents and files ↔ `image`, `document` and `container_upload` blocks (D-108 and decision 3 of its correction).
+
+A block is read as a neutral part only where writing that part gives the same block again.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from mimetypes import guess_type
+from typing import Any
+from urllib.parse import urlsplit
+
+from dragoman.message import DataPart, FilePart, LinkPart
+from dragoman.wires.anthropic.native import fields, note
+
+__all__ = ["Media", "as_text", "dump_media", "load_media"]
+
+Media = DataPart | LinkPart | FilePart
+
+_IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
+_TEXTS = ("application/json", "application/xml", "application/yaml", "application/toml", "application/javascript")
+_PDF = "application/pdf"
+_OTHER = "application/octet-stream"
+
+
+def load_media(block: Mapping[str, Any]) -> Media | None:
+    """A block → its part; `None` where no part says all of it."""
+    kind, source = block.get("type"), block.get("source")
+    title = block.get("title")
+    name = title if kind == "document" and isinstance(title, str) and title else None
+    own = note({key: value for key, value in block.items() if key not in ("type", "source", "file_id", "title")})
+    match source:
+        case None if isinstance(file_id := block.get("file_id"), str):
+            part: Media = FilePart(file_id, _OTHER, None, own)
+        case {"type": "base64", "media_type": str(mime_type), "data": str(data)}:
+            try:
+                part = DataPart(b64decode(data), mime_type, name, own)
+            except ValueError:
+                return None
+        case {"type": "text", "media_type": str(mime_type), "data": str(data)}:
+            part = DataPart(data.encode(), mime_type, name, own)
+        case {"type": "url", "url": str(url)}:
+            part = LinkPart(url, _PDF if kind == "document" else None, name, own)
+            if dump_media(part)[0].get("type") != kind:
+                part = LinkPart(url, "image/*", name, own)
+        case {"type": "file", "file_id": str(file_id)}:
+            part = FilePart(file_id, "image/*" if kind == "image" else None, name, own)
+        case _:
+            return None
+    return part if dump_media(part)[0] == block else None
+
+
+def dump_media(part: Media) -> tuple[dict[str, Any], str | None]:
+    """A part → its block, and what is lost by it: a part that the API does not take becomes a text that names it."""
+    kind, source, lost = _source(part)
+    if source is None:
+        return as_text(part), lost
+    block = {**fields(part.native), "type": kind, **source}
+    if part.name and kind == "document":
+        block["title"] = part.name
+    return block, lost
+
+
+def as_text(part: Media) -> dict[str, Any]:
+    """A text block that stands for something that cannot be sent (D-108)."""
+    mime_type = part.mime_type or (_guessed(part) if isinstance(part, LinkPart) else None) or "file"
+    where = part.url if isinstance(part, LinkPart) else part.name
+    return {"type": "text", "text": f"[media: {mime_type}] {where}" if where else f"[media: {mime_type}]"}
+
+
+def _source(part: Media) -> tuple[str, dict[str, Any] | None, str | None]:
+    """Type of the block, its fields that hold the content (`None`: it cannot be sent), and what is lost."""
+    if isinstance(part, FilePart):
+        kind = _file_kind(part.mime_type)
+        held = {"file_id": part.id}
+        return kind, held if kind == "container_upload" else {"source": {"type": "file", **held}}, None
+    if isinstance(part, LinkPart):
+        mime_type = part.mime_type or _guessed(part)
+        if mime_type == _PDF or mime_type is None or mime_type.startswith("image/"):
+            return "document" if mime_type == _PDF else "image", {"source": {"type": "url", "url": part.url}}, None
+        return "text", None, f"the API takes no {mime_type} by its URL"
+    mime_type = part.mime_type
+    if mime_type == _PDF or mime_type in _IMAGES:
+        data = b64encode(part.data).decode()
+        held = {"source": {"type": "base64", "media_type": mime_type, "data": data}}
+        return "document" if mime_type == _PDF else "image", held, None
+    if mime_type.startswith("text/") or mime_type in _TEXTS:
+        try:
+            text = part.data.decode()
+        except UnicodeDecodeError:
+            return "text", None, "it is not UTF-8"
+        lost = None if mime_type == "text/plain" else f"the API takes text as text/plain only, not as {mime_type}"
+        return "document", {"source": {"type": "text", "media_type": "text/plain", "data": text}}, lost
+    return "text", None, f"the API takes no {mime_type}"
+
+
+def _file_kind(mime_type: str | None) -> str:
+    if mime_type is None or mime_type == _PDF or mime_type.startswith("text/"):
+        return "document"
+    return "image" if mime_type.startswith("image/") else "container_upload"
+
+
+def _guessed(part: LinkPart) -> str | None:
+    try:
+        return guess_type(urlsplit(part.url).path)[0]
+    except ValueError:  # no URL at all
+        return None

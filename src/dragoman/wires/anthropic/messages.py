@@ -1,0 +1,223 @@
+"""The conversation: `{"system": …, "messages": […]}` ↔ messages, exactly and in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from dragoman.errors import HistoryError
+from dragoman.ids import STANDARD, call_ids, fitted
+from dragoman.message import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    Message,
+    Origin,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from dragoman.replay import Loss, readable
+from dragoman.request import ToolSpec
+from dragoman.wires.anthropic.blocks import load_block, whole
+from dragoman.wires.anthropic.native import fields, note, spelled, spelling
+from dragoman.wires.anthropic.pieces import Writer
+from dragoman.wires.anthropic.quirks import Quirks
+
+__all__ = ["dump_messages", "load_messages", "sent_names", "system_length", "write_conversation"]
+
+_ROLES = {"user": Role.USER, "assistant": Role.MODEL, "system": Role.SYSTEM}
+_SENT_ROLES = {role: name for name, role in _ROLES.items()}
+
+
+def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message]:
+    """The wire's conversation → messages. `origin` is given to the model's messages.
+
+    Raises:
+        HistoryError: the payload is no conversation of this format.
+    """
+    if not isinstance(payload, Mapping):
+        raise HistoryError('the payload must be {"system": …, "messages": […]}, the part of a Messages API request')
+    payload = cast("Mapping[str, Any]", payload)
+    entries = payload.get("messages", [])
+    if not isinstance(entries, list):
+        raise HistoryError('"messages" must be a list')
+    names: dict[str, str] = {}
+    out: list[Message] = []
+    if payload.get("system"):
+        out.append(_load(Role.SYSTEM, {"content": payload["system"]}, names, "system"))
+    for position, entry in enumerate(cast("list[Any]", entries)):
+        role = _ROLES.get(str(cast("dict[str, Any]", entry).get("role"))) if isinstance(entry, dict) else None
+        if role is None:
+            raise HistoryError(f'"messages[{position}]" must be an object whose role is user, assistant or system')
+        message = _load(role, cast("dict[str, Any]", entry), names, f"messages[{position}]")
+        if role is Role.MODEL:
+            message = message.replace(origin=origin)
+        elif role is Role.SYSTEM:
+            message = message.replace(native=spelled(message.native, place="messages"))
+        elif _would_move(message, out[-1] if position and out else None):
+            message = message.replace(native=spelled(message.native, turn="as is"))
+        out.append(message)
+    return out
+
+
+def dump_messages(
+    messages: Iterable[Message],
+    *,
+    target: Origin | None = None,
+    quirks: Quirks | None = None,
+    losses: list[Loss] | None = None,
+) -> dict[str, Any]:
+    """Messages → `{"system": …, "messages": […]}` (no `system` where there is none)."""
+    messages = list(messages)
+    quirks = quirks or Quirks()
+    names = sent_names(messages, quirks)
+    return write_conversation(messages, names, target.model if target else None, target, quirks, losses)
+
+
+def sent_names(messages: Sequence[Message], quirks: Quirks, tools: Sequence[ToolSpec] = ()) -> dict[str, str]:
+    """Name of each tool of the request and of the calls in its history → the name to send."""
+    calls = [
+        p for message in messages for p in message.content if isinstance(p, ToolCallPart) and p.run_by != "provider"
+    ]
+    as_is = [named.name for named in (*tools, *calls) if "as is" in spelling(named.native).values()]
+    return fitted([named.name for named in (*tools, *calls)], quirks.names, as_is=as_is)
+
+
+def write_conversation(
+    messages: Sequence[Message],
+    names: Mapping[str, str],
+    model: str | None,
+    target: Origin | None,
+    quirks: Quirks,
+    losses: list[Loss] | None,
+) -> dict[str, Any]:
+    """As `dump_messages`, with the names of tools and the model that the request tells."""
+    losses = [] if losses is None else losses
+    ids = call_ids(messages, quirks.ids, as_is=lambda piece: spelling(piece.native).get("id") == "as is")
+    writers = [
+        Writer(quirks, losses, ids, names, position, message.role, why)
+        for position, (message, why) in enumerate(zip(messages, readable(messages, target, quirks.reads), strict=True))
+    ]
+    head = system_length(messages)
+    payload: dict[str, Any] = {}
+    if system := [
+        block
+        for writer, message in zip(writers[:head], messages, strict=False)
+        for block in writer.blocks(message.content)
+    ]:
+        payload["system"] = _content(system, messages[0])
+    entries: list[dict[str, Any]] = []
+    for writer, message in zip(writers[head:], messages[head:], strict=True):
+        entry = _entry(writer, message, (model or "").startswith(quirks.system_models))
+        if entry is not None:
+            _join(entries, entry, writer, message)
+    return {**payload, "messages": entries}
+
+
+def system_length(messages: Sequence[Message]) -> int:
+    """How many messages at the head go to `system` (D-105)."""
+    for position, message in enumerate(messages):
+        if message.role is not Role.SYSTEM or spelling(message.native).get("place") == "messages":
+            return position
+    return len(messages)
+
+
+def _load(role: Role, entry: Mapping[str, Any], names: dict[str, str], where: str) -> Message:
+    content = entry.get("content")
+    own = {key: value for key, value in entry.items() if key not in ("role", "content")}
+    pieces: list[Content] = []
+    native = note(own)
+    if isinstance(content, str):
+        if content.strip():
+            pieces.append(TextPart(content))
+        else:
+            native = spelled(native, content=content)
+    elif isinstance(content, list):
+        blocks = cast("list[Any]", content)
+        for place, block in enumerate(blocks):
+            if not isinstance(block, dict):
+                raise HistoryError(f'"{where}.content[{place}]" must be an object, a content block')
+            pieces.append(_piece(role, cast("dict[str, Any]", block), names))
+        if not blocks:
+            native = spelled(native, content=[])
+        elif _is_plain(blocks):
+            native = spelled(native, content="list")
+    else:
+        raise HistoryError(f'"{where}.content" must be a string or a list of content blocks')
+    return Message(role, tuple(pieces), native=native)
+
+
+def _piece(role: Role, block: Mapping[str, Any], names: dict[str, str]) -> Content:
+    piece = load_block(block, names)
+    if role is Role.MODEL and isinstance(piece, (DataPart, LinkPart, FilePart)) and block["type"] != "container_upload":
+        return whole(block)
+    if isinstance(piece, ToolCallPart):
+        repeated, names[piece.id] = piece.id in names, piece.name
+        if piece.run_by == "agent" and (repeated or not STANDARD.fits(piece.id) or not STANDARD.fits(piece.name)):
+            return msgspec.structs.replace(piece, native=spelled(piece.native, id="as is"))
+    elif isinstance(piece, ToolResultPart) and piece.run_by == "agent" and not STANDARD.fits(piece.id):
+        return msgspec.structs.replace(piece, native=spelled(piece.native, id="as is"))
+    return piece
+
+
+def _entry(writer: Writer, message: Message, takes_system: bool) -> dict[str, Any] | None:
+    """One message of the wire; `None` where nothing of it can be sent."""
+    blocks = writer.blocks(message.content)
+    own = {**fields(message.native), "role": _SENT_ROLES[message.role]}
+    empty = spelling(message.native).get("content")
+    if not blocks and not message.content and (empty == [] or (isinstance(empty, str) and not empty.strip())):
+        return {**own, "content": empty}
+    if not blocks:
+        writer.lose(None, "message", "nothing of it can be sent, and the API takes no empty message")
+        return None
+    if message.role is Role.SYSTEM and not takes_system and spelling(message.native).get("place") != "messages":
+        writer.lose(
+            None, "system message", "the model takes none after the first user message; sent as a marked user text"
+        )
+        return {"role": "user", "content": f"<system>\n{message.text}\n</system>"}
+    return {**own, "content": _content(blocks, message)}
+
+
+def _join(entries: list[dict[str, Any]], entry: dict[str, Any], writer: Writer, message: Message) -> None:
+    """Adds a message. One that holds results joins the user message before it, results first, as the API wants them (D-106)."""
+    if spelling(message.native).get("turn") == "as is" or not _has_results(entry):
+        entries.append(entry)
+        return
+    if entries and entries[-1]["role"] == "user":
+        before = entries.pop()
+        entry = {**before, **entry, "content": [*_listed(before["content"]), *entry["content"]]}
+    blocks = cast("list[dict[str, Any]]", entry["content"])
+    ordered = sorted(blocks, key=lambda block: block["type"] != "tool_result")
+    if ordered != blocks:
+        writer.lose(None, "order", "the API wants results of tools before everything else")
+    entries.append({**entry, "content": ordered})
+
+
+def _would_move(message: Message, before: Message | None) -> bool:
+    """Whether dumping would not leave the message where it was, as it was."""
+    results = [isinstance(piece, ToolResultPart) for piece in message.content]
+    return any(results) and (
+        results != sorted(results, reverse=True) or (before is not None and before.role is Role.USER)
+    )
+
+
+def _has_results(entry: Mapping[str, Any]) -> bool:
+    return entry["role"] == "user" and any(block["type"] == "tool_result" for block in _listed(entry["content"]))
+
+
+def _content(blocks: list[dict[str, Any]], message: Message) -> list[dict[str, Any]] | str:
+    """A single text is a string, unless it was spelled otherwise."""
+    return blocks[0]["text"] if _is_plain(blocks) and spelling(message.native).get("content") != "list" else blocks
+
+
+def _is_plain(blocks: Sequence[Any]) -> bool:
+    return len(blocks) == 1 and set(blocks[0]) == {"type", "text"} and blocks[0]["type"] == "text"
+
+
+def _listed(content: list[dict[str, Any]] | str) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content

@@ -1,0 +1,69 @@
+"""How vendors and models that speak this wire differ, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import msgspec
+
+from dragoman.ids import STANDARD, Rule
+
+__all__ = ["Quirks"]
+
+_BUDGETS = {"low": 1024, "medium": 4096, "high": 16384}
+_SERVER_TOOLS = {
+    "code_execution": "code_execution_20250825",
+    "web_fetch": "web_fetch_20250910",
+    "web_search": "web_search_20250305",
+}
+_BETAS = {
+    "advisor_20260301": "advisor-tool-2026-03-01",
+    "code_execution_20250522": "code-execution-2025-05-22",
+    "code_execution_20250825": "code-execution-2025-08-25",
+    "compact_20260112": "compact-2026-01-12",
+    "clear_thinking_20251015": "context-management-2025-06-27",
+    "clear_tool_uses_20250919": "context-management-2025-06-27",
+    "computer_20241022": "computer-use-2024-10-22",
+    "computer_20250124": "computer-use-2025-01-24",
+    "computer_20251124": "computer-use-2025-11-24",
+    "container_upload": "files-api-2025-04-14",
+    "file": "files-api-2025-04-14",
+    "mcp_servers": "mcp-client-2025-04-04",
+    "mcp_toolset": "mcp-client-2025-11-20",
+    "memory_20250818": "context-management-2025-06-27",
+    "output_format": "structured-outputs-2025-11-13",
+    "task_budget": "task-budgets-2026-03-13",
+    "tool_addition": "mid-conversation-tool-changes-2026-07-01",
+    "web_fetch_20250910": "web-fetch-2025-09-10",
+}
+
+
+class Quirks(msgspec.Struct, frozen=True, kw_only=True):
+    """How an endpoint of the Messages API differs. The defaults are Anthropic's own API."""
+
+    reads: tuple[str, ...] = ()
+    """Names of other providers whose signed content it reads (Anthropic reads nobody's but its own)."""
+    max_tokens: int = 4096
+    """Sent where the request says nothing, since the API demands a number (D-109)."""
+    max_tokens_thinking: int = 8192
+    """The same with thinking, whose budget it must exceed (D-109)."""
+    budgets: Mapping[str, int] = MappingProxyType(_BUDGETS)
+    """Effort → tokens of thinking (D-109: 4096 in the middle; 1024 is the least that Anthropic takes)."""
+    adaptive_models: tuple[str, ...] = (
+        "claude-fable-5", "claude-opus-4-6", "claude-opus-4-7", "claude-opus-4-8", "claude-opus-5", "claude-sonnet-4-6",
+        "claude-sonnet-5",
+    )  # fmt: skip
+    """Beginnings of the names of models that take an effort in place of a budget (the newest of them take nothing else)."""
+    system_models: tuple[str, ...] = ("claude-fable-5", "claude-opus-4-8")
+    """Beginnings of the names of models that take a system message in the middle of a conversation."""
+    unsigned_thinking: bool = False
+    """Thinking without a signature may be sent (llama.cpp, DeepSeek and others that sign nothing)."""
+    server_tools: Mapping[str, str] = MappingProxyType(_SERVER_TOOLS)
+    """Name of a tool that the provider runs → the version to ask for (D-114)."""
+    betas: Mapping[str, str] = MappingProxyType(_BETAS)
+    """Something in a request (a type of tool, block, source or edit, a field) → the value of `anthropic-beta` that it needs."""
+    ids: Rule = STANDARD
+    """What ids of tool calls it takes."""
+    names: Rule = STANDARD
+    """What names of tools it takes."""
