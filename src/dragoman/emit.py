@@ -1,7 +1,8 @@
 """What every decoder does the same way: open a message, open parts in order, add deltas, close all. Sans-I/O.
 
 A wire tells an `Emitter` what it read; the emitter says it in events. Parts are known by the wire's own key (a block's
-index, `("call", 3)`, `"text"` …) and numbered in the order in which they first appear.
+index, `("call", 3)`, `"text"` …) and numbered in the order in which they first appear. Every part that is started is
+finished.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from dragoman.event import (
     PartStarted,
     RunError,
 )
-from dragoman.fold import close_part
+from dragoman.fold import MessageBuilder, close_part, whole_part
 from dragoman.message import Content, FinishReason, Message, Native, Origin, Role, ThinkingPart, ToolCallPart, Usage
 
 __all__ = ["Emitter", "OpenPart"]
 
 
 class OpenPart:
-    """A part that a wire is telling of."""
+    """A part that a wire is telling of. `native`, where the wire fills it, is added when the part is closed."""
 
-    __slots__ = ("deltas", "index", "key", "native", "part")
+    __slots__ = ("deltas", "index", "key", "native", "part", "started")
 
     def __init__(self, index: int, key: Hashable, part: Content) -> None:
         self.index = index
@@ -37,6 +38,7 @@ class OpenPart:
         self.part = part
         self.deltas: list[str | bytes] = []
         self.native: dict[str, Any] = {}
+        self.started = False
 
 
 class Emitter:
@@ -50,9 +52,9 @@ class Emitter:
         self.events: list[Event] = []
         self.started = False
         self.finished = False
+        self._builder = MessageBuilder()
         self._open: dict[Hashable, OpenPart] = {}
         self._next = 0
-        self._done: dict[int, Content] = {}
 
     def take(self) -> list[Event]:
         """The events since the last call."""
@@ -63,18 +65,22 @@ class Emitter:
         """Opens the message, if it is not open yet."""
         if not self.started:
             self.started = True
-            self.events.append(
-                MessageStarted(self.message_id, Role.MODEL, self.candidate, self.origin, metadata or {}, native)
-            )
+            event = MessageStarted(self.message_id, Role.MODEL, self.candidate, self.origin, metadata or {}, native)
+            self._builder = MessageBuilder(event)
+            self.events.append(event)
 
     def part(self, key: Hashable, part: Content | None = None) -> OpenPart:
-        """The open part of that key; opens `part` (default: a text) where there is none."""
+        """The open part of that key; opens `part` (default: a text) where there is none.
+
+        A text without text is started by its first delta, through `add`; none may ever come.
+        """
         open_part = self._open.get(key)
         if open_part is None:
             self.start()
             open_part = self._open[key] = OpenPart(self._next, key, part or OpenText())
             self._next += 1
-            self.events.append(PartStarted(self.message_id, open_part.index, open_part.part))
+            if not isinstance(open_part.part, OpenText) or open_part.part.text:
+                self._start_part(open_part)
         return open_part
 
     def find(self, key: Hashable) -> OpenPart | None:
@@ -84,6 +90,8 @@ class Emitter:
     def add(self, open_part: OpenPart, delta: str | bytes) -> None:
         """A delta of an open part; an empty one is none."""
         if delta:
+            if not open_part.started:
+                self._start_part(open_part)
             open_part.deltas.append(delta)
             self.events.append(PartDelta(self.message_id, open_part.index, delta))
 
@@ -95,21 +103,26 @@ class Emitter:
     def thinking(self, key: Hashable, delta: str) -> None:
         """More thinking of the thinking part of that key."""
         if delta:
-            self.add(self.part(key, ThinkingPart()), delta)
+            self.add(self._open.get(key) or self.part(key, ThinkingPart()), delta)
 
     def whole(self, part: Content) -> None:
-        """A part that came whole."""
+        """A part that came whole. It is told as if it had been streamed in one delta."""
         self.start()
-        self.events.append(PartStarted(self.message_id, self._next, part))
-        self._finished(self._next, part)
+        told = whole_part(self.message_id, self._next, part)
+        self._builder.add(told[-1])
+        self.events += told
         self._next += 1
 
     def close(self, open_part: OpenPart, *, cut: bool = False) -> Content | None:
         """Closes a part. A text that never came leaves nothing behind."""
         self._open.pop(open_part.key, None)
-        part = close_part(open_part.part, open_part.deltas, cut=cut, native=open_part.native or None)
+        part = close_part(open_part.part, open_part.deltas, cut=cut, native=open_part.native)
         if part is not None:
-            self._finished(open_part.index, part)
+            if not open_part.started:
+                self._start_part(open_part)
+            event = PartFinished(self.message_id, open_part.index, part)
+            self._builder.add(event)
+            self.events.append(event)
         return part
 
     def close_all(self, *, cut: bool = False) -> None:
@@ -132,25 +145,25 @@ class Emitter:
         self.close_all(cut=cut)
         self.finished = True
         self.origin = origin or self.origin
-        self.events.append(MessageFinished(self.message_id, reason, usage, origin, metadata or {}, native))
+        event = MessageFinished(self.message_id, reason, usage, origin, metadata or {}, native)
+        self._builder.add(event)
+        self.events.append(event)
 
     def fail(self, error: DragomanError) -> None:
         """An error: what is open is closed as cut, and the error carries the message so far."""
         if self.started and not self.finished:
-            self.close_all(cut=True)
+            self.finish(FinishReason.error, cut=True)
             error.at(partial=self.partial())
-            self.finish(FinishReason.error)
         self.events.append(RunError(error))
 
     def partial(self) -> Message:
         """The message so far, from the parts that are closed."""
-        content = tuple(part for _, part in sorted(self._done.items()))
-        return Message(Role.MODEL, content, id=self.message_id, origin=self.origin)
+        return self._builder.message()
 
-    def calls(self) -> list[ToolCallPart]:
+    def calls(self) -> tuple[ToolCallPart, ...]:
         """The closed calls that somebody must answer."""
-        return [part for part in self._done.values() if isinstance(part, ToolCallPart) and part.run_by != "provider"]
+        return self.partial().tool_calls
 
-    def _finished(self, index: int, part: Content) -> None:
-        self._done[index] = part
-        self.events.append(PartFinished(self.message_id, index, part))
+    def _start_part(self, open_part: OpenPart) -> None:
+        open_part.started = True
+        self.events.append(PartStarted(self.message_id, open_part.index, open_part.part))

@@ -23,6 +23,7 @@ DragomanError
 
 from __future__ import annotations
 
+import copyreg
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
@@ -83,16 +84,13 @@ class DragomanError(Exception):
         self.partial = partial
 
     def __str__(self) -> str:
-        where = ", ".join(
-            part
-            for part in (
-                self.provider or "",
-                f"HTTP {self.status}" if self.status else "",
-                f"request {self.request_id}" if self.request_id else "",
-            )
-            if part
-        )
+        status = f"HTTP {self.status}" if self.status else None
+        request = f"request {self.request_id}" if self.request_id else None
+        where = ", ".join(filter(None, (self.provider, status, request)))
         return f"{self.message} ({where})" if where else self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return copyreg.__newobj__, (type(self), self.message), self.__dict__  # keyword arguments defeat the usual way
 
     def at(self, **known: Any) -> Self:
         """Fills in attributes that are not known yet, and returns the error itself."""

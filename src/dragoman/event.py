@@ -37,8 +37,8 @@ __all__ = [
 
 if TYPE_CHECKING:
     Delta = str | bytes
-else:  # msgspec takes no union of two string-like types; in JSON the bytes of a DataPart are base64
-    Delta = Any
+else:  # msgspec takes no union of two string-like types; JSON has the bytes of a DataPart as base64, and `fold` reads both
+    Delta = str
 
 
 class OpenText(TextPart, frozen=True, omit_defaults=True, tag="open_text"):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -21,56 +22,64 @@ from dragoman.event import (
     PartFinished,
     PartStarted,
 )
-from dragoman.message import Content, DataPart, Message, Native, TextPart, ThinkingPart, ToolCallPart
+from dragoman.message import Content, DataPart, Message, Native, Role, TextPart, ThinkingPart, ToolCallPart
 
-__all__ = ["MessageBuilder", "close_part", "compact", "fold", "parse_call", "unfold"]
+__all__ = ["MessageBuilder", "arguments_text", "close_part", "compact", "fold", "parse_call", "unfold", "whole_part"]
 
 
 class MessageBuilder:
-    """Builds one message from its events, in any order that keeps each part's own."""
+    """Builds one message from events, in any order that keeps each part's own: the one that `start` opens, else the
+    first of candidate 0. Other messages' events are ignored; when its message is dropped, it begins again.
+    """
 
-    def __init__(self, start: MessageStarted) -> None:
+    def __init__(self, start: MessageStarted | None = None) -> None:
+        self._begin(start)
+
+    def _begin(self, start: MessageStarted | None) -> None:
         self.start = start
+        self._id = None if start is None else start.message_id
         self._finish: MessageFinished | None = None
-        self._open: dict[int, Content] = {}
+        self._parts: dict[int, Content] = {}
         self._deltas: dict[int, list[str | bytes]] = {}
-        self._done: dict[int, Content | None] = {}
 
-    def add(self, event: PartStarted | PartDelta | PartFinished | MessageFinished) -> None:
-        """Takes the next event of this message. A delta for a part that is not open is ignored (decision 13)."""
+    def add(self, event: Event) -> None:
+        """Takes the next event. A delta for a part that is not open is ignored (decision 13)."""
         if isinstance(event, PartDelta):
-            if (deltas := self._deltas.get(event.index)) is not None:
+            if event.message_id == self._id and (deltas := self._deltas.get(event.index)) is not None:
                 deltas.append(event.delta)
+        elif isinstance(event, MessageStarted):
+            if self.start is None and event.candidate == 0:
+                self._begin(event)
+        elif getattr(event, "message_id", None) != self._id:
+            pass
         elif isinstance(event, PartStarted):
-            self._open[event.index] = event.part
+            self._parts[event.index] = event.part
             self._deltas[event.index] = []
         elif isinstance(event, PartFinished):
-            self._done[event.index] = event.part
-            self._open.pop(event.index, None)
+            self._parts[event.index] = event.part
             self._deltas.pop(event.index, None)
-        else:
+        elif isinstance(event, MessageFinished):
             self._finish = event
+        elif isinstance(event, MessageDropped):
+            self._begin(None)
 
     def message(self) -> Message:
-        """The message so far; parts that are still open are closed as cut."""
-        start, finish = self.start, self._finish
-        parts = dict(self._done)
-        for index, part in self._open.items():
-            parts[index] = close_part(part, self._deltas[index], cut=True)
-        content = tuple([part for _, part in sorted(parts.items()) if part is not None])
-        native = start.native
-        if finish is not None and finish.native:
-            native = _merged(native, finish.native)
+        """The message so far; parts that are still open are closed as cut. Before any event: an empty model message."""
+        start = self.start or MessageStarted("", Role.MODEL, anonymous=True)
+        finish = self._finish or MessageFinished(start.message_id)
+        parts = self._parts | {
+            index: close_part(self._parts[index], deltas, cut=True) for index, deltas in self._deltas.items()
+        }
         return Message(
             start.role,
-            content,
+            tuple([part for _, part in sorted(parts.items()) if part is not None]),
             id=None if start.anonymous else start.message_id,
             created_at=start.created_at,
-            origin=(finish.origin if finish is not None else None) or start.origin,
-            metadata={**start.metadata, **(finish.metadata if finish is not None else {})},
-            finish_reason=finish.finish_reason if finish is not None else None,
-            usage=finish.usage if finish is not None else None,
-            native=native,
+            origin=finish.origin or start.origin,
+            metadata={**start.metadata, **finish.metadata},
+            finish_reason=finish.finish_reason,
+            usage=finish.usage,
+            native=_merged(start.native, finish.native),
         )
 
     def cut(self) -> list[PartFinished]:
@@ -86,7 +95,7 @@ class MessageBuilder:
 
 def fold(events: Iterable[Event]) -> list[Message]:
     """The messages that these events tell of: candidate 0, without those that were dropped, in order of their start."""
-    builders: list[MessageBuilder] = []
+    builders: dict[MessageBuilder, None] = {}
     latest: dict[str, MessageBuilder] = {}
     for event in events:
         if isinstance(event, (PartDelta, PartStarted, PartFinished, MessageFinished)):
@@ -94,10 +103,11 @@ def fold(events: Iterable[Event]) -> list[Message]:
                 builder.add(event)
         elif isinstance(event, MessageStarted):
             builder = latest[event.message_id] = MessageBuilder(event)
-            builders.append(builder)
+            if event.candidate == 0:
+                builders[builder] = None
         elif isinstance(event, MessageDropped) and (builder := latest.pop(event.message_id, None)) is not None:
-            builders.remove(builder)
-    return [builder.message() for builder in builders if builder.start.candidate == 0]
+            builders.pop(builder, None)
+    return [builder.message() for builder in builders]
 
 
 def unfold(messages: Iterable[Message]) -> list[Event]:
@@ -111,28 +121,28 @@ def unfold(messages: Iterable[Message]) -> list[Event]:
             message_id = f"#{position}"
             while message_id in taken:
                 message_id += "'"
-        metadata = message.metadata
-        if message.thinking:  # derived from the content, so it comes back by itself
-            metadata = {key: value for key, value in metadata.items() if key != "thinking"}
         events.append(
             MessageStarted(
                 message_id,
                 message.role,
                 origin=message.origin,
-                metadata=metadata,
+                metadata=message.own_metadata,
                 native=message.native,
                 created_at=message.created_at,
                 anonymous=message.id is None,
             )
         )
         for index, part in enumerate(message.content):
-            opened, delta = _opened(part)
-            events.append(PartStarted(message_id, index, opened))
-            if delta:
-                events.append(PartDelta(message_id, index, delta))
-            events.append(PartFinished(message_id, index, part))
+            events += whole_part(message_id, index, part)
         events.append(MessageFinished(message_id, message.finish_reason, message.usage))
     return events
+
+
+def whole_part(message_id: str, index: int, part: Content) -> list[Event]:
+    """The events of a part that is known whole: how it began, one delta, its end."""
+    opened, delta = _opened(part)
+    deltas = [PartDelta(message_id, index, delta)] if delta else []
+    return [PartStarted(message_id, index, opened), *deltas, PartFinished(message_id, index, part)]
 
 
 def compact(events: Iterable[Event]) -> list[Event]:
@@ -149,8 +159,7 @@ def compact(events: Iterable[Event]) -> list[Event]:
         if isinstance(event, PartDelta):
             waiting.setdefault((event.message_id, event.index), []).append(event.delta)
         else:
-            if waiting:
-                flush()
+            flush()
             out.append(event)
     flush()
     return out
@@ -164,22 +173,22 @@ def close_part(
     `cut`: the stream ended inside it, so a call is not to be executed. `native` is added to the part's own.
     """
     if native:
-        native = _merged(part.native, native)
-        part = msgspec.structs.replace(part, native=native)
+        part = msgspec.structs.replace(part, native=_merged(part.native, native))
     if isinstance(part, TextPart):
-        text = part.text + "".join(map(str, deltas))
+        text = part.text + _text(deltas)
         return TextPart(text, part.native) if text else None
     if isinstance(part, ThinkingPart):
-        return ThinkingPart(part.text + "".join(map(str, deltas)), part.native) if deltas else part
+        return ThinkingPart(part.text + _text(deltas), part.native)
     if isinstance(part, ToolCallPart):
-        if cut:
-            return msgspec.structs.replace(
-                part, arguments={}, raw=(part.raw or "") + "".join(map(str, deltas)), state="cut"
-            )
-        return (
-            parse_call(part, (part.raw or "") + "".join(map(str, deltas))) if deltas or part.raw is not None else part
-        )
-    if isinstance(part, DataPart) and deltas:
+        if not deltas and part.raw is None and not cut:
+            return part
+        text = (part.raw or "") + _text(deltas)
+        if not cut:
+            return parse_call(part, text)
+        if part.arguments and not text:
+            text = _encoded(part.arguments)
+        return msgspec.structs.replace(part, arguments={}, raw=text, state="cut")
+    if isinstance(part, DataPart):
         return msgspec.structs.replace(part, data=part.data + b"".join(map(_bytes, deltas)))
     return part
 
@@ -189,17 +198,25 @@ def parse_call(call: ToolCallPart, text: str) -> ToolCallPart:
 
     The text is kept as `raw` where writing `arguments` again would not give it back.
     """
-    stripped = text.strip()
-    if not stripped or stripped == "null":
-        return msgspec.structs.replace(call, arguments={}, raw=text if text != "{}" else None, state="complete")
     try:
-        arguments = msgspec.json.decode(stripped)
-    except (msgspec.DecodeError, RecursionError):
-        arguments = None
+        arguments = msgspec.json.decode(text.strip() or "null")
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return msgspec.structs.replace(call, arguments={}, raw=text, state="invalid")
+    if arguments is None:
+        return msgspec.structs.replace(call, arguments={}, raw=text, state="complete")
     if not isinstance(arguments, dict):
         return msgspec.structs.replace(call, arguments={}, raw=text, state="invalid")
-    spelled = msgspec.json.encode(arguments).decode() == text
-    return msgspec.structs.replace(call, arguments=arguments, raw=None if spelled else text, state="complete")
+    call = msgspec.structs.replace(call, arguments=arguments, raw=None, state="complete")
+    return call if _encoded(call.arguments) == text else msgspec.structs.replace(call, raw=text)
+
+
+def arguments_text(call: ToolCallPart) -> str:
+    """A call's arguments as text to send: as they came where that still says them, `{}` where they are cut or invalid."""
+    text = _encoded(call.arguments)
+    if call.state != "complete" or call.raw is None:
+        return text
+    parsed = parse_call(call, call.raw)
+    return call.raw if parsed.state == "complete" and _encoded(parsed.arguments) == text else text
 
 
 def _opened(part: Content) -> tuple[Content, str | bytes]:
@@ -211,23 +228,38 @@ def _opened(part: Content) -> tuple[Content, str | bytes]:
     if isinstance(part, DataPart):
         return msgspec.structs.replace(part, data=b""), part.data
     if isinstance(part, ToolCallPart):
-        text = part.raw if part.raw is not None else msgspec.json.encode(part.arguments).decode()
+        text = arguments_text(part) if part.state == "complete" else part.raw or ""
         return msgspec.structs.replace(part, arguments={}, raw=None, state="complete"), text
     return part, ""
 
 
+def _text(deltas: Sequence[str | bytes]) -> str:
+    return "".join(delta if isinstance(delta, str) else delta.decode(errors="replace") for delta in deltas)
+
+
 def _join(deltas: Sequence[str | bytes]) -> str | bytes:
-    if all(isinstance(delta, str) for delta in deltas):
-        return "".join(map(str, deltas))
-    return b"".join(map(_bytes, deltas))
+    return _text(deltas) if all(isinstance(delta, str) for delta in deltas) else b"".join(map(_bytes, deltas))
+
+
+_BASE64 = re.compile("[^=]+=*")
 
 
 def _bytes(delta: str | bytes) -> bytes:
-    return base64.b64decode(delta) if isinstance(delta, str) else delta
+    """A delta of bytes, which JSON has as base64; several of those may have been joined, so each ends with its padding."""
+    if isinstance(delta, bytes):
+        return delta
+    return b"".join(map(base64.b64decode, _BASE64.findall(delta)))
 
 
-def _merged(one: Mapping[str, Any] | None, two: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(one or {})
+def _encoded(arguments: Mapping[str, Any]) -> str:
+    return msgspec.json.encode(arguments).decode()
+
+
+def _merged(one: Native, two: Native) -> Native:
+    """Two wires' own fields in one; per wire, the second's win."""
+    if not one or not two:
+        return two or one
+    merged = dict(one)
     for wire, fields in two.items():
         mine = merged.get(wire)
         merged[wire] = {**mine, **fields} if isinstance(mine, Mapping) and isinstance(fields, Mapping) else fields

@@ -192,25 +192,22 @@ class ToolResultPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="tool_
     name: str
     """Name of the tool; `""` where a format does not tell it."""
     result: Any = None
-    """Any JSON value, or a tuple of TextPart, DataPart, LinkPart and FilePart."""
+    """Any JSON value, or a tuple of TextPart, DataPart, LinkPart and FilePart (any sequence of them is taken)."""
     is_error: bool = False
     run_by: Literal["agent", "client", "provider"] = "agent"
     native: Native = None
     is_content: bool = False
-    """Derived: `result` is a tuple of parts and not a JSON value."""
+    """Derived: `result` is a tuple of parts and not a JSON value. Stored, so that JSON is read back as what it was."""
 
     def __post_init__(self) -> None:
         result = self.result
-        if self.is_content:
-            if not all(isinstance(item, _RESULT_PARTS) for item in result):
-                msgspec.structs.force_setattr(self, "result", msgspec.convert(result, type=tuple[ResultPart, ...]))
-        elif (
-            isinstance(result, (list, tuple))
-            and result
-            and all(isinstance(item, _RESULT_PARTS) for item in cast("Sequence[Any]", result))
-        ):
-            msgspec.structs.force_setattr(self, "result", tuple(cast("Sequence[ResultPart]", result)))
-            msgspec.structs.force_setattr(self, "is_content", True)
+        if isinstance(result, (list, tuple)):
+            items = cast("Sequence[Any]", result)
+            content = _result_content(items, stored=self.is_content)
+            msgspec.structs.force_setattr(self, "result", list(items) if content is None else content)
+            msgspec.structs.force_setattr(self, "is_content", content is not None)
+        elif self.is_content:
+            msgspec.structs.force_setattr(self, "is_content", False)
 
 
 class ThinkingPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="thinking"):
@@ -235,11 +232,23 @@ Content = Part | ThinkingPart | ProviderPart
 _RESULT_PARTS = (TextPart, DataPart, LinkPart, FilePart)
 
 
+def _result_content(items: Sequence[Any], *, stored: bool) -> tuple[ResultPart, ...] | None:
+    """A result's items as parts; `None` where they are a JSON value. `stored`: they may be parts as JSON has them."""
+    if not items:
+        return None
+    if all(isinstance(item, _RESULT_PARTS) for item in items):
+        return tuple(items)
+    try:
+        return msgspec.convert(items, type=tuple[ResultPart, ...]) if stored else None
+    except msgspec.ValidationError:
+        return None
+
+
 class Message(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="v", tag=1):
     """One message of a conversation: a role and an ordered content.
 
     `content` takes any sequence of pieces; a string stands for a `TextPart`. `metadata["thinking"]` is derived from the
-    content and never stored (D-146).
+    content, there exactly when `thinking` is, and never stored (D-146).
     """
 
     role: Role
@@ -261,8 +270,9 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="v", ta
             msgspec.structs.force_setattr(self, "content", _content(self.content))
         if type(self.role) is not Role:
             msgspec.structs.force_setattr(self, "role", Role(self.role))
-        if thinking := self.thinking:
-            msgspec.structs.force_setattr(self, "metadata", {**self.metadata, "thinking": thinking})
+        if (thinking := self.thinking) or "thinking" in self.metadata:
+            derived = {"thinking": thinking} if thinking else {}
+            msgspec.structs.force_setattr(self, "metadata", {**self.own_metadata, **derived})
 
     @classmethod
     def system(cls, *content: Content | str) -> Self:
@@ -308,14 +318,19 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="v", ta
         """The results of calls that the agent or its client ran."""
         return tuple([p for p in self.content if isinstance(p, ToolResultPart) and p.run_by != "provider"])
 
+    @property
+    def own_metadata(self) -> dict[str, Any]:
+        """The metadata without what is derived from the content."""
+        return {key: value for key, value in self.metadata.items() if key != "thinking"}
+
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed."""
-        return msgspec.structs.replace(self, **{"metadata": self._own_metadata(), **changes})
+        return msgspec.structs.replace(self, **changes)
 
     def to_json(self) -> bytes:
         """The stored form: versioned JSON, read again by `from_json`."""
         stored = copy(self)
-        msgspec.structs.force_setattr(stored, "metadata", self._own_metadata())
+        msgspec.structs.force_setattr(stored, "metadata", self.own_metadata)
         return msgspec.json.encode(stored)
 
     @classmethod
@@ -327,13 +342,8 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="v", ta
         """
         try:
             return msgspec.json.decode(data, type=cls)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise HistoryError(f"not a stored message: {error}. Write it with Message.to_json().") from error
-
-    def _own_metadata(self) -> dict[str, Any]:
-        if not self.thinking:
-            return self.metadata
-        return {key: value for key, value in self.metadata.items() if key != "thinking"}
 
 
 def _content(content: Sequence[Content | str] | str) -> tuple[Content, ...]:

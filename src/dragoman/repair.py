@@ -1,0 +1,89 @@
+"""Calls and results, paired: what a prompt or an export needs, whatever the history went through (decision 15).
+
+A *round* is a model message with calls that somebody must answer, and the messages after it until the next such one.
+Calls and results are paired within their round, by id and in order, since providers repeat ids. Pure, total and
+idempotent: no clock, no random ids, and the very same `Message` objects where nothing changes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from dragoman.message import Content, Message, Role, ToolCallPart, ToolResultPart
+from dragoman.replay import Loss
+
+__all__ = ["INTERRUPTED", "repair", "repaired"]
+
+INTERRUPTED = "interrupted: the call was not answered"
+"""The error that stands in for a result that never came."""
+
+
+def repair(messages: Iterable[Message]) -> list[Message]:
+    """The messages, with all calls of a round answered by one user message right after it, in call order.
+
+    A call without a result gets an error result (`INTERRUPTED`); a result without a call is dropped, as is a second
+    one for the same call, and a message that is left empty by that. What the provider ran itself is left alone.
+    """
+    return repaired(messages)[0]
+
+
+def repaired(messages: Iterable[Message]) -> tuple[list[Message], list[Loss]]:
+    """`repair`, and what it made up or dropped; positions are those in `messages`."""
+    rounds: list[list[tuple[int, Message]]] = [[]]
+    for position, message in enumerate(messages):
+        if _calls(message):
+            rounds.append([])
+        rounds[-1].append((position, message))
+    losses: list[Loss] = []
+    return [message for round_ in rounds if round_ for message in _mended(round_, losses)], losses
+
+
+def _calls(message: Message) -> list[tuple[int, ToolCallPart]]:
+    """The calls that a model's message wants answered, each with its place in the content."""
+    if message.role is not Role.MODEL:
+        return []
+    return [
+        (place, piece)
+        for place, piece in enumerate(message.content)
+        if isinstance(piece, ToolCallPart) and piece.run_by != "provider"
+    ]
+
+
+def _mended(round_: Sequence[tuple[int, Message]], losses: list[Loss]) -> list[Message]:
+    """One round, or what stands before the first."""
+    calls = _calls(round_[0][1])
+    waiting: dict[str, deque[int]] = {}
+    for number, (_, call) in enumerate(calls):
+        waiting.setdefault(call.id, deque()).append(number)
+    answers: dict[int, ToolResultPart] = {}
+    carrier: int | None = None  # place in `kept` of the first user message that brings results
+    kept: list[tuple[Message, tuple[Content, ...]]] = []
+    for position, message in round_:
+        content: list[Content] = []
+        for place, piece in enumerate(message.content):
+            if not isinstance(piece, ToolResultPart) or piece.run_by == "provider":
+                content.append(piece)
+            elif numbers := waiting.get(piece.id):
+                number = numbers.popleft()
+                _, call = calls[number]
+                answers[number] = piece if piece.name else msgspec.structs.replace(piece, name=call.name)
+                if carrier is None and message.role is Role.USER:
+                    carrier = len(kept)
+            else:
+                why = "its call is already answered" if piece.id in waiting else "no call of its round has its id"
+                losses.append(Loss(position, place, "tool result", why))
+        if content or not message.content or carrier == len(kept):
+            kept.append((message, tuple(content)))
+    if calls:
+        for number, (place, call) in enumerate(calls):
+            if number not in answers:
+                answers[number] = ToolResultPart(call.id, call.name, {"error": INTERRUPTED}, is_error=True)
+                losses.append(Loss(round_[0][0], place, "tool result", "it never came; an error stands in for it"))
+        message, rest = Message(Role.USER), ()
+        if carrier is not None and (carrier == 1 or not kept[carrier][1]):
+            message, rest = kept.pop(carrier)
+        kept.insert(1, (message, (*[answers[number] for number in range(len(calls))], *rest)))
+    return [message if content == message.content else message.replace(content=content) for message, content in kept]
