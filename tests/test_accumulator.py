@@ -45,7 +45,7 @@ def test_d36_texts_side_by_side_join_and_order_is_kept() -> None:
 def test_it_builds_a_message_from_events() -> None:
     message = Message.model(ThinkingPart("hm"), "text", ToolCallPart("1", "t", {"x": 1})).replace(id="m")
     builder = MessageAccumulator()
-    assert builder.message() is None
+    assert builder.message() == Message.model()
     for event in unfold([message]):
         builder.add(event)
     assert builder.message() == message

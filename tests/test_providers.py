@@ -70,7 +70,7 @@ def test_the_seeds_names_and_aliases_are_found(registry):
     assert registry.get("claude").name == "anthropic"
     assert [registry.get(n).chat_model for n in ("openai", "anthropic", "ollama", "openrouter")] == [
         "gpt-4o",
-        "claude-sonnet-4-0",
+        "claude-sonnet-4-6",
         "qwen2.5:7b-instruct",
         "google/gemini-2.5-flash",
     ]

@@ -84,10 +84,8 @@ class MessageBuilder:
 
     def cut(self) -> list[PartFinished]:
         """Closes the parts that are still open, as cut → the events that say so."""
-        message_id, events = self.start.message_id, list[PartFinished]()
-        for index, part in list(self._open.items()):
-            if (closed := close_part(part, self._deltas[index], cut=True)) is not None:
-                events.append(PartFinished(message_id, index, closed))
+        closed = [(index, close_part(self._parts[index], deltas, cut=True)) for index, deltas in self._deltas.items()]
+        events = [PartFinished(self._id or "", index, part) for index, part in closed if part is not None]
         for event in events:
             self.add(event)
         return events

@@ -2,44 +2,17 @@
 
 from __future__ import annotations
 
-from dragoman.event import (
-    Event,
-    MessageFinished,
-    MessageStarted,
-    PartDelta,
-    PartFinished,
-    PartStarted,
-)
 from dragoman.fold import MessageBuilder
 from dragoman.message import Content, Message, TextPart, ToolCallPart
 
 __all__ = ["MessageAccumulator"]
 
 
-class MessageAccumulator:
+class MessageAccumulator(MessageBuilder):
     """Builds the message of one model call from its events: `add` each, then `message()`. Linear.
 
     `accumulate` and `consolidate` are the seeds' way (D-33…D-36), on values: order is kept (decision 2).
     """
-
-    def __init__(self) -> None:
-        self._builder: MessageBuilder | None = None
-
-    def add(self, event: Event) -> None:
-        """Takes the next event; those that concern no message are ignored."""
-        if isinstance(event, (PartDelta, PartStarted, PartFinished, MessageFinished)):
-            if self._builder is not None:
-                self._builder.add(event)
-        elif isinstance(event, MessageStarted):
-            self._builder = MessageBuilder(event)
-
-    def message(self) -> Message | None:
-        """The message so far, open parts closed as cut; `None` before it began."""
-        return None if self._builder is None else self._builder.message()
-
-    def cut(self) -> list[PartFinished]:
-        """Closes the parts that are still open, as cut → the events that say so."""
-        return [] if self._builder is None else self._builder.cut()
 
     def accumulate(self, existing: Message | None, chunk: Message) -> Message:
         """A message and more of it → both as one.

@@ -80,9 +80,7 @@ class Intake:
 
     def message(self) -> Message:
         """The message so far."""
-        message = self.accumulator.message()
-        assert message is not None, "no message has begun"
-        return message
+        return self.accumulator.message()
 
     def _takes(self, event: Event, tell: Callable[[Event], Any]) -> bool:
         """Whether an event that is no delta is told as it is."""

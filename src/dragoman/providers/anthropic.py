@@ -16,7 +16,7 @@ PROVIDER = Provider(
     key_header="x-api-key",
     key_prefix="",
     headers={"anthropic-version": "2023-06-01"},
-    chat_model="claude-sonnet-4-0",
+    chat_model="claude-sonnet-4-6",
     models_path="/models?limit=1000",
     capabilities=frozenset(
         {
