@@ -91,7 +91,8 @@ class Decoder:
     def close(self) -> list[Event]:
         """The end of the bytes. An answer whose stop reason never came was cut."""
         for payload in self._stream.close():
-            self._read(payload)
+            if _is_json(payload):  # else it is the first half of an event
+                self._read(payload)
         if self._stream.body is not None:
             self._read(self._stream.body)
         if not self._over and self._stop_reason is not None:
@@ -274,6 +275,14 @@ def _merge(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
             block[key] = [*cast("list[Any]", before), *cast("list[Any]", value)]
         else:
             block[key] = value
+
+
+def _is_json(payload: bytes) -> bool:
+    try:
+        msgspec.json.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
 
 
 def _object(value: Any, what: str) -> dict[str, Any]:

@@ -172,6 +172,8 @@ class Encoder:
             if not blocks:  # nothing that a client is told
                 self._turn = None
                 return b""
+            if blocks[0]["type"] == "text" and not isinstance(part, TextPart):
+                part = TextPart(blocks[0]["text"])  # media, which a response cannot hold
             streams = blocks[0]["type"] in _STREAMED
             out += self._begin(_opening(part) if streams else blocks[0])
             if streams and (text := _text(part)):

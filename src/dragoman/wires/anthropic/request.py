@@ -55,7 +55,7 @@ def load_request(
         if isinstance(rest.get(key), kind):
             value = rest.pop(key)
             settings[name] = tuple(value) if kind is list else value
-    if "max_tokens" not in body:
+    if body.get("max_tokens") is None:
         spelled["max_tokens"] = "absent"
     stream = rest.pop("stream") if isinstance(rest.get("stream"), bool) else None
     if stream is False:
@@ -63,7 +63,7 @@ def load_request(
     tools = cast("list[Any]", rest.pop("tools")) if isinstance(rest.get("tools"), list) else None
     if tools == []:
         spelled["tools"] = "explicit"
-    if tools and "tool_choice" not in body:
+    if tools and body.get("tool_choice") is None:
         spelled["tool_choice"] = "absent"
     if (choice := load_choice(rest.get("tool_choice"))) is not None:
         del rest["tool_choice"]
@@ -104,30 +104,31 @@ def dump_request(
     ]
     thinking, effort = dump_effort(request, quirks, spelled)
     formats = dump_format(request, effort, spelled)
-    max_tokens = settings.max_tokens
-    if max_tokens is None and spelled.get("max_tokens") != "absent":
-        max_tokens = quirks.max_tokens
-        if thinking is not None and thinking["type"] != "disabled":
-            max_tokens = max(quirks.max_tokens_thinking, quirks.max_tokens + thinking.get("budget_tokens", 0))
     told: dict[str, Any] = {
         "model": request.model or None,
-        "max_tokens": max_tokens,
         "system": spelled.get("system"),
         **write_conversation(request.messages, names, request.model, target, quirks, losses),
         "tools": [dump_tool(t, names, quirks) for t in request.tools] or ([] if "tools" in spelled else None),
-        "tool_choice": dump_choice(settings, names, spelled, tools=bool(request.tools)),
+        "tool_choice": dump_choice(
+            settings, names, spelled, tools=bool(request.tools) and "tool_choice" not in request.options
+        ),
         "thinking": thinking,
-        **{
-            key: getattr(settings, name)
-            for key, (name, _) in _SIMPLE.items()
-            if key not in ("max_tokens", "stop_sequences")
-        },
+        **{key: getattr(settings, name) for key, (name, _) in _SIMPLE.items()},
         "stop_sequences": None if settings.stop is None else list(settings.stop),
         "stream": True if request.stream else False if "stream" in spelled else None,
         **formats,
     }
-    body = {**request.options, **{key: value for key, value in told.items() if value is not None}}
-    return {**dict.fromkeys(spelled.get("null", ())), **body}
+    usual: dict[str, Any] = dict.fromkeys(spelled.get("null", ()))
+    if spelled.get("max_tokens") != "absent":
+        usual["max_tokens"] = _max_tokens(thinking, quirks)
+    return {**usual, **request.options, **{key: value for key, value in told.items() if value is not None}}
+
+
+def _max_tokens(thinking: Mapping[str, Any] | None, quirks: Quirks) -> int:
+    """How many tokens to allow where nobody said (D-109)."""
+    if thinking is None or thinking["type"] == "disabled":
+        return quirks.max_tokens
+    return max(quirks.max_tokens_thinking, quirks.max_tokens + thinking.get("budget_tokens", 0))
 
 
 def dump_http(request: ModelRequest, *, target: Origin | None = None, quirks: Quirks | None = None) -> HttpRequest:
