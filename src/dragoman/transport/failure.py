@@ -25,6 +25,7 @@ _KINDS: tuple[tuple[type[Exception], type[DragomanError], str], ...] = (
     (aiohttp.SocketTimeoutError, ProviderTimeoutError, "nothing came from {host} for {read:g} s: try again, or raise Timeouts.read"),
     (TimeoutError, ProviderTimeoutError, "the answer of {host} was not complete within {total:g} s: try again, or raise Timeouts.total"),
     (aiohttp.InvalidURL, SettingsError, "{url} is no URL that a request can be sent to: check the base URL"),
+    (aiohttp.NonHttpUrlClientError, SettingsError, "{url} is no URL that a request can be sent to: check the base URL"),
     (aiohttp.ClientConnectorDNSError, ProviderConnectionError, "the host {host} is not known ({reason}): check the base URL and the network"),
     (aiohttp.ClientProxyConnectionError, ProviderConnectionError, "the proxy for {host} cannot be reached ({reason}): check HTTPS_PROXY, HTTP_PROXY and NO_PROXY"),
     (aiohttp.ClientHttpProxyError, ProviderConnectionError, "the proxy for {host} refused ({reason}): check HTTPS_PROXY and NO_PROXY"),
