@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import os
+import socket
 import subprocess
 import sys
 
@@ -112,13 +113,26 @@ async def test_refused_connection_names_the_host_and_what_to_do_but_no_key():
     await transport.close()
 
 
-@pytest.mark.parametrize("url", ["nonsense", "http://", "ftp://host/x", "http://host:port/"])
+@pytest.mark.parametrize(
+    "url", ["nonsense", "http://", "ftp://host/x", "http://host:port/", "http://[::1", "http://a..b/"]
+)
 async def test_url_that_is_none_is_a_setting(url: str):
     transport = AiohttpTransport()
-    with pytest.raises((SettingsError, ProviderConnectionError)) as caught:
+    with pytest.raises(SettingsError) as caught:
         await transport.send(HttpRequest(f"{url}?key=sekret"))
     assert "base URL" in str(caught.value)
     assert "sekret" not in str(caught.value)
+    await transport.close()
+
+
+async def test_host_that_nobody_knows(monkeypatch: pytest.MonkeyPatch):
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    transport = AiohttpTransport()
+    with pytest.raises(ProviderConnectionError, match=r"the host provider\.test is not known \(Name or"):
+        await transport.send(HttpRequest("https://provider.test/v1"))
     await transport.close()
 
 
