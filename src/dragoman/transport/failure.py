@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
+import re
 
 import aiohttp
 
@@ -25,6 +25,7 @@ _KINDS: tuple[tuple[type[Exception], type[DragomanError], str], ...] = (
     (aiohttp.SocketTimeoutError, ProviderTimeoutError, "nothing came from {host} for {read:g} s: try again, or raise Timeouts.read"),
     (TimeoutError, ProviderTimeoutError, "the answer of {host} was not complete within {total:g} s: try again, or raise Timeouts.total"),
     (aiohttp.InvalidURL, SettingsError, "{url} is no URL that a request can be sent to: check the base URL"),
+    (aiohttp.NonHttpUrlClientError, SettingsError, "{url} is no URL that a request can be sent to: check the base URL"),
     (aiohttp.ClientConnectorDNSError, ProviderConnectionError, "the host {host} is not known ({reason}): check the base URL and the network"),
     (aiohttp.ClientProxyConnectionError, ProviderConnectionError, "the proxy for {host} cannot be reached ({reason}): check HTTPS_PROXY, HTTP_PROXY and NO_PROXY"),
     (aiohttp.ClientHttpProxyError, ProviderConnectionError, "the proxy for {host} refused ({reason}): check HTTPS_PROXY and NO_PROXY"),
@@ -36,17 +37,16 @@ _KINDS: tuple[tuple[type[Exception], type[DragomanError], str], ...] = (
     (aiohttp.ClientResponseError, ProviderConnectionError, "what {host} answered is not HTTP ({reason}): check the base URL"),
     (aiohttp.ClientError, ProviderConnectionError, "the connection to {host} broke ({reason}): try again"),
     (OSError, ProviderConnectionError, "the connection to {host} broke ({reason}): try again"),
-    (ValueError, SettingsError, "a header for {host} cannot be sent: check that the key and the headers hold no line break"),
+    (ValueError, SettingsError, "a request to {host} cannot be sent: check the base URL, and that the key and the headers hold no line break"),
 )  # fmt: skip
 
 
 def translate(error: Exception, url: str, timeouts: Timeouts) -> DragomanError:
     """One of `FAILURES`, from a request to `url` → what to raise instead."""
-    target = urlsplit(url)
     ours, text = next((ours, text) for theirs, ours, text in _KINDS if isinstance(error, theirs))
     return ours(
         text.format(
-            host=target.netloc.rpartition("@")[2],
+            host=re.split("[/?#]", url.partition("://")[2])[0].rpartition("@")[2],
             url=url.partition("?")[0],
             reason=_reason(error),
             connect=timeouts.connect or 0,

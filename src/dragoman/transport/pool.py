@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 import socket
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import aiohttp
 import msgspec
 
 from dragoman.transport import environment
+from dragoman.transport.answer import Answer
 from dragoman.transport.base import Timeouts
 from dragoman.transport.failure import FAILURES, translate
 
 if TYPE_CHECKING:
     from dragoman.request import HttpRequest
 
-__all__ = ["Answer", "Pool"]
+__all__ = ["Pool"]
 
 _HEADERS = {"user-agent": "dragoman", "accept-encoding": "identity"}  # a stream that is compressed arrives in lumps
 _HEADER_BYTES = 65536
@@ -82,48 +83,6 @@ class Pool:
         """Closes it after its event loop has been closed, when there is nothing left to wait for."""
         with suppress(StopIteration):
             self._session.close().send(None)
-
-
-class Answer:
-    """A `Response` from the network."""
-
-    __slots__ = ("__weakref__", "_content", "_owner", "_response", "_timeouts", "_url", "headers", "status")
-
-    def __init__(self, response: aiohttp.ClientResponse, url: str, timeouts: Timeouts, owner: object) -> None:
-        self.status = response.status
-        self.headers = {name.lower(): value for name, value in response.headers.items()}
-        self._response = response
-        self._content = response.content
-        self._url = url
-        self._timeouts = timeouts
-        self._owner = owner
-
-    async def read(self) -> bytes:
-        """See `Response.read`."""
-        try:
-            return await self._content.readany()
-        except FAILURES as error:
-            if arrived := self._arrived():
-                return arrived
-            raise translate(error, self._url, self._timeouts) from None
-
-    async def close(self) -> None:
-        """See `Response.close`."""
-        connection = self._response.connection
-        if connection is not None and connection.transport is not None:
-            connection.transport.abort()  # a polite TLS close would go on reading until the server has agreed
-        self._response.close()
-
-    def _arrived(self) -> bytes:
-        """What came before the connection broke: aiohttp hides it as soon as there is an error."""
-        error = self._content.exception()
-        if error is None or self._response.closed:
-            return b""
-        self._content.set_exception(cast("BaseException", None))
-        try:
-            return self._content.read_nowait()
-        finally:
-            self._content.set_exception(error)
 
 
 def _open_socket(address: tuple[Any, ...]) -> socket.socket:
