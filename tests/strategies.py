@@ -85,8 +85,8 @@ raw_arguments = (
 )
 
 
-def _call(id: str, name: str, raw: str, run_by: Any, cut: bool, native: Any) -> ToolCallPart:
-    call = ToolCallPart(id, name, run_by=run_by, native=native)
+def _call(id_: str, name: str, raw: str, run_by: Any, cut: bool, native: Any) -> ToolCallPart:
+    call = ToolCallPart(id_, name, run_by=run_by, native=native)
     return msgspec.structs.replace(call, raw=raw, state="cut") if cut else parse_call(call, raw)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import re
+from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
@@ -31,13 +31,32 @@ def read(stream: EventStream | LineStream, chunks: list[bytes]) -> list[bytes]:
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
     ends = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
-    return [data[a:b] for a, b in itertools.pairwise(ends)]
+    return [data[a:b] for a, b in pairwise(ends)]
 
 
 NEWLINE = st.sampled_from([b"\n", b"\r\n", b"\r"])
-LINE = st.sampled_from(
-    [b"data: {}", b"data:x", b"data:  two", b"data", b"data:", b": ping", b":", b"event: message", b"id: 7", b"retry: 9", b"", b"unknown: x", b"datax: y", b"event: data", b"data: \xc3\xa4", b"data: a data: b", b"\xef\xbb\xbfdata: x"]
-)
+LINES = [
+    b"data: {}",
+    b"data:x",
+    b"data:  two",
+    b"data",
+    b"data:",
+    b": ping",
+    b":",
+    b"event: message",
+    b"id: 7",
+    b"retry: 9",
+]
+LINES += [
+    b"",
+    b"unknown: x",
+    b"datax: y",
+    b"event: data",
+    b"data: \xc3\xa4",
+    b"data: a data: b",
+    b"\xef\xbb\xbfdata: x",
+]
+LINE = st.sampled_from(LINES)
 BEFORE = st.sampled_from([b"", b"\n", b" \r\n\t", b"\xef\xbb\xbf", b"\n\xef\xbb\xbf", b"\xef\xbb\xbf\r"])
 FIRST = st.sampled_from([b"data: 1", b": hello", b"event: e", b"id:", b"retry: 1", b"data"])
 STREAM = st.builds(

@@ -1,0 +1,94 @@
+"""Events are values that JSON gives back."""
+
+from __future__ import annotations
+
+import inspect
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+from hypothesis import given
+
+import strategies as some
+from dragoman import event as module
+from dragoman.event import (
+    Custom,
+    Event,
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    OpenText,
+    PartDelta,
+    PartStarted,
+    RunFinished,
+    RunStarted,
+    StateDelta,
+    StateSnapshot,
+    StepFinished,
+    StepStarted,
+)
+from dragoman.message import DataPart, FinishReason, Message, Origin, Role, TextPart, ToolCallPart, Usage
+
+EVENTS: list[Event] = [
+    RunStarted("r", "t", "p"),
+    RunFinished("r", "pending", Usage(input_tokens=1), (ToolCallPart("1", "f", {"a": [1]}),)),
+    StepStarted("s"),
+    StepFinished("s"),
+    MessageStarted(
+        "m", Role.USER, 1, Origin("p"), {"k": 1}, {"w": {}}, datetime(2026, 1, 1, tzinfo=UTC), anonymous=True
+    ),
+    PartStarted("m", 0, OpenText(native={"w": {"x": 1}})),
+    PartDelta("m", 0, "ü"),
+    MessageFinished("m", FinishReason.stop, Usage(), Origin("p"), {"k": 1}, {"w": {}}),
+    MessageDropped("m", "retry"),
+    StateSnapshot([1, {"a": None}]),
+    StateDelta(({"op": "remove", "path": "/a"},)),
+    Custom("c", {"a": 1}),
+]
+
+
+def again(event: Event) -> Event:
+    return msgspec.json.decode(msgspec.json.encode(event), type=Event)
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+def test_every_kind_of_event_comes_back_from_json(event: Event):
+    assert again(event) == event
+    assert type(again(event)) is type(event)
+
+
+@given(some.streams())
+def test_every_stream_comes_back_from_json(told: tuple[list[Message], list[Event]]):
+    for event in told[1]:
+        if not isinstance(event, PartDelta) or isinstance(event.delta, str):
+            assert again(event) == event
+
+
+def test_bytes_are_base64_in_json():
+    assert again(PartDelta("m", 0, b"\x00\xff")) == PartDelta("m", 0, "AP8=")
+    opened = PartStarted("m", 0, DataPart(b"\x00\xff", "image/png"))
+    assert again(opened) == opened
+
+
+def test_a_delta_is_text():
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.json.decode(b'{"type":"part_delta","message_id":"m","index":0,"delta":5}', type=Event)
+
+
+def test_a_text_that_is_still_open_is_no_text_part_of_a_message():
+    assert OpenText() == OpenText("")
+    assert isinstance(OpenText(), TextPart)
+    assert type(again(PartStarted("m", 0, OpenText())).part) is OpenText  # pyright: ignore
+    stored = Message.user("x").to_json().replace(b'"type":"text"', b'"type":"open_text"')
+    with pytest.raises(Exception, match="not a stored message"):
+        Message.from_json(stored)
+
+
+def test_events_cannot_be_changed_and_explain_themselves():
+    for event in EVENTS:
+        assert type(event).__doc__
+        with pytest.raises(AttributeError):
+            setattr(event, type(event).__struct_fields__[0], None)
+    named = {name for name in module.__all__ if inspect.isclass(getattr(module, name))}
+    kinds = {type(event).__name__ for event in EVENTS}
+    assert named - kinds == {"OpenText", "PartFinished", "RunError"}
