@@ -1,0 +1,210 @@
+"""One candidate of an answer: what its deltas add up to. Text, thinking, calls, media, each a part in its place."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from dragoman.emit import Emitter, OpenPart
+from dragoman.event import OpenText
+from dragoman.message import Content, DataPart, Origin, ThinkingPart, ToolCallPart, Usage
+from dragoman.wires.openai_chat.assistant import in_field
+from dragoman.wires.openai_chat.calls import load_executed
+from dragoman.wires.openai_chat.content import load_block
+from dragoman.wires.openai_chat.native import NAME, marked, rest
+from dragoman.wires.openai_chat.shapes import as_list, as_object, as_text, malformed, telling
+from dragoman.wires.openai_chat.streamed_calls import StreamedCalls
+from dragoman.wires.openai_chat.thinking import DETAILS, PLAIN, load_detail, text_key
+from dragoman.wires.openai_chat.usage import dump_finish, load_finish
+
+__all__ = ["Candidate"]
+
+_MERGED_DETAILS = ("reasoning.text", "reasoning.summary")
+_SENT_BACK = ("annotations", "extra_content")
+"""Fields of the message that go back with it; other unknown ones are told as metadata and never sent."""
+_READ = (
+    *("role", "content", "refusal", "images", "audio", "executed_tools", "function_call", "tool_calls"),
+    *("name", "padding", "token_id", *PLAIN, DETAILS, *_SENT_BACK),
+)
+_CHOICE_READ = ("index", "delta", "message", "finish_reason", "logprobs", "text", "error")
+
+
+class Candidate:
+    """Turns the choices of one index into the events of one message."""
+
+    def __init__(self, emitter: Emitter, fresh_id: Callable[[], str]) -> None:
+        self.emitter = emitter
+        self.run: OpenPart | None = None
+        """The text or thinking that is being told."""
+        self.kind = ""
+        """What `run` tells: `text`, `refusal`, the fields of the thinking, or a detail's type and index."""
+        self.said: str | None = None
+        """The vendor's reason to stop; `None`: it has not stopped yet."""
+        self._calls = StreamedCalls(emitter, fresh_id)
+        self._fresh_id = fresh_id
+        self._executed: dict[Any, ToolCallPart] = {}
+        self._audio: OpenPart | None = None
+        self._fields: dict[str, Any] = {}
+        self._response: dict[str, Any] = {}
+        self._refused = False
+
+    def add(self, choice: dict[str, Any]) -> None:
+        """One choice of a chunk, or of a whole answer (which says all that it says in one step).
+
+        Raises:
+            DecodeError: it is not what a choice should be, or tells of a call that nobody began (decision 13).
+        """
+        whole = "delta" not in choice or ("message" in choice and not choice["delta"])
+        message = as_object(choice.get("message" if whole else "delta"), "message")
+        self.emitter.start()
+        self._think(message, whole=whole)
+        self._speak(message)
+        self._show(message)
+        self._execute(as_list(message.get("executed_tools"), "executed tools"))
+        function_call = as_object(message.get("function_call"), "function call")
+        if telling(function_call):
+            self.turn("")
+            self._calls.add_function_call(function_call)
+        for call in as_list(message.get("tool_calls"), "tool calls"):
+            self.turn("")
+            self._calls.add(as_object(call, "tool call"), whole=whole)
+        self._note(choice, message)
+
+    def tell(self, kind: str, delta: str, part: Content | None = None) -> None:
+        """More of a text, or of thinking. Another kind than before begins another part."""
+        if delta:
+            if kind != self.kind or self.run is None:
+                self.turn(kind, part or OpenText())
+            if self.run is not None:
+                self.emitter.add(self.run, delta)
+
+    def turn(self, kind: str, part: Content | None = None) -> None:
+        """Ends what is being told, and begins `part`."""
+        if self.run is not None:
+            self.emitter.close(self.run)
+        self.run = self.emitter.part(kind, part) if part is not None else None
+        self.kind = kind if part is not None else ""
+
+    def think(self, fields: Sequence[str], delta: str) -> None:
+        """More thinking, told in these fields."""
+        kind = "+".join(fields)
+        part = ThinkingPart(native=marked({}, None if kind == PLAIN[0] else {"fields": list(fields)}))
+        self.tell(kind, delta, part)
+
+    def finish(self, usage: Usage | None, origin: Origin | None, response: dict[str, Any]) -> None:
+        """The answer is complete. `response`: what stood around its choices."""
+        self.emitter.start()
+        self._calls.close(at_limit=self.said == "length")
+        reason = load_finish(self.said, calls=bool(self.emitter.calls()), refused=self._refused)
+        around = {**response, **self._response}
+        if self.said and dump_finish(reason) != self.said:
+            around["finish_reason"] = self.said
+        own = {**self._fields, "response": around} if around else self._fields
+        self.emitter.finish(reason, usage, origin=origin, native={NAME: own} if own else None)
+
+    def _think(self, message: dict[str, Any], *, whole: bool) -> None:
+        details = as_list(message.get(DETAILS), "reasoning details")
+        told = False
+        for one in details:
+            entry = as_object(one, "reasoning detail")
+            told |= self._think_detail(entry, whole=whole)
+        if not told:
+            texts: dict[str, list[str]] = {}
+            for field in PLAIN:
+                texts.setdefault(as_text(message.get(field)), []).append(field)
+            for text, fields in texts.items():
+                self.think(fields, text)
+
+    def _think_detail(self, entry: dict[str, Any], *, whole: bool) -> bool:
+        """One of `reasoning_details`; whether it told text. Texts and summaries come in pieces, all else is whole."""
+        key = text_key(entry.get("type"))
+        text, own = as_text(entry.get(key)), rest(entry, key)
+        if entry.get("type") not in _MERGED_DETAILS:
+            self.turn("")
+            self.emitter.whole(load_detail(entry))
+            return bool(text)
+        kind = f"{entry['type']} {entry.get('index')} {entry.get('id') or ''}".strip()
+        if self.run is None or whole or kind != self.kind:
+            self.turn(kind, ThinkingPart(native=marked(own)))
+        if self.run is not None:
+            self.run.native.setdefault(NAME, {}).update(telling(own))
+            self.emitter.add(self.run, text)
+        return bool(text)
+
+    def _speak(self, message: dict[str, Any]) -> None:
+        content = message.get("content")
+        if isinstance(content, list):
+            for block in as_list(content, "content"):
+                block = as_object(block, "content block")
+                if block.get("type") == "text":
+                    self.tell("text", as_text(block.get("text")))
+                else:
+                    self.turn("")
+                    self.emitter.whole(load_block(block))
+        else:
+            self.tell("text", as_text(content))
+        if refusal := as_text(message.get("refusal")):
+            self._refused = True
+            self.tell("refusal", refusal, OpenText(native=marked({}, {"field": "refusal"})))
+
+    def _show(self, message: dict[str, Any]) -> None:
+        """Images and spoken audio."""
+        for image in as_list(message.get("images"), "images"):
+            self.turn("")
+            self.emitter.whole(in_field("images", load_block(as_object(image, "image"))))
+        audio = telling(as_object(message.get("audio"), "audio"))
+        if not audio or not ({"id", "data", "transcript"} & audio.keys()):
+            return
+        try:
+            data = b64decode(audio.pop("data", ""), validate=True)
+        except ValueError:
+            raise malformed(message["audio"], "audio that is no base64") from None
+        if self._audio is None:
+            self.turn("")
+            part = DataPart(b"", "audio/pcm", native=marked({}, {"field": "audio"}))
+            self._audio = self.emitter.part("audio", part)
+        if data and not self._audio.deltas and isinstance(self._audio.part, DataPart):
+            self._audio.part = replace(self._audio.part, mime_type=_audio_type(data))
+        self.emitter.add(self._audio, data)
+        own = self._audio.native.setdefault(NAME, {})
+        audio["transcript"] = own.get("transcript", "") + audio.get("transcript", "")
+        own.update(telling(audio))
+
+    def _execute(self, entries: list[Any]) -> None:
+        """Tools that the vendor ran itself: first the call, then, with it or later, its result."""
+        for one in entries:
+            entry = as_object(one, "executed tool")
+            call, result = load_executed(entry, iter(self._fresh_id, None))
+            index = entry.get("index", len(self._executed))
+            if index not in self._executed:
+                self.turn("")
+                self._executed[index] = call
+                self.emitter.whole(call)
+            if result is not None:
+                self.emitter.whole(replace(result, id=self._executed[index].id, name=self._executed[index].name))
+
+    def _note(self, choice: dict[str, Any], message: dict[str, Any]) -> None:
+        """What is no content: the reason to stop, citations, probabilities, the vendor's own fields."""
+        if isinstance(said := choice.get("finish_reason"), str) and (said or self.said is None):
+            self.said = said or self.said
+        self._fields.update(telling({"extra_content": message.get("extra_content")}))
+        if annotations := as_list(message.get("annotations"), "annotations"):
+            self._fields["annotations"] = [*self._fields.get("annotations", []), *annotations]
+        for name, value in as_object(choice.get("logprobs"), "logprobs").items():
+            if value:
+                told = self._response.setdefault("logprobs", {})
+                told[name] = [*told.get(name, []), *value] if isinstance(value, list) else value
+        self._response.update(telling(rest(choice, *_CHOICE_READ)))
+        self._response.update(telling(rest(message, *_READ)))
+
+
+def _audio_type(data: bytes) -> str:
+    """The kind of audio that begins so. What has no mark is raw samples, the only kind that is streamed."""
+    if data[:4] == b"RIFF":
+        return "audio/wav"
+    if data[:3] == b"ID3" or (data[:1] == b"\xff" and data[1] & 0xE0 == 0xE0):
+        return "audio/mpeg"
+    return {b"OggS": "audio/ogg", b"fLaC": "audio/flac"}.get(data[:4], "audio/pcm")

@@ -1,0 +1,212 @@
+"""Content blocks ⇄ parts: text, images, audio, video, files; by data, by URL, by id.
+
+A block without a neutral shape, and one that its neutral part would not give back exactly, is a `ProviderPart`.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from dragoman.errors import HistoryError
+from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart
+from dragoman.wires.openai_chat.native import NAME, extra, marked, merged, rest, spelling
+from dragoman.wires.openai_chat.shapes import if_object, if_objects, if_text
+
+__all__ = ["ABSENT", "data_url", "dump_block", "dump_content", "from_url", "load_block", "load_content"]
+
+ABSENT = "absent"
+"""Spelling: the field was not there at all."""
+
+_URL_FIELD = {"image_url": "url", "video_url": "url", "audio_url": "url", "file_url": "url", "file": "file_data"}
+_DATA_BLOCKS = {"image": "image_url", "audio": "input_audio", "application/pdf": "file"}
+_AUDIO = {"wav": "audio/wav", "mp3": "audio/mpeg"}
+_AUDIO_FORMAT = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+_NONE: dict[str, str] = {}
+
+
+def load_content(message: Mapping[str, Any], empty: object, spelled: dict[str, Any]) -> list[Content]:
+    """The `content` of a message → its pieces. `empty`: how no content is usually spelled; another way goes to `spelled`.
+
+    Raises:
+        HistoryError: it is neither a text nor a list of blocks.
+    """
+    content = message.get("content", ABSENT)
+    if not content or content is ABSENT:
+        if content != empty:
+            spelled["content"] = content
+        return []
+    if isinstance(content, str):
+        return [TextPart(content)]
+    if not (loaded := if_objects(content)):
+        raise HistoryError(f"the content of a {message.get('role')} message is neither a text nor a list of blocks")
+    if len(loaded) == 1 and _plain(loaded[0]) is not None:
+        spelled["content"] = "list"
+    return [load_block(block) for block in loaded]
+
+
+def dump_content(
+    blocks: Sequence[dict[str, Any]], empty: object, spelled: Mapping[str, Any], *, string_only: bool = False
+) -> dict[str, Any]:
+    """Blocks → the field `content`: a string for one plain text (and for several where the vendor takes nothing else),
+    else a list."""
+    how = spelled.get("content", empty)
+    if not blocks:
+        return {} if how == ABSENT else {"content": empty if how == "list" else how}
+    texts = [_plain(block) for block in blocks]
+    if None not in texts and (string_only or (len(texts) == 1 and how != "list")):
+        return {"content": "".join(map(str, texts))}
+    return {"content": list(blocks)}
+
+
+def load_block(block: Mapping[str, Any]) -> Content:
+    """A content block → the part that it is."""
+    kind = str(block.get("type"))
+    reader = _READERS.get(kind)
+    return (reader(kind, block) if reader else None) or ProviderPart(kind, {NAME: dict(block)})
+
+
+def dump_block(part: Content, blocks: Mapping[str, str] = _NONE) -> dict[str, Any] | None:
+    """A part → the content block that says it; `None` where there is none. `blocks`: see `Quirks.blocks`.
+
+    Data of a kind that has no block is told as text (D-93).
+    """
+    kind = _kind(part, blocks)
+    if isinstance(part, TextPart):
+        block = {"type": kind, kind: part.text}
+    elif isinstance(part, FilePart):
+        block = {"type": kind, kind: {"file_id": part.id, **({"filename": part.name} if part.name else {})}}
+    elif isinstance(part, LinkPart):
+        block = {"type": kind, kind: _located(kind, part.url, part.name)}
+    elif isinstance(part, DataPart) and kind == "text":
+        return {"type": "text", "text": f"[media: {part.mime_type}] {data_url(part)}"}
+    elif isinstance(part, DataPart) and kind == "input_audio":
+        heard = _AUDIO_FORMAT.get(part.mime_type) or part.mime_type.removeprefix("audio/")
+        block = {"type": kind, kind: {"data": b64encode(part.data).decode(), "format": heard}}
+    elif isinstance(part, DataPart):
+        url = b64encode(part.data).decode() if kind == "file_url" else data_url(part)
+        made_up = "" if "filename" in spelling(part.native) else f"file.{part.mime_type.rpartition('/')[2]}"
+        block = {"type": kind, kind: _located(kind, url, part.name or made_up)}
+    else:
+        block = dict[str, Any]()
+    return merged(block, extra(part.native)) or None
+
+
+def data_url(part: DataPart) -> str:
+    """Data as a `data:` URL."""
+    return f"data:{part.mime_type};base64,{b64encode(part.data).decode()}"
+
+
+def from_url(url: str, name: str | None = None) -> DataPart | LinkPart:
+    """A URL → the data in it, or a link where it holds none (or holds it in a way that could not be given back)."""
+    head, comma, text = url.partition(";base64,")
+    if comma and head.startswith("data:") and head != "data:" and (data := _decoded(text)) is not None:
+        return DataPart(data, head[5:], name)
+    return LinkPart(url, name=name)
+
+
+def _kind(part: Content, blocks: Mapping[str, str] = _NONE) -> str:
+    """The type of the block that says a part."""
+    if kind := spelling(part.native).get("type"):
+        return kind
+    if isinstance(part, LinkPart):
+        return _by_type(blocks, part.mime_type or "") or "image_url"
+    if isinstance(part, DataPart):
+        kind = _by_type(blocks, part.mime_type) or _by_type(_DATA_BLOCKS, part.mime_type) or "text"
+        return "text" if kind == "input_audio" and part.mime_type not in _AUDIO_FORMAT else kind
+    return "file" if isinstance(part, FilePart) else "text"
+
+
+def _plain(block: Mapping[str, Any]) -> str | None:
+    """The text of a block that is text and nothing else."""
+    text = block.get("text")
+    return text if len(block) == 2 and block.get("type") == "text" and isinstance(text, str) and text else None
+
+
+def _by_type(table: Mapping[str, str], mime_type: str) -> str | None:
+    return table.get(mime_type) or table.get(mime_type.partition("/")[0])
+
+
+def _located(kind: str, url: str, name: str | None) -> dict[str, Any]:
+    return {"filename": name, "file_data": url} if kind == "file" and name else {_URL_FIELD.get(kind, "url"): url}
+
+
+def _decoded(text: str) -> bytes | None:
+    """Base64 → bytes; `None` where encoding them again would not give the same text."""
+    try:
+        data = b64decode(text, validate=True)
+    except ValueError:
+        return None
+    return data if b64encode(data).decode() == text else None
+
+
+_P = TypeVar("_P", TextPart, DataPart, LinkPart, FilePart, DataPart | LinkPart)
+
+
+def _marked(kind: str, part: _P, fields: Mapping[str, Any], spelled: Mapping[str, Any] = _NONE) -> _P:
+    """The part with what is left of its block, and with the block's type where the part alone would not tell it."""
+    spelled = spelled if _kind(part) == kind else {"type": kind, **spelled}
+    return replace(part, native=marked(fields, spelled))
+
+
+def _inner(kind: str, block: Mapping[str, Any], field: str) -> tuple[str | None, Mapping[str, Any]]:
+    """The object inside a block, and that field of it where it is a text that is not empty."""
+    inner = if_object(block.get(kind))
+    return if_text(inner.get(field)) or None, inner
+
+
+def _unread(kind: str, block: Mapping[str, Any], inner: Mapping[str, Any], *read: str) -> dict[str, Any]:
+    left = rest(inner, *read)
+    return {**rest(block, "type", kind), **({kind: left} if left else {})}
+
+
+def _text(kind: str, block: Mapping[str, Any]) -> Content | None:
+    text = if_text(block.get(kind))
+    return _marked(kind, TextPart(text), rest(block, "type", kind)) if text else None
+
+
+def _linked(kind: str, block: Mapping[str, Any]) -> Content | None:
+    url, inner = _inner(kind, block, "url")
+    if url is None:
+        return None
+    part = LinkPart(url) if kind == "file_url" else from_url(url)
+    if kind == "file_url" and ":" not in url and (data := _decoded(url)) is not None:
+        part = DataPart(data, "application/octet-stream")
+    return _marked(kind, part, _unread(kind, block, inner, "url"))
+
+
+def _file(kind: str, block: Mapping[str, Any]) -> Content | None:
+    file_id, inner = _inner(kind, block, "file_id")
+    url, _ = _inner(kind, block, "file_data")
+    name, _ = _inner(kind, block, "filename")
+    read = ("filename",) if name else ()
+    if file_id is not None:
+        return _marked(kind, FilePart(file_id, name=name), _unread(kind, block, inner, "file_id", *read))
+    if url is None:
+        return None
+    part, fields = from_url(url, name), _unread(kind, block, inner, "file_data", *read)
+    return _marked(kind, part, fields, {} if name or isinstance(part, LinkPart) else {"filename": "absent"})
+
+
+def _audio(kind: str, block: Mapping[str, Any]) -> Content | None:
+    text, inner = _inner(kind, block, "data")
+    heard, _ = _inner(kind, block, "format")
+    if heard is None or text is None or (data := _decoded(text)) is None:
+        return None
+    part = DataPart(data, _AUDIO.get(heard, f"audio/{heard}"))
+    return _marked(kind, part, _unread(kind, block, inner, "data", "format"))
+
+
+_READERS: dict[str, Callable[[str, Mapping[str, Any]], Content | None]] = {
+    "text": _text,
+    "refusal": _text,
+    "file": _file,
+    "input_audio": _audio,
+    "image_url": _linked,
+    "video_url": _linked,
+    "audio_url": _linked,
+    "file_url": _linked,
+}

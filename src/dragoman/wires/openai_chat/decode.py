@@ -1,0 +1,179 @@
+"""A response → events. One state machine reads a stream in any chunking and, as the same steps, a whole answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from dragoman.emit import Emitter
+from dragoman.errors import DecodeError, DragomanError, StreamCutError
+from dragoman.event import Event, PartDelta, RunError
+from dragoman.framing import EventStream
+from dragoman.message import FinishReason, Origin
+from dragoman.wires.openai_chat.candidate import Candidate
+from dragoman.wires.openai_chat.chunk import ordinary
+from dragoman.wires.openai_chat.errors import load_error_object
+from dragoman.wires.openai_chat.native import rest
+from dragoman.wires.openai_chat.shapes import as_list, as_object, if_object, malformed, telling
+from dragoman.wires.openai_chat.usage import load_usage
+
+__all__ = ["Decoder", "decoder", "load_response"]
+
+_READ = ("id", "object", "model", "choices", "usage", "error", "obfuscation", "prompt")
+
+
+def load_response(
+    body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
+) -> list[Event]:
+    """A whole response, or a recorded stream → the events that its stream would have been."""
+    reader = Decoder(origin, new_id)
+    data = msgspec.json.encode(body) if isinstance(body, Mapping) else body
+    return reader.feed(data) + reader.close()
+
+
+def decoder(*, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> Decoder:
+    """A decoder of one response."""
+    return Decoder(origin, new_id)
+
+
+class Decoder:
+    """Reads one response. It never raises for what a provider sent: that becomes a `RunError`, and ends it."""
+
+    def __init__(self, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> None:
+        self._origin = origin or Origin("")
+        self._new_id = new_id
+        self._stream = EventStream()
+        self._events: list[Event] = []
+        self._candidates: dict[int, Candidate] = {}
+        self._usage: dict[str, Any] = {}
+        self._response: dict[str, Any] = {}
+        self._over = False
+
+    def feed(self, data: bytes) -> list[Event]:
+        """More bytes, cut anywhere → the events that they complete."""
+        for piece in self._stream.feed(data):
+            if not self._over and not self._read_ordinary(piece):
+                self._read(piece)
+        return self._take()
+
+    def close(self) -> list[Event]:
+        """The end of the bytes. An answer that has no end gives a `RunError` with a `StreamCutError`."""
+        for piece in self._stream.close():
+            self._read(piece)
+        if self._stream.body is not None:
+            self._read(self._stream.body, whole=True)
+        if not self._over and self._candidates and all(one.said for one in self._candidates.values()):
+            self._finish()
+        if not self._over:
+            self._fail(StreamCutError("the stream ended before the answer did. Try again."))
+        return self._take()
+
+    def _take(self) -> list[Event]:
+        events = self._events[:]
+        self._events.clear()
+        return events
+
+    def _read_ordinary(self, piece: bytes) -> bool:
+        """Reads a chunk that holds text, or thinking, and nothing else; `False` where it is none."""
+        try:
+            choice = ordinary(piece).choices[0]
+        except msgspec.DecodeError:
+            return False
+        delta, candidate = choice.delta, self._candidates.get(choice.index)
+        if candidate is None:
+            return False
+        text, thought = delta.content, delta.reasoning_content
+        if text and not thought and not delta.reasoning:
+            if candidate.kind == "text" and (run := candidate.run) is not None:
+                run.deltas.append(text)
+                self._events.append(PartDelta(candidate.emitter.message_id, run.index, text))
+            else:
+                candidate.tell("text", text)
+            return True
+        if thought and not text and not delta.reasoning:
+            candidate.think(("reasoning_content",), thought)
+            return True
+        return False
+
+    def _read(self, piece: bytes, *, whole: bool = False) -> None:
+        """Reads any chunk, the end mark, or a whole answer."""
+        if self._over or not piece.strip():
+            return
+        if piece.strip() == b"[DONE]":
+            self._finish()
+            return
+        try:
+            chunk = msgspec.json.decode(piece)
+        except (msgspec.DecodeError, RecursionError) as error:
+            shown = piece[:200].decode(errors="replace")
+            self._fail(DecodeError(f"the provider sent what is no JSON ({error}): {shown}. Try again.", body=piece))
+            return
+        try:
+            self._add(as_object(chunk, "chunk"), whole=whole)
+        except DragomanError as error:
+            self._fail(error)
+
+    def _add(self, chunk: dict[str, Any], *, whole: bool) -> None:
+        choices = as_list(chunk.get("choices"), "choices")
+        errors = [one["error"] for one in (chunk, *map(if_object, choices)) if one.get("error")]
+        if errors:
+            raise load_error_object(errors[0], chunk)
+        if whole and "choices" not in chunk:
+            raise malformed(chunk, "an answer without choices")
+        self._note(chunk)
+        for position, one in enumerate(choices):
+            choice = as_object(one, "choice")
+            index = choice.get("index")
+            self._candidate(index if isinstance(index, int) else position if whole else 0).add(choice)
+        if whole:
+            self._finish()
+
+    def _note(self, chunk: dict[str, Any]) -> None:
+        """What stands around the choices: who answered, tokens, the vendor's own fields; the last word counts."""
+        told = {"served_model": chunk.get("model"), "response_id": chunk.get("id")}
+        self._origin = replace(
+            self._origin, **{name: value for name, value in told.items() if value and isinstance(value, str)}
+        )
+        groq = as_object(chunk.get("x_groq"), "x_groq")
+        for usage in (groq.get("usage"), chunk.get("usage")):
+            counts = as_object(usage, "usage")
+            self._usage.update({name: count for name, count in counts.items() if count is not None})
+        self._response.update(telling({**rest(chunk, *_READ), "x_groq": rest(groq, "id", "usage")}))
+
+    def _candidate(self, index: int) -> Candidate:
+        candidate = self._candidates.get(index)
+        if candidate is None:
+            emitter = Emitter(self._new_id, candidate=index, origin=self._origin)
+            emitter.events = self._events
+            numbers = count()
+            fresh_id = self._new_id or (lambda: f"call-{next(numbers)}")
+            candidate = self._candidates[index] = Candidate(emitter, fresh_id)
+        return candidate
+
+    def _finish(self) -> None:
+        """The answer is complete. Its usage is told once, with the first candidate."""
+        self._over = True
+        usage, beside = load_usage(self._usage)
+        response = {**self._response, **({"usage": beside} if beside else {})}
+        if not self._candidates:
+            self._candidate(0)
+        for index, candidate in sorted(self._candidates.items()):
+            first = index == min(self._candidates)
+            origin = self._origin if candidate.emitter.origin != self._origin else None
+            candidate.finish(usage if first else None, origin, response if first else {})
+
+    def _fail(self, error: DragomanError) -> None:
+        self._over = True
+        error.at(provider=self._origin.provider or None)
+        first, *others = [one.emitter for _, one in sorted(self._candidates.items())] or [None]
+        for emitter in others:
+            if emitter is not None:
+                emitter.finish(FinishReason.error, cut=True)
+        if first is not None:
+            first.fail(error)
+        else:
+            self._events.append(RunError(error))

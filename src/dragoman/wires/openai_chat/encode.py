@@ -1,0 +1,169 @@
+"""Events → a response: the chunks of a stream, or one body that says the same.
+
+Candidate 0 only. Several model messages (a run with tools of its own) become one answer, as the format has no other way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from dragoman.event import Event, MessageFinished, MessageStarted, PartDelta, PartFinished, PartStarted, RunError
+from dragoman.framing import event_bytes
+from dragoman.message import FinishReason, Role, Usage
+from dragoman.wires.openai_chat.errors import dump_error
+from dragoman.wires.openai_chat.native import extra, response_of, rest
+from dragoman.wires.openai_chat.telling import Telling
+from dragoman.wires.openai_chat.usage import dump_finish, dump_usage
+
+__all__ = ["Encoder", "dump_response", "encoder"]
+
+_OF_CHOICE = ("logprobs", "native_finish_reason", "content_filter_results", "stop_reason", "matched_stop", "seed")
+"""Fields of a message's `response` that stand in its choice; the others stand beside the choices."""
+_NOT_JOINED = ("role", "type", "id", "index", "name")
+_encode = msgspec.json.Encoder().encode
+
+
+def encoder(**envelope: Any) -> Encoder:
+    """An encoder of one streamed response.
+
+    `envelope`: fields of every chunk (`id`, `model`, `created`, `system_fingerprint` …), and `include_usage` (default
+    true): whether a last chunk tells the usage, as a client asks by `stream_options`.
+    """
+    return Encoder(**envelope)
+
+
+def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
+    """Events → a whole response, or, where one of them is an error, the body that tells of it. `envelope`: as for `encoder`."""
+    writer = Encoder(**envelope)
+    message: dict[str, Any] = {"role": "assistant", "content": None, "refusal": None}
+    for event in events:
+        if isinstance(event, RunError):
+            return dump_error(event.error)[1]
+        for delta in writer.deltas(event):
+            _join(message, delta)
+    for call in message.get("tool_calls", ()):
+        del call["index"]
+    choice = {"index": 0, "message": message, "logprobs": None, **writer.outcome()}
+    body = {**writer.envelope("chat.completion"), "choices": [choice]}
+    return body if writer.usage is None else {**body, "usage": writer.usage_body()}
+
+
+class Encoder:
+    """Writes one streamed response."""
+
+    def __init__(self, *, include_usage: bool = True, **envelope: Any) -> None:
+        self.usage: Usage | None = None
+        self._include_usage = include_usage
+        self._envelope = envelope
+        self._head = b""
+        self._telling: dict[str, Telling] = {}
+        self._calls = 0
+        self._reason: FinishReason | None = None
+        self._response: dict[str, Any] = {}
+        self._over = False
+
+    def feed(self, event: Event) -> bytes:
+        """One event → the chunks that tell of it."""
+        if self._over:
+            return b""
+        if isinstance(event, RunError):
+            self._over = True
+            return event_bytes(_encode(dump_error(event.error)[1]))
+        deltas = self.deltas(event)
+        return b"".join([self._head + _encode(delta) + b',"finish_reason":null}]}\n\n' for delta in deltas])
+
+    def close(self) -> bytes:
+        """The end: why it stopped, the usage, and the mark that nothing follows."""
+        if self._over:
+            return b""
+        self._over = True
+        envelope = self.envelope("chat.completion.chunk")
+        choice: dict[str, Any] = {"index": 0, "delta": {}, **self.outcome()}
+        chunks: list[dict[str, Any]] = [{**envelope, "choices": [choice]}]
+        if self.usage is not None and self._include_usage:
+            chunks.append({**envelope, "choices": [], "usage": self.usage_body()})
+        return b"".join([event_bytes(_encode(chunk)) for chunk in chunks]) + event_bytes(b"[DONE]")
+
+    def deltas(self, event: Event) -> list[dict[str, Any]]:
+        """One event → what it adds to the message."""
+        if isinstance(event, PartDelta):
+            telling = self._telling.get(event.message_id)
+            return telling.more(event.index, event.delta) if telling is not None else []
+        if isinstance(event, MessageStarted):
+            return self._start(event)
+        if isinstance(event, PartStarted) and (telling := self._telling.get(event.message_id)) is not None:
+            return telling.begin(event.index, event.part)
+        if isinstance(event, PartFinished) and (telling := self._telling.get(event.message_id)) is not None:
+            return telling.end(event.index, event.part)
+        if isinstance(event, MessageFinished) and event.message_id in self._telling:
+            return self._finish(event)
+        return []
+
+    def envelope(self, kind: str) -> dict[str, Any]:
+        """What stands around the choices."""
+        beside = rest(self._response, *_OF_CHOICE, "usage", "finish_reason")
+        return {"id": "", "object": kind, "created": 0, "model": "", **beside, **self._envelope}
+
+    def outcome(self) -> dict[str, Any]:
+        """What a choice says beside its message."""
+        beside = {name: self._response[name] for name in _OF_CHOICE if name in self._response}
+        return {**beside, "finish_reason": dump_finish(self._reason, self._response.get("finish_reason"))}
+
+    def usage_body(self) -> dict[str, Any]:
+        """The usage, as this format tells it."""
+        return dump_usage(self.usage or Usage(), self._response.get("usage", {}))
+
+    def _start(self, event: MessageStarted) -> list[dict[str, Any]]:
+        if event.role is not Role.MODEL or event.candidate != 0:
+            return []
+        first = not self._telling
+        self._telling[event.message_id] = Telling(self._number_of_call)
+        if not first:
+            return []
+        origin = event.origin
+        served = (origin.served_model or origin.model or "") if origin is not None else ""
+        known = {"id": event.message_id, "model": served}
+        self._envelope = {**known, **self._envelope}
+        envelope = _encode({**self.envelope("chat.completion.chunk")})
+        self._head = b"data: " + envelope[:-1] + b',"choices":[{"index":0,"delta":'
+        return [{"role": "assistant", "content": ""}]
+
+    def _finish(self, event: MessageFinished) -> list[dict[str, Any]]:
+        self._reason = event.finish_reason
+        self._response |= response_of(event.native)
+        if event.usage is not None:
+            self.usage = event.usage if self.usage is None else self.usage + event.usage
+        own = extra(event.native)
+        return [own] if own else []
+
+    def _number_of_call(self) -> int:
+        self._calls += 1
+        return self._calls - 1
+
+
+def _join(message: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    """Adds a delta to the message that it belongs to, as a client does."""
+    for field, value in delta.items():
+        before = message.get(field)
+        if before is None or before == "" or field in _NOT_JOINED:
+            message[field] = value
+        elif isinstance(value, str):
+            message[field] = before + value
+        elif isinstance(value, Mapping):
+            _join(before, cast("Mapping[str, Any]", value))
+        elif isinstance(value, list):
+            _join_entries(before, cast("list[dict[str, Any]]", value))
+
+
+def _join_entries(before: list[dict[str, Any]], entries: list[dict[str, Any]]) -> None:
+    """Entries of one index are one: calls (later pieces name nothing but it), and details of one type."""
+    for entry in entries:
+        index, kind = entry.get("index"), entry.get("type")
+        same = [one for one in before if index is not None and one.get("index") == index]
+        if same and (kind is None or (kind == same[-1].get("type") and "arguments" not in entry)):
+            _join(same[-1], entry)
+        else:
+            before.append(entry)

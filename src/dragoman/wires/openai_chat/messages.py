@@ -1,0 +1,131 @@
+"""The conversation: `messages` of Chat Completions ⇄ our messages.
+
+Consecutive tool messages are one user message of results. A `developer` message is a system message so spelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import count, groupby
+from typing import Any, cast
+
+from dragoman.errors import HistoryError
+from dragoman.message import Message, Origin, Role, ToolCallPart, ToolResultPart
+from dragoman.replay import Loss
+from dragoman.wires.openai_chat.assistant import dump_assistant, load_assistant
+from dragoman.wires.openai_chat.content import dump_block, dump_content, load_content
+from dragoman.wires.openai_chat.native import extra, marked, merged, rest, spelling
+from dragoman.wires.openai_chat.outgoing import Outgoing, outgoing
+from dragoman.wires.openai_chat.quirks import Quirks
+from dragoman.wires.openai_chat.results import dump_result, load_result
+from dragoman.wires.openai_chat.shapes import if_object
+
+__all__ = ["dump_conversation", "dump_messages", "load_messages"]
+
+_ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER}
+
+
+def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message]:
+    """The list of messages → ours.
+
+    Raises:
+        HistoryError: it is no such list.
+    """
+    if not isinstance(payload, list) or not all(isinstance(message, dict) for message in cast("list[Any]", payload)):
+        raise HistoryError("the messages of Chat Completions are a list of objects")
+    fresh_ids = (f"call-{number}" for number in count())
+    asked: dict[str, ToolCallPart] = {}
+    messages: list[Message] = []
+    for of_results, group in groupby(cast("list[dict[str, Any]]", payload), _tells_a_result):
+        if of_results:
+            messages.append(Message(Role.USER, tuple([load_result(one, asked, fresh_ids) for one in group])))
+            continue
+        for one in group:
+            if one.get("role") == "assistant":
+                messages.append(load_assistant(one, origin, fresh_ids))
+                asked.update({call.id: call for call in messages[-1].tool_calls})
+            else:
+                messages.append(_load_said(one))
+    return messages
+
+
+def dump_messages(
+    messages: Iterable[Message],
+    *,
+    target: Origin | None = None,
+    quirks: Quirks | None = None,
+    losses: list[Loss] | None = None,
+) -> list[dict[str, Any]]:
+    """Messages → the list of messages. What the format or its target cannot hold is added to `losses`."""
+    return dump_conversation(outgoing(messages, target, quirks, losses))
+
+
+def dump_conversation(out: Outgoing) -> list[dict[str, Any]]:
+    """A conversation on its way out → the list of messages."""
+    dumped: list[dict[str, Any]] = []
+    sent: dict[str, str | None] = {}
+    for position, message in enumerate(out.messages):
+        if message.role is Role.MODEL:
+            dumped.append(dump_assistant(position, out))
+            for place, piece in enumerate(message.content):
+                if isinstance(piece, ToolCallPart):
+                    sent[piece.id] = out.call_id(position, place, piece)
+        else:
+            dumped += _dump_said(position, sent, out)
+    return dumped
+
+
+def _tells_a_result(message: Mapping[str, Any]) -> bool:
+    return message.get("role") in ("tool", "function")
+
+
+def _load_said(message: Mapping[str, Any]) -> Message:
+    """A system, developer or user message."""
+    role = message.get("role")
+    if role not in _ROLES:
+        raise HistoryError(f"Chat Completions has no role {role!r}; it has system, developer, user, assistant and tool")
+    spelled: dict[str, Any] = {"role": role} if role == "developer" else {}
+    content = load_content(message, "", spelled)
+    return Message(_ROLES[role], tuple(content), native=marked(rest(message, "role", "content"), spelled))
+
+
+def _dump_said(position: int, sent: Mapping[str, str | None], out: Outgoing) -> list[dict[str, Any]]:
+    """A system message (D-90), or a user's: its results as tool messages (D-91), then the rest of it (D-93)."""
+    message = out.messages[position]
+    dumped: list[dict[str, Any]] = []
+    blocks: list[dict[str, Any]] = []
+    later: list[dict[str, Any]] = []
+    for place, piece in enumerate(message.content):
+        if not isinstance(piece, ToolResultPart):
+            if (block := dump_block(piece, out.quirks.blocks)) is None:
+                out.lose(position, place, type(piece).__name__, "this format has no place for it in such a message")
+            else:
+                blocks.append(block)
+            continue
+        if blocks:
+            out.lose(position, place, "order", "this format has the results of tools before all else")
+        answer, media = dump_result(piece, _sent_id(piece, position, place, sent, out), out)
+        dumped.append(answer)
+        if media:
+            later += [{"type": "text", "text": f"[result of {piece.name or piece.id}]"}, *media]
+            out.lose(position, place, "media", "tool messages hold text only; it follows in a user message")
+        if piece.is_error and "error" not in if_object(piece.result):
+            out.lose(position, place, "is_error", "this format has no mark for a failed tool")
+    blocks = later + blocks
+    if dumped and not blocks:
+        return dumped
+    spelled = spelling(message.native)
+    role = "user"
+    if message.role is Role.SYSTEM:
+        role = "developer" if spelled.get("role") == "developer" and out.quirks.developer else "system"
+    content = dump_content(blocks, "", spelled, string_only=out.quirks.string_content)
+    return [*dumped, merged({"role": role, **content}, extra(message.native))]
+
+
+def _sent_id(
+    piece: ToolResultPart, position: int, place: int, sent: Mapping[str, str | None], out: Outgoing
+) -> str | None:
+    """The id that a result answers to, as its call was sent."""
+    if piece.id in sent and sent[piece.id] is None:
+        return None
+    return out.ids.get((position, place), sent.get(piece.id, piece.id))

@@ -1,0 +1,69 @@
+"""How this wire keeps what it has beyond the neutral fields: `native["openai_chat"]`.
+
+Its keys are fields of the wire's own JSON object, which a dump merges in as they are, but for two that are reserved:
+`spelling` (how neutral things were spelled, where that is not the default) and `response` (what stood around a
+message in a response; never sent).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from dragoman.message import Native
+
+__all__ = ["NAME", "bare", "extra", "marked", "merged", "respelled", "response_of", "rest", "spelling"]
+
+NAME = "openai_chat"
+_RESERVED = ("spelling", "response")
+_NONE: dict[str, Any] = {}
+
+
+def marked(fields: Mapping[str, Any], spelled: Mapping[str, Any] | None = None) -> Native:
+    """This wire's fields and spellings → `native`; `None` where there is nothing to keep."""
+    own = {**fields, "spelling": dict(spelled)} if spelled else dict(fields)
+    return {NAME: own} if own else None
+
+
+def extra(native: Native) -> dict[str, Any]:
+    """This wire's own fields."""
+    return {key: value for key, value in _own(native).items() if key not in _RESERVED}
+
+
+def spelling(native: Native) -> dict[str, Any]:
+    """How neutral things were spelled."""
+    return _own(native).get("spelling", _NONE)
+
+
+def respelled(native: Native, **spelled: Any) -> Native:
+    """The same fields with more said about their spelling."""
+    return {NAME: {**_own(native), "spelling": {**spelling(native), **spelled}}}
+
+
+def bare(native: Native) -> Native:
+    """Without the fields that only their own provider understands."""
+    return marked({}, spelling(native))
+
+
+def response_of(native: Native) -> dict[str, Any]:
+    """What stood around the message in its response."""
+    return _own(native).get("response", _NONE)
+
+
+def rest(block: Mapping[str, Any], *known: str) -> dict[str, Any]:
+    """The fields of a JSON object that nobody has read."""
+    return {key: value for key, value in block.items() if key not in known}
+
+
+def merged(block: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON object with this wire's own fields added, level by level. What is neutral is never overwritten."""
+    for key, value in own.items():
+        if key not in block:
+            block[key] = value
+        elif isinstance(block[key], dict) and isinstance(value, Mapping):
+            block[key] = merged(dict(block[key]), cast("Mapping[str, Any]", value))
+    return block
+
+
+def _own(native: Native) -> dict[str, Any]:
+    return (native.get(NAME) or _NONE) if native else _NONE

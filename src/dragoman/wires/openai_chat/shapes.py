@@ -1,0 +1,67 @@
+"""JSON that others wrote, read with care. `if_…` passes over what is of another kind than it should be; `as_…` takes that
+for a `DecodeError`, where passing over it would lose a part of an answer."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import msgspec
+
+from dragoman.errors import DecodeError
+
+__all__ = ["as_list", "as_object", "as_text", "if_object", "if_objects", "if_text", "malformed", "telling"]
+
+
+def malformed(value: Any, what: str) -> DecodeError:
+    """The error for a value that is not what it should be."""
+    body = msgspec.json.encode(value)
+    return DecodeError(
+        f"the provider sent {what}: {body[:200].decode(errors='replace')}. This is a fault of its own; try again.",
+        body=body,
+    )
+
+
+def if_object(value: Any) -> dict[str, Any]:
+    """The value where it is a JSON object, else an empty one."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def if_objects(value: Any) -> list[dict[str, Any]]:
+    """The value where it is a list of JSON objects, else an empty one."""
+    entries = cast("list[Any]", value) if isinstance(value, list) else []
+    return entries if all(isinstance(entry, dict) for entry in entries) else []
+
+
+def if_text(value: Any) -> str:
+    """The value where it is a text, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def as_object(value: Any, name: str) -> dict[str, Any]:
+    """A JSON object; nothing is an empty one."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise malformed(value, f"a {name} that is no object")
+    return cast("dict[str, Any]", value)
+
+
+def as_list(value: Any, name: str) -> list[Any]:
+    """A list; nothing is an empty one."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise malformed(value, f"{name} that are no list")
+    return cast("list[Any]", value)
+
+
+def as_text(value: Any) -> str:
+    """A text; anything else that says something is told as JSON."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else msgspec.json.encode(value).decode()
+
+
+def telling(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields that say something: not null, not empty."""
+    return {key: value for key, value in fields.items() if value is not None and value not in ("", [], {})}

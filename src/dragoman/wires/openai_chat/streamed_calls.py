@@ -1,0 +1,111 @@
+"""Tool calls as they come in pieces. A piece belongs to the call that its index names, or else its id (decision 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from dragoman.emit import Emitter, OpenPart
+from dragoman.fold import parse_call
+from dragoman.message import ToolCallPart
+from dragoman.wires.openai_chat.native import NAME, marked, rest
+from dragoman.wires.openai_chat.shapes import as_object, as_text, malformed, telling
+
+__all__ = ["StreamedCalls"]
+
+_EMPTY = ToolCallPart("", "")
+
+
+class StreamedCalls:
+    """The calls of one message. Their arguments are parsed when the answer is complete (D-96)."""
+
+    def __init__(self, emitter: Emitter, fresh_id: Callable[[], str]) -> None:
+        self._emitter = emitter
+        self._fresh_id = fresh_id
+        self._all: list[OpenPart] = []
+        self._by_index: dict[Any, OpenPart] = {}
+        self._by_id: dict[str, OpenPart] = {}
+
+    def add(self, entry: dict[str, Any], *, whole: bool = False) -> None:
+        """One of a chunk's `tool_calls`. `whole`: a call of a whole answer, which is all there.
+
+        Raises:
+            DecodeError: it continues a call that nobody began.
+        """
+        custom = entry.get("type") == "custom"
+        body = as_object(entry.get("custom" if custom else "function"), "tool call")
+        name, call_id, index = as_text(body.get("name")), as_text(entry.get("id")), entry.get("index")
+        text = as_text(body.get("input" if custom else "arguments"))
+        part = None if whole else self._find(index, call_id, name, text)
+        if part is None:
+            if not name and not call_id:
+                raise malformed(entry, "a piece of a tool call that nobody began")
+            part = self._begin(index, call_id, name, {"type": "custom"} if custom else {})
+        call = _call(part)
+        if name and name != call.name:
+            part.part = replace(call, name=name)
+        if own := telling(rest(entry, "index", "id", "type", "function", "custom")):
+            part.native.setdefault(NAME, {}).update(own)
+        self._emitter.add(part, _escaped(text) if custom else text)
+
+    def add_function_call(self, body: dict[str, Any]) -> None:
+        """A piece of the older `function_call`, of which a message has one."""
+        name, part = as_text(body.get("name")), self._by_index.get("function_call")
+        if part is None:
+            if not name:
+                raise malformed(body, "a piece of a function call that nobody began")
+            part = self._begin("function_call", "", name, {"field": "function_call"})
+        self._emitter.add(part, as_text(body.get("arguments")))
+
+    def close(self, *, at_limit: bool) -> None:
+        """The answer is complete. `at_limit`: the token limit ended it, so a call that does not parse is cut."""
+        for part in self._all:
+            text = "".join(map(str, part.deltas))
+            custom = (_call(part).native or {}).get(NAME, {}).get("spelling", {}).get("type") == "custom"
+            cut = at_limit and (not text or (not custom and parse_call(_EMPTY, text).state != "complete"))
+            if custom and not cut:
+                self._emitter.add(part, '"}')
+            self._emitter.close(part, cut=cut)
+
+    def _find(self, index: Any, call_id: str, name: str, text: str) -> OpenPart | None:
+        """The call that a piece continues; `None` where it begins one, or continues none."""
+        known = self._by_id.get(call_id)
+        part = self._by_index.get(index) if index is not None else None
+        if part is None:
+            return known if index is None or not name else None
+        call = _call(part)
+        if call_id == call.id:
+            return part
+        if call_id:
+            return known or (None if name else part)
+        if not name:
+            return part
+        # no id, and a name again: some repeat it with every piece, some send all calls under one index
+        another = name != call.name or (
+            text and parse_call(_EMPTY, "".join(map(str, part.deltas)) or "[").state == "complete"
+        )
+        return None if another else part
+
+    def _begin(self, index: Any, call_id: str, name: str, spelled: dict[str, str]) -> OpenPart:
+        native = marked({} if call_id else {"id": None}, spelled)
+        call = ToolCallPart(call_id or self._fresh_id(), name, native=native)
+        part = self._emitter.part(("call", len(self._all)), call)
+        self._all.append(part)
+        self._by_index[len(self._all) if index is None else index] = part
+        if call_id:
+            self._by_id[call_id] = part
+        if spelled.get("type") == "custom":
+            self._emitter.add(part, '{"input":"')
+        return part
+
+
+def _call(part: OpenPart) -> ToolCallPart:
+    return part.part if isinstance(part.part, ToolCallPart) else _EMPTY
+
+
+def _escaped(text: str) -> str:
+    """Text as it stands inside a JSON string."""
+    return msgspec.json.encode(text).decode()[1:-1]

@@ -1,0 +1,52 @@
+"""Tools of a request ⇄ `ToolSpec` (functions) and `ServerTool` (what the provider runs, and custom tools)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dragoman.request import ServerTool, ToolSpec
+from dragoman.wires.openai_chat.native import extra, marked, merged, rest, spelling
+from dragoman.wires.openai_chat.shapes import if_object, if_text
+
+__all__ = ["dump_function", "dump_tool", "load_function", "load_tool"]
+
+_NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
+
+
+def load_tool(tool: Mapping[str, Any]) -> ToolSpec | ServerTool:
+    """One of `tools`."""
+    function = if_object(tool.get("function"))
+    if tool.get("type") != "function" or not isinstance(function.get("name"), str):
+        return ServerTool(str(tool.get("type")), rest(tool, "type"))
+    return load_function(function, rest(tool, "type", "function"))
+
+
+def load_function(function: Mapping[str, Any], around: Mapping[str, Any] = {}) -> ToolSpec:
+    """A function → the tool. `around`: further fields of the object that holds it."""
+    description, parameters = if_text(function.get("description")), if_object(function.get("parameters"))
+    own = rest(function, "name", *(("description",) if description else ()), *(("parameters",) if parameters else ()))
+    spelled = {} if "parameters" in function else {"parameters": "absent"}
+    fields = {**around, **({"function": own} if own else {})}
+    return ToolSpec(if_text(function.get("name")), description, parameters, marked(fields, spelled))
+
+
+def dump_tool(tool: ToolSpec | ServerTool, name: Callable[[str], str]) -> dict[str, Any]:
+    """A tool → one of `tools`. `name`: its name → the one that it is sent under."""
+    if isinstance(tool, ServerTool):
+        return {"type": tool.name, **tool.options}
+    around = {"type": "function", "function": dump_function(tool, name)}
+    return merged(around, rest(extra(tool.native), "function"))
+
+
+def dump_function(tool: ToolSpec, name: Callable[[str], str]) -> dict[str, Any]:
+    """A tool → the function that it is."""
+    own = extra(tool.native).get("function", {})
+    function: dict[str, Any] = {"name": name(tool.name)}
+    if tool.description:
+        function["description"] = tool.description
+    if tool.input_schema:
+        function["parameters"] = tool.input_schema
+    elif "parameters" not in own and spelling(tool.native).get("parameters") != "absent":
+        function["parameters"] = _NO_ARGUMENTS
+    return merged(function, own)
