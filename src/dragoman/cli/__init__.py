@@ -1,0 +1,22 @@
+"""The command line. What a command needs is imported when it runs, so that `dragoman --help` is quick."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command line (default: that of the process) → its exit code. See `failure.EXIT_CODES`."""
+    from typer import TyperException
+
+    from dragoman.cli.app import app
+    from dragoman.cli.failure import exit_code, tell
+    from dragoman.errors import DragomanError
+
+    try:
+        return app(arguments, prog_name="dragoman", standalone_mode=False) or 0
+    except (DragomanError, TyperException) as error:
+        tell(error)
+        return exit_code(error)

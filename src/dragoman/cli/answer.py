@@ -1,0 +1,53 @@
+"""One answer, from the prompt to its end or to Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Generator, Iterable
+from contextlib import aclosing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from dragoman.message import Content, Message
+from dragoman.result import ChatResult
+
+if TYPE_CHECKING:
+    from dragoman.agent import Agent
+
+__all__ = ["answer"]
+
+
+async def answer(
+    agent: Agent[Any],
+    prompt: list[Content],
+    show: Callable[[ChatResult[str]], None],
+    history: Iterable[Message] = (),
+    **how: Any,
+) -> ChatResult[str]:
+    """Sends a prompt and shows what comes → the whole. Ctrl-C ends it where it stands, as `cancelled`.
+
+    Raises:
+        DragomanError: as `Run.result`.
+    """
+    async with agent.run(prompt, history=history, **how) as run:
+        with _interrupted_by(run.cancel):
+            async with aclosing(run.steps()) as steps:
+                async for step in steps:
+                    for chunk in step.chunks():
+                        show(chunk)
+            return await run.result()
+
+
+@contextmanager
+def _interrupted_by(cancel: Callable[[], None]) -> Generator[None]:
+    """The first Ctrl-C calls `cancel`; a second one, should that not help, is an interrupt as usual."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def interrupt(*_: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        cancel()
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

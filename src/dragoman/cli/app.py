@@ -1,0 +1,59 @@
+"""The commands and what `dragoman --help` says of them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.catalogue import models, providers
+from dragoman.cli.chat import chat
+from dragoman.cli.decode import decode
+from dragoman.cli.local import pull
+
+__all__ = ["app"]
+
+_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, rich_markup_mode=None, context_settings=_CONTEXT, name="dragoman"
+)
+_local = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The embedded model, which needs no key.")
+
+app.command()(chat)
+app.command()(providers)
+app.command()(models)
+app.command()(decode)
+_local.command()(pull)
+app.add_typer(_local, name="local")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            typer.echo(f"dragoman {version('dragoman')}")
+        except PackageNotFoundError:
+            typer.echo("dragoman (from source, not installed)")
+        raise typer.Exit
+
+
+@app.callback()
+def dragoman(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """One conversation, every model provider.
+
+    \b
+    dragoman chat "Why is the sky blue?"       the embedded model answers: no key, no network
+    dragoman chat -m openai:gpt-4o "Hello"     a hosted one; needs OPENAI_API_KEY
+    dragoman chat                              a conversation, when started in a terminal
+    dragoman providers                         who can be asked, and what each can do
+
+    \b
+    A model is written provider, or provider:model. DRAGOMAN_MODEL holds the usual one.
+    Exit codes: 0 ok, 1 failure, 2 usage, 3 settings, 4 the provider refused, 5 network.
+    """

@@ -1,0 +1,91 @@
+"""`dragoman providers` and `dragoman models`: who can be asked."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+import typer
+
+__all__ = ["models", "providers"]
+
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_KINDS = ("chat", "embeddings", "media", "other")
+_WIDTH = 110
+"""Columns of the table where no terminal tells."""
+
+
+def providers(json: _Json = False) -> None:
+    """List the providers and what each can do.
+
+    Below a name stand its aliases. The key is the environment variable that holds it, in brackets where none is needed.
+
+    \b
+    dragoman providers
+    dragoman providers --json
+    """
+    from dragoman.providers.registry import REGISTRY
+    from dragoman.providers.table import capability_table
+
+    rows = capability_table(REGISTRY.providers())
+    for error in REGISTRY.broken():
+        typer.echo(f"warning: {error}", err=True)
+    if json:
+        typer.echo(msgspec.json.format(msgspec.json.encode(rows)))
+        return
+
+    import sys
+
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("provider", "key, default model", "can", box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        key = row.key if row.key_required else f"[{row.key}]"
+        means = [means for means in (row.key and key, row.chat_model) if means]
+        can = ", ".join(name.replace("_", " ") for name in row.capabilities)
+        table.add_row("\n".join((row.provider, *row.aliases)), escape("\n".join(means)), can)
+    Console(width=None if sys.stdout.isatty() else _WIDTH).print(table)
+
+
+def models(
+    provider: Annotated[
+        str, typer.Argument(help="Default: that of DRAGOMAN_MODEL, else local.", show_default=False)
+    ] = "",
+    base_url: Annotated[str | None, typer.Option(metavar="URL", help="Where the provider is.")] = None,
+    json: _Json = False,
+) -> None:
+    """List the models that a provider offers, as model strings.
+
+    \b
+    dragoman models openrouter
+    dragoman models openai-compatible --base-url http://localhost:8000/v1
+    """
+    import asyncio
+
+    from dragoman.agent import Agent
+    from dragoman.result import ModelInfo
+
+    async def found() -> list[ModelInfo]:
+        async with Agent[None](provider or None, base_url=base_url) as agent:
+            return await agent.list_models()
+
+    infos = asyncio.run(found())
+    if json:
+        typer.echo(
+            msgspec.json.format(
+                msgspec.json.encode([{"model": info.model, **msgspec.to_builtins(info)} for info in infos])
+            )
+        )
+        return
+    for kind in _KINDS:
+        named = [info.model for info in infos if _heading(info.kinds) == kind]
+        if named:
+            typer.echo("\n  ".join([f"{kind.capitalize()}:", *named]))
+
+
+def _heading(kinds: tuple[str, ...]) -> str:
+    """The kind that a model is listed under: the first of its kinds, where images, audio and the like are media."""
+    kind = kinds[0]
+    return kind if kind in _KINDS else "media" if kind in ("image", "audio", "tts") else "other"

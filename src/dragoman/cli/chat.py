@@ -1,0 +1,150 @@
+"""`dragoman chat`: one answer, or a conversation."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import msgspec
+import typer
+
+from dragoman.cli.prompt import clean, piped, prompt_parts
+
+if TYPE_CHECKING:
+    from dragoman.agent import Agent
+    from dragoman.cli.screen import Screen
+    from dragoman.message import Content
+
+__all__ = ["chat", "warm_up"]
+
+_EFFORTS = ("off", "low", "medium", "high")
+
+Reasoning = Literal["off", "low", "medium", "high"] | int
+
+
+def _reasoning(text: str) -> str:
+    """An effort by its name, or a budget in tokens."""
+    if text not in _EFFORTS and not text.isdecimal():
+        raise typer.BadParameter(f"{text!r} is none of {', '.join(_EFFORTS)} and no number of tokens")
+    return text
+
+
+def _schema(given: str) -> dict[str, Any]:
+    """A JSON Schema, inline or in the file that `@path` names."""
+    try:
+        text = Path(given[1:]).expanduser().read_text() if given.startswith("@") else given
+        schema = msgspec.json.decode(text)
+    except (OSError, ValueError) as error:
+        raise typer.BadParameter(f"no JSON Schema: {error}", param_hint="--output-schema") from error
+    if not isinstance(schema, dict):
+        raise typer.BadParameter("no JSON Schema: it must be an object", param_hint="--output-schema")
+    return cast("dict[str, Any]", schema)
+
+
+def chat(
+    prompt: Annotated[str, typer.Argument(help="What to ask; @path attaches a file.", show_default=False)] = "",
+    model: Annotated[
+        str | None,
+        typer.Option("-m", "--model", metavar="MODEL", envvar="DRAGOMAN_MODEL", help="Such as openai:gpt-4o."),
+    ] = None,
+    system: Annotated[str | None, typer.Option("-s", "--system", metavar="TEXT", help="A system prompt.")] = None,
+    temperature: Annotated[float | None, typer.Option("-t", "--temperature", min=0, max=2)] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Most tokens of the answer.")] = None,
+    reasoning: Annotated[
+        str | None,
+        typer.Option(
+            metavar="EFFORT", callback=lambda text: text and _reasoning(text), help="off, low, medium, high, or tokens."
+        ),
+    ] = None,
+    output_schema: Annotated[
+        str | None, typer.Option(metavar="JSON|@FILE", help="The answer is JSON by this JSON Schema.")
+    ] = None,
+    base_url: Annotated[str | None, typer.Option(metavar="URL", help="Where the provider is.")] = None,
+    thinking: Annotated[
+        bool, typer.Option("--thinking/--no-thinking", help="Whether to show the model's thinking.")
+    ] = True,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show the usage, on standard error.")] = False,
+    color: Annotated[bool, typer.Option("--color/--no-color", help="Off also by NO_COLOR.")] = True,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print output, usage, finish reason and messages as JSON.")
+    ] = False,
+) -> int:
+    """Ask a model. Without a prompt, in a terminal: a conversation.
+
+    \b
+    dragoman chat "Name three rivers"
+    dragoman chat 'What is in @photo.jpg?' -m openai:gpt-4o
+    git diff | dragoman chat "Review this:"
+    echo "Name a river" | dragoman chat -m ollama
+    dragoman chat "A river" --output-schema '{"type": "object", "properties": {"name": {"type": "string"}}}'
+
+    \b
+    The model is -m, else DRAGOMAN_MODEL, else local: the embedded one, which needs no key. Keys are taken from
+    the environment (dragoman providers names the variables). What is piped in is data: only PROMPT attaches files.
+    Ctrl-C stops the answer.
+    """
+    how = {"output_schema": _schema(output_schema)} if output_schema is not None else {}
+    from dragoman import providers
+    from dragoman.agent import Agent
+    from dragoman.cli.screen import Screen
+    from dragoman.providers.keys import find_key
+    from dragoman.request import Settings
+
+    effort = int(reasoning) if reasoning and reasoning.isdecimal() else reasoning
+    settings = Settings(temperature=temperature, max_tokens=max_tokens, reasoning=cast("Reasoning | None", effort))
+    agent = Agent[None](model, system=system and clean(system), settings=settings, base_url=base_url)
+    find_key(providers.get(agent.provider_name))  # told before anything is read or typed
+    asked = prompt_parts(prompt, piped())
+    converses = not asked and sys.stdin is not None and sys.stdin.isatty()
+    if not asked and not converses:
+        raise typer.BadParameter("there is nothing to ask; give a prompt, or pipe one in", param_hint="PROMPT")
+    if converses and json:
+        raise typer.BadParameter("needs a prompt", param_hint="--json")
+    screen = Screen(colour=color, thinking=thinking and not json)
+    if converses:
+        from dragoman.cli.interactive import converse
+
+        return converse(agent, screen, verbose=verbose, **how)
+
+    import asyncio
+
+    return asyncio.run(_once(agent, asked, screen, verbose=verbose, json=json, **how))
+
+
+async def _once(
+    agent: Agent[None], asked: list[Content], screen: Screen, *, verbose: bool, json: bool, **how: Any
+) -> int:
+    """Asks once. JSON by a schema is shown when it is whole and valid."""
+    from dragoman.cli.answer import answer
+    from dragoman.cli.failure import INTERRUPTED
+    from dragoman.cli.screen import usage_line
+    from dragoman.message import FinishReason
+
+    whole = json or "output_schema" in how
+    async with agent:
+        try:
+            warm_up(agent.provider_name, screen)
+            result = await answer(agent, asked, _ignore if whole else screen.show, **how)
+            if whole and not json:
+                screen.show(result)
+        finally:
+            screen.finish()
+    if json:
+        told = {name: getattr(result, name) for name in ("output", "finish_reason", "usage", "messages")}
+        typer.echo(msgspec.json.format(msgspec.json.encode(told)))
+    if verbose:
+        typer.echo(usage_line(result.usage), err=True)
+    return INTERRUPTED if result.finish_reason is FinishReason.cancelled else 0
+
+
+def _ignore(_: object) -> None:
+    pass
+
+
+def warm_up(provider: str, screen: Screen) -> None:
+    """Says that the first answer takes a while, where the model is loaded into this process first."""
+    from dragoman import providers
+
+    if callable(providers.get(provider).base_url):
+        screen.waiting(f"loading the model of {provider} into this process …")

@@ -1,0 +1,48 @@
+"""What a failure is for the shell: one plain line on standard error, and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from typer import TyperException
+
+from dragoman.errors import (
+    DragomanError,
+    ProviderConnectionError,
+    ProviderError,
+    ProviderTimeoutError,
+    SettingsError,
+)
+
+__all__ = ["EXIT_CODES", "INTERRUPTED", "exit_code", "tell"]
+
+EXIT_CODES: Mapping[type[Exception], int] = MappingProxyType(
+    {
+        DragomanError: 1,
+        TyperException: 2,
+        SettingsError: 3,
+        ProviderError: 4,
+        ProviderConnectionError: 5,
+        ProviderTimeoutError: 5,
+    }
+)
+"""Kind of error → exit code: failure, usage, settings, the provider refused, network. The nearest kind counts."""
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it: 128 and the signal's number."""
+
+
+def exit_code(error: Exception) -> int:
+    """The exit code for an error of ours or of the command line's parser."""
+    return next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)
+
+
+def tell(error: Exception) -> None:
+    """Says on standard error what is wrong, in one line; for a wrong command line also where to read on."""
+    text = error.format_message() if isinstance(error, TyperException) else str(error)
+    context = getattr(error, "ctx", None)
+    hint = f" (see {context.command_path} --help)" if context is not None else ""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    print(f"error: {line}{hint}", file=sys.stderr)  # noqa: T201 - the command line's own output

@@ -1,0 +1,75 @@
+"""What is asked, from the command line: the prompt's text, what is piped in, and the files that it mentions."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import typer
+
+from dragoman.message import Content, DataPart, TextPart
+
+__all__ = ["clean", "piped", "prompt_parts"]
+
+_MENTION = re.compile(r'(?<!\S)(?:"@(?P<whole>[^"]+)"|@"(?P<path>[^"]+)"|@(?P<word>[^\s@]\S*)|@(?P<literal>@\S*))')
+_PUNCTUATION = ".,;:!?)"
+_MEDIA = ("image/", "audio/", "video/", "application/pdf")
+
+
+def clean(text: str) -> str:
+    """Text as a command line or a terminal gives it → text that can be sent: what is no UTF-8 is replaced."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def piped() -> str:
+    """What is piped in; `""` at a terminal."""
+    if sys.stdin is None or sys.stdin.isatty():
+        return ""
+    return sys.stdin.buffer.read().decode("utf-8", "replace").strip("\r\n")
+
+
+def prompt_parts(prompt: str, after: str = "") -> list[Content]:
+    """A prompt, and text that follows it → its text and the files that it mentions: `@path`, `@"a path"` or `"@a path"`.
+
+    In the text a file is called by its name. `@@` stands for an `@`. Files are looked for in `prompt` only.
+
+    Raises:
+        BadParameter: a file cannot be read.
+    """
+    files: list[Content] = []
+
+    def named(mention: re.Match[str]) -> str:
+        if literal := mention["literal"]:
+            return literal
+        quoted = mention["whole"] or mention["path"]
+        path, rest = (quoted, "") if quoted else _word(mention["word"])
+        part = _attachment(Path(path).expanduser())
+        files.append(part)
+        return Path(path).name + rest
+
+    text = "\n\n".join(piece for piece in (_MENTION.sub(named, clean(prompt)), after) if piece.strip())
+    return [TextPart(text), *files] if text else files
+
+
+def _word(word: str) -> tuple[str, str]:
+    """A path that stands in a sentence → the path, and the punctuation that is not its own."""
+    path = word if Path(word).expanduser().exists() else word.rstrip(_PUNCTUATION)
+    return path, word[len(path) :]
+
+
+def _attachment(path: Path) -> Content:
+    """A file → text where it is text, which every model reads; else its bytes."""
+    try:
+        part = DataPart.from_file(path)
+    except OSError as error:
+        raise typer.BadParameter(
+            f"cannot attach {path}: {error.strerror}. Write @@ for an @ that names no file", param_hint="PROMPT"
+        ) from error
+    if part.mime_type.startswith(_MEDIA):
+        return part
+    try:
+        text = part.data.decode()
+    except UnicodeDecodeError:
+        return part
+    return TextPart(f'<file name="{path.name}">\n{text}\n</file>')

@@ -1,0 +1,81 @@
+"""What is seen of an answer while it comes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TextIO
+
+from dragoman.message import Usage
+from dragoman.result import ChatResult
+
+__all__ = ["Screen", "usage_line"]
+
+_CONTROL = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+_DIM, _PLAIN, _ERASED = "\x1b[2m", "\x1b[0m", "\r\x1b[2K"
+
+
+class Screen:
+    """Shows chunks: text as it is, thinking dimmed or, without colour, between [Thinking] and [/Thinking].
+
+    What is shown on a terminal is stripped of control characters: a model's text must not steer it.
+    """
+
+    def __init__(
+        self, *, colour: bool = True, thinking: bool = True, out: TextIO | None = None, err: TextIO | None = None
+    ) -> None:
+        self._out = out or sys.stdout
+        self._err = err or sys.stderr
+        self._is_terminal = self._out.isatty()
+        self._shows_thinking = thinking
+        colour = colour and self._is_terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+        self._marks = (_DIM, f"{_PLAIN}\n\n") if colour else ("[Thinking]\n", "\n[/Thinking]\n\n")
+        self._is_thinking = False
+        self._waits = False
+        self._last = "\n"
+
+    def waiting(self, line: str) -> None:
+        """Says on standard error what is waited for; on a terminal only until there is something to show."""
+        self._waits = self._err.isatty()
+        self._err.write(f"{_DIM}{line}{_PLAIN}" if self._waits else f"{line}\n")
+        self._err.flush()
+
+    def show(self, chunk: ChatResult[str]) -> None:
+        """Writes what is new."""
+        if chunk.thinking and self._shows_thinking:
+            self._mode(thinking=True)
+            self._write(chunk.thinking)
+        if chunk.output:
+            self._mode(thinking=False)
+            self._write(chunk.output)
+
+    def finish(self) -> None:
+        """The answer is over, or was given up: the next line begins at the left."""
+        self._mode(thinking=False)
+        if self._last != "\n":
+            self._put("\n")
+
+    def _mode(self, *, thinking: bool) -> None:
+        if self._waits:
+            self._waits = False
+            self._err.write(_ERASED)
+            self._err.flush()
+        if thinking is not self._is_thinking:
+            self._is_thinking = thinking
+            self._put(self._marks[0 if thinking else 1])
+
+    def _write(self, text: str) -> None:
+        if text := text.translate(_CONTROL) if self._is_terminal else text:
+            self._put(text)
+
+    def _put(self, text: str) -> None:
+        self._out.write(text)
+        self._out.flush()
+        self._last = text[-1]
+
+
+def usage_line(usage: Usage | None) -> str:
+    """What `--verbose` tells of an answer's tokens."""
+    counts = {"Input": usage.input_tokens, "Output": usage.output_tokens, "Total": usage.total_tokens} if usage else {}
+    told = [f"{name}: {count} tokens" for name, count in counts.items() if count is not None]
+    return f"Usage: {', '.join(told) or 'the provider did not tell'}"
