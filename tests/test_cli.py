@@ -322,7 +322,9 @@ def test_no_connection_is_an_error_of_the_network(run, monkeypatch: pytest.Monke
 
     async def at_once(*_: object) -> None: ...
 
-    monkeypatch.setattr(retry.Retry.__init__, "__kwdefaults__", {**retry.Retry.__init__.__kwdefaults__, "sleep": at_once})
+    monkeypatch.setattr(
+        retry.Retry.__init__, "__kwdefaults__", {**retry.Retry.__init__.__kwdefaults__, "sleep": at_once}
+    )
     code, _, err = run("chat", "x", "--base-url", "http://127.0.0.1:9/v1")
     assert code == 5
     assert one_line(err, "127.0.0.1:9")

@@ -21,7 +21,7 @@ print(*sorted(loaded - set(sys.stdlib_module_names) - {{"__mp_main__"}}))
 """
 
 GROUND = ["message", "event", "fold", "emit", "framing", "digest", "replay", "repair", "request", "result", "errors"]
-GROUND += ["capability", "wires", "transport.base", "providers.provider"]
+GROUND += ["capability", "wires", "providers.provider"]
 
 
 def third_party(statement: str) -> set[str]:

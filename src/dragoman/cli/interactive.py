@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from dragoman import providers
 from dragoman.cli.answer import answer
 from dragoman.cli.chat import warm_up
 from dragoman.cli.failure import tell
 from dragoman.cli.prompt import prompt_parts
 from dragoman.cli.screen import usage_line
-from dragoman import providers
 from dragoman.errors import DragomanError
 from dragoman.message import Message, Role
 from dragoman.model.strings import parse_model_string
