@@ -147,7 +147,7 @@ async def everything(
     shape: Shape,
     day: date,
     tags: set[str],
-    maybe: str | None = None,
+    maybe: Annotated[str, Field(title="Dropped")] | None = None,
     count: Annotated[int, Field(ge=1, description="How many.")] = 3,
     choice: Literal["a", 1] = "a",
     title: str = "t",
@@ -270,6 +270,12 @@ def test_a_handler_cannot_change_the_call() -> None:
 def test_more_keywords_become_additional_properties() -> None:
     @tool
     def typed(a: int, **more: int) -> dict[str, Any]:
+        """Adds.
+
+        Args:
+            a: One.
+            **more: Others; they have no place of their own in the schema.
+        """
         return {"a": a, **more}
 
     @tool

@@ -146,7 +146,7 @@ def test_callables_that_are_no_functions() -> None:
     class Adder:
         """Adds."""
 
-        async def __call__(self, a: int, b: int = 1) -> int:
+        async def __call__(self, a: int, b: Literal[1] = 1) -> int:
             return a + b
 
     def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -188,6 +188,8 @@ def test_of_two_tools_with_one_name_the_later_wins() -> None:
 def test_pydantic_is_imported_when_a_schema_is_first_read() -> None:
     code = """
 import sys, dragoman.tools
+@dragoman.tools.tool
+def undocumented(x: int): ...
 assert "docstring_parser" not in sys.modules
 @dragoman.tools.tool
 def f(x: int):

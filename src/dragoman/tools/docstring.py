@@ -17,10 +17,7 @@ def describe(handler: Callable[..., Any]) -> tuple[str, dict[str, str]]:
         return "", {}
     import docstring_parser  # lazily: only those who define tools need it
 
-    try:
-        parsed = docstring_parser.parse(doc)
-    except docstring_parser.ParseError:
-        return doc, {}
+    parsed = docstring_parser.parse(doc)
     parameters = {
         name.strip().lstrip("*"): " ".join(entry.description.split())
         for entry in parsed.params

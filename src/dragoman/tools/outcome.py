@@ -56,13 +56,10 @@ def failed(call: ToolCallPart, error: Exception) -> ToolExecutionResult:
 
 
 def _content(value: Any) -> Any:
-    if type(value) is str:
-        value.encode()  # a lone surrogate must fail here and not on the wire
-        return value
     items = tuple(cast("list[Any]", value)) if isinstance(value, (list, tuple)) else (value,)
     if any(isinstance(item, _PARTS) for item in items):
         return _parts(items)
-    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_jsonable))
+    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_jsonable))  # what fails on the wire fails here
 
 
 def _parts(items: tuple[Any, ...]) -> tuple[Any, ...]:
