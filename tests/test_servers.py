@@ -1,0 +1,124 @@
+"""The same streamed tool conversation against servers that nobody here wrote: aimock, with its faults, and llama.cpp."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from support_aimock import Aimock, aimock
+
+from dragoman import Agent, Message, Role, fold, tool
+from dragoman.errors import DecodeError, DragomanError, ProviderConnectionError, ProviderError, RateLimitError, StreamCutError
+from dragoman.transport import AiohttpTransport, Retry
+
+pytestmark = [pytest.mark.anyio, pytest.mark.service]
+
+MODELS = ("openai:gpt-4o", "anthropic:claude-sonnet-4-6")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Aimock]:
+    with aimock() as running:
+        yield running
+
+
+@tool
+async def get_weather(location: str) -> str:
+    """Tells the weather.
+
+    Args:
+        location: A town.
+    """
+    return f"sunny in {location}"
+
+
+def agent(server: Aimock, model: str, **how: Any) -> Agent[Any]:
+    return Agent(model, base_url=f"{server.url}/v1", api_key="test", tools=[get_weather], **how)
+
+
+def retrying(server: Aimock, waits: list[float]) -> Retry:
+    """A transport that waits no time, and notes how long it should have; the faults end with the first wait."""
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        server.chaos()
+
+    return Retry(AiohttpTransport(), sleep=sleep)
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_a_streamed_conversation_with_parallel_tools(server: Aimock, model: str) -> None:
+    server.chaos()
+    async with agent(server, model) as a, a.run("What is the weather?") as run:
+        events = [event async for event in run]
+        result = await run.result()
+    assert [m.role for m in result.messages] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL]
+    assert [r.result for r in result.messages[2].tool_results] == ["sunny in Oakland", "sunny in Bergen"]
+    assert result.output == "\nIt is sunny, 72F."
+    assert tuple(fold(events)) == result.messages
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_a_conversation_goes_on_with_the_other_provider(server: Aimock, model: str) -> None:
+    server.chaos()
+    other = MODELS[1 - MODELS.index(model)]
+    async with agent(server, model) as a, agent(server, other) as b:
+        history = (await a.send("What is the weather?")).messages
+        assert (await b.send("hello", history=history)).output == "Hello there, friend!"
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("fault", [{"dropRate": 1}, {"disconnectRate": 1}, {"rateLimitRate": 1}])
+async def test_faults_before_the_answer_are_tried_again(server: Aimock, model: str, fault: dict[str, float]) -> None:
+    waits: list[float] = []
+    server.chaos(**fault)
+    transport = retrying(server, waits)
+    async with agent(server, model, transport=transport) as a:
+        assert (await a.send("hello")).output == "Hello there, friend!"
+    await transport.close()
+    assert len(waits) == 1
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        ({"dropRate": 1}, ProviderError),
+        ({"disconnectRate": 1}, ProviderConnectionError),
+        ({"rateLimitRate": 1}, RateLimitError),
+        ({"malformedRate": 1}, DecodeError),
+    ],
+)
+async def test_faults_that_last_are_errors_that_say_what_they_are(
+    server: Aimock, model: str, fault: dict[str, float], kind: type[DragomanError]
+) -> None:
+    server.chaos(**fault)
+    transport = AiohttpTransport()
+    async with agent(server, model, transport=transport) as a:
+        with pytest.raises(kind) as caught:
+            await a.send("hello")
+    await transport.close()
+    server.chaos()
+    assert caught.value.provider == model.partition(":")[0]
+    if isinstance(caught.value, RateLimitError):
+        assert caught.value.retry_after
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_an_answer_that_is_cut_keeps_what_came(server: Aimock, model: str) -> None:
+    server.chaos()
+    async with agent(server, model) as a:
+        with pytest.raises(StreamCutError) as caught:
+            await a.send("cut")
+    assert isinstance(caught.value.partial, Message)
+    assert "This answer is never finished".startswith(caught.value.partial.text)
+    assert caught.value.partial.text
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_a_slow_first_byte_is_waited_for(server: Aimock, model: str) -> None:
+    server.chaos(latencyMs=300)
+    async with agent(server, model) as a:
+        assert (await a.send("hello")).output == "Hello there, friend!"
+    server.chaos()
