@@ -75,6 +75,13 @@ def test_delays_are_capped():
     assert Tried([limited()] * 6 + [OK], attempts=7, base=3.0, cap=20.0).waits == [3.0, 6.0, 12.0, 20.0, 20.0, 20.0]
 
 
+def test_cap_holds_before_jitter_and_for_errors():
+    """D-83: the random part is one of the capped delay."""
+    down: list[Exchange | Exception] = [ProviderConnectionError("down")] * 6
+    tried = Tried([*down, OK], attempts=7, base=3.0, cap=20.0, jitter=True, random=lambda: 0.5)
+    assert tried.waits == [1.5, 3.0, 6.0, 10.0, 10.0, 10.0]
+
+
 @given(st.floats(0, 1))
 def test_jitter_is_full(part: float):
     """Decision 9: a random part of the whole delay."""
@@ -109,7 +116,7 @@ def test_default_is_four_attempts_with_jitter():
     ],
 )
 def test_provider_says_how_long(headers: dict[str, str], wait: float):
-    """D-84 and decision 9: seconds, a date or milliseconds, capped and without jitter; rubbish, the past and 0 are not heeded."""
+    """D-84, decision 9: seconds, a date or milliseconds, capped, without jitter; rubbish, the past and 0 are not heeded."""
     answers = [Exchange(status=429, headers=headers), OK]
     assert Tried(answers, now=lambda: THEN - 7).waits == [pytest.approx(wait)]
     if wait != 1.0:
@@ -118,6 +125,7 @@ def test_provider_says_how_long(headers: dict[str, str], wait: float):
 
 @given(st.text(), st.text(), st.floats(0, 4e9))
 def test_any_header_gives_a_positive_wait_or_none(seconds: str, milliseconds: str, now: float):
+    assert retry_after({"retry-after": "0", "retry-after-ms": "-1"}, now) is None
     wait = retry_after({"retry-after": seconds, "retry-after-ms": milliseconds}, now)
     assert wait is None or wait > 0
 
@@ -137,6 +145,13 @@ def test_statuses_that_may_pass(status: int):
 def test_statuses_that_stay(status: int):
     tried = Tried([Exchange(status=status, body=b"no"), OK])
     assert (tried.status, tried.body, len(tried.player.requests)) == (status, b"no", 1)
+
+
+def test_error_whose_body_breaks_stays_an_error():
+    """What a failed request costs is known; only a successful answer is worth asking for again."""
+    tried = Tried([Exchange(status=400, body=b"no", cut_after=0), OK])
+    assert (tried.status, len(tried.player.requests)) == (400, 1)
+    assert isinstance(tried.error, StreamCutError)
 
 
 def test_provider_says_whether():
@@ -210,7 +225,7 @@ async def no_wait(_: float) -> None:
 @_on_the_network
 async def test_network_body_is_drained_and_the_connection_used_again():
     """D-86."""
-    async with serving(answer(b"slow", b" down", status=429), [Do.CLOSE], answer(b"hello")) as server:
+    async with serving(answer(b"slow", 0.02, b" down", status=429), [Do.CLOSE], answer(b"hello")) as server:
         retry = Retry(AiohttpTransport(), sleep=no_wait)
         response = await retry.send(HttpRequest(server.url, body={"a": 1}))
         assert await response.read() == b"hello"
