@@ -1,4 +1,4 @@
-"""`AiohttpTransport` against a server on this machine: reading, timeouts, cuts, closing (rules 2 and 8, decision 9, pains B5)."""
+"""`AiohttpTransport` against a server on this machine: reading, timeouts, cuts, closing (rules 2 and 8, pains B5)."""
 
 from __future__ import annotations
 

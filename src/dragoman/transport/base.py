@@ -1,4 +1,4 @@
-"""The HTTP seam: a request → status, headers, byte stream. Everything above it is the same for a network and a recording."""
+"""The HTTP seam: a request → status, headers, byte stream. Everything above is the same for network and recording."""
 
 from __future__ import annotations
 

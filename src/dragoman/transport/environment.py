@@ -17,7 +17,7 @@ __all__ = ["certificates", "proxies", "proxy_for"]
 
 
 def proxies() -> Mapping[str, str]:
-    """`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, in either case → a proxy's URL by scheme (`no`: who goes without)."""
+    """`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`, in either case → a proxy's URL by scheme (`no`: who has none)."""
     from urllib.request import getproxies_environment
 
     return getproxies_environment()
@@ -44,13 +44,14 @@ def proxy_for(url: str, proxies: Mapping[str, str]) -> str | None:
         return f"http://{proxy}"
     if scheme not in {"http", "https"}:
         raise SettingsError(
-            f"proxies that speak {scheme} cannot be used: name an HTTP proxy in {target.scheme.upper()}_PROXY, or the host in NO_PROXY"
+            f"proxies that speak {scheme} cannot be used:"
+            f" name an HTTP proxy in {target.scheme.upper()}_PROXY, or the host in NO_PROXY"
         )
     return proxy
 
 
 def certificates(environment: Mapping[str, str]) -> SSLContext | None:
-    """The authorities that `SSL_CERT_FILE` and `SSL_CERT_DIR`, or else `REQUESTS_CA_BUNDLE`, name; `None`: the system's own.
+    """What `SSL_CERT_FILE` and `SSL_CERT_DIR`, or else `REQUESTS_CA_BUNDLE`, name; `None`: the system's own.
 
     Raises:
         SettingsError: a file that is absent or holds no certificates.
@@ -67,7 +68,8 @@ def certificates(environment: Mapping[str, str]) -> SSLContext | None:
         context = ssl.create_default_context(cafile=file or None, capath=folder or None)
     except OSError as error:
         raise SettingsError(
-            f"no certificates could be read from {file or folder} ({error.strerror or error}): mend SSL_CERT_FILE, SSL_CERT_DIR or REQUESTS_CA_BUNDLE"
+            f"no certificates could be read from {file or folder} ({error.strerror or error}):"
+            " mend SSL_CERT_FILE, SSL_CERT_DIR or REQUESTS_CA_BUNDLE"
         ) from error
     context.set_alpn_protocols(["http/1.1"])
     return context

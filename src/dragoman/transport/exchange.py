@@ -82,7 +82,7 @@ def load_exchange(path: Path) -> Exchange:
         body=body,
         cut_after=len(body) if response.cut else None,
         method=request.method,
-        url=public_url(request.url),
+        url=None if request.url is None else public_url(request.url),
         request_body=_bytes(request) if request.body is None and request.body_base64 else request.body,
     )
 
@@ -112,7 +112,7 @@ def public_url(url: str) -> str:
 
 
 class _Request(msgspec.Struct):
-    url: str
+    url: str | None
     method: str = "POST"
     body: Any = None
     body_base64: str | None = None

@@ -21,24 +21,72 @@ FAILURES: tuple[type[Exception], ...] = (aiohttp.ClientError, OSError, ValueErro
 """All that a request can fail with. A timeout is an OSError; a header that cannot be sent is a ValueError."""
 
 _KINDS: tuple[tuple[type[Exception], type[DragomanError], str], ...] = (
-    (aiohttp.ConnectionTimeoutError, ProviderTimeoutError, "no connection to {host} within {connect:g} s: check the network, or raise Timeouts.connect"),
-    (aiohttp.SocketTimeoutError, ProviderTimeoutError, "nothing came from {host} for {read:g} s: try again, or raise Timeouts.read"),
-    (TimeoutError, ProviderTimeoutError, "the answer of {host} was not complete within {total:g} s: try again, or raise Timeouts.total"),
+    (
+        aiohttp.ConnectionTimeoutError,
+        ProviderTimeoutError,
+        "no connection to {host} within {connect:g} s: check the network, or raise Timeouts.connect",
+    ),
+    (
+        aiohttp.SocketTimeoutError,
+        ProviderTimeoutError,
+        "nothing came from {host} for {read:g} s: try again, or raise Timeouts.read",
+    ),
+    (
+        TimeoutError,
+        ProviderTimeoutError,
+        "the answer of {host} was not complete within {total:g} s: try again, or raise Timeouts.total",
+    ),
     (aiohttp.InvalidURL, SettingsError, "{url} is no URL that a request can be sent to: check the base URL"),
     (aiohttp.NonHttpUrlClientError, SettingsError, "{url} is no URL that a request can be sent to: check the base URL"),
-    (aiohttp.ClientConnectorDNSError, ProviderConnectionError, "the host {host} is not known ({reason}): check the base URL and the network"),
-    (aiohttp.ClientProxyConnectionError, ProviderConnectionError, "the proxy for {host} cannot be reached ({reason}): check HTTPS_PROXY, HTTP_PROXY and NO_PROXY"),
-    (aiohttp.ClientHttpProxyError, ProviderConnectionError, "the proxy for {host} refused ({reason}): check HTTPS_PROXY and NO_PROXY"),
-    (aiohttp.ClientConnectorCertificateError, ProviderConnectionError, "the certificate of {host} is not trusted ({reason}): name the file of its authority in SSL_CERT_FILE"),
-    (aiohttp.ClientSSLError, ProviderConnectionError, "no TLS with {host} ({reason}): check whether its URL begins with https"),
-    (aiohttp.ClientConnectorError, ProviderConnectionError, "cannot connect to {host} ({reason}): check that the server is running and that the base URL is right"),
-    (aiohttp.ServerDisconnectedError, ProviderConnectionError, "{host} closed the connection without an answer: try again"),
+    (
+        aiohttp.ClientConnectorDNSError,
+        ProviderConnectionError,
+        "the host {host} is not known ({reason}): check the base URL and the network",
+    ),
+    (
+        aiohttp.ClientProxyConnectionError,
+        ProviderConnectionError,
+        "the proxy for {host} cannot be reached ({reason}): check HTTPS_PROXY, HTTP_PROXY and NO_PROXY",
+    ),
+    (
+        aiohttp.ClientHttpProxyError,
+        ProviderConnectionError,
+        "the proxy for {host} refused ({reason}): check HTTPS_PROXY and NO_PROXY",
+    ),
+    (
+        aiohttp.ClientConnectorCertificateError,
+        ProviderConnectionError,
+        "the certificate of {host} is not trusted ({reason}): name the file of its authority in SSL_CERT_FILE",
+    ),
+    (
+        aiohttp.ClientSSLError,
+        ProviderConnectionError,
+        "no TLS with {host} ({reason}): check whether its URL begins with https",
+    ),
+    (
+        aiohttp.ClientConnectorError,
+        ProviderConnectionError,
+        "cannot connect to {host} ({reason}): check that the server is running and that the base URL is right",
+    ),
+    (
+        aiohttp.ServerDisconnectedError,
+        ProviderConnectionError,
+        "{host} closed the connection without an answer: try again",
+    ),
     (aiohttp.ClientPayloadError, StreamCutError, "the connection to {host} was cut before the answer ended: try again"),
-    (aiohttp.ClientResponseError, ProviderConnectionError, "what {host} answered is not HTTP ({reason}): check the base URL"),
+    (
+        aiohttp.ClientResponseError,
+        ProviderConnectionError,
+        "what {host} answered is not HTTP ({reason}): check the base URL",
+    ),
     (aiohttp.ClientError, ProviderConnectionError, "the connection to {host} broke ({reason}): try again"),
     (OSError, ProviderConnectionError, "the connection to {host} broke ({reason}): try again"),
-    (ValueError, SettingsError, "a request to {host} cannot be sent: check the base URL, and that the key and the headers hold no line break"),
-)  # fmt: skip
+    (
+        ValueError,
+        SettingsError,
+        "a request to {host} cannot be sent: check the base URL, and that the key and the headers hold no line break",
+    ),
+)
 
 
 def translate(error: Exception, url: str, timeouts: Timeouts) -> DragomanError:

@@ -26,7 +26,7 @@ class Retry:
     """A `Transport` that tries again where that may help and nothing of an answer has been delivered yet.
 
     Tried again are the statuses 408, 409, 429, 500, 502, 503, 504 and 529, and connections that fail, time out or break
-    before the first byte of a successful body. A header `x-should-retry` with `true` or `false` overrules the status. The wait
+    before the first byte of a successful body. A header `x-should-retry: true` or `false` overrules the status. The wait
     is what the provider asks for (`retry-after-ms`, or `Retry-After` in seconds or as a date), else a random part of
     min(base·2ⁿ, cap). After the last attempt its answer is returned, or its error raised, as it is.
 
@@ -83,7 +83,7 @@ class Retry:
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """How many seconds the provider asks to wait, always above 0; `None`: it does not, or not in a way that can be understood.
+    """How many seconds the provider asks to wait, always above 0; `None`: it does not, or not understandably.
 
     Args:
         headers: of the answer, names in lower case.
