@@ -112,7 +112,9 @@ _CHOICES = ("auto", "none", "required")
 def _setting(value: Any, dump: Callable[[Reasoning], Any]) -> Reasoning | None:
     """What a field says of thinking, where it is one of the things that the setting can say."""
     settings: list[Reasoning] = [*_LEVELS, *(number for number in if_object(value).values() if type(number) is int)]
-    said: list[Reasoning] = [setting for setting in settings if dump(setting) == value and type(dump(setting)) is type(value)]
+    said: list[Reasoning] = [
+        setting for setting in settings if dump(setting) == value and type(dump(setting)) is type(value)
+    ]
     return said[0] if len(said) == 1 else None
 
 
