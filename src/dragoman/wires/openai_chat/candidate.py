@@ -154,7 +154,7 @@ class Candidate:
         """Images and spoken audio."""
         for image in as_list(message.get("images"), "images"):
             self.turn("")
-            self.emitter.whole(in_field("images", load_block(as_object(image, "image"))))
+            self.emitter.whole(in_field("images", load_block(rest(as_object(image, "image"), "index"))))
         audio = telling(as_object(message.get("audio"), "audio"))
         if not audio or not ({"id", "data", "transcript"} & audio.keys()):
             return
@@ -192,7 +192,8 @@ class Candidate:
             self.said = said or self.said
         self._fields.update(telling({"extra_content": message.get("extra_content")}))
         if annotations := as_list(message.get("annotations"), "annotations"):
-            self._fields["annotations"] = [*self._fields.get("annotations", []), *annotations]
+            noted = [rest(as_object(one, "annotation"), "index") for one in annotations]
+            self._fields["annotations"] = [*self._fields.get("annotations", []), *noted]
         for name, value in as_object(choice.get("logprobs"), "logprobs").items():
             if value:
                 told = self._response.setdefault("logprobs", {})

@@ -81,7 +81,7 @@ class Decoder:
         """Reads a chunk that holds text, or thinking, and nothing else; `False` where it is none."""
         try:
             choice = ordinary(piece).choices[0]
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeError):
             return False
         delta, candidate = choice.delta, self._candidates.get(choice.index)
         if candidate is None:
@@ -108,7 +108,7 @@ class Decoder:
             return
         try:
             chunk = msgspec.json.decode(piece)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             shown = piece[:200].decode(errors="replace")
             self._fail(DecodeError(f"the provider sent what is no JSON ({error}): {shown}. Try again.", body=piece))
             return

@@ -22,6 +22,8 @@ __all__ = ["Encoder", "dump_response", "encoder"]
 
 _OF_CHOICE = ("logprobs", "native_finish_reason", "content_filter_results", "stop_reason", "matched_stop", "seed")
 """Fields of a message's `response` that stand in its choice; the others stand beside the choices."""
+_LISTS = {"tool_calls", "images", "annotations"}
+"""Fields whose entries have an index in a stream only."""
 _NOT_JOINED = ("role", "type", "id", "index", "name")
 _encode = msgspec.json.Encoder().encode
 
@@ -44,8 +46,8 @@ def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
             return dump_error(event.error)[1]
         for delta in writer.deltas(event):
             _join(message, delta)
-    for call in message.get("tool_calls", ()):
-        del call["index"]
+    for field in _LISTS & message.keys():
+        message[field] = [rest(entry, "index") for entry in message[field]]
     choice = {"index": 0, "message": message, "logprobs": None, **writer.outcome()}
     body = {**writer.envelope("chat.completion"), "choices": [choice]}
     return body if writer.usage is None else {**body, "usage": writer.usage_body()}
@@ -59,8 +61,8 @@ class Encoder:
         self._include_usage = include_usage
         self._envelope = envelope
         self._head = b""
-        self._telling: dict[str, Telling] = {}
-        self._calls = 0
+        self._telling = Telling()
+        self._messages: set[str] = set()
         self._reason: FinishReason | None = None
         self._response: dict[str, Any] = {}
         self._over = False
@@ -90,16 +92,14 @@ class Encoder:
     def deltas(self, event: Event) -> list[dict[str, Any]]:
         """One event → what it adds to the message."""
         if isinstance(event, PartDelta):
-            telling = self._telling.get(event.message_id)
-            return telling.more(event.index, event.delta) if telling is not None else []
+            return self._telling.more((event.message_id, event.index), event.delta)
         if isinstance(event, MessageStarted):
             return self._start(event)
-        if isinstance(event, PartStarted) and (telling := self._telling.get(event.message_id)) is not None:
-            return telling.begin(event.index, event.part)
-        if isinstance(event, PartFinished) and (telling := self._telling.get(event.message_id)) is not None:
-            return telling.end(event.index, event.part)
-        if isinstance(event, MessageFinished) and event.message_id in self._telling:
-            return self._finish(event)
+        if isinstance(event, (PartStarted, PartFinished, MessageFinished)) and event.message_id in self._messages:
+            if isinstance(event, MessageFinished):
+                return self._finish(event)
+            tell = self._telling.begin if isinstance(event, PartStarted) else self._telling.end
+            return tell((event.message_id, event.index), event.part)
         return []
 
     def envelope(self, kind: str) -> dict[str, Any]:
@@ -119,8 +119,8 @@ class Encoder:
     def _start(self, event: MessageStarted) -> list[dict[str, Any]]:
         if event.role is not Role.MODEL or event.candidate != 0:
             return []
-        first = not self._telling
-        self._telling[event.message_id] = Telling(self._number_of_call)
+        first = not self._messages
+        self._messages.add(event.message_id)
         if not first:
             return []
         origin = event.origin
@@ -136,12 +136,7 @@ class Encoder:
         self._response |= response_of(event.native)
         if event.usage is not None:
             self.usage = event.usage if self.usage is None else self.usage + event.usage
-        own = extra(event.native)
-        return [own] if own else []
-
-    def _number_of_call(self) -> int:
-        self._calls += 1
-        return self._calls - 1
+        return self._telling.notes(extra(event.native))
 
 
 def _join(message: dict[str, Any], delta: Mapping[str, Any]) -> None:
@@ -163,7 +158,7 @@ def _join_entries(before: list[dict[str, Any]], entries: list[dict[str, Any]]) -
     for entry in entries:
         index, kind = entry.get("index"), entry.get("type")
         same = [one for one in before if index is not None and one.get("index") == index]
-        if same and (kind is None or (kind == same[-1].get("type") and "arguments" not in entry)):
+        if same and kind in (None, same[-1].get("type")):
             _join(same[-1], entry)
         else:
             before.append(entry)

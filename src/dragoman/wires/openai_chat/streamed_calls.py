@@ -81,7 +81,7 @@ class StreamedCalls:
             return part
         if call_id:
             return known or (None if name else part)
-        if not name:
+        if not name or not call.name:
             return part
         # no id, and a name again: some repeat it with every piece, some send all calls under one index
         another = name != call.name or (
