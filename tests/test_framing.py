@@ -101,7 +101,7 @@ def test_several_data_lines_are_one_event():
 
 
 BODIES = [b'{"error": {"message": "no"}}', b"<html>\r\n<p>502</p>\r\n\r\n</html>", b"Internal Server Error", b"[1]"]
-BODIES += [b"error: not a field", b"dat", b"data", b"database is locked", b"internal", b"\xef\xbb", b"\xff", b"id"]
+BODIES += [b"error: not a field", b"database is locked", b"internal", b"\xff"]
 
 
 @pytest.mark.parametrize("body", BODIES)
@@ -115,8 +115,8 @@ def test_a_body_in_place_of_a_stream_is_kept_as_it_is(body: bytes):
     assert late.body == body
 
 
-@pytest.mark.parametrize("nothing", [b"", b" \r\n ", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n"])
-def test_nothing_is_neither_events_nor_a_body(nothing: bytes):
+@pytest.mark.parametrize("nothing", [b"", b" \r\n ", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n", b"\xef\xbb", b"dat", b"data", b"id"])
+def test_nothing_or_half_a_field_name_is_neither_events_nor_a_body(nothing: bytes):
     stream = EventStream()
     assert read(stream, [nothing[:1], nothing[1:]]) == []
     assert stream.body is None

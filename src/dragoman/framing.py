@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["EventStream", "LineStream", "event_bytes"]
+import msgspec
+
+__all__ = ["EventStream", "LineStream", "event_bytes", "is_json"]
 
 _BOM = b"\xef\xbb\xbf"
 _FIELD_NAMES = (b"data", b"event", b"id", b"retry")
@@ -49,9 +51,7 @@ class EventStream:
         return out
 
     def close(self) -> list[bytes]:
-        """The end of the bytes → the data of a last event that no blank line ended."""
-        if self._start:
-            self._start, self._body = None, bytearray(self._start)
+        """The end of the bytes → the data of a last event that no blank line ended. Half a field's name is nothing."""
         payload = _payload(self._blocks.close())
         return [] if payload is None else [payload]
 
@@ -90,6 +90,15 @@ class LineStream:
         """The end of the bytes → a last line that no newline ended."""
         line = self._lines.close().strip()
         return [line] if line else []
+
+
+def is_json(data: bytes) -> bool:
+    """Whether bytes are one whole JSON value; what a cut stream ends with is most often none."""
+    try:
+        msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
 
 
 def event_bytes(data: bytes, event: str | None = None) -> bytes:

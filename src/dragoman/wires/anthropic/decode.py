@@ -11,7 +11,7 @@ from dragoman.emit import Emitter, OpenPart
 from dragoman.errors import DecodeError, DragomanError, StreamCutError
 from dragoman.event import Event, OpenText
 from dragoman.fold import parse_call
-from dragoman.framing import EventStream
+from dragoman.framing import EventStream, is_json
 from dragoman.message import Content, FinishReason, Origin, ThinkingPart, ToolCallPart
 from dragoman.wires.anthropic.blocks import CALLS, load_block
 from dragoman.wires.anthropic.errors import error_of
@@ -91,7 +91,7 @@ class Decoder:
     def close(self) -> list[Event]:
         """The end of the bytes. An answer whose stop reason never came was cut."""
         for payload in self._stream.close():
-            if _is_json(payload):  # else it is the first half of an event
+            if is_json(payload):  # else it is the first half of an event
                 self._read(payload)
         if self._stream.body is not None:
             self._read(self._stream.body)
@@ -275,14 +275,6 @@ def _merge(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
             block[key] = [*cast("list[Any]", before), *cast("list[Any]", value)]
         else:
             block[key] = value
-
-
-def _is_json(payload: bytes) -> bool:
-    try:
-        msgspec.json.decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-    return True
 
 
 def _object(value: Any, what: str) -> dict[str, Any]:

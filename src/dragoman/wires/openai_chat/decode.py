@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from dragoman.emit import Emitter
 from dragoman.errors import DecodeError, DragomanError, StreamCutError
 from dragoman.event import Event, PartDelta, RunError
-from dragoman.framing import EventStream
+from dragoman.framing import EventStream, is_json
 from dragoman.message import FinishReason, Origin
 from dragoman.wires.openai_chat.candidate import Candidate
 from dragoman.wires.openai_chat.chunk import ordinary
@@ -63,7 +63,8 @@ class Decoder:
     def close(self) -> list[Event]:
         """The end of the bytes. An answer that has no end gives a `RunError` with a `StreamCutError`."""
         for piece in self._stream.close():
-            self._read(piece)
+            if is_json(piece):  # else it is the first half of an event
+                self._read(piece)
         if self._stream.body is not None:
             self._read(self._stream.body, whole=True)
         if not self._over and self._candidates and all(one.said for one in self._candidates.values()):
