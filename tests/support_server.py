@@ -27,7 +27,7 @@ Script = Sequence[Any]
 def answer(
     *steps: Any, status: int = 200, headers: Mapping[str, str] | None = None, length: int | None = None
 ) -> list[Any]:
-    """An answer in chunks, each bytes a chunk; with `length` a plain body instead. It ends unless the last step is a `Do`."""
+    """An answer in chunks, each bytes a chunk; with `length` a plain body instead. It ends, unless by a `Do`."""
     kind = {"transfer-encoding": "chunked"} if length is None else {"content-length": str(length)}
     lines = [f"HTTP/1.1 {status} Reason", *(f"{name}: {value}" for name, value in {**kind, **(headers or {})}.items())]
     framed = [
@@ -169,7 +169,7 @@ def serving_elsewhere(*scripts: Script) -> Iterator[Server]:
 
 @asynccontextmanager
 async def proxying(server: Server) -> AsyncIterator[list[Received]]:
-    """Runs a proxy that leads everything to `server`, whatever its name, `CONNECT` too → what it was asked, and its port."""
+    """Runs a proxy that leads everything, `CONNECT` too, to `server` → what it was asked, and its port."""
     asked = Asked()
     tasks: set[asyncio.Task[None]] = set()
 

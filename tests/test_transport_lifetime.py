@@ -1,4 +1,4 @@
-"""How long connections live: pools per loop, nothing leaked, nothing complained of (pains B9: "event loop is closed")."""
+"""How long connections live: pools per loop, nothing leaked, no complaints (pains B9: "event loop is closed")."""
 
 from __future__ import annotations
 

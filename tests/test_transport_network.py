@@ -259,7 +259,7 @@ async def test_answer_that_is_not_http(reply: bytes):
 
 
 async def test_body_that_is_not_http():
-    """A chunk without a proper size, in the middle of a body, ends it as an error: aiohttp alone would wait for ever."""
+    """A chunk without a proper size, in the middle of a body, is an error: aiohttp alone would wait for ever."""
     gate = asyncio.Event()
     async with serving([*answer(b"one", Do.HANG)[:-1], gate, b"zzz\r\nrest", Do.HANG]) as server:
         transport = AiohttpTransport(Timeouts(read=1.0))

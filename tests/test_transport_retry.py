@@ -116,7 +116,7 @@ def test_default_is_four_attempts_with_jitter():
     ],
 )
 def test_provider_says_how_long(headers: dict[str, str], wait: float):
-    """D-84, decision 9: seconds, a date or milliseconds, capped, without jitter; rubbish, the past and 0 are not heeded."""
+    """D-84, decision 9: seconds, a date or milliseconds, capped, without jitter; rubbish, the past and 0 are not."""
     answers = [Exchange(status=429, headers=headers), OK]
     assert Tried(answers, now=lambda: THEN - 7).waits == [pytest.approx(wait)]
     if wait != 1.0:

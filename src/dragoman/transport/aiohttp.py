@@ -40,7 +40,7 @@ class AiohttpTransport:
         weakref.finalize(self, _abandon, self._pools)
 
     async def send(self, request: HttpRequest) -> Response:
-        """See `Transport.send`. Headers of the request stand above those that HTTP needs (`user-agent`, `accept`, …)."""
+        """See `Transport.send`. The request's headers stand above those that HTTP needs (`user-agent`, `accept`, …)."""
         return await (await self._pool()).send(request, self)
 
     async def close(self) -> None:

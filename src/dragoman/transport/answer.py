@@ -23,8 +23,8 @@ class Answer:
     """A `Response` of aiohttp's.
 
     It has a read timeout of its own: aiohttp's sets a timer for every packet (2 µs), also runs while nobody reads, and
-    is off when a body breaks the rules of HTTP, where aiohttp closes the connection and lets the reader wait for ever. So a
-    look is taken now and then: has anything come, does the connection stand?
+    is off when a body breaks the rules of HTTP, where aiohttp closes the connection and lets the reader wait for ever.
+    So a look is taken now and then: has anything come, does the connection stand?
     """
 
     __slots__ = (

@@ -18,7 +18,7 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
     connect: float | None = 10.0
     """Until the connection stands, TLS included."""
     read: float | None = 600.0
-    """Between two reads of the answer, the first included. A model that thinks without a stream is silent for minutes."""
+    """For each read of the answer, the first included. A model that thinks without a stream is silent for minutes."""
     total: float | None = None
     """For the whole answer to one attempt, from the call of `send` to the end of the body."""
 

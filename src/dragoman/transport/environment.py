@@ -17,7 +17,7 @@ __all__ = ["certificates", "proxies", "proxy_for"]
 
 
 def proxies() -> Mapping[str, str]:
-    """`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`, in either case → a proxy's URL by scheme (`no`: who has none)."""
+    """`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`, in either case → proxy by scheme (`no`: who has none)."""
     from urllib.request import getproxies_environment
 
     return getproxies_environment()

@@ -1,7 +1,7 @@
 """A recorded exchange, and the JSON file that holds one.
 
-A file has `request` (`method`, `url`, `headers`, `body` as parsed JSON) and `response` (`status`, `headers`, `body_text`
-exactly as sent). Bytes that are not text stand as base64 in `body_base64`; `cut: true` says that the
+A file has `request` (`method`, `url`, `headers`, `body` as parsed JSON) and `response` (`status`, `headers`,
+`body_text` exactly as sent). Bytes that are not text stand as base64 in `body_base64`; `cut: true` says that the
 connection broke at the end of what is there. Other keys are the recorder's notes and not read.
 """
 

@@ -86,7 +86,7 @@ class Pool:
 
 
 def _open_socket(address: tuple[Any, ...]) -> socket.socket:
-    """Asks the system to notice a peer that is gone while a model thinks, and to keep middle boxes from forgetting us."""
+    """Asks the system to notice a peer that goes while a model thinks, and to keep middle boxes from forgetting us."""
     opened = socket.socket(*address[:3])  # family, type, protocol
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _KEEPALIVE:

@@ -26,9 +26,9 @@ class Retry:
     """A `Transport` that tries again where that may help and nothing of an answer has been delivered yet.
 
     Tried again are the statuses 408, 409, 429, 500, 502, 503, 504 and 529, and connections that fail, time out or break
-    before the first byte of a successful body. A header `x-should-retry: true` or `false` overrules the status. The wait
-    is what the provider asks for (`retry-after-ms`, or `Retry-After` in seconds or as a date), else a random part of
-    min(base·2ⁿ, cap). After the last attempt its answer is returned, or its error raised, as it is.
+    before the first byte of a successful body. A header `x-should-retry: true` or `false` overrules the status. The
+    wait is what the provider asks for (`retry-after-ms`, or `Retry-After` in seconds or as a date), else a random part
+    of min(base·2ⁿ, cap). After the last attempt its answer is returned, or its error raised, as it is.
 
     Args:
         transport: what sends the requests, each attempt the same one.
