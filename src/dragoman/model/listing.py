@@ -37,6 +37,8 @@ async def list_models(
         ProviderError: it refused; which subclass tells why.
         DecodeError: it answered something else than a list of models.
     """
+    if provider.models is not None:
+        return [ModelInfo(name, provider.name, kinds_of(name, {})) for name in provider.models()]
     if provider.models_path is None:
         raise SettingsError(f"{provider.display_name} provider does not list its models", provider=provider.name)
     sent = request_headers(provider, api_key=api_key, headers=headers, environment=environment)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -40,6 +40,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     embeddings_model: str | None = None
     models_path: str | None = "/models"
     """Where it lists its models; `None`: it does not."""
+    models: Callable[[], Sequence[str]] | None = None
+    """Tells the names of its models where no request is needed for it."""
     capabilities: frozenset[Capability] = frozenset()
     quirks: Any = None
     """Record of the wire's own `Quirks` type: how this provider differs. `None`: not at all."""

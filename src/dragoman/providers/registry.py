@@ -22,6 +22,7 @@ ENTRY_POINTS = "dragoman.providers"
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
+        "local": "dragoman.providers.local",
         "openai": "dragoman.providers.openai",
         "anthropic": "dragoman.providers.anthropic",
         "openrouter": "dragoman.providers.openrouter",

@@ -1,0 +1,107 @@
+"""llama.cpp inside this process: one HTTP server on a free loopback port for each model file, started on first use.
+
+It needs the library `xllamacpp` (extra `local`). Nothing of llama.cpp's log reaches the terminal.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import SettingsError
+
+__all__ = ["SERVERS", "EmbeddedServers"]
+
+SLOTS = 2
+"""Requests that one server works on at once; more wait for their turn."""
+CONTEXT = 8192
+"""Tokens of each slot: prompt and answer together. What a model cannot hold, llama.cpp takes back to what it can."""
+ANSWER = 2048
+"""Most tokens of an answer whose request does not say how long it may be, since a small model may not find its end."""
+
+
+class EmbeddedServers:
+    """The servers that one owner has started, by model file. Threads and event loops may share it.
+
+    A process that is forked off starts servers of its own: threads do not live on in it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._servers: dict[Path, Any] = {}
+        self._inherited: dict[Path, Any] = {}
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._after_fork)
+
+    def running(self, model: Path) -> str | None:
+        """The URL of the server of this model file; `None`: it is not running. Never waits."""
+        server = self._servers.get(model)
+        return None if server is None else str(server.listening_address)
+
+    def start(self, model: Path) -> str:
+        """The URL of the server of this model file, which is started if need be. Takes as long as the model loads.
+
+        Raises:
+            SettingsError: the library is missing, or llama.cpp cannot load the file.
+        """
+        with self._lock:
+            if model not in self._servers:
+                server = _server(model)
+                if not self._servers:
+                    atexit.register(self.close)
+                self._servers[model] = server
+            return str(self._servers[model].listening_address)
+
+    def close(self) -> None:
+        """Stops all servers; answers that are still being given are cut. The next use starts a server again."""
+        atexit.unregister(self.close)
+        with self._lock:
+            self._servers.clear()  # the library has no stop: a server ends with its last reference
+
+    def _after_fork(self) -> None:
+        self._inherited = self._servers  # kept: the end of a server waits for its threads, and they are not here
+        self._servers = {}
+        self._lock = threading.Lock()
+
+
+def _server(model: Path) -> Any:
+    try:
+        library: Any = import_module("xllamacpp")
+    except ImportError as error:
+        raise SettingsError(
+            f"the embedded model needs the library xllamacpp ({error}); install it: pip install 'dragoman[local]'",
+            provider="local",
+        ) from error
+    params = library.CommonParams()
+    params.model.path = str(model)
+    params.model_alias = {model.stem}
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    params.n_parallel = SLOTS
+    params.n_ctx = SLOTS * CONTEXT
+    params.n_predict = ANSWER
+    # llama.cpp's threads wait for each other in busy loops: one more than there are free cores makes it ten times slower.
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = max(1, (os.cpu_count() or 1) // 2)
+    params.use_jinja = True
+    params.ui = False
+    params.warmup = False
+    params.endpoint_slots = False
+    params.cors_origins = "http://127.0.0.1"  # no page in a browser reads what is said here
+    params.sse_ping_interval = 1  # a server in the middle of an answer notices a stop only this often
+    params.verbosity = -1
+    try:
+        return library.Server(params)
+    except RuntimeError as error:
+        raise SettingsError(
+            f"llama.cpp cannot load {model}: is it a whole GGUF file, and is there memory for it?",
+            provider="local",
+        ) from error
+
+
+SERVERS = EmbeddedServers()
+"""The process's own servers, which the provider `local` uses. The one value that is shared on purpose: a model takes
+hundreds of megabytes and a second to load, so there is one of each in a process, whoever asks for it."""

