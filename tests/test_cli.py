@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event as Flag
 
 import pytest
 
@@ -340,6 +342,32 @@ def test_a_cut_answer_is_shown_as_far_as_it_came(run, llm: Llm) -> None:
     assert one_line(err)
 
 
+def test_ctrl_c_ends_the_answer_where_it_stands(llm: Llm) -> None:
+    llm.reply = lambda _: says("word " * 200)
+    llm.held = Flag()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dragoman", "chat", "x"],
+        bufsize=0,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": SRC},
+    )
+    assert process.stdout is not None
+    first = process.stdout.read(9)
+    process.send_signal(signal.SIGINT)
+    rest, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, b"")
+    assert len(rest) < 1000
+    assert (b"word " * 200).startswith((first + rest).removesuffix(b"\n"))
+    assert rest.endswith(b"\n")
+
+
+def test_a_terminal_without_a_sign_for_it_ends_no_answer(llm: Llm) -> None:
+    done = shell("chat", stdin="zwölf ☃".encode(), PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"You said: zw?lf ?\n", b"")
+
+
 def test_every_error_has_its_exit_code() -> None:
     """api.md: 1 failure, 3 settings, 4 the provider refused, 5 network."""
     codes = {name: exit_code(getattr(errors, name).__new__(getattr(errors, name))) for name in errors.__all__}
@@ -463,7 +491,8 @@ def test_decode_of_a_cut_stream_prints_what_could_be_read(run, recorded: tuple[s
 def test_decode_of_something_else_is_a_clear_error(run, recorded: tuple[str, bytes], tmp_path: Path) -> None:
     wire, data = recorded
     other = "anthropic" if wire == "openai_chat" else "openai_chat"
-    for content, reader in ((bytes(range(128, 256)), wire), (b"", wire), (data, other), (b"{}", wire)):
+    strange = [bytes(range(128, 256)), b"", b"{}", b'data: {"type": "\xff"}\n\n', b"data: " + b"[" * 99999 + b"\n\n"]
+    for content, reader in ((data, other), *[(content, wire) for content in strange]):
         (tmp_path / "answer").write_bytes(content)
         code, out, err = run("decode", "--wire", reader, str(tmp_path / "answer"))
         assert code == 1, content

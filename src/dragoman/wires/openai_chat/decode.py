@@ -23,6 +23,7 @@ from dragoman.wires.openai_chat.usage import load_usage
 
 __all__ = ["Decoder", "decoder", "load_response"]
 
+_END = b"[DONE]"
 _READ = ("id", "object", "model", "choices", "usage", "error", "obfuscation", "prompt")
 
 
@@ -63,7 +64,8 @@ class Decoder:
     def close(self) -> list[Event]:
         """The end of the bytes. An answer that has no end gives a `RunError` with a `StreamCutError`."""
         for piece in self._stream.close():
-            self._read(piece)
+            if piece.strip() == _END or _is_json(piece):  # else it is the first half of a chunk
+                self._read(piece)
         if self._stream.body is not None:
             self._read(self._stream.body, whole=True)
         if not self._over and self._candidates and all(one.said for one in self._candidates.values()):
@@ -81,7 +83,7 @@ class Decoder:
         """Reads a chunk that holds text, or thinking, and nothing else; `False` where it is none."""
         try:
             choice = ordinary(piece).choices[0]
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
             return False
         delta, candidate = choice.delta, self._candidates.get(choice.index)
         if candidate is None:
@@ -103,12 +105,12 @@ class Decoder:
         """Reads any chunk, the end mark, or a whole answer."""
         if self._over or not piece.strip():
             return
-        if piece.strip() == b"[DONE]":
+        if piece.strip() == _END:
             self._finish()
             return
         try:
             chunk = msgspec.json.decode(piece)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             shown = piece[:200].decode(errors="replace")
             self._fail(DecodeError(f"the provider sent what is no JSON ({error}): {shown}. Try again.", body=piece))
             return
@@ -177,3 +179,11 @@ class Decoder:
             first.fail(error)
         else:
             self._events.append(RunError(error))
+
+
+def _is_json(piece: bytes) -> bool:
+    try:
+        msgspec.json.decode(piece)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+    return True

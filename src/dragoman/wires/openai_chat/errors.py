@@ -96,7 +96,7 @@ def load_error(status: int, headers: Mapping[str, str], body: bytes) -> Dragoman
     lower = {name.lower(): value for name, value in headers.items()}
     try:
         parsed = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         parsed = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", body[:2000].decode(errors="replace"))).strip()
     error = _built(status, parsed, body)
     request_id = next((lower[name] for name in _REQUEST_IDS if lower.get(name)), None)
