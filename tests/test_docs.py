@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
-from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -22,7 +21,7 @@ import dragoman
 from dragoman import Provider
 from dragoman.providers import REGISTRY
 from support import PROVIDER
-from support_llm import Llm, obliging, serving
+from support_llm import Llm, obliging
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
@@ -35,32 +34,32 @@ def blocks(path: Path) -> list[str]:
 
 
 @pytest.fixture
-def llm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Llm]:
-    with serving(obliging) as server:
-        record: Provider = msgspec.structs.replace(PROVIDER, name="local", base_url=server.url)
-        monkeypatch.setattr(REGISTRY, "_own", {**REGISTRY._own, "local": lambda: record})
-        monkeypatch.delenv("DRAGOMAN_MODEL", raising=False)
-        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
-        monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
-        yield server
+def models(llm: Llm, monkeypatch: pytest.MonkeyPatch) -> Llm:
+    """The server, to which `local` leads too."""
+    llm.reply = obliging
+    record: Provider = msgspec.structs.replace(PROVIDER, name="local", base_url=llm.url)
+    monkeypatch.setattr(REGISTRY, "_own", {**REGISTRY._own, "local": lambda: record})
+    monkeypatch.delenv("DRAGOMAN_MODEL")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
+    return llm
 
 
 @pytest.mark.parametrize("path", [path for path in DOCUMENTS if blocks(path)], ids=lambda path: path.name)
-def test_every_python_block_runs(path: Path, llm: Llm) -> None:
+def test_every_python_block_runs(path: Path, models: Llm) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     for code in blocks(path):
         exec(compile(code, str(path), "exec"), names)
 
 
-def test_the_readme_shows_tools_types_and_a_change_of_provider(llm: Llm, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_readme_shows_tools_types_and_a_change_of_provider(models: Llm, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     for code in blocks(ROOT / "README.md"):
         exec(compile(code, "README.md", "exec"), names)
-    results = [result for request in llm.requests for message in request.messages for result in message.tool_results]
+    results = [result for request in models.requests for message in request.messages for result in message.tool_results]
     assert "light rain" in results[0].result
     assert "Gladly." in capsys.readouterr().out
-    assert any(request.output_schema for request in llm.requests)
-    switched = llm.requests[-1]
+    assert any(request.output_schema for request in models.requests)
+    switched = models.requests[-1]
     assert switched.model.startswith("claude")
     assert [message.text for message in switched.messages] == ["My name is Ada.", "Gladly.", "What is my name?"]
 
