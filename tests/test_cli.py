@@ -7,12 +7,14 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event as Flag
 
+import msgspec
 import pytest
 
-from dragoman import Message, errors, unfold, wires
+from dragoman import Message, errors, providers, unfold, wires
 from dragoman.cli.failure import exit_code
 from support import call, pieces, says
 from support_cli import SRC, Stdin, one_line, shell
@@ -165,6 +167,31 @@ def test_models_without_a_key_names_the_variable(cli) -> None:
     code, _, err = cli("models", "openai")
     assert code == 4
     assert one_line(err, "OPENAI_API_KEY")
+
+
+def test_local_pull_tells_its_progress_and_where_the_model_is(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fetched(progress: Callable[[str], None]) -> Path:
+        progress("fetching")
+        return Path("/models/small.gguf")
+
+    def failing(progress: Callable[[str], None]) -> Path:
+        raise errors.SettingsError("the model could not be fetched")
+
+    monkeypatch.setattr("dragoman.providers.local_pull.pull", fetched)
+    assert cli("local", "pull") == (0, "/models/small.gguf\n", "fetching\n")
+    monkeypatch.setattr("dragoman.providers.local_pull.pull", failing)
+    assert cli("local", "pull") == (3, "", "error: the model could not be fetched\n")
+
+
+def test_what_is_loaded_first_is_said_on_a_terminal(cli, llm: Llm, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def base_url(_: str) -> str:
+        return llm.url
+
+    record = msgspec.structs.replace(providers.get("openai-compatible"), base_url=base_url)
+    monkeypatch.setattr(providers.REGISTRY, "_own", {"openai-compatible": lambda: record})
+    monkeypatch.delenv("OPENAI_COMPATIBLE_BASE_URL")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert cli("chat", "x")[1:] == ("You said: x\n", "\x1b[2mloading openai-compatible:tiny …\x1b[0m\r\x1b[2K")
 
 
 @pytest.fixture(params=["openai_chat", "anthropic"])

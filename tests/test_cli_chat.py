@@ -205,8 +205,8 @@ def test_a_model_cannot_steer_the_terminal_but_a_pipe_gets_its_text_whole() -> N
         assert out.getvalue() == text
 
 
-def test_what_is_waited_for_is_said_and_on_a_terminal_erased() -> None:
-    for err, text in ((Terminal(), "\x1b[2mloading\x1b[0m\r\x1b[2K"), (io.StringIO(), "loading\n")):
+def test_what_is_waited_for_is_said_on_a_terminal_and_erased() -> None:
+    for err, text in ((Terminal(), "\x1b[2mloading\x1b[0m\r\x1b[2K"), (io.StringIO(), "")):
         out = io.StringIO()
         screen = Screen(out=out, err=err)
         screen.waiting("loading")

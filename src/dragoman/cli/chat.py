@@ -128,7 +128,7 @@ async def _once(
     whole = json or schema is not None
     async with agent:
         try:
-            warm_up(agent.provider_name, screen)
+            warm_up(agent.model, screen)
             result = await answer(agent, asked, _ignore if whole else screen.show, output_schema=schema)
             if whole and not json:
                 screen.show(result)
@@ -146,9 +146,10 @@ def _ignore(_: object) -> None:
     pass
 
 
-def warm_up(provider: str, screen: Screen) -> None:
+def warm_up(model: str, screen: Screen) -> None:
     """Says that the first answer takes a while, where the model is loaded into this process first."""
     from dragoman import providers
+    from dragoman.model.strings import parse_model_string
 
-    if callable(providers.get(provider).base_url):
-        screen.waiting(f"loading the model of {provider} into this process …")
+    if callable(providers.get(parse_model_string(model).provider).base_url):
+        screen.waiting(f"loading {model} …")

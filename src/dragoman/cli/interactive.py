@@ -43,10 +43,9 @@ class _Conversation:
     async def say(self, line: str, *, schema: dict[str, Any] | None, verbose: bool) -> None:
         """Sends a line; a turn that failed, or was stopped before the model spoke, leaves nothing in the history."""
         parts = prompt_parts(line)
-        provider = parse_model_string(self.model).provider
-        if provider not in self.warm:
-            self.warm.add(provider)
-            warm_up(provider, self.screen)
+        if self.model not in self.warm:
+            self.warm.add(self.model)
+            warm_up(self.model, self.screen)
         try:
             model = None if self.model == self.agent.model else self.model
             result = await answer(
