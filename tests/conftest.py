@@ -1,10 +1,46 @@
-"""Shared by all tests: asynchronous ones run on asyncio, which the transport is written for."""
+"""Shared by all tests: asynchronous ones run on asyncio, which the transport is written for; a model server; the command line."""
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Callable, Iterator
+
 import pytest
+
+from support_cli import Stdin
+from support_llm import Llm, echo, serving
 
 
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture
+def llm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Llm]:
+    """A model server that says what it is told, and an environment that leads to it. No key is set."""
+    with serving(echo) as server:
+        for name in [name for name in os.environ if name.endswith("_API_KEY")]:
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("DRAGOMAN_MODEL", "openai-compatible:tiny")
+        monkeypatch.setenv("OPENAI_COMPATIBLE_BASE_URL", server.url)
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        yield server
+
+
+@pytest.fixture
+def cli(
+    llm: Llm, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str, str]]:
+    """Runs a command line in this process, with empty standard input → exit code, standard output, standard error."""
+    from dragoman.cli import main
+
+    monkeypatch.setattr(sys, "stdin", Stdin(b""))
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run

@@ -7,25 +7,24 @@ import select
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from threading import Event as Flag
 
 import pytest
 
 from dragoman import Role
 from support import says
-from support_llm import Llm, echo, serving
+from support_cli import SRC
+from support_llm import Llm, echo
 
 pty = pytest.importorskip("pty", reason="this platform has no pseudo-terminals")
 
-SRC = str(Path(__file__).parents[1] / "src")
 CTRL_C, CTRL_D = b"\x03", b"\x04"
 
 
 class Terminal:
     """The program on a pseudo-terminal. `until` reads on to a text; what was read before is forgotten."""
 
-    def __init__(self, **environment: str) -> None:
+    def __init__(self) -> None:
         self.ours, theirs = pty.openpty()
         self.process = subprocess.Popen(
             [sys.executable, "-m", "dragoman", "chat", "-v"],
@@ -34,7 +33,7 @@ class Terminal:
             stderr=theirs,
             start_new_session=True,
             preexec_fn=_own_terminal,
-            env={**os.environ, "PYTHONPATH": SRC, "TERM": "dumb", **environment},
+            env={**os.environ, "PYTHONPATH": SRC, "TERM": "dumb"},
         )
         os.close(theirs)
         self.seen = b""
@@ -66,19 +65,9 @@ def _own_terminal() -> None:
 
 
 @pytest.fixture
-def llm() -> Iterator[Llm]:
-    with serving(echo) as server:
-        yield server
-
-
-@pytest.fixture
-def terminal(llm: Llm) -> Iterator[Terminal]:
-    terminal = Terminal(
-        DRAGOMAN_MODEL="openai-compatible:tiny",
-        OPENAI_COMPATIBLE_BASE_URL=llm.url,
-        ANTHROPIC_BASE_URL=llm.url,
-        ANTHROPIC_API_KEY="k",
-    )
+def terminal(llm: Llm, monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    terminal = Terminal()
     try:
         terminal.until("openai-compatible:tiny")
         terminal.until("> ")

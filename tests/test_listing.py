@@ -187,10 +187,11 @@ def test_an_answer_without_models_is_an_error(body):
         models_of("openai", (200, body))
 
 
-def test_an_answer_that_is_no_json_asks_whether_the_base_url_is_right():
+@pytest.mark.parametrize("body", [b"<html>not here</html>", b'{"data": "\xff"}'])
+def test_an_answer_that_is_no_json_asks_whether_the_base_url_is_right(body):
     with pytest.raises(DecodeError, match="is the base URL right") as caught:
-        models_of("openai", (200, b"<html>not here</html>"))
-    assert (caught.value.provider, caught.value.body) == ("openai", b"<html>not here</html>")
+        models_of("openai", (200, body))
+    assert (caught.value.provider, caught.value.body) == ("openai", body)
 
 
 def test_a_provider_that_lists_nothing_says_so():

@@ -9,12 +9,16 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line (default: that of the process) → its exit code. See `failure.EXIT_CODES`."""
+    import sys
+
     from typer import TyperException
 
     from dragoman.cli.app import app
     from dragoman.cli.failure import exit_code, tell
     from dragoman.errors import DragomanError
 
+    if reconfigure := getattr(sys.stdout, "reconfigure", None):
+        reconfigure(errors="replace")  # a terminal that has no sign for it must not end an answer
     try:
         return app(arguments, prog_name="dragoman", standalone_mode=False) or 0
     except (DragomanError, TyperException) as error:

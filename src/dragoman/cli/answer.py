@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from contextlib import aclosing, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from dragoman.message import Content, Message
+from dragoman.message import Content
 from dragoman.result import ChatResult
 
 if TYPE_CHECKING:
-    from dragoman.agent import Agent
+    from dragoman.agent import Agent, RunOptions
 
 __all__ = ["answer"]
 
@@ -20,15 +20,14 @@ async def answer(
     agent: Agent[Any],
     prompt: list[Content],
     show: Callable[[ChatResult[str]], None],
-    history: Iterable[Message] = (),
-    **how: Any,
+    **how: Unpack[RunOptions],
 ) -> ChatResult[str]:
     """Sends a prompt and shows what comes → the whole. Ctrl-C ends it where it stands, as `cancelled`.
 
     Raises:
         DragomanError: as `Run.result`.
     """
-    async with agent.run(prompt, history=history, **how) as run:
+    async with agent.run(prompt, **how) as run:
         with _interrupted_by(run.cancel):
             async with aclosing(run.steps()) as steps:
                 async for step in steps:

@@ -16,7 +16,12 @@ __all__ = ["app"]
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 app = typer.Typer(
-    add_completion=False, no_args_is_help=True, rich_markup_mode=None, context_settings=_CONTEXT, name="dragoman"
+    name="dragoman",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings=_CONTEXT,
+    pretty_exceptions_enable=False,
 )
 _local = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The embedded model, which needs no key.")
 

@@ -23,9 +23,9 @@ _EFFORTS = ("off", "low", "medium", "high")
 Reasoning = Literal["off", "low", "medium", "high"] | int
 
 
-def _reasoning(text: str) -> str:
-    """An effort by its name, or a budget in tokens."""
-    if text not in _EFFORTS and not text.isdecimal():
+def _effort(text: str | None) -> str | None:
+    """How much to think: an effort by its name, or a budget in tokens."""
+    if text is not None and text not in _EFFORTS and not text.isdecimal():
         raise typer.BadParameter(f"{text!r} is none of {', '.join(_EFFORTS)} and no number of tokens")
     return text
 
@@ -53,9 +53,7 @@ def chat(
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Most tokens of the answer.")] = None,
     reasoning: Annotated[
         str | None,
-        typer.Option(
-            metavar="EFFORT", callback=lambda text: text and _reasoning(text), help="off, low, medium, high, or tokens."
-        ),
+        typer.Option(metavar="EFFORT", callback=_effort, help="off, low, medium, high, or tokens."),
     ] = None,
     output_schema: Annotated[
         str | None, typer.Option(metavar="JSON|@FILE", help="The answer is JSON by this JSON Schema.")
@@ -84,7 +82,7 @@ def chat(
     the environment (dragoman providers names the variables). What is piped in is data: only PROMPT attaches files.
     Ctrl-C stops the answer.
     """
-    how = {"output_schema": _schema(output_schema)} if output_schema is not None else {}
+    schema = None if output_schema is None else _schema(output_schema)
     from dragoman import providers
     from dragoman.agent import Agent
     from dragoman.cli.screen import Screen
@@ -105,15 +103,21 @@ def chat(
     if converses:
         from dragoman.cli.interactive import converse
 
-        return converse(agent, screen, verbose=verbose, **how)
+        return converse(agent, screen, schema=schema, verbose=verbose)
 
     import asyncio
 
-    return asyncio.run(_once(agent, asked, screen, verbose=verbose, json=json, **how))
+    return asyncio.run(_once(agent, asked, screen, schema=schema, verbose=verbose, json=json))
 
 
 async def _once(
-    agent: Agent[None], asked: list[Content], screen: Screen, *, verbose: bool, json: bool, **how: Any
+    agent: Agent[None],
+    asked: list[Content],
+    screen: Screen,
+    *,
+    schema: dict[str, Any] | None,
+    verbose: bool,
+    json: bool,
 ) -> int:
     """Asks once. JSON by a schema is shown when it is whole and valid."""
     from dragoman.cli.answer import answer
@@ -121,11 +125,11 @@ async def _once(
     from dragoman.cli.screen import usage_line
     from dragoman.message import FinishReason
 
-    whole = json or "output_schema" in how
+    whole = json or schema is not None
     async with agent:
         try:
-            warm_up(agent.provider_name, screen)
-            result = await answer(agent, asked, _ignore if whole else screen.show, **how)
+            warm_up(agent.model, screen)
+            result = await answer(agent, asked, _ignore if whole else screen.show, output_schema=schema)
             if whole and not json:
                 screen.show(result)
         finally:
@@ -142,9 +146,10 @@ def _ignore(_: object) -> None:
     pass
 
 
-def warm_up(provider: str, screen: Screen) -> None:
+def warm_up(model: str, screen: Screen) -> None:
     """Says that the first answer takes a while, where the model is loaded into this process first."""
     from dragoman import providers
+    from dragoman.model.strings import parse_model_string
 
-    if callable(providers.get(provider).base_url):
-        screen.waiting(f"loading the model of {provider} into this process …")
+    if callable(providers.get(parse_model_string(model).provider).base_url):
+        screen.waiting(f"loading {model} …")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ from dragoman.cli.screen import usage_line
 from dragoman.errors import DragomanError
 from dragoman.message import Message, Role
 from dragoman.model.strings import parse_model_string
+from dragoman.providers.keys import find_key
 
 if TYPE_CHECKING:
     from dragoman.agent import Agent
@@ -37,16 +40,17 @@ class _Conversation:
         self.warm: set[str] = set()
         self.ended = False
 
-    async def say(self, line: str, *, verbose: bool, **how: Any) -> None:
+    async def say(self, line: str, *, schema: dict[str, Any] | None, verbose: bool) -> None:
         """Sends a line; a turn that failed, or was stopped before the model spoke, leaves nothing in the history."""
         parts = prompt_parts(line)
-        provider = parse_model_string(self.model).provider
-        if provider not in self.warm:
-            self.warm.add(provider)
-            warm_up(provider, self.screen)
+        if self.model not in self.warm:
+            self.warm.add(self.model)
+            warm_up(self.model, self.screen)
         try:
             model = None if self.model == self.agent.model else self.model
-            result = await answer(self.agent, parts, self.screen.show, self.history, model=model, **how)
+            result = await answer(
+                self.agent, parts, self.screen.show, history=self.history, model=model, output_schema=schema
+            )
         finally:
             self.screen.finish()
         if any(message.role is Role.MODEL for message in result.messages):
@@ -56,24 +60,26 @@ class _Conversation:
 
 
 def converse(
-    agent: Agent[None], screen: Screen, *, verbose: bool, ask: Callable[[str], str] = input, **how: Any
+    agent: Agent[None],
+    screen: Screen,
+    *,
+    schema: dict[str, Any] | None = None,
+    verbose: bool = False,
 ) -> int:
     """Reads lines and answers them until Ctrl-D. Ctrl-C stops an answer, or clears the line."""
-    try:
-        import readline  # noqa: F401  # pyright: ignore[reportUnusedImport] - gives `input` history and editing keys
-    except ImportError:  # Windows has none
-        pass
+    with suppress(ImportError):  # gives `input` a history and keys to edit with; Windows has none
+        import_module("readline")
     talk = _Conversation(agent, screen)
     typer.echo(f"{agent.model} · /help lists what else can be typed, Ctrl-D ends")
     with asyncio.Runner() as runner:
         try:
             while not talk.ended:
                 try:
-                    line = ask("> ").strip()
+                    line = input("> ").strip()
                     if line.startswith("/"):
                         _command(talk, line)
                     elif line:
-                        runner.run(talk.say(line, verbose=verbose, **how))
+                        runner.run(talk.say(line, schema=schema, verbose=verbose))
                 except EOFError:
                     typer.echo()
                     break
@@ -93,7 +99,7 @@ def _command(talk: _Conversation, line: str) -> None:
     COMMANDS[name][1](talk, argument.strip())
 
 
-def _help(talk: _Conversation, _: str) -> None:
+def _help(_talk: _Conversation, _: str) -> None:
     for name, (what, _run) in COMMANDS.items():
         typer.echo(f"{name:<8} {what}")
     typer.echo("@path in a line attaches a file. Ctrl-C stops an answer, Ctrl-D ends.")
@@ -106,7 +112,7 @@ def _clear(talk: _Conversation, _: str) -> None:
 
 def _model(talk: _Conversation, name: str) -> None:
     if name:
-        providers.get(parse_model_string(name).provider)
+        find_key(providers.get(parse_model_string(name).provider))
         talk.model = name
     typer.echo(talk.model)
 

@@ -8,7 +8,7 @@ __all__ = ["pull"]
 
 
 def pull() -> None:
-    """Fetch the embedded model, 98 MB, once. Without it `local` says that it is missing.
+    """Fetch the embedded model, 98 MB, once, and print where it is.
 
     \b
     pip install 'dragoman[local]'

@@ -35,10 +35,11 @@ class Screen:
         self._last = "\n"
 
     def waiting(self, line: str) -> None:
-        """Says on standard error what is waited for; on a terminal only until there is something to show."""
+        """Says on standard error, where that is a terminal, what is waited for, until there is something to show."""
         self._waits = self._err.isatty()
-        self._err.write(f"{_DIM}{line}{_PLAIN}" if self._waits else f"{line}\n")
-        self._err.flush()
+        if self._waits:
+            self._err.write(f"{_DIM}{line}{_PLAIN}")
+            self._err.flush()
 
     def show(self, chunk: ChatResult[str]) -> None:
         """Writes what is new."""

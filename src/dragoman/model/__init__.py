@@ -1,1 +1,3 @@
 """A provider, its wire and a transport put together."""
+
+__all__: list[str] = []

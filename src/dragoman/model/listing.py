@@ -114,7 +114,7 @@ async def _get(provider: Provider, transport: Transport, request: HttpRequest) -
         raise error.at(provider=provider.name, status=response.status, body=body)
     try:
         return msgspec.json.decode(body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeError) as error:
         raise DecodeError(
             f"the list of models at {request.path} is no JSON: {error}; is the base URL right?",
             provider=provider.name,

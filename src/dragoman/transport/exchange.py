@@ -72,7 +72,7 @@ def load_exchange(path: Path) -> Exchange:
     """
     try:
         record = msgspec.json.decode(path.read_bytes(), type=_Record)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeError) as error:
         raise DecodeError(f"{path} is no recorded exchange ({error}): record it again") from error
     request, response = record.request, record.response
     body = _bytes(response)
@@ -95,7 +95,7 @@ def request_body(request: HttpRequest) -> Any:
     with_bytes = body if isinstance(body, bytes) else msgspec.json.encode(dict(body))
     try:
         return msgspec.json.decode(with_bytes)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeError):
         return with_bytes
 
 

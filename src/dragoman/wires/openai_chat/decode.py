@@ -23,6 +23,7 @@ from dragoman.wires.openai_chat.usage import load_usage
 
 __all__ = ["Decoder", "decoder", "load_response"]
 
+_END = b"[DONE]"
 _READ = ("id", "object", "model", "choices", "usage", "error", "obfuscation", "prompt")
 
 
@@ -63,7 +64,7 @@ class Decoder:
     def close(self) -> list[Event]:
         """The end of the bytes. An answer that has no end gives a `RunError` with a `StreamCutError`."""
         for piece in self._stream.close():
-            if is_json(piece):  # else it is the first half of an event
+            if piece.strip() == _END or is_json(piece):  # else it is the first half of a chunk
                 self._read(piece)
         if self._stream.body is not None:
             self._read(self._stream.body, whole=True)
@@ -82,7 +83,7 @@ class Decoder:
         """Reads a chunk that holds text, or thinking, and nothing else; `False` where it is none."""
         try:
             choice = ordinary(piece).choices[0]
-        except (msgspec.DecodeError, UnicodeError):
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
             return False
         delta, candidate = choice.delta, self._candidates.get(choice.index)
         if candidate is None:
@@ -104,7 +105,7 @@ class Decoder:
         """Reads any chunk, the end mark, or a whole answer."""
         if self._over or not piece.strip():
             return
-        if piece.strip() == b"[DONE]":
+        if piece.strip() == _END:
             self._finish()
             return
         try:
