@@ -50,7 +50,17 @@ def aimock() -> Iterator[Aimock]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [*_node(), str(PROGRAM), "-p", str(port), "-f", str(HERE / "fixtures.json"), "--strict", "--log-level", "silent"]
+    command = [
+        *_node(),
+        str(PROGRAM),
+        "-p",
+        str(port),
+        "-f",
+        str(HERE / "fixtures.json"),
+        "--strict",
+        "--log-level",
+        "silent",
+    ]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         for _ in range(200):

@@ -115,7 +115,9 @@ def test_a_body_in_place_of_a_stream_is_kept_as_it_is(body: bytes):
     assert late.body == body
 
 
-@pytest.mark.parametrize("nothing", [b"", b" \r\n ", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n", b"\xef\xbb", b"dat", b"data", b"id"])
+@pytest.mark.parametrize(
+    "nothing", [b"", b" \r\n ", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n", b"\xef\xbb", b"dat", b"data", b"id"]
+)
 def test_nothing_or_half_a_field_name_is_neither_events_nor_a_body(nothing: bytes):
     stream = EventStream()
     assert read(stream, [nothing[:1], nothing[1:]]) == []

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_server import Server, answer, serving
 
 from dragoman import Agent, tool
 from dragoman.errors import DragomanError, StreamCutError
+from support_server import Server, answer, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -95,7 +95,9 @@ async def test_stopping_early_cancelling_and_failing_leave_nothing() -> None:
             await asyncio.sleep(0.1)
             for task in tasks:
                 task.cancel()
-            assert all(isinstance(end, asyncio.CancelledError) for end in await asyncio.gather(*tasks, return_exceptions=True))
+            assert all(
+                isinstance(end, asyncio.CancelledError) for end in await asyncio.gather(*tasks, return_exceptions=True)
+            )
     async with serving(answer(*WORDS, Do.RESET)) as server, nothing_left(server):
         async with Agent("openai", base_url=server.url, api_key="k") as a:
             for _ in range(10):
@@ -109,14 +111,13 @@ async def test_stopping_early_cancelling_and_failing_leave_nothing() -> None:
 async def test_closing_an_early_stopped_stream_closes_its_connection_at_once() -> None:
     from support_server import Do
 
-    async with serving(answer(*WORDS, Do.HANG)) as server:
-        async with Agent("openai", base_url=server.url, api_key="k") as a:
-            stream = a.send_stream("hi")
-            async for chunk in stream:
-                if chunk.output:
-                    break
-            await stream.aclose()
-            await asyncio.wait_for(server.left.wait(), 5)
+    async with serving(answer(*WORDS, Do.HANG)) as server, Agent("openai", base_url=server.url, api_key="k") as a:
+        stream = a.send_stream("hi")
+        async for chunk in stream:
+            if chunk.output:
+                break
+        await stream.aclose()
+        await asyncio.wait_for(server.left.wait(), 5)
 
 
 async def test_synchronous_sends_leave_nothing_once_the_agent_is_closed() -> None:

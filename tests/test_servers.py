@@ -6,11 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support_aimock import Aimock, aimock
 
 from dragoman import Agent, Message, Role, fold, tool
-from dragoman.errors import DecodeError, DragomanError, ProviderConnectionError, ProviderError, RateLimitError, StreamCutError
+from dragoman.errors import (
+    DecodeError,
+    DragomanError,
+    ProviderConnectionError,
+    ProviderError,
+    RateLimitError,
+    StreamCutError,
+)
 from dragoman.transport import AiohttpTransport, Retry
+from support_aimock import Aimock, aimock
 
 pytestmark = [pytest.mark.anyio, pytest.mark.service]
 

@@ -23,7 +23,6 @@ DragomanError
 
 from __future__ import annotations
 
-import copyreg
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ class DragomanError(Exception):
         return f"{self.message} ({where})" if where else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return copyreg.__newobj__, (type(self), self.message), self.__dict__  # keyword arguments defeat the usual way
+        return _unpickled, (type(self), self.message), self.__dict__  # keyword arguments defeat the usual way
 
     def at(self, **known: Any) -> Self:
         """Fills in attributes that are not known yet, and returns the error itself."""
@@ -182,3 +181,7 @@ class ProviderConnectionError(ProviderError):
 
 class StreamCutError(ProviderConnectionError):
     """The stream ended before the answer did. `partial` is the message as far as it had come."""
+
+
+def _unpickled(kind: type[DragomanError], message: str) -> DragomanError:
+    return kind.__new__(kind, message)
