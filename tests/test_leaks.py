@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import os
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -34,7 +33,7 @@ def sockets() -> int:
     kinds = []
     for entry in Path("/proc/self/fd").iterdir():
         try:
-            kinds.append(os.readlink(entry))
+            kinds.append(str(entry.readlink()))
         except OSError:
             continue
     return sum(kind.startswith("socket:") for kind in kinds)
@@ -52,6 +51,10 @@ async def nothing_left(server: Server) -> AsyncIterator[None]:
         if (len(asyncio.all_tasks()), threading.active_count(), sockets()) == before and not server.open:
             return
     assert (len(asyncio.all_tasks()), threading.active_count(), sockets(), server.open) == (*before, 0)
+
+
+def agent(server: Server) -> Agent[None]:
+    return Agent("openai", base_url=server.url, api_key="k")
 
 
 async def test_a_thousand_sends_one_after_another_over_one_connection() -> None:
@@ -79,33 +82,31 @@ async def test_stopping_early_cancelling_and_failing_leave_nothing() -> None:
     from support_server import Do
 
     hanging = answer(*WORDS, Do.HANG)
-    async with serving(hanging) as server, nothing_left(server):
-        async with Agent("openai", base_url=server.url, api_key="k") as a:
-            for _ in range(10):
-                stream = a.send_stream("hi")
-                async for chunk in stream:
-                    if chunk.output:
-                        break
-                await stream.aclose()
-            for _ in range(10):
-                async with a.run("hi") as run:
-                    async for _event in run:
-                        run.cancel()
-            tasks = [asyncio.create_task(a.send("hi")) for _ in range(10)]
-            await asyncio.sleep(0.1)
-            for task in tasks:
-                task.cancel()
-            assert all(
-                isinstance(end, asyncio.CancelledError) for end in await asyncio.gather(*tasks, return_exceptions=True)
-            )
-    async with serving(answer(*WORDS, Do.RESET)) as server, nothing_left(server):
-        async with Agent("openai", base_url=server.url, api_key="k") as a:
-            for _ in range(10):
-                with pytest.raises(DragomanError) as caught:
-                    await a.send("hi")
-                assert isinstance(caught.value, StreamCutError)
-                assert caught.value.partial is not None
-                assert caught.value.partial.text == "one two three"
+    async with serving(hanging) as server, nothing_left(server), agent(server) as a:
+        for _ in range(10):
+            stream = a.send_stream("hi")
+            async for chunk in stream:
+                if chunk.output:
+                    break
+            await stream.aclose()
+        for _ in range(10):
+            async with a.run("hi") as run:
+                async for _event in run:
+                    run.cancel()
+        tasks = [asyncio.create_task(a.send("hi")) for _ in range(10)]
+        await asyncio.sleep(0.1)
+        for task in tasks:
+            task.cancel()
+        assert all(
+            isinstance(end, asyncio.CancelledError) for end in await asyncio.gather(*tasks, return_exceptions=True)
+        )
+    async with serving(answer(*WORDS, Do.RESET)) as server, nothing_left(server), agent(server) as a:
+        for _ in range(10):
+            with pytest.raises(DragomanError) as caught:
+                await a.send("hi")
+            assert isinstance(caught.value, StreamCutError)
+            assert caught.value.partial is not None
+            assert caught.value.partial.text == "one two three"
 
 
 async def test_closing_an_early_stopped_stream_closes_its_connection_at_once() -> None:
