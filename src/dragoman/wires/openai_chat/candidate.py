@@ -43,7 +43,7 @@ class Candidate:
         """What `run` tells: `text`, `refusal`, the fields of the thinking, or a detail's type and index."""
         self.said: str | None = None
         """The vendor's reason to stop; `None`: it has not stopped yet."""
-        self._calls = StreamedCalls(emitter, fresh_id)
+        self.calls = StreamedCalls(emitter, fresh_id)
         self._fresh_id = fresh_id
         self._executed: dict[Any, ToolCallPart] = {}
         self._audio: OpenPart | None = None
@@ -67,10 +67,10 @@ class Candidate:
         function_call = as_object(message.get("function_call"), "function call")
         if telling(function_call):
             self.turn("")
-            self._calls.add_function_call(function_call)
+            self.calls.add_function_call(function_call)
         for call in as_list(message.get("tool_calls"), "tool calls"):
             self.turn("")
-            self._calls.add(as_object(call, "tool call"), whole=whole)
+            self.calls.add(as_object(call, "tool call"), whole=whole)
         self._note(choice, message)
 
     def tell(self, kind: str, delta: str, part: Content | None = None) -> None:
@@ -97,7 +97,7 @@ class Candidate:
     def finish(self, usage: Usage | None, origin: Origin | None, response: dict[str, Any]) -> None:
         """The answer is complete. `response`: what stood around its choices."""
         self.emitter.start()
-        self._calls.close(at_limit=self.said == "length")
+        self.calls.close(at_limit=self.said == "length")
         reason = load_finish(self.said, calls=bool(self.emitter.calls()), refused=self._refused)
         around = {**response, **self._response}
         if self.said and dump_finish(reason) != self.said:

@@ -1,4 +1,4 @@
-"""The ordinary chunk of a stream: more text, or more thinking, of one candidate, and nothing else.
+"""The ordinary chunk of a stream: more text, more thinking, or more of a call's arguments, and nothing else.
 
 Nine of ten chunks are of this kind, so it is read by types of its own, which decode only what is used. A chunk in which
 anything else stands does not fit them, and is read as the whole JSON object that it is.
@@ -13,6 +13,23 @@ import msgspec
 __all__ = ["Ordinary", "ordinary"]
 
 
+class Arguments(msgspec.Struct, gc=False):
+    """More of a call's arguments."""
+
+    arguments: str
+    name: None = None
+
+
+class Piece(msgspec.Struct, gc=False):
+    """More of a call that has begun."""
+
+    index: int
+    function: Arguments
+    id: None = None
+    custom: None = None
+    extra_content: None = None
+
+
 class Delta(msgspec.Struct, gc=False):
     """What an ordinary chunk adds. `None`-typed fields are those that must say nothing."""
 
@@ -21,7 +38,7 @@ class Delta(msgspec.Struct, gc=False):
     reasoning: str | None = None
     reasoning_details: None = None
     refusal: None = None
-    tool_calls: None = None
+    tool_calls: Annotated[list[Piece], msgspec.Meta(min_length=1, max_length=1)] | None = None
     function_call: None = None
     audio: None = None
     images: None = None

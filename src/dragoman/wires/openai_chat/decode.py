@@ -79,16 +79,20 @@ class Decoder:
         self._events.clear()
         return events
 
-    def _read_ordinary(self, piece: bytes) -> bool:
-        """Reads a chunk that holds text, or thinking, and nothing else; `False` where it is none."""
+    def _read_ordinary(self, data: bytes) -> bool:
+        """Reads a chunk that holds text, thinking or arguments, and nothing else; `False` where it is none."""
         try:
-            choice = ordinary(piece).choices[0]
+            choice = ordinary(data).choices[0]
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             return False
         delta, candidate = choice.delta, self._candidates.get(choice.index)
         if candidate is None:
             return False
-        text, thought = delta.content, delta.reasoning_content
+        text, thought, pieces = delta.content, delta.reasoning_content, delta.tool_calls
+        if pieces is not None:
+            piece = pieces[0]
+            alone = not text and not thought and not delta.reasoning and candidate.run is None
+            return alone and candidate.calls.more(piece.index, piece.function.arguments)
         if text and not thought and not delta.reasoning:
             if candidate.kind == "text" and (run := candidate.run) is not None:
                 run.deltas.append(text)

@@ -51,6 +51,13 @@ class StreamedCalls:
             part.native.setdefault(NAME, {}).update(own)
         self._emitter.add(part, _escaped(text) if custom else text)
 
+    def more(self, index: int, text: str) -> bool:
+        """More arguments of the call that began with this index; `False`: none did."""
+        part = self._by_index.get(index)
+        if part is not None:
+            self._emitter.add(part, text)
+        return part is not None
+
     def add_function_call(self, body: dict[str, Any]) -> None:
         """A piece of the older `function_call`, of which a message has one."""
         name, part = as_text(body.get("name")), self._by_index.get("function_call")
