@@ -55,7 +55,7 @@ _STATUSES: Mapping[int, type[ProviderError]] = {
 _WORDS: tuple[tuple[type[ProviderError], re.Pattern[str], type[ProviderError]], ...] = (
     (
         InvalidRequestError,
-        re.compile(r"prompt is too long|context (window|length|limit)", re.IGNORECASE),
+        re.compile(r"prompt is too long|context (window|length|limit|size)", re.IGNORECASE),
         ContextLengthError,
     ),
     (InvalidRequestError, re.compile(r"content filter|usage polic|content polic", re.IGNORECASE), ContentRefusedError),
