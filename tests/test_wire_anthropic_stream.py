@@ -367,7 +367,7 @@ def test_the_last_event_needs_no_blank_line_and_no_message_stop():
 @settings(max_examples=50, deadline=None)
 def test_every_cut_before_the_stop_reason_is_an_error_with_what_came(data):
     body = sse(START, *text(0, "Grüße"), *call(1, '{"a": "ü"}'), end("tool_use"), STOP)
-    cut = data.draw(st.integers(0, body.index(b"event: message_delta") + 60))
+    cut = data.draw(st.integers(len(b"event: "), body.index(b"event: message_delta") + 60))
     events = decode(body[:cut])
     assert isinstance(events[-1], RunError)
     assert isinstance(events[-1].error, StreamCutError)
