@@ -269,6 +269,14 @@ def test_d113_decision_3_usage_of_start_and_delta_are_one():
     assert (later.input_tokens, later.output_tokens) == (27, 7)
 
 
+def test_usage_that_tells_little():
+    plain = {**START, "message": {**START["message"], "usage": {}}}
+    (folded,) = fold(decode(sse(plain, end(), STOP)))
+    assert folded.usage == Usage(output_tokens=7)
+    (silent,) = fold(decode(sse(plain, {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, STOP)))
+    assert silent.usage is None
+
+
 def test_further_fields_of_the_response_are_kept_around_the_message():
     last = {
         **end("stop_sequence", server_tool_use={"web_search_requests": 1}),
