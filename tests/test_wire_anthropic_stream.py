@@ -574,6 +574,22 @@ def test_deltas_are_written_as_they_come():
     assert frames(encoder.feed(PartFinished("m", 0, TextPart("ab")))) == [{"type": "content_block_stop", "index": 0}]
 
 
+def test_parts_told_without_deltas_are_written_whole():
+    parts = (
+        TextPart("a"),
+        ThinkingPart("hm", {"anthropic": {"signature": "c2ln"}}),
+        ToolCallPart("a", "f", {"x": 1}),
+        ToolCallPart("b", "f"),
+        ToolCallPart("c", "f", raw='{"x"', state="cut"),
+    )
+    events = [MessageStarted("m", Role.MODEL)]
+    for index, part in enumerate(parts):
+        events += [PartStarted("m", index, part), PartFinished("m", index, part)]
+    data = encode([*events, MessageFinished("m", FinishReason.length)])
+    checked(data)
+    assert fold(decode(data))[0].content == parts
+
+
 def test_parts_told_side_by_side_take_turns():
     one, two = ToolCallPart("a", "f"), ToolCallPart("b", "g")
     events = [
