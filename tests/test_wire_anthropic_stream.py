@@ -359,6 +359,13 @@ def test_a_whole_answer_is_told_as_its_stream_would_have_been():
     assert decode(json.dumps(whole).encode()[:50], json.dumps(whole).encode()[50:]) == events
 
 
+def test_blocks_that_nobody_closed_are_whole_at_the_end():
+    open_text = block(0, {"type": "text", "text": ""}, {"type": "text_delta", "text": "x"}, stop=False)
+    open_block = block(1, {"type": "compaction", "content": "c"}, stop=False)
+    folded = message(*open_text, *open_block, end(), STOP)
+    assert [type(piece) for piece in folded.content] == [TextPart, ProviderPart]
+
+
 def test_pings_comments_done_and_new_events_are_ignored():
     noise = b": hi\n\n" + sse({"type": "ping"}, {"type": "new_event", "index": 0}) + b"data: [DONE]\n\n"
     data = sse(START) + noise + sse(*text(0, "x"), end()) + noise + sse(STOP) + noise
