@@ -366,6 +366,15 @@ def test_results_of_every_spelling_survive(fields, value):
         assert result.result == value
 
 
+def test_nothing_is_noted_of_what_is_spelled_as_usual():
+    entry = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "x"}]}
+    for message in there_and_back(
+        {"role": "user", "content": "x"}, CALL, entry, {"role": "user", "content": "y"}, system="s"
+    ):
+        assert message.native is None
+        assert all(piece.native is None for piece in message.content)
+
+
 def test_an_edited_result_is_written_as_edited():
     entry = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": [], "is_error": False}]}
     (old,) = there_and_back(CALL, entry)[1].content

@@ -39,14 +39,11 @@ _TYPES: Mapping[str, type[ProviderError]] = {
     "api_error": ProviderError,
 }
 _STATUSES: Mapping[int, type[ProviderError]] = {
-    400: InvalidRequestError,
     401: AuthenticationError,
     402: PermissionDeniedError,
     403: PermissionDeniedError,
     404: ModelNotFoundError,
     408: ProviderTimeoutError,
-    413: InvalidRequestError,
-    422: InvalidRequestError,
     429: RateLimitError,
     503: OverloadedError,
     504: ProviderTimeoutError,
