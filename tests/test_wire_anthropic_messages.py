@@ -366,6 +366,15 @@ def test_results_of_every_spelling_survive(fields, value):
         assert result.result == value
 
 
+def test_nothing_is_noted_of_what_is_spelled_as_usual():
+    entry = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "x"}]}
+    for message in there_and_back(
+        {"role": "user", "content": "x"}, CALL, entry, {"role": "user", "content": "y"}, system="s"
+    ):
+        assert message.native is None
+        assert all(piece.native is None for piece in message.content)
+
+
 def test_an_edited_result_is_written_as_edited():
     entry = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": [], "is_error": False}]}
     (old,) = there_and_back(CALL, entry)[1].content
@@ -380,6 +389,11 @@ def test_an_edited_result_is_written_as_edited():
 def test_d92_results_are_text_or_json(value, text):
     written = dump(Message.model(ToolCallPart("a", "f")), Message.user(result("a", value)))[1]["content"][0]
     assert written == {"type": "tool_result", "tool_use_id": "a", "content": text}
+
+
+def test_a_result_of_no_known_shape_is_kept_whole():
+    entry = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": {"x": 1}}]}
+    assert isinstance(there_and_back(CALL, entry)[1].content[0], ProviderPart)
 
 
 def test_results_with_media_and_errors():
@@ -478,6 +492,13 @@ def test_recorded_ids_and_names_are_sent_as_they_are():
     there_and_back(*([{"role": "assistant", "content": [call]}, answer] * 2))
     there_and_back(*([CALL, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}] * 2))
     there_and_back(answer)
+
+
+def test_recorded_ids_and_names_are_mapped_for_a_target():
+    call = {"type": "tool_use", "id": "call:1", "name": "my tool", "input": {}}
+    (sent,) = dump(*there_and_back({"role": "assistant", "content": [call]}), target=HERE)[0]["content"]
+    assert sent["id"] != "call:1"
+    assert sent["name"] != "my tool"
 
 
 def test_calls_of_the_user_and_results_of_the_model_are_left_out_and_said():

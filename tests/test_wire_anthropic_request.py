@@ -219,6 +219,7 @@ def test_tools_by_hand():
     assert tools["tool_choice"] == {"type": "tool", "name": mine["name"]}
     assert mine["name"] != "my tool"
     load(tools=[])
+    assert wire.dump_request(load().replace(tools=[TOOL]))["tool_choice"] == {"type": "auto"}
 
 
 @pytest.mark.parametrize(

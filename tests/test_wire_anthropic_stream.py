@@ -269,6 +269,14 @@ def test_d113_decision_3_usage_of_start_and_delta_are_one():
     assert (later.input_tokens, later.output_tokens) == (27, 7)
 
 
+def test_usage_that_tells_little():
+    plain = {**START, "message": {**START["message"], "usage": {}}}
+    (folded,) = fold(decode(sse(plain, end(), STOP)))
+    assert folded.usage == Usage(output_tokens=7)
+    (silent,) = fold(decode(sse(plain, {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, STOP)))
+    assert silent.usage is None
+
+
 def test_further_fields_of_the_response_are_kept_around_the_message():
     last = {
         **end("stop_sequence", server_tool_use={"web_search_requests": 1}),
@@ -351,6 +359,13 @@ def test_a_whole_answer_is_told_as_its_stream_would_have_been():
     assert decode(json.dumps(whole).encode()[:50], json.dumps(whole).encode()[50:]) == events
 
 
+def test_blocks_that_nobody_closed_are_whole_at_the_end():
+    open_text = block(0, {"type": "text", "text": ""}, {"type": "text_delta", "text": "x"}, stop=False)
+    open_block = block(1, {"type": "compaction", "content": "c"}, stop=False)
+    folded = message(*open_text, *open_block, end(), STOP)
+    assert [type(piece) for piece in folded.content] == [TextPart, ProviderPart]
+
+
 def test_pings_comments_done_and_new_events_are_ignored():
     noise = b": hi\n\n" + sse({"type": "ping"}, {"type": "new_event", "index": 0}) + b"data: [DONE]\n\n"
     data = sse(START) + noise + sse(*text(0, "x"), end()) + noise + sse(STOP) + noise
@@ -367,7 +382,7 @@ def test_the_last_event_needs_no_blank_line_and_no_message_stop():
 @settings(max_examples=50, deadline=None)
 def test_every_cut_before_the_stop_reason_is_an_error_with_what_came(data):
     body = sse(START, *text(0, "Grüße"), *call(1, '{"a": "ü"}'), end("tool_use"), STOP)
-    cut = data.draw(st.integers(0, body.index(b"event: message_delta") + 60))
+    cut = data.draw(st.integers(len(b"event: "), body.index(b"event: message_delta") + 60))
     events = decode(body[:cut])
     assert isinstance(events[-1], RunError)
     assert isinstance(events[-1].error, StreamCutError)
@@ -564,6 +579,22 @@ def test_deltas_are_written_as_they_come():
     assert b'"text":"a"' in encoder.feed(PartDelta("m", 0, "a"))
     assert b'"text":"b"' in encoder.feed(PartDelta("m", 0, "b"))
     assert frames(encoder.feed(PartFinished("m", 0, TextPart("ab")))) == [{"type": "content_block_stop", "index": 0}]
+
+
+def test_parts_told_without_deltas_are_written_whole():
+    parts = (
+        TextPart("a"),
+        ThinkingPart("hm", {"anthropic": {"signature": "c2ln"}}),
+        ToolCallPart("a", "f", {"x": 1}),
+        ToolCallPart("b", "f"),
+        ToolCallPart("c", "f", raw='{"x"', state="cut"),
+    )
+    events = [MessageStarted("m", Role.MODEL)]
+    for index, part in enumerate(parts):
+        events += [PartStarted("m", index, part), PartFinished("m", index, part)]
+    data = encode([*events, MessageFinished("m", FinishReason.length)])
+    checked(data)
+    assert fold(decode(data))[0].content == parts
 
 
 def test_parts_told_side_by_side_take_turns():

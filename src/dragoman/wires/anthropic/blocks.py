@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import NoneType
 from typing import Any, cast
 
 import msgspec
@@ -84,7 +85,7 @@ def _call(block: Mapping[str, Any], _: Names) -> ToolCallPart | None:
 
 def _result(block: Mapping[str, Any], names: Names) -> ToolResultPart | None:
     id_ = block.get("tool_use_id")
-    if not isinstance(id_, str):
+    if not isinstance(id_, str) or not isinstance(block.get("content"), (str, list, NoneType)):
         return None
     result, spelled = _result_content(block)
     known = ("tool_use_id", "content") if result is not None or "absent" in spelled.values() else ("tool_use_id",)
@@ -99,7 +100,7 @@ def _result_content(block: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
         return None, {"content": "absent"}
     content = block["content"]
     if not isinstance(content, list):
-        return content, {} if content is None or isinstance(content, str) else {"content": "blocks"}
+        return content, {}
     blocks = cast("list[Any]", content)
     parts = [load_block(cast("dict[str, Any]", piece)) for piece in blocks if isinstance(piece, dict)]
     if len(parts) == len(blocks) > 0 and all(isinstance(p, (TextPart, DataPart, LinkPart, FilePart)) for p in parts):

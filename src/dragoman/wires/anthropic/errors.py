@@ -39,14 +39,11 @@ _TYPES: Mapping[str, type[ProviderError]] = {
     "api_error": ProviderError,
 }
 _STATUSES: Mapping[int, type[ProviderError]] = {
-    400: InvalidRequestError,
     401: AuthenticationError,
     402: PermissionDeniedError,
     403: PermissionDeniedError,
     404: ModelNotFoundError,
     408: ProviderTimeoutError,
-    413: InvalidRequestError,
-    422: InvalidRequestError,
     429: RateLimitError,
     503: OverloadedError,
     504: ProviderTimeoutError,
@@ -55,7 +52,7 @@ _STATUSES: Mapping[int, type[ProviderError]] = {
 _WORDS: tuple[tuple[type[ProviderError], re.Pattern[str], type[ProviderError]], ...] = (
     (
         InvalidRequestError,
-        re.compile(r"prompt is too long|context (window|length|limit)", re.IGNORECASE),
+        re.compile(r"prompt is too long|context (window|length|limit|size)", re.IGNORECASE),
         ContextLengthError,
     ),
     (InvalidRequestError, re.compile(r"content filter|usage polic|content polic", re.IGNORECASE), ContentRefusedError),

@@ -75,16 +75,18 @@ def dump_messages(
     """Messages → `{"system": …, "messages": […]}` (no `system` where there is none)."""
     messages = list(messages)
     quirks = quirks or Quirks()
-    names = sent_names(messages, quirks)
+    names = sent_names(messages, quirks, target)
     return write_conversation(messages, names, target.model if target else None, target, quirks, losses)
 
 
-def sent_names(messages: Sequence[Message], quirks: Quirks, tools: Sequence[ToolSpec] = ()) -> dict[str, str]:
+def sent_names(
+    messages: Sequence[Message], quirks: Quirks, target: Origin | None, tools: Sequence[ToolSpec] = ()
+) -> dict[str, str]:
     """Name of each tool of the request and of the calls in its history → the name to send."""
     calls = [
         p for message in messages for p in message.content if isinstance(p, ToolCallPart) and p.run_by != "provider"
     ]
-    as_is = [named.name for named in (*tools, *calls) if "as is" in spelling(named.native).values()]
+    as_is = [named.name for named in (*tools, *calls) if _is_kept(named, target)]
     return fitted([named.name for named in (*tools, *calls)], quirks.names, as_is=as_is)
 
 
@@ -98,7 +100,7 @@ def write_conversation(
 ) -> dict[str, Any]:
     """As `dump_messages`, with the names of tools and the model that the request tells."""
     losses = [] if losses is None else losses
-    ids = call_ids(messages, quirks.ids, as_is=lambda piece: spelling(piece.native).get("id") == "as is")
+    ids = call_ids(messages, quirks.ids, as_is=lambda piece: _is_kept(piece, target))
     writers = [
         Writer(quirks, losses, ids, names, position, message.role, why)
         for position, (message, why) in enumerate(zip(messages, readable(messages, target, quirks.reads), strict=True))
@@ -159,10 +161,15 @@ def _piece(role: Role, block: Mapping[str, Any], names: dict[str, str]) -> Conte
     if isinstance(piece, ToolCallPart):
         repeated, names[piece.id] = piece.id in names, piece.name
         if piece.run_by == "agent" and (repeated or not STANDARD.fits(piece.id) or not STANDARD.fits(piece.name)):
-            return msgspec.structs.replace(piece, native=spelled(piece.native, id="as is"))
+            return msgspec.structs.replace(piece, native=spelled(piece.native, id_or_name="as is"))
     elif isinstance(piece, ToolResultPart) and piece.run_by == "agent" and not STANDARD.fits(piece.id):
-        return msgspec.structs.replace(piece, native=spelled(piece.native, id="as is"))
+        return msgspec.structs.replace(piece, native=spelled(piece.native, id_or_name="as is"))
     return piece
+
+
+def _is_kept(named: ToolSpec | ToolCallPart | ToolResultPart, target: Origin | None) -> bool:
+    """Whether an id or name that breaks the rules was recorded so, and goes back to where it was recorded."""
+    return target is None and spelling(named.native).get("id_or_name") == "as is"
 
 
 def _entry(writer: Writer, message: Message, takes_system: bool) -> dict[str, Any] | None:

@@ -41,7 +41,6 @@ class Writer(msgspec.Struct, frozen=True):
     """Who speaks in it."""
     unreadable: str | None = None
     """Why what the provider signed in it must not be sent; `None`: it may."""
-
     answer: bool = False
     """It is written into a response, whose client is told even what no request may hold."""
 
@@ -81,7 +80,7 @@ class Writer(msgspec.Struct, frozen=True):
             parts = cast("tuple[TextPart | DataPart | LinkPart | FilePart, ...]", piece.result)
             blocks = [self._text(p, place) if isinstance(p, TextPart) else self._media(p, place) for p in parts]
             block["content"] = [part for part in blocks if part is not None]
-        elif spelled == "blocks" and not isinstance(piece.result, str):
+        elif spelled == "blocks" and isinstance(cast("object", piece.result), list):
             block["content"] = piece.result
         elif piece.result is not None or (spelled != "absent" and "content" not in block):
             block["content"] = result_text(piece.result)

@@ -96,7 +96,7 @@ def dump_request(
     losses = [] if losses is None else losses
     spelled = spelling(request.native)
     settings = request.settings
-    names = sent_names(request.messages, quirks, [tool for tool in request.tools if isinstance(tool, ToolSpec)])
+    names = sent_names(request.messages, quirks, target, [tool for tool in request.tools if isinstance(tool, ToolSpec)])
     losses += [
         Loss(None, None, name, "the API has no such setting")
         for name in _UNKNOWN

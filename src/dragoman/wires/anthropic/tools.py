@@ -49,7 +49,7 @@ def load_tool(tool: Any) -> ToolSpec | ServerTool:
         name,
         cast("str", description) if "description" in known else "",
         cast("dict[str, Any]", schema) if "input_schema" in known else {},
-        note(rest, spelling={} if STANDARD.fits(name) else {"name": "as is"}),
+        note(rest, spelling={} if STANDARD.fits(name) else {"id_or_name": "as is"}),
     )
 
 
