@@ -29,7 +29,7 @@ from dragoman.wires.openai_chat.calls import (
     load_function_call,
 )
 from dragoman.wires.openai_chat.content import dump_block, dump_content, load_block, load_content
-from dragoman.wires.openai_chat.native import bare, extra, marked, merged, respelled, rest, spelling
+from dragoman.wires.openai_chat.native import bare, extra, kind_of, marked, merged, respelled, rest, spelling
 from dragoman.wires.openai_chat.outgoing import Outgoing
 from dragoman.wires.openai_chat.shapes import if_object, if_objects, if_text
 from dragoman.wires.openai_chat.thinking import dump_thinking, load_thinking
@@ -101,7 +101,7 @@ def _sendable(position: int, place: int, piece: Content, out: Outgoing) -> Conte
     reason = out.reasons[position]
     why = _refused(piece, out, exact=out.exact(out.messages[position]), reason=reason)
     if why is not None:
-        out.lose(position, place, type(piece).__name__, why)
+        out.lose(position, place, kind_of(piece), why)
         return None
     if reason is not None and (own := rest(extra(piece.native), "id")):
         out.lose(position, place, ", ".join(own), reason)

@@ -41,8 +41,10 @@ def load_call(call: Mapping[str, Any], fresh_ids: Iterator[str]) -> ToolCallPart
         read = ("name", "arguments")
         value = body.get("arguments")
         part = read_arguments(part, value)
-        if "arguments" not in body or arguments_text(part) != value:
-            spelled["arguments"] = body.get("arguments", "absent")
+        if "arguments" not in body:
+            spelled["without"] = "arguments"
+        elif arguments_text(part) != value:
+            spelled["arguments"] = value
     unread = rest(body, *read)
     fields |= rest(call, "id", kind, "type") | ({kind: unread} if unread else {})
     return replace(part, native=marked(fields, spelled))
@@ -59,14 +61,16 @@ def dump_call(call: ToolCallPart, call_id: str | None, name: str, *, exact: bool
     """A call → one of a message's `tool_calls`, under that id (`None`: none). `exact`: as spelled when it was loaded."""
     spelled = spelling(call.native)
     block: dict[str, Any] = {} if call_id is None else {"id": call_id}
+    if call_id is None and "id" in spelled:
+        block["id"] = None
     if spelled.get("type") == "custom":
         block |= {"type": "custom", "custom": {"name": name, "input": call.arguments.get("input", "")}}
         return merged(block, rest(extra(call.native), "id"))
     function: dict[str, Any] = {"name": name, "arguments": arguments_text(call)}
     if exact and "arguments" in spelled and read_arguments(call, spelled["arguments"]).arguments == call.arguments:
         function["arguments"] = spelled["arguments"]
-        if function["arguments"] == "absent":
-            del function["arguments"]
+    if exact and "without" in spelled and not call.arguments:
+        del function["arguments"]
     if not (exact and spelled.get("type") == "absent"):
         block["type"] = "function"
     return merged(block | {"function": function}, rest(extra(call.native), "id"))

@@ -34,10 +34,11 @@ def load_content(message: Mapping[str, Any], empty: object, spelled: dict[str, A
     Raises:
         HistoryError: it is neither a text nor a list of blocks.
     """
-    content = message.get("content", ABSENT)
-    if not content or content is ABSENT:
-        if content != empty:
-            spelled["content"] = content
+    content = message.get("content")
+    if not content:
+        how = content if "content" in message else ABSENT
+        if how != empty:
+            spelled["content"] = how
         return []
     if isinstance(content, str):
         return [TextPart(content)]

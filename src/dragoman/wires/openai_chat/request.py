@@ -94,7 +94,7 @@ def dump_request(
         if "stream_options" not in spelled:
             body["stream_options"] = own.get("stream_options", _USAGE)
     for field in body.keys() & set(out.quirks.refuses):
-        out.lose(len(out.messages), None, field, "the vendor refuses it")
+        out.lose(None, None, field, "the vendor refuses it")
         del body[field]
     return merged(body, own) | dict(request.options)
 

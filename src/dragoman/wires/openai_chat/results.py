@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any, cast
 
 import msgspec
@@ -28,7 +29,7 @@ def load_result(message: Mapping[str, Any], asked: dict[str, ToolCallPart], fres
     unnamed = (
         key for key, call in asked.items() if not given_id(call.native, key) and (not named or call.name == name)
     )
-    call_id, fields = spelled_id(message, "tool_call_id", _first(unnamed, fresh_ids), spelled)
+    call_id, fields = spelled_id(message, "tool_call_id", chain(unnamed, fresh_ids), spelled)
     call = asked.pop(call_id, None) if fields else asked.get(call_id)
     fields |= rest(message, "role", "tool_call_id", "content", *(("name",) if named else ()))
     result = _load_content(message, spelled)
@@ -44,17 +45,12 @@ def dump_result(
     if "id" in (own := extra(part.native)) and out.target is None:
         call_id = given_id(part.native, part.id) if own["id"] is None else call_id
     body: dict[str, Any] = {"role": spelled.get("role", "tool")}
-    if call_id is not None:
+    if call_id is not None or "id" in spelled:
         body["tool_call_id"] = call_id
     if "name" in spelled or "role" in spelled:
         body["name"] = out.name(part.name)
     content, media = _dump_content(part, spelled, out)
     return merged(body | content, rest(own, "id")), media
-
-
-def _first(some: Iterator[str], others: Iterator[str]) -> Iterator[str]:
-    yield from some
-    yield from others
 
 
 def _load_content(message: Mapping[str, Any], spelled: dict[str, Any]) -> Any:
