@@ -256,6 +256,8 @@ def test_media_are_neutral_parts() -> None:
             "executed_tools": [{"index": 0, "type": "s", "arguments": "{}", "output": "o", "x": 1}],
         },
         {"role": "assistant", "content": "absent"},
+        {"role": "assistant", "tool_calls": [{"id": "a", "type": "odd"}, 7]},
+        {"role": "assistant", "tool_calls": [{"id": "a", "function": {"arguments": "{}"}}]},
         {"role": "user", "content": "list"},
     ],
 )
@@ -333,6 +335,7 @@ def test_the_older_function_call_and_its_answer() -> None:
         "x",
         [1],
         [{"role": "wizard", "content": "x"}],
+        [{"role": []}],
         [{}],
         [{"role": "user", "content": 1}],
         [{"role": "user", "content": ["x"]}],

@@ -139,6 +139,9 @@ def test_tools_are_neutral() -> None:
             }
         ],
         [{"type": "function", "function": {"name": "f"}}],
+        [{"function": {"name": "f", "parameters": {"type": "object"}}}],
+        [{"type": "function", "function": {"name": None}}],
+        [{"type": None}],
         [{"type": "function", "function": {"name": "f", "description": None, "parameters": None}}],
         [{"type": "custom", "custom": {"name": "sql", "format": {"type": "grammar"}}}],
         [{"type": "openrouter:web_search", "parameters": {"max_results": 1}}],

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.errors import InvalidRequestError
+from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.event import Event, RunError
 from dragoman.fold import compact, fold
 from dragoman.message import FinishReason, Message, TextPart, ToolCallPart
@@ -113,6 +113,52 @@ def test_every_stream_without_its_end_is_told_as_cut() -> None:
                 events = openai_chat.load_response(exchange.body[:start])
                 assert type(events[-1]).__name__ == "RunError", exchange
                 assert type(events[-1].error).__name__ == "StreamCutError", exchange
+
+
+def mutated(value: Any, dice: random.Random) -> Any:
+    """The same JSON with some of it missing or of another kind."""
+    if dice.random() < 0.04:
+        return dice.choice([None, 0, True, "", "x", [], {}, [None], [[]], [{}], {"a": 1}])
+    if isinstance(value, dict):
+        return {key: mutated(inner, dice) for key, inner in value.items() if dice.random() > 0.01}
+    return [mutated(inner, dice) for inner in value] if isinstance(value, list) else value
+
+
+def test_no_damaged_answer_raises_and_what_is_read_can_be_written() -> None:
+    dice = random.Random(2)
+    for number, exchange in enumerate(answers()):
+        if number % 4 or len(exchange.body) > 20_000:
+            continue
+        lines = [exchange.body] if exchange.framing == "json" else exchange.body.split(b"\n\n")
+        damaged = [
+            prefix + msgspec.json.encode(mutated(msgspec.json.decode(line.removeprefix(prefix)), dice))
+            if line.startswith(prefix + b"{") and dice.random() < 0.5
+            else line
+            for prefix in [b"" if exchange.framing == "json" else b"data: "]
+            for line in lines
+        ]
+        events = openai_chat.load_response(b"\n\n".join(damaged))
+        assert events, exchange
+        openai_chat.dump_response(events)
+        for message in fold(events):
+            assert Message.from_json(message.to_json()) == message
+            openai_chat.dump_messages([message])
+
+
+def test_every_damaged_request_is_dumped_as_it_was_or_refused() -> None:
+    dice = random.Random(3)
+    refused = 0
+    for number, exchange in enumerate(asked()):
+        body = mutated(exchange.request, dice)
+        if number % 4 or not isinstance(body, dict):
+            continue
+        try:
+            request = openai_chat.load_request(body)
+        except HistoryError:
+            refused += 1
+            continue
+        assert openai_chat.dump_request(request) == body, exchange
+    assert refused < 120
 
 
 def test_every_request_is_dumped_as_it_was() -> None:

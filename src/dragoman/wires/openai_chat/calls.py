@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from dragoman.fold import arguments_text, parse_call
 from dragoman.message import Native, ToolCallPart, ToolResultPart
 from dragoman.wires.openai_chat.native import extra, marked, merged, respelled, rest, spelling
+from dragoman.wires.openai_chat.shapes import if_object, if_text
 
 __all__ = [
     "dump_call",
@@ -18,10 +19,17 @@ __all__ = [
     "load_call",
     "load_executed",
     "given_id",
+    "is_call",
     "load_function_call",
     "read_arguments",
     "spelled_id",
 ]
+
+
+def is_call(entry: Mapping[str, Any]) -> bool:
+    """Whether it is a call that can be read as one."""
+    kind = entry.get("type", "function")
+    return kind in ("function", "custom") and if_text(if_object(entry.get(kind)).get("name")) != ""
 
 
 def load_call(call: Mapping[str, Any], fresh_ids: Iterator[str]) -> ToolCallPart:
@@ -30,7 +38,7 @@ def load_call(call: Mapping[str, Any], fresh_ids: Iterator[str]) -> ToolCallPart
     A custom tool's text input is its argument `input`.
     """
     kind = "custom" if call.get("type") == "custom" else "function"
-    body: Mapping[str, Any] = call[kind] if isinstance(call.get(kind), Mapping) else {}
+    body = if_object(call.get(kind))
     spelled: dict[str, Any] = {} if "type" in call and kind == "function" else {"type": call.get("type", "absent")}
     call_id, fields = spelled_id(call, "id", fresh_ids, spelled)
     part = ToolCallPart(call_id, str(body.get("name") or ""))

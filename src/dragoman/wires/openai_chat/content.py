@@ -92,8 +92,8 @@ def dump_block(part: Content, blocks: Mapping[str, str] = _NONE) -> dict[str, An
         made_up = "" if "filename" in spelling(part.native) else f"file.{part.mime_type.rpartition('/')[2]}"
         block = {"type": kind, kind: _located(kind, url, part.name or made_up)}
     else:
-        block = dict[str, Any]()
-    return merged(block, extra(part.native)) or None
+        return extra(part.native) if NAME in (part.native or ()) else None
+    return merged(block, extra(part.native))
 
 
 def data_url(part: DataPart) -> str:

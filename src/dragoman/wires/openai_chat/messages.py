@@ -82,7 +82,7 @@ def _tells_a_result(message: Mapping[str, Any]) -> bool:
 def _load_said(message: Mapping[str, Any]) -> Message:
     """A system, developer or user message."""
     role = message.get("role")
-    if role not in _ROLES:
+    if not isinstance(role, str) or role not in _ROLES:
         raise HistoryError(f"Chat Completions has no role {role!r}; it has system, developer, user, assistant and tool")
     spelled: dict[str, Any] = {"role": role} if role == "developer" else {}
     content = load_content(message, "", spelled)
