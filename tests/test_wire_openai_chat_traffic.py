@@ -217,6 +217,30 @@ def test_no_call_that_was_cut_or_invalid_looks_complete() -> None:
     assert seen > 20
 
 
+def test_every_answer_says_what_its_json_says() -> None:
+    """Text, thinking and calls against the raw JSON, read in the plainest way."""
+    for exchange in answers():
+        if exchange.id in ERROR_INSIDE_200:
+            continue
+        if exchange.framing == "json":
+            said = [choice["message"] for choice in msgspec.json.decode(exchange.body)["choices"][:1]]
+        else:
+            lines = (line[5:].strip() for line in exchange.body.splitlines() if line.startswith(b"data:"))
+            found = (msgspec.json.decode(line) for line in lines if line != b"[DONE]")
+            said = [c.get("delta") or {} for chunk in found for c in chunk["choices"] if c.get("index", 0) == 0]
+        joined = {
+            field: "".join([one[field] for one in said if isinstance(one.get(field), str)])
+            for field in ("content", "refusal", "reasoning", "reasoning_content")
+        }
+        [message] = fold(openai_chat.load_response(exchange.body))
+        if not any(isinstance(one.get("content"), dict) for one in said):
+            assert message.text == joined["content"] + joined["refusal"], exchange
+        thinking = joined["reasoning"] or joined["reasoning_content"]
+        assert thinking in ("", message.thinking), exchange
+        ids = {call["id"] for one in said for call in one.get("tool_calls") or () if call.get("id")}
+        assert {call.id for call in message.tool_calls if "function_call" not in str(call.native)} == ids, exchange
+
+
 @pytest.mark.parametrize("framing", ["json", "sse"])
 def test_the_official_client_reads_the_same(framing: str) -> None:
     """Text, refusal, calls, usage and reason, as openai's own accumulation of the same bytes has them."""

@@ -51,13 +51,13 @@ class Candidate:
         self._response: dict[str, Any] = {}
         self._refused = False
 
-    def add(self, choice: dict[str, Any]) -> None:
-        """One choice of a chunk, or of a whole answer (which says all that it says in one step).
+    def add(self, choice: dict[str, Any], *, whole: bool) -> None:
+        """One choice of a chunk, or of a `whole` answer (which says all that it says in one step).
 
         Raises:
             DecodeError: it is not what a choice should be, or tells of a call that nobody began (decision 13).
         """
-        whole = "delta" not in choice or ("message" in choice and not choice["delta"])
+        whole = (whole or "delta" not in choice) and "message" in choice
         message = as_object(choice.get("message" if whole else "delta"), "message")
         self.emitter.start()
         self._think(message, whole=whole)

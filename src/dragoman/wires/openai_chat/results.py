@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -13,6 +13,7 @@ from dragoman.wires.openai_chat.calls import given_id, spelled_id
 from dragoman.wires.openai_chat.content import ABSENT, dump_block, dump_content, load_block
 from dragoman.wires.openai_chat.native import extra, marked, merged, rest, spelling
 from dragoman.wires.openai_chat.outgoing import Outgoing
+from dragoman.wires.openai_chat.shapes import if_objects
 
 __all__ = ["dump_result", "load_result"]
 
@@ -55,20 +56,19 @@ def dump_result(
 
 def _load_content(message: Mapping[str, Any], spelled: dict[str, Any]) -> Any:
     """Text stays text, blocks become parts; anything else is the result itself, spelled `raw`."""
-    content = message.get("content", ABSENT)
+    if "content" not in message:
+        spelled["content"] = ABSENT
+        return None
+    content = message["content"]
     if isinstance(content, str):
-        if "content" not in message:
-            spelled["content"] = ABSENT
-            return None
         return content
-    if isinstance(content, list) and content and all(isinstance(block, dict) for block in cast("list[Any]", content)):
-        parts = tuple(load_block(block) for block in cast("list[dict[str, Any]]", content))
-        if not any(isinstance(part, ProviderPart) for part in parts):
-            if len(parts) == 1 or not all(isinstance(part, TextPart) for part in parts):
-                spelled["content"] = "list"
-            return parts
-    spelled["content"] = "raw"
-    return cast("Any", content)
+    parts = tuple(load_block(block) for block in if_objects(content))
+    if not parts or any(isinstance(part, ProviderPart) for part in parts):
+        spelled["content"] = "raw"
+        return content
+    if len(parts) == 1 or not all(isinstance(part, TextPart) for part in parts):
+        spelled["content"] = "list"
+    return parts
 
 
 def _dump_content(
