@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.errors import InvalidRequestError
+from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.event import Event, RunError
 from dragoman.fold import compact, fold
 from dragoman.message import FinishReason, Message, TextPart, ToolCallPart
@@ -115,6 +115,52 @@ def test_every_stream_without_its_end_is_told_as_cut() -> None:
                 assert type(events[-1].error).__name__ == "StreamCutError", exchange
 
 
+def mutated(value: Any, dice: random.Random) -> Any:
+    """The same JSON with some of it missing or of another kind."""
+    if dice.random() < 0.04:
+        return dice.choice([None, 0, True, "", "x", [], {}, [None], [[]], [{}], {"a": 1}])
+    if isinstance(value, dict):
+        return {key: mutated(inner, dice) for key, inner in value.items() if dice.random() > 0.01}
+    return [mutated(inner, dice) for inner in value] if isinstance(value, list) else value
+
+
+def test_no_damaged_answer_raises_and_what_is_read_can_be_written() -> None:
+    dice = random.Random(2)
+    for number, exchange in enumerate(answers()):
+        if number % 4 or len(exchange.body) > 20_000:
+            continue
+        lines = [exchange.body] if exchange.framing == "json" else exchange.body.split(b"\n\n")
+        damaged = [
+            prefix + msgspec.json.encode(mutated(msgspec.json.decode(line.removeprefix(prefix)), dice))
+            if line.startswith(prefix + b"{") and dice.random() < 0.5
+            else line
+            for prefix in [b"" if exchange.framing == "json" else b"data: "]
+            for line in lines
+        ]
+        events = openai_chat.load_response(b"\n\n".join(damaged))
+        assert events, exchange
+        openai_chat.dump_response(events)
+        for message in fold(events):
+            assert Message.from_json(message.to_json()) == message
+            openai_chat.dump_messages([message])
+
+
+def test_every_damaged_request_is_dumped_as_it_was_or_refused() -> None:
+    dice = random.Random(3)
+    refused = 0
+    for number, exchange in enumerate(asked()):
+        body = mutated(exchange.request, dice)
+        if number % 4 or not isinstance(body, dict):
+            continue
+        try:
+            request = openai_chat.load_request(body)
+        except HistoryError:
+            refused += 1
+            continue
+        assert openai_chat.dump_request(request) == body, exchange
+    assert refused < 120
+
+
 def test_every_request_is_dumped_as_it_was() -> None:
     seen = 0
     for exchange in asked():
@@ -169,6 +215,30 @@ def test_no_call_that_was_cut_or_invalid_looks_complete() -> None:
                 elif message.finish_reason is FinishReason.length:
                     assert call.raw is None or msgspec.json.decode(call.raw) == call.arguments, exchange
     assert seen > 20
+
+
+def test_every_answer_says_what_its_json_says() -> None:
+    """Text, thinking and calls against the raw JSON, read in the plainest way."""
+    for exchange in answers():
+        if exchange.id in ERROR_INSIDE_200:
+            continue
+        if exchange.framing == "json":
+            said = [choice["message"] for choice in msgspec.json.decode(exchange.body)["choices"][:1]]
+        else:
+            lines = (line[5:].strip() for line in exchange.body.splitlines() if line.startswith(b"data:"))
+            found = (msgspec.json.decode(line) for line in lines if line != b"[DONE]")
+            said = [c.get("delta") or {} for chunk in found for c in chunk["choices"] if c.get("index", 0) == 0]
+        joined = {
+            field: "".join([one[field] for one in said if isinstance(one.get(field), str)])
+            for field in ("content", "refusal", "reasoning", "reasoning_content")
+        }
+        [message] = fold(openai_chat.load_response(exchange.body))
+        if not any(isinstance(one.get("content"), dict) for one in said):
+            assert message.text == joined["content"] + joined["refusal"], exchange
+        thinking = joined["reasoning"] or joined["reasoning_content"]
+        assert thinking in ("", message.thinking), exchange
+        ids = {call["id"] for one in said for call in one.get("tool_calls") or () if call.get("id")}
+        assert {call.id for call in message.tool_calls if "function_call" not in str(call.native)} == ids, exchange
 
 
 @pytest.mark.parametrize("framing", ["json", "sse"])

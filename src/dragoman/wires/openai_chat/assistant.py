@@ -24,12 +24,13 @@ from dragoman.message import (
 from dragoman.wires.openai_chat.calls import (
     dump_call,
     dump_executed,
+    is_call,
     load_call,
     load_executed,
     load_function_call,
 )
 from dragoman.wires.openai_chat.content import dump_block, dump_content, load_block, load_content
-from dragoman.wires.openai_chat.native import bare, extra, marked, merged, respelled, rest, spelling
+from dragoman.wires.openai_chat.native import NAME, bare, extra, kind_of, marked, merged, respelled, rest, spelling
 from dragoman.wires.openai_chat.outgoing import Outgoing
 from dragoman.wires.openai_chat.shapes import if_object, if_objects, if_text
 from dragoman.wires.openai_chat.thinking import dump_thinking, load_thinking
@@ -101,7 +102,7 @@ def _sendable(position: int, place: int, piece: Content, out: Outgoing) -> Conte
     reason = out.reasons[position]
     why = _refused(piece, out, exact=out.exact(out.messages[position]), reason=reason)
     if why is not None:
-        out.lose(position, place, type(piece).__name__, why)
+        out.lose(position, place, kind_of(piece), why)
         return None
     if reason is not None and (own := rest(extra(piece.native), "id")):
         out.lose(position, place, ", ".join(own), reason)
@@ -111,7 +112,7 @@ def _sendable(position: int, place: int, piece: Content, out: Outgoing) -> Conte
 
 def _refused(piece: Content, out: Outgoing, *, exact: bool, reason: str | None) -> str | None:
     """Why a piece of a model's message cannot be sent; `None`: it can."""
-    ours = bool(extra(piece.native))
+    ours = NAME in (piece.native or ())
     if isinstance(piece, ThinkingPart):
         if not ours and out.quirks.thinking is None and out.target is not None:
             return reason or "the vendor takes no thinking back"
@@ -155,12 +156,17 @@ def _function_call(value: Any, fresh_ids: Iterator[str]) -> list[Content]:
     return [load_function_call(value, fresh_ids)] if if_object(value).get("name") else []
 
 
+def _tool_calls(value: Any, fresh_ids: Iterator[str]) -> list[Content]:
+    calls = if_objects(value)
+    return [load_call(call, fresh_ids) for call in calls] if all(map(is_call, calls)) else []
+
+
 _FIELDS: dict[str, _Loader] = {
     "refusal": _refusal,
     "images": _objects(lambda image, _: [in_field("images", load_block(image))]),
     "audio": _audio,
     "executed_tools": _objects(load_executed),
     "function_call": _function_call,
-    "tool_calls": _objects(lambda call, fresh_ids: [load_call(call, fresh_ids)]),
+    "tool_calls": _tool_calls,
 }
 """Fields of an assistant message beside its content and thinking, in the order in which they are said."""

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from dragoman.fold import arguments_text, parse_call
 from dragoman.message import Native, ToolCallPart, ToolResultPart
 from dragoman.wires.openai_chat.native import extra, marked, merged, respelled, rest, spelling
+from dragoman.wires.openai_chat.shapes import if_object, if_text
 
 __all__ = [
     "dump_call",
@@ -18,10 +19,17 @@ __all__ = [
     "load_call",
     "load_executed",
     "given_id",
+    "is_call",
     "load_function_call",
     "read_arguments",
     "spelled_id",
 ]
+
+
+def is_call(entry: Mapping[str, Any]) -> bool:
+    """Whether it is a call that can be read as one."""
+    kind = entry.get("type", "function")
+    return kind in ("function", "custom") and if_text(if_object(entry.get(kind)).get("name")) != ""
 
 
 def load_call(call: Mapping[str, Any], fresh_ids: Iterator[str]) -> ToolCallPart:
@@ -30,7 +38,7 @@ def load_call(call: Mapping[str, Any], fresh_ids: Iterator[str]) -> ToolCallPart
     A custom tool's text input is its argument `input`.
     """
     kind = "custom" if call.get("type") == "custom" else "function"
-    body: Mapping[str, Any] = call[kind] if isinstance(call.get(kind), Mapping) else {}
+    body = if_object(call.get(kind))
     spelled: dict[str, Any] = {} if "type" in call and kind == "function" else {"type": call.get("type", "absent")}
     call_id, fields = spelled_id(call, "id", fresh_ids, spelled)
     part = ToolCallPart(call_id, str(body.get("name") or ""))
@@ -41,8 +49,10 @@ def load_call(call: Mapping[str, Any], fresh_ids: Iterator[str]) -> ToolCallPart
         read = ("name", "arguments")
         value = body.get("arguments")
         part = read_arguments(part, value)
-        if "arguments" not in body or arguments_text(part) != value:
-            spelled["arguments"] = body.get("arguments", "absent")
+        if "arguments" not in body:
+            spelled["without"] = "arguments"
+        elif arguments_text(part) != value:
+            spelled["arguments"] = value
     unread = rest(body, *read)
     fields |= rest(call, "id", kind, "type") | ({kind: unread} if unread else {})
     return replace(part, native=marked(fields, spelled))
@@ -59,14 +69,16 @@ def dump_call(call: ToolCallPart, call_id: str | None, name: str, *, exact: bool
     """A call → one of a message's `tool_calls`, under that id (`None`: none). `exact`: as spelled when it was loaded."""
     spelled = spelling(call.native)
     block: dict[str, Any] = {} if call_id is None else {"id": call_id}
+    if call_id is None and "id" in spelled:
+        block["id"] = None
     if spelled.get("type") == "custom":
         block |= {"type": "custom", "custom": {"name": name, "input": call.arguments.get("input", "")}}
         return merged(block, rest(extra(call.native), "id"))
     function: dict[str, Any] = {"name": name, "arguments": arguments_text(call)}
     if exact and "arguments" in spelled and read_arguments(call, spelled["arguments"]).arguments == call.arguments:
         function["arguments"] = spelled["arguments"]
-        if function["arguments"] == "absent":
-            del function["arguments"]
+    if exact and "without" in spelled and not call.arguments:
+        del function["arguments"]
     if not (exact and spelled.get("type") == "absent"):
         block["type"] = "function"
     return merged(block | {"function": function}, rest(extra(call.native), "id"))

@@ -15,7 +15,7 @@ from dragoman.wires.openai_chat.assistant import in_field
 from dragoman.wires.openai_chat.calls import load_executed
 from dragoman.wires.openai_chat.content import load_block
 from dragoman.wires.openai_chat.native import NAME, marked, rest
-from dragoman.wires.openai_chat.shapes import as_list, as_object, as_text, malformed, telling
+from dragoman.wires.openai_chat.shapes import as_index, as_list, as_object, as_text, malformed, telling
 from dragoman.wires.openai_chat.streamed_calls import StreamedCalls
 from dragoman.wires.openai_chat.thinking import DETAILS, PLAIN, load_detail, text_key
 from dragoman.wires.openai_chat.usage import dump_finish, load_finish
@@ -51,13 +51,13 @@ class Candidate:
         self._response: dict[str, Any] = {}
         self._refused = False
 
-    def add(self, choice: dict[str, Any]) -> None:
-        """One choice of a chunk, or of a whole answer (which says all that it says in one step).
+    def add(self, choice: dict[str, Any], *, whole: bool) -> None:
+        """One choice of a chunk, or of a `whole` answer (which says all that it says in one step).
 
         Raises:
             DecodeError: it is not what a choice should be, or tells of a call that nobody began (decision 13).
         """
-        whole = "delta" not in choice or ("message" in choice and not choice["delta"])
+        whole = (whole or "delta" not in choice) and "message" in choice
         message = as_object(choice.get("message" if whole else "delta"), "message")
         self.emitter.start()
         self._think(message, whole=whole)
@@ -159,7 +159,7 @@ class Candidate:
         if not audio or not ({"id", "data", "transcript"} & audio.keys()):
             return
         try:
-            data = b64decode(audio.pop("data", ""), validate=True)
+            data = b64decode(as_text(audio.pop("data", None)), validate=True)
         except ValueError:
             raise malformed(message["audio"], "audio that is no base64") from None
         if self._audio is None:
@@ -170,7 +170,7 @@ class Candidate:
             self._audio.part = replace(self._audio.part, mime_type=_audio_type(data))
         self.emitter.add(self._audio, data)
         own = self._audio.native.setdefault(NAME, {})
-        audio["transcript"] = own.get("transcript", "") + audio.get("transcript", "")
+        audio["transcript"] = own.get("transcript", "") + as_text(audio.get("transcript"))
         own.update(telling(audio))
 
     def _execute(self, entries: list[Any]) -> None:
@@ -178,7 +178,7 @@ class Candidate:
         for one in entries:
             entry = as_object(one, "executed tool")
             call, result = load_executed(entry, iter(self._fresh_id, None))
-            index = entry.get("index", len(self._executed))
+            index = as_index(entry.get("index", len(self._executed)))
             if index not in self._executed:
                 self.turn("")
                 self._executed[index] = call

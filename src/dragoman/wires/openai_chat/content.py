@@ -34,10 +34,11 @@ def load_content(message: Mapping[str, Any], empty: object, spelled: dict[str, A
     Raises:
         HistoryError: it is neither a text nor a list of blocks.
     """
-    content = message.get("content", ABSENT)
-    if not content or content is ABSENT:
-        if content != empty:
-            spelled["content"] = content
+    content = message.get("content")
+    if not content:
+        how = content if "content" in message else ABSENT
+        if how != empty:
+            spelled["content"] = how
         return []
     if isinstance(content, str):
         return [TextPart(content)]
@@ -91,8 +92,8 @@ def dump_block(part: Content, blocks: Mapping[str, str] = _NONE) -> dict[str, An
         made_up = "" if "filename" in spelling(part.native) else f"file.{part.mime_type.rpartition('/')[2]}"
         block = {"type": kind, kind: _located(kind, url, part.name or made_up)}
     else:
-        block = dict[str, Any]()
-    return merged(block, extra(part.native)) or None
+        return extra(part.native) if NAME in (part.native or ()) else None
+    return merged(block, extra(part.native))
 
 
 def data_url(part: DataPart) -> str:

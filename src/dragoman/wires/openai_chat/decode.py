@@ -134,7 +134,7 @@ class Decoder:
         for position, one in enumerate(choices):
             choice = as_object(one, "choice")
             index = choice.get("index")
-            self._candidate(index if isinstance(index, int) else position if whole else 0).add(choice)
+            self._candidate(index if isinstance(index, int) else position if whole else 0).add(choice, whole=whole)
         if whole:
             self._finish()
 

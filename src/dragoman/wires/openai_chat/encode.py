@@ -145,12 +145,12 @@ def _join(message: dict[str, Any], delta: Mapping[str, Any]) -> None:
         before = message.get(field)
         if before is None or before == "" or field in _NOT_JOINED:
             message[field] = value
-        elif isinstance(value, str):
+        elif isinstance(value, str) and isinstance(before, str):
             message[field] = before + value
-        elif isinstance(value, Mapping):
-            _join(before, cast("Mapping[str, Any]", value))
-        elif isinstance(value, list):
-            _join_entries(before, cast("list[dict[str, Any]]", value))
+        elif isinstance(value, Mapping) and isinstance(before, dict):
+            _join(cast("dict[str, Any]", before), cast("Mapping[str, Any]", value))
+        elif isinstance(value, list) and isinstance(before, list):
+            _join_entries(cast("list[dict[str, Any]]", before), cast("list[dict[str, Any]]", value))
 
 
 def _join_entries(before: list[dict[str, Any]], entries: list[dict[str, Any]]) -> None:

@@ -14,7 +14,7 @@ from dragoman.message import Message, Origin, Role, ToolCallPart, ToolResultPart
 from dragoman.replay import Loss
 from dragoman.wires.openai_chat.assistant import dump_assistant, load_assistant
 from dragoman.wires.openai_chat.content import dump_block, dump_content, load_content
-from dragoman.wires.openai_chat.native import extra, marked, merged, rest, spelling
+from dragoman.wires.openai_chat.native import extra, kind_of, marked, merged, rest, spelling
 from dragoman.wires.openai_chat.outgoing import Outgoing, outgoing
 from dragoman.wires.openai_chat.quirks import Quirks
 from dragoman.wires.openai_chat.results import dump_result, load_result
@@ -82,7 +82,7 @@ def _tells_a_result(message: Mapping[str, Any]) -> bool:
 def _load_said(message: Mapping[str, Any]) -> Message:
     """A system, developer or user message."""
     role = message.get("role")
-    if role not in _ROLES:
+    if not isinstance(role, str) or role not in _ROLES:
         raise HistoryError(f"Chat Completions has no role {role!r}; it has system, developer, user, assistant and tool")
     spelled: dict[str, Any] = {"role": role} if role == "developer" else {}
     content = load_content(message, "", spelled)
@@ -98,7 +98,7 @@ def _dump_said(position: int, sent: Mapping[str, str | None], out: Outgoing) -> 
     for place, piece in enumerate(message.content):
         if not isinstance(piece, ToolResultPart):
             if (block := dump_block(piece, out.quirks.blocks)) is None:
-                out.lose(position, place, type(piece).__name__, "this format has no place for it in such a message")
+                out.lose(position, place, kind_of(piece), "this format has no place for it in such a message")
             else:
                 blocks.append(block)
             continue

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from dragoman.message import Native
+from dragoman.message import Content, Native
 
-__all__ = ["NAME", "bare", "extra", "marked", "merged", "respelled", "response_of", "rest", "spelling"]
+__all__ = ["NAME", "bare", "extra", "kind_of", "marked", "merged", "respelled", "response_of", "rest", "spelling"]
 
 NAME = "openai_chat"
 _RESERVED = ("spelling", "response")
@@ -23,6 +23,11 @@ def marked(fields: Mapping[str, Any], spelled: Mapping[str, Any] | None = None) 
     """This wire's fields and spellings → `native`; `None` where there is nothing to keep."""
     own = {**fields, "spelling": dict(spelled)} if spelled else dict(fields)
     return {NAME: own} if own else None
+
+
+def kind_of(piece: Content) -> str:
+    """What a piece of content is, in a word, such as `thinking`."""
+    return str(piece.__struct_config__.tag)
 
 
 def extra(native: Native) -> dict[str, Any]:

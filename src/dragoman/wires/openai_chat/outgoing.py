@@ -27,8 +27,8 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
     ids: Mapping[tuple[int, int], str]
     names: Mapping[str, str]
 
-    def lose(self, position: int, part: int | None, what: str, why: str) -> None:
-        """Notes something that is left out or changed."""
+    def lose(self, position: int | None, part: int | None, what: str, why: str) -> None:
+        """Notes something that is left out or changed. `position`: of the message; `None`: it concerns the request."""
         self.losses.append(Loss(position, part, what, why))
 
     def exact(self, message: Message) -> bool:

@@ -38,7 +38,7 @@ def dump_output(schema: Mapping[str, Any], stated: Mapping[str, Any] | None, out
     if schema == _ANY_OBJECT:
         return {"type": "json_object"}
     if not out.quirks.json_schema:
-        out.lose(len(out.messages), None, "output_schema", "the vendor knows JSON mode only")
+        out.lose(None, None, "output_schema", "the vendor knows JSON mode only")
         return {"type": "json_object"}
     strict = strict_schema(schema)
     sent = {"schema": schema, "strict": False} if strict is None else {"schema": strict, "strict": True}

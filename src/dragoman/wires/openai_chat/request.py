@@ -15,8 +15,8 @@ from dragoman.wires.openai_chat.outgoing import outgoing
 from dragoman.wires.openai_chat.output import dump_output, load_output
 from dragoman.wires.openai_chat.quirks import Quirks
 from dragoman.wires.openai_chat.settings import FIELDS, dump_settings, load_settings
-from dragoman.wires.openai_chat.shapes import if_objects
-from dragoman.wires.openai_chat.tools import dump_function, dump_tool, load_function, load_tool
+from dragoman.wires.openai_chat.shapes import if_objects, if_text
+from dragoman.wires.openai_chat.tools import dump_function, dump_tool, is_function, is_tool, load_function, load_tool
 
 __all__ = ["dump_http", "dump_request", "load_request"]
 
@@ -49,7 +49,7 @@ def load_request(
             del left["stream_options"]
         elif "stream_options" not in left:
             spelled["stream_options"] = "absent"
-    model = left.pop("model") if isinstance(left.get("model"), str) else ""
+    model = left.pop("model") if if_text(left.get("model")) else ""
     own = {field: left.pop(field) for field in _OWN if field in left}
     return ModelRequest(
         model,
@@ -94,7 +94,7 @@ def dump_request(
         if "stream_options" not in spelled:
             body["stream_options"] = own.get("stream_options", _USAGE)
     for field in body.keys() & set(out.quirks.refuses):
-        out.lose(len(out.messages), None, field, "the vendor refuses it")
+        out.lose(None, None, field, "the vendor refuses it")
         del body[field]
     return merged(body, own) | dict(request.options)
 
@@ -106,9 +106,9 @@ def dump_http(request: ModelRequest, *, target: Origin | None = None, quirks: Qu
 
 def _load_tools(body: dict[str, Any], spelled: dict[str, Any]) -> tuple[ToolSpec | ServerTool, ...]:
     """Takes the tools out of `body`, or the older `functions`."""
-    for field, load in (("tools", load_tool), ("functions", load_function)):
+    for field, load, readable in (("tools", load_tool, is_tool), ("functions", load_function, is_function)):
         tools: Any = body.get(field)
-        if if_objects(tools) and (field == "tools" or all("name" in tool for tool in if_objects(tools))):
+        if if_objects(tools) and all(map(readable, if_objects(tools))):
             if field == "functions":
                 spelled["tools"] = field
             return tuple(load(tool) for tool in body.pop(field))

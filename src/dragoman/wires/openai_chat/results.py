@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from itertools import chain
+from typing import Any
 
 import msgspec
 
@@ -12,6 +13,7 @@ from dragoman.wires.openai_chat.calls import given_id, spelled_id
 from dragoman.wires.openai_chat.content import ABSENT, dump_block, dump_content, load_block
 from dragoman.wires.openai_chat.native import extra, marked, merged, rest, spelling
 from dragoman.wires.openai_chat.outgoing import Outgoing
+from dragoman.wires.openai_chat.shapes import if_objects
 
 __all__ = ["dump_result", "load_result"]
 
@@ -28,7 +30,7 @@ def load_result(message: Mapping[str, Any], asked: dict[str, ToolCallPart], fres
     unnamed = (
         key for key, call in asked.items() if not given_id(call.native, key) and (not named or call.name == name)
     )
-    call_id, fields = spelled_id(message, "tool_call_id", _first(unnamed, fresh_ids), spelled)
+    call_id, fields = spelled_id(message, "tool_call_id", chain(unnamed, fresh_ids), spelled)
     call = asked.pop(call_id, None) if fields else asked.get(call_id)
     fields |= rest(message, "role", "tool_call_id", "content", *(("name",) if named else ()))
     result = _load_content(message, spelled)
@@ -44,7 +46,7 @@ def dump_result(
     if "id" in (own := extra(part.native)) and out.target is None:
         call_id = given_id(part.native, part.id) if own["id"] is None else call_id
     body: dict[str, Any] = {"role": spelled.get("role", "tool")}
-    if call_id is not None:
+    if call_id is not None or "id" in spelled:
         body["tool_call_id"] = call_id
     if "name" in spelled or "role" in spelled:
         body["name"] = out.name(part.name)
@@ -52,27 +54,21 @@ def dump_result(
     return merged(body | content, rest(own, "id")), media
 
 
-def _first(some: Iterator[str], others: Iterator[str]) -> Iterator[str]:
-    yield from some
-    yield from others
-
-
 def _load_content(message: Mapping[str, Any], spelled: dict[str, Any]) -> Any:
     """Text stays text, blocks become parts; anything else is the result itself, spelled `raw`."""
-    content = message.get("content", ABSENT)
+    if "content" not in message:
+        spelled["content"] = ABSENT
+        return None
+    content = message["content"]
     if isinstance(content, str):
-        if "content" not in message:
-            spelled["content"] = ABSENT
-            return None
         return content
-    if isinstance(content, list) and content and all(isinstance(block, dict) for block in cast("list[Any]", content)):
-        parts = tuple(load_block(block) for block in cast("list[dict[str, Any]]", content))
-        if not any(isinstance(part, ProviderPart) for part in parts):
-            if len(parts) == 1 or not all(isinstance(part, TextPart) for part in parts):
-                spelled["content"] = "list"
-            return parts
-    spelled["content"] = "raw"
-    return cast("Any", content)
+    parts = tuple(load_block(block) for block in if_objects(content))
+    if not parts or any(isinstance(part, ProviderPart) for part in parts):
+        spelled["content"] = "raw"
+        return content
+    if len(parts) == 1 or not all(isinstance(part, TextPart) for part in parts):
+        spelled["content"] = "list"
+    return parts
 
 
 def _dump_content(

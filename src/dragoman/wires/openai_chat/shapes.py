@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.errors import DecodeError
 
-__all__ = ["as_list", "as_object", "as_text", "if_object", "if_objects", "if_text", "malformed", "telling"]
+__all__ = ["as_index", "as_list", "as_object", "as_text", "if_object", "if_objects", "if_text", "malformed", "telling"]
 
 
 def malformed(value: Any, what: str) -> DecodeError:
@@ -53,6 +53,11 @@ def as_list(value: Any, name: str) -> list[Any]:
     if not isinstance(value, list):
         raise malformed(value, f"{name} that are no list")
     return cast("list[Any]", value)
+
+
+def as_index(value: Any) -> int | str | None:
+    """What tells entries of a list apart; `None` where it is nothing that could."""
+    return value if isinstance(value, (int, str)) else None
 
 
 def as_text(value: Any) -> str:

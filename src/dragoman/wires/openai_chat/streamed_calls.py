@@ -12,7 +12,7 @@ from dragoman.emit import Emitter, OpenPart
 from dragoman.fold import parse_call
 from dragoman.message import ToolCallPart
 from dragoman.wires.openai_chat.native import NAME, marked, rest
-from dragoman.wires.openai_chat.shapes import as_object, as_text, malformed, telling
+from dragoman.wires.openai_chat.shapes import as_index, as_object, as_text, malformed, telling
 
 __all__ = ["StreamedCalls"]
 
@@ -37,7 +37,7 @@ class StreamedCalls:
         """
         custom = entry.get("type") == "custom"
         body = as_object(entry.get("custom" if custom else "function"), "tool call")
-        name, call_id, index = as_text(body.get("name")), as_text(entry.get("id")), entry.get("index")
+        name, call_id, index = as_text(body.get("name")), as_text(entry.get("id")), as_index(entry.get("index"))
         text = as_text(body.get("input" if custom else "arguments"))
         part = None if whole else self._find(index, call_id, name, text)
         if part is None:

@@ -9,24 +9,36 @@ from dragoman.request import ServerTool, ToolSpec
 from dragoman.wires.openai_chat.native import extra, marked, merged, rest, spelling
 from dragoman.wires.openai_chat.shapes import if_object, if_text
 
-__all__ = ["dump_function", "dump_tool", "load_function", "load_tool"]
+__all__ = ["dump_function", "dump_tool", "is_function", "is_tool", "load_function", "load_tool"]
 
 _NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
+
+
+def is_tool(tool: Mapping[str, Any]) -> bool:
+    """Whether it can be read as one of `tools`."""
+    return if_text(tool.get("type")) != "" or ("type" not in tool and is_function(if_object(tool.get("function"))))
+
+
+def is_function(function: Mapping[str, Any]) -> bool:
+    """Whether it can be read as a function."""
+    return if_text(function.get("name")) != ""
 
 
 def load_tool(tool: Mapping[str, Any]) -> ToolSpec | ServerTool:
     """One of `tools`."""
     function = if_object(tool.get("function"))
-    if tool.get("type") != "function" or not isinstance(function.get("name"), str):
-        return ServerTool(str(tool.get("type")), rest(tool, "type"))
-    return load_function(function, rest(tool, "type", "function"))
+    if not is_function(function) or tool.get("type", "function") != "function":
+        return ServerTool(tool["type"], rest(tool, "type"))
+    return load_function(function, rest(tool, "type", "function"), {} if "type" in tool else {"type": "absent"})
 
 
-def load_function(function: Mapping[str, Any], around: Mapping[str, Any] = {}) -> ToolSpec:
-    """A function → the tool. `around`: further fields of the object that holds it."""
+def load_function(
+    function: Mapping[str, Any], around: Mapping[str, Any] = {}, spelled: Mapping[str, Any] = {}
+) -> ToolSpec:
+    """A function → the tool. `around`: further fields of the object that holds it; `spelled`: how that one was spelled."""
     description, parameters = if_text(function.get("description")), if_object(function.get("parameters"))
     own = rest(function, "name", *(("description",) if description else ()), *(("parameters",) if parameters else ()))
-    spelled = {} if "parameters" in function else {"parameters": "absent"}
+    spelled = dict(spelled) if "parameters" in function else {**spelled, "parameters": "absent"}
     fields = {**around, **({"function": own} if own else {})}
     return ToolSpec(if_text(function.get("name")), description, parameters, marked(fields, spelled))
 
@@ -36,6 +48,8 @@ def dump_tool(tool: ToolSpec | ServerTool, name: Callable[[str], str]) -> dict[s
     if isinstance(tool, ServerTool):
         return {"type": tool.name, **tool.options}
     around = {"type": "function", "function": dump_function(tool, name)}
+    if "type" in spelling(tool.native):
+        del around["type"]
     return merged(around, rest(extra(tool.native), "function"))
 
 
