@@ -216,6 +216,19 @@ def test_an_error_before_or_after_the_message_is_only_an_error():
     assert known.partial == Message.model("mine")
 
 
+def test_a_part_is_known_as_soon_as_it_is_opened_and_complete_when_it_is_closed():
+    emitter = Emitter(None, origin=Origin("p"))
+    first, second = emitter.part(0, CALL), emitter.part(1, CALL)
+    assert emitter.take()[1:] == [PartStarted("message-0", 0, CALL), PartStarted("message-0", 1, CALL)]
+    for call in (first, second):
+        emitter.add(call, "{}")
+    assert emitter.close(first) == CALL
+    emitter.close_all()
+    assert emitter.calls() == (CALL, CALL)
+    emitter.finish(FinishReason.tool_calls)
+    assert emitter.origin == Origin("p")
+
+
 def test_a_finish_may_cut():
     emitter = Emitter(None)
     emitter.add(emitter.part(0, CALL), "{}")

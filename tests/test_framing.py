@@ -59,11 +59,13 @@ LINES += [
 LINE = st.sampled_from(LINES)
 BEFORE = st.sampled_from([b"", b"\n", b" \r\n\t", b"\xef\xbb\xbf", b"\n\xef\xbb\xbf", b"\xef\xbb\xbf\r"])
 FIRST = st.sampled_from([b"data: 1", b": hello", b"event: e", b"id:", b"retry: 1", b"data"])
+BLANK = st.sampled_from([b"", b"", b"\n", b"\r\n", b"\r", b"\n\n"])
 STREAM = st.builds(
-    lambda before, first, lines: before + b"".join([a + b for a, b in [first, *lines]]),
+    lambda before, first, newline, blocks: before + first + newline.join([newline, *map(b"".join, blocks)]),
     BEFORE,
-    st.tuples(FIRST, NEWLINE),
-    st.lists(st.tuples(LINE, NEWLINE | st.just(b"")), max_size=12),
+    FIRST,
+    NEWLINE,
+    st.lists(st.lists(st.tuples(LINE, NEWLINE).map(b"".join) | LINE | BLANK, max_size=3), min_size=1, max_size=5),
 )
 PLACES = st.lists(st.integers(0, 300), max_size=12)
 
@@ -95,9 +97,33 @@ def test_an_event_is_out_with_the_read_that_completes_it():
     assert stream.close() == []
 
 
-def test_several_data_lines_are_one_event():
-    assert read(EventStream(), [b"event: x\ndata: 1\ndata: 2\n\n"]) == [b"1\n2"]
-    assert read(EventStream(), [b"data: 1\n: between\ndata:2\nid: 3\n\n"]) == [b"1\n2"]
+@pytest.mark.parametrize(
+    ("block", "events"),
+    [
+        (b"data: x", [b"x"]),
+        (b"data:x", [b"x"]),
+        (b"data:  x", [b" x"]),
+        (b"data: ", [b""]),
+        (b"data:", [b""]),
+        (b"data", [b""]),
+        (b": a comment", []),
+        (b"event: data", []),
+        (b"datax: y", []),
+        (b"event: e\ndata: x", [b"x"]),
+        (b"event: e\ndata:x", [b"x"]),
+        (b"event: data\ndata: x", [b"x"]),
+        (b"data: x\nevent: e", [b"x"]),
+        (b"event: e\ndata:\nid: 1", [b""]),
+        (b"data: x\ndata: y", [b"x\ny"]),
+        (b"data: x\n: a comment\ndata:y\nid: 3", [b"x\ny"]),
+        (b"data\ndata: y", [b"\ny"]),
+        (b"data\ndata", [b"\n"]),
+    ],
+)
+def test_an_event_is_its_data_lines(block: bytes, events: list[bytes]):
+    for before in (b"", b"data: first\n\n"):
+        first = [b"first"] if before else []
+        assert EventStream().feed(before + block + b"\n\n") == first + events
 
 
 BODIES = [b'{"error": {"message": "no"}}', b"<html>\r\n<p>502</p>\r\n\r\n</html>", b"Internal Server Error", b"[1]"]
@@ -155,4 +181,4 @@ def test_a_long_event_is_not_copied_again_with_every_read():
 )
 def test_event_bytes_are_read_back(data: bytes, event: str | None):
     assert read(EventStream(), [event_bytes(data, event)]) == [data]
-    assert event_bytes(data, event).startswith(b"event: e\n" if event else b"data: ")
+    assert event_bytes(data, event) == (b"event: e\n" if event else b"") + b"data: " + data + b"\n\n"

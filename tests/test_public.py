@@ -1,14 +1,18 @@
-"""What `import dragoman` costs: the modules that it may load."""
+"""What `import dragoman` offers, as documented, and what it costs: the modules that it may load."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import dragoman
+
+DOCUMENTED = (Path(__file__).parents[1] / "docs" / "api.md").read_text()
 SOURCE = Path(__file__).parents[1] / "src"
 ALLOWED = {"dragoman", "msgspec", "typing_extensions"}  # the last is loaded by msgspec, where it is installed
 
@@ -22,6 +26,17 @@ print(*sorted(loaded - set(sys.stdlib_module_names) - {{"__mp_main__"}}))
 
 GROUND = ["message", "event", "fold", "emit", "framing", "digest", "replay", "repair", "request", "result", "errors"]
 GROUND += ["capability", "wires", "providers.provider"]
+
+
+def test_the_public_names_are_those_that_are_documented():
+    documented = re.findall(r"^\| `(\w+)`", DOCUMENTED, re.MULTILINE)
+    assert sorted(documented) == sorted(dragoman.__all__)
+    assert len(set(dragoman.__all__)) == len(dragoman.__all__) <= 60
+    assert sorted(dir(dragoman)) == sorted(dragoman.__all__)
+    for name in dragoman.__all__:
+        assert getattr(dragoman, name) is not None
+    with pytest.raises(AttributeError, match="nothing"):
+        dragoman.nothing  # noqa: B018
 
 
 def third_party(statement: str) -> set[str]:

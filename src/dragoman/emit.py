@@ -72,14 +72,14 @@ class Emitter:
     def part(self, key: Hashable, part: Content | None = None) -> OpenPart:
         """The open part of that key; opens `part` (default: a text) where there is none.
 
-        A text without text is started by its first delta, through `add`; none may ever come.
+        A text is started by its first delta, through `add`; none may ever come.
         """
         open_part = self._open.get(key)
         if open_part is None:
             self.start()
             open_part = self._open[key] = OpenPart(self._next, key, part or OpenText())
             self._next += 1
-            if not isinstance(open_part.part, OpenText) or open_part.part.text:
+            if not isinstance(open_part.part, OpenText):
                 self._start_part(open_part)
         return open_part
 
@@ -103,7 +103,7 @@ class Emitter:
     def thinking(self, key: Hashable, delta: str) -> None:
         """More thinking of the thinking part of that key."""
         if delta:
-            self.add(self._open.get(key) or self.part(key, ThinkingPart()), delta)
+            self.add(self.part(key, ThinkingPart()), delta)
 
     def whole(self, part: Content) -> None:
         """A part that came whole. It is told as if it had been streamed in one delta."""

@@ -14,8 +14,9 @@ from dragoman import wires
 from dragoman.capability import Capability
 from dragoman.digest import chain
 from dragoman.errors import DragomanError, ProviderConnectionError, ProviderError, ProviderTimeoutError, SettingsError
-from dragoman.event import Event, MessageStarted, RunError
-from dragoman.message import Origin
+from dragoman.event import Event, MessageStarted, PartFinished, PartStarted, RunError
+from dragoman.ids import fitted
+from dragoman.message import Origin, ToolCallPart
 from dragoman.model.middleware import Middleware, wrap
 from dragoman.providers.address import find_base_url
 from dragoman.providers.keys import request_headers
@@ -104,6 +105,9 @@ class ChatModel:
                 yield [RunError(error.at(provider=self.provider.name))]
                 return
             decoder = self.wire.decoder(origin=origin, new_id=self._new_id)
+            own_names = {
+                sent: own for own, sent in fitted([tool.name for tool in request.tools]).items() if sent != own
+            }
             broken: ProviderError | None = None
             dated = False
             while True:
@@ -116,6 +120,8 @@ class ChatModel:
                 if not dated and events:
                     dated = True
                     events = self._dated(events)
+                if own_names:
+                    events = [_renamed(event, own_names) for event in events]
                 if broken is not None or (events and type(events[-1]) is RunError):
                     events = self._explained(events, response.headers, broken)
                 if events:
@@ -153,6 +159,15 @@ class ChatModel:
         else:  # the answer was whole before the connection broke
             return events
         return [*events, RunError(error.at(provider=self.provider.name, request_id=_request_id(headers)))]
+
+
+def _renamed(event: Event, own_names: Mapping[str, str]) -> Event:
+    """A call by the name that its tool was sent under → by the tool's own name."""
+    if isinstance(event, (PartStarted, PartFinished)) and isinstance(event.part, ToolCallPart):
+        name = own_names.get(event.part.name)
+        if name is not None:
+            return msgspec.structs.replace(event, part=msgspec.structs.replace(event.part, name=name))
+    return event
 
 
 def _request_id(headers: Mapping[str, str]) -> str | None:
