@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import Phase, settings
+from support_cli import Stdin
+from support_llm import Llm, echo, serving
 
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, max_examples=1000)
@@ -18,9 +20,6 @@ settings.register_profile(
     "mutate", deadline=None, derandomize=True, max_examples=50, phases=(Phase.explicit, Phase.generate)
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
-
-from support_cli import Stdin
-from support_llm import Llm, echo, serving
 
 
 @pytest.fixture
