@@ -150,6 +150,18 @@ def test_decision_13_where_the_index_is_repeated_the_id_tells() -> None:
     assert [(call.id, call.arguments) for call in said.tool_calls] == [("a", {"x": 1}), ("b", {})]
 
 
+def test_calls_of_one_id_and_different_indexes_stay_two() -> None:
+    said = message(
+        chunk(tool(0, "a", "f", '{"x"')),
+        chunk(tool(1, "a", "f", '{"y"')),
+        chunk(tool(0, "a", None, ":1}")),
+        chunk(tool(1, "a", None, ":2}")),
+        chunk({}, "tool_calls"),
+        DONE,
+    )
+    assert [call.arguments for call in said.tool_calls] == [{"x": 1}, {"y": 2}]
+
+
 def test_decision_13_calls_under_one_index_without_ids_are_told_apart_by_their_names() -> None:
     said = message(
         chunk(tool(0, "", "f", '{"x":1}')),
@@ -409,6 +421,29 @@ def test_citations_and_probabilities_are_kept() -> None:
     assert response_of(said)["logprobs"] == {"content": [{"token": "a"}, {"token": "b"}]}
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("refusal", "No."),
+        ("reasoning", "hm"),
+        ("reasoning_content", "hm"),
+        ("reasoning_details", [{"type": "reasoning.text", "text": "hm"}]),
+        ("function_call", {"name": "f"}),
+        ("audio", {"id": "a"}),
+        ("images", [{"type": "image_url", "image_url": {"url": "https://x"}}]),
+        ("annotations", [{"type": "x"}]),
+        ("executed_tools", [{"type": "search"}]),
+        ("extra_content", {"google": 1}),
+        *tool(0, "a", "f", "{}").items(),
+    ],
+)
+def test_nothing_that_stands_beside_text_in_a_chunk_is_lost(field: str, value: Any) -> None:
+    plain = message(chunk({"content": "a"}), chunk({"content": "b"}), chunk({}, "stop"), DONE)
+    said = message(chunk({"content": "a"}), chunk({"content": "b", field: value}), chunk({}, "stop"), DONE)
+    assert "ab" in said.text.replace("No.", "")
+    assert len(said.content) > 1 or said.native != plain.native
+
+
 # ------------------------------------------------------------------ reasons, usage, metadata
 
 
@@ -457,6 +492,7 @@ def test_decision_3_usage_stands_once_and_its_last_word_counts() -> None:
         chunk({"content": "b"}, usage={"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 6}),
         chunk({}, "stop", usage=None),
         chunk(usage={"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7, "cost": 0.5}),
+        chunk(usage=counts),
         chunk(usage=None),
         DONE,
     )

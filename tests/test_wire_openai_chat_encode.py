@@ -207,6 +207,15 @@ def test_the_official_client_takes_it_strictly() -> None:
     assert completion.choices[0].message.content == "Hi"
 
 
+def test_details_of_one_index_stay_apart() -> None:
+    entries = [{"type": "reasoning.encrypted", "index": 0, "data": data} for data in ("x", "y")]
+    message = Message.model(*(ThinkingPart("", {"openai_chat": entry}) for entry in entries), "a")
+    for read in (stream(unfold([message])), openai_chat.dump_response(unfold([message]))):
+        [again] = fold(openai_chat.load_response(read))
+        details = openai_chat.dump_messages([again])[0]["reasoning_details"]
+        assert [entry["data"] for entry in details] == ["x", "y"]
+
+
 def test_several_messages_of_a_run_are_one_answer() -> None:
     run = [
         Message.model(TextPart("One. ")).replace(usage=Usage(input_tokens=1, output_tokens=1, total_tokens=2)),

@@ -161,6 +161,7 @@ def test_text_that_stood_after_a_call_is_told_as_moved() -> None:
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
         {"type": "image_url", "image_url": {"url": "data:application/pdf;base64,aGk="}},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk"}},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGl="}},
         {"type": "image_url", "image_url": "https://x/y"},
         {"type": "video_url", "video_url": {"url": "data:video/mp4;base64,aGk="}},
         {"type": "video_url", "video_url": {"url": "https://x/v", "fps": 1}},
@@ -292,6 +293,21 @@ def test_every_spelling_of_a_call_comes_back_as_it_was(call: dict[str, Any]) -> 
     assert asked.id
     assert result.id == asked.id
     assert result.name == "f"
+
+
+def test_calls_without_ids_are_answered_in_their_order() -> None:
+    calls = [{"type": "function", "function": {"name": name, "arguments": "{}"}} for name in ("f", "f", "g")]
+    answers = [{"role": "tool", "content": content} for content in ("1", "2", "3")]
+    said, told = there_and_back({"role": "assistant", "content": None, "tool_calls": calls}, *answers)
+    assert [result.id for result in told.tool_results] == [call.id for call in said.tool_calls]
+    assert len({call.id for call in said.tool_calls}) == 3
+
+
+def test_thinking_that_is_told_twice_is_one_thinking() -> None:
+    entry = {"type": "reasoning.text", "text": "hm"}
+    for fields in ({"reasoning_content": "hm"}, {"reasoning_details": [entry]}):
+        [said] = there_and_back({"role": "assistant", "content": "a", "reasoning": "hm", **fields})
+        assert said.thinking == "hm"
 
 
 def test_results_in_a_row_are_one_message_and_know_their_tools() -> None:
