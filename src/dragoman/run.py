@@ -171,12 +171,20 @@ class Run(Generic[T]):
                         yield result
                 yield StreamingIterationResult(events=[StepFinished(step)])
         finally:
-            with anyio.CancelScope(shield=True):
-                await orchestrator.finalize(state)
+            await self._finalize()
         state.complete()
         yield StreamingIterationResult(
             events=[RunFinished(self.id, "pending" if self._pending else "success", self._usage, self._pending)]
         )
+
+    async def _finalize(self) -> None:
+        """Calls the orchestrator's `finalize`, also in the middle of a cancellation (D-06)."""
+        task = asyncio.current_task()
+        if task is None or not task.cancelling():  # the scope is not free
+            await self._orchestrator.finalize(self._state)
+            return
+        with anyio.CancelScope(shield=True):
+            await self._orchestrator.finalize(self._state)
 
     def _check(self, *, model_calls: int = 0, tool_calls: int = 0) -> None:
         """Raises `LimitReachedError` where the run may not make so many more calls."""

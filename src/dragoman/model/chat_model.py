@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
+from os import urandom
 from typing import Any
-from uuid import uuid4
 
 import msgspec
 
@@ -30,7 +30,7 @@ __all__ = ["ChatModel", "new_id", "now"]
 
 def new_id() -> str:
     """A fresh id for a message, a call or a run."""
-    return uuid4().hex
+    return urandom(16).hex()
 
 
 def now() -> datetime:
