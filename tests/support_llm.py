@@ -75,7 +75,7 @@ class Llm:
                 pass
 
             def do_GET(self) -> None:
-                models = [{"id": "tiny"}, {"id": "text-embedding-tiny"}]
+                models = [{"id": name} for name in ("tiny", "text-embedding-tiny", "dall-e-3", "text-moderation-1")]
                 self._send(200, json.dumps({"data": models}).encode(), "application/json")
 
             def do_POST(self) -> None:

@@ -158,6 +158,7 @@ def test_providers_lists_all_with_what_they_can_do(cli) -> None:
 def test_SC_048_SC_051_models_are_listed_by_kind(cli) -> None:
     assert cli("models")[1] == (
         "Chat:\n  openai-compatible:tiny\nEmbeddings:\n  openai-compatible:text-embedding-tiny\n"
+        "Media:\n  openai-compatible:dall-e-3\nOther:\n  openai-compatible:text-moderation-1\n"
     )
     first = decoded(cli("models", "openai-compatible", "--json")[1])[0]
     assert (first["model"], first["name"], first["kinds"]) == ("openai-compatible:tiny", "tiny", ["chat"])

@@ -63,6 +63,13 @@ def test_SC_052_without_anything_to_ask_it_is_a_usage_error(cli, llm: Llm) -> No
     assert not llm.requests
 
 
+def test_json_on_a_terminal_needs_a_prompt(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", Stdin(None))
+    code, out, err = cli("chat", "--json")
+    assert (code, out) == (2, "")
+    assert one_line(err, "--json", "needs a prompt")
+
+
 def test_settings_and_the_system_prompt_are_sent(cli, llm: Llm) -> None:
     cli("chat", "x", "-s", "Be brief.", "-t", "0.5", "--max-tokens", "9", "--reasoning", "low")
     request = llm.requests[0]
@@ -123,6 +130,15 @@ def test_SC_006_a_text_file_is_attached_as_text(cli, llm: Llm, tmp_path: Path) -
     assert isinstance(file, TextPart)
     assert "milk, é" in file.text
     assert "notes.txt" in file.text
+
+
+def test_a_tilde_is_the_home_folder(cli, llm: Llm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "notes").write_text("milk")
+    (tmp_path / "wow!").write_text("cheese")
+    assert cli("chat", "@~/notes! @~/wow!")[0] == 0
+    assert "milk" in llm.requests[0].messages[-1].text
+    assert "cheese" in llm.requests[0].messages[-1].text
 
 
 @pytest.mark.parametrize("form", ['What is @"{}"?', 'What is "@{}" ?'])
@@ -235,3 +251,9 @@ def test_SC_017_SC_018_an_output_schema_is_sent_and_its_answer_shown(cli, llm: L
         code, out, _ = cli("chat", "x", "--output-schema", given)
         assert (code, json.loads(out)) == (0, {"city": "Oslo"})
         assert llm.requests[-1].output_schema is not None
+
+
+def test_an_answer_that_does_not_fit_its_schema_is_not_shown_before_the_one_that_does(cli, llm: Llm) -> None:
+    answers = iter([says("Well,"), says('{"n": 1}')])
+    llm.reply = lambda _: next(answers)
+    assert cli("chat", "x", "--output-schema", '{"type": "object"}')[:2] == (0, '{"n": 1}\n')

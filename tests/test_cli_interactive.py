@@ -11,7 +11,7 @@ from threading import Event as Flag
 
 import pytest
 
-from dragoman import Role
+from dragoman import Message, Role
 from support import says
 from support_cli import SRC
 from support_llm import Llm, echo
@@ -120,6 +120,26 @@ def test_ctrl_c_stops_the_answer_and_not_the_program(terminal: Terminal, llm: Ll
     terminal.type("/quit")
     assert terminal.process.wait(20) == 0
     assert len(llm.requests) == 2
+
+
+def test_a_turn_that_was_stopped_before_the_model_spoke_is_forgotten(terminal: Terminal, llm: Llm) -> None:
+    asked, free = Flag(), Flag()
+
+    def slow(_: object) -> Message:
+        asked.set()
+        free.wait(20)
+        return says("Too late.")
+
+    llm.reply = slow
+    terminal.type("Talk")
+    assert asked.wait(20)
+    terminal.type(CTRL_C)
+    terminal.until("> ")
+    free.set()
+    llm.reply = echo
+    terminal.type("Go on")
+    terminal.until("You said: Go on")
+    assert [message.text for message in llm.requests[1].messages] == ["Go on"]
 
 
 def test_errors_and_unknown_commands_are_told_and_the_conversation_goes_on(terminal: Terminal) -> None:

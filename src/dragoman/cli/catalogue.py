@@ -37,7 +37,6 @@ def providers(json: _Json = False) -> None:
     import sys
 
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table("provider", "key, default model", "can", box=None, pad_edge=False, header_style="bold")
@@ -45,8 +44,8 @@ def providers(json: _Json = False) -> None:
         key = row.key if row.key_required else f"[{row.key}]"
         means = [means for means in (row.key and key, row.chat_model) if means]
         can = ", ".join(name.replace("_", " ") for name in row.capabilities)
-        table.add_row("\n".join((row.provider, *row.aliases)), escape("\n".join(means)), can)
-    Console(width=None if sys.stdout.isatty() else _WIDTH).print(table)
+        table.add_row("\n".join((row.provider, *row.aliases)), "\n".join(means), can)
+    Console(markup=False, width=None if sys.stdout.isatty() else _WIDTH).print(table)
 
 
 def models(
