@@ -313,17 +313,27 @@ def test_the_official_client_reads_the_same(framing):
     for exchange, events in seen if framing == "sse" else seen[::3]:
         theirs = sdk_chunks(exchange)
         (ours,) = fold(events)
-        parts = [p for chunk in theirs for c in chunk.candidates or () if not c.index for p in (c.content and c.content.parts) or ()]
+        parts = [
+            p
+            for chunk in theirs
+            for c in chunk.candidates or ()
+            if not c.index
+            for p in (c.content and c.content.parts) or ()
+        ]
         assert ours.text == "".join(part.text for part in parts if part.text and not part.thought), exchange
         assert (ours.thinking or "") == "".join(p.text for p in parts if p.text and p.thought), exchange
         calls = [p.function_call for p in parts if p.function_call]
         if not any(call.partial_args or call.will_continue for call in calls):  # the client leaves these to its user
             assert [(c.name, c.arguments) for c in ours.tool_calls] == [(c.name, c.args or {}) for c in calls], exchange
-            assert all(not theirs.id or theirs.id == mine.id for theirs, mine in zip(calls, ours.tool_calls, strict=True))
+            assert all(
+                not theirs.id or theirs.id == mine.id for theirs, mine in zip(calls, ours.tool_calls, strict=True)
+            )
         signatures = [p.thought_signature for p in parts if p.thought_signature]
         kept = [(p.native or {}).get("google", {}).get("thoughtSignature") for p in ours.content]
         assert [base64.b64decode(s.translate({45: 43, 95: 47})) for s in kept if s] == signatures, exchange
-        assert [p.data for p in ours.content if isinstance(p, DataPart)] == [p.inline_data.data for p in parts if p.inline_data]
+        assert [p.data for p in ours.content if isinstance(p, DataPart)] == [
+            p.inline_data.data for p in parts if p.inline_data
+        ]
         ran = [p for p in ours.content if isinstance(p, ToolCallPart | ToolResultPart) and p.run_by == "provider"]
         codes = [p for p in parts if p.executable_code or p.code_execution_result or p.tool_call or p.tool_response]
         assert len(ran) == len(codes), exchange

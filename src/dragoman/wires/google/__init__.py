@@ -9,7 +9,7 @@ from dragoman.wires.google.decode import decoder, load_response
 from dragoman.wires.google.encode import dump_response, encoder
 from dragoman.wires.google.errors import dump_error, load_error
 from dragoman.wires.google.messages import dump_messages, load_messages
-from dragoman.wires.google.native import NAME as name
+from dragoman.wires.google.native import NAME
 from dragoman.wires.google.quirks import Quirks
 from dragoman.wires.google.request import dump_http, dump_request, load_request
 
@@ -28,3 +28,5 @@ __all__ = [
     "load_response",
     "name",
 ]
+
+name = NAME

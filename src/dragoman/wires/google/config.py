@@ -29,7 +29,9 @@ _LEVELS = ("low", "medium", "high")
 _NEUTRAL = (*_SIMPLE, "stopSequences", "responseSchema", "responseJsonSchema", "thinkingConfig")
 
 
-def load_config(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None, dict[str, Any], dict[str, Any]]:
+def load_config(
+    given: Mapping[str, Any],
+) -> tuple[dict[str, Any], dict[str, Any] | None, dict[str, Any], dict[str, Any]]:
     """`generationConfig` → the settings, the output schema, the fields that no setting says, and the spelling."""
     snake: set[str] = set()
     config = camelled(given, snake)
@@ -94,7 +96,9 @@ def _load_thinking(given: Mapping[str, Any], snake: set[str]) -> tuple[Any, dict
     return None, {}, {}
 
 
-def _dump_thinking(request: ModelRequest, told: Mapping[str, Any], quirks: Quirks, losses: list[Loss]) -> dict[str, Any]:
+def _dump_thinking(
+    request: ModelRequest, told: Mapping[str, Any], quirks: Quirks, losses: list[Loss]
+) -> dict[str, Any]:
     reasoning, model = request.settings.reasoning, bare(request.model)
     by_level = model.startswith(quirks.levels) if "form" not in told else told["form"] == "level"
     config: dict[str, Any]
@@ -107,7 +111,7 @@ def _dump_thinking(request: ModelRequest, told: Mapping[str, Any], quirks: Quirk
     elif isinstance(reasoning, int):
         config = {"thinkingBudget": reasoning}
     elif by_level:
-        config = {"thinkingLevel": told["level"] if str(told.get("level")).lower() == reasoning else reasoning}
+        config = {"thinkingLevel": told["level"] if str(told.get("level", "")).lower() == reasoning else reasoning}
     else:
         config = {"thinkingBudget": quirks.budgets[cast("str", reasoning)]}
     include = told.get("includeThoughts", True if told or reasoning != "off" else "absent")

@@ -24,6 +24,7 @@ from dragoman.wires.google.outcome import add_fields, dump_finish, load_finish, 
 from dragoman.wires.google.pairing import Pairing
 from dragoman.wires.google.partial import PartialCall
 from dragoman.wires.google.parts import load_part
+from dragoman.wires.google.shapes import if_object
 
 __all__ = ["Decoder", "decoder", "load_response"]
 
@@ -47,10 +48,10 @@ class _Chunk(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """What nearly all of a stream consists of: one more piece of text. All other chunks are read as plain JSON."""
 
     candidates: tuple[_Candidate]
-    usageMetadata: dict[str, Any] | None = None
-    modelVersion: str | None = None
-    responseId: str | None = None
-    createTime: str | None = None
+    usage: dict[str, Any] | None = msgspec.field(default=None, name="usageMetadata")
+    model: str | None = msgspec.field(default=None, name="modelVersion")
+    id: str | None = msgspec.field(default=None, name="responseId")
+    created: str | None = msgspec.field(default=None, name="createTime")
 
 
 _decode_chunk = msgspec.json.Decoder(_Chunk).decode
@@ -151,7 +152,7 @@ class Decoder:
         if answer is None:
             self._step(payload)
             return
-        if (usage := chunk.usageMetadata) is not None:
+        if (usage := chunk.usage) is not None:
             self._count(usage)
         part = candidate.content.parts[0]
         if (open_part := answer.open) is not None and answer.thought is part.thought:
@@ -239,7 +240,7 @@ class Decoder:
         answer.end()
         if isinstance(call, dict) and ("willContinue" in call or "partialArgs" in call):
             answer.partial = PartialCall(part, answer.pairing)
-            if not call.get("willContinue"):
+            if not if_object(call).get("willContinue"):
                 answer.end()
         elif part and call != {}:
             answer.out.whole(load_part(part, answer.pairing))
@@ -256,7 +257,9 @@ class Decoder:
         if not self._answers and refused:
             self._answer(0)
         elif not self._answers and whole:
-            self._fail(ProviderError("the answer has no candidates; send the request again", body=self._stream.body))  # D-123
+            self._fail(
+                ProviderError("the answer has no candidates; send the request again", body=self._stream.body)
+            )  # D-123
             return
         elif not self._answers or not (whole or all(answer.reason for answer in self._answers.values())):
             self._fail(StreamCutError("the stream ended before the answer did; send the request again"))

@@ -152,7 +152,9 @@ class Encoder:
         return out
 
     def _say(self, part: _Part, text: str) -> bytes:
-        piece: dict[str, Any] = {"text": text, "thought": True} if isinstance(part.began, ThinkingPart) else {"text": text}
+        piece: dict[str, Any] = (
+            {"text": text, "thought": True} if isinstance(part.began, ThinkingPart) else {"text": text}
+        )
         apart = not part.said and self._text is type(part.began)
         self._text, part.said = type(part.began), True
         return self._content([{"text": ""}, piece] if apart else [piece])
@@ -186,13 +188,17 @@ def _identity(origin: Origin | None, envelope: Mapping[str, Any]) -> dict[str, A
     return {**({"modelVersion": model} if model else {}), **({"responseId": id_} if id_ else {})}
 
 
-def _end(content: dict[str, Any], reason: FinishReason | None, usage: Usage, around: Mapping[str, Any]) -> dict[str, Any]:
+def _end(
+    content: dict[str, Any], reason: FinishReason | None, usage: Usage, around: Mapping[str, Any]
+) -> dict[str, Any]:
     """The fields of a response, or of the last chunk of one."""
     told = dict(around)
     outside = {key: told.pop(key) for key in _OUTSIDE if key in told}
     counted = dump_usage(usage, told.pop("usageMetadata", {}))
     finish = dump_finish(reason, told.pop("finishReason", None))
-    candidates = [] if "blockReason" in outside.get("promptFeedback", {}) and "parts" not in content else [
-        {"content": content, "finishReason": finish, "index": 0, **told}
-    ]
+    candidates = (
+        []
+        if "blockReason" in outside.get("promptFeedback", {}) and "parts" not in content
+        else [{"content": content, "finishReason": finish, "index": 0, **told}]
+    )
     return {"candidates": candidates, **({"usageMetadata": counted} if counted else {}), **outside}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -23,6 +23,7 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
+from dragoman.wires.google.shapes import if_list, if_object, if_objects
 
 __all__ = ["dump_error", "error_of", "load_error"]
 
@@ -52,10 +53,22 @@ _KINDS: Mapping[str | int, type[ProviderError]] = {
 }
 """`error.status`, else the HTTP status → kind."""
 _WORDS: tuple[tuple[type[ProviderError], re.Pattern[str], type[ProviderError]], ...] = (
-    (InvalidRequestError, re.compile(r"API.?key (not valid|expired|not found|invalid)", re.I), AuthenticationError),
-    (InvalidRequestError, re.compile(r"token count .*exceeds|exceeds the maximum number of tokens", re.I), ContextLengthError),
-    (InvalidRequestError, re.compile(r"responsible ai|safety (filter|setting|polic)|content polic|usage guideline", re.I), ContentRefusedError),
-    (ModelNotFoundError, re.compile(r"^(?!.*model)", re.I | re.S), InvalidRequestError),
+    (
+        InvalidRequestError,
+        re.compile(r"API.?key (not valid|expired|not found|invalid)", re.IGNORECASE),
+        AuthenticationError,
+    ),
+    (
+        InvalidRequestError,
+        re.compile(r"token count .*exceeds|exceeds the maximum number of tokens", re.IGNORECASE),
+        ContextLengthError,
+    ),
+    (
+        InvalidRequestError,
+        re.compile(r"responsible ai|safety (filter|setting|polic)|content polic|usage guideline", re.IGNORECASE),
+        ContentRefusedError,
+    ),
+    (ModelNotFoundError, re.compile(r"^(?!.*model)", re.IGNORECASE | re.DOTALL), InvalidRequestError),
 )
 """Kind by status, the words that tell more, and what they make of it."""
 _ADVICE: Mapping[type[ProviderError], str] = {
@@ -103,19 +116,18 @@ def error_of(
 ) -> DragomanError:
     """An error's payload, as a body or as a chunk of a stream → the exception that says it. A stream that is no event
     stream sends it in an array."""
-    if isinstance(payload, list) and payload:
-        payload = cast("list[Any]", payload)[0]
-    inner: Any = cast("dict[str, Any]", payload).get("error", payload) if isinstance(payload, dict) else payload
-    inner = cast("dict[str, Any]", inner) if isinstance(inner, dict) else {"message": inner}
+    payload = next(iter(if_list(payload)), payload)
+    told: Any = if_object(payload).get("error", payload)
+    inner = if_object(told) or {"message": told}
     code = inner.get("code")
     status = status if status is not None else code if isinstance(code, int) else None
     words = str(inner.get("message") or f"the provider answered {status or 'an error'} without a word")
-    details = [d for d in inner.get("details") or () if isinstance(d, dict)] if isinstance(inner.get("details"), list) else []
+    details = if_objects(inner.get("details"))
     by_status = InvalidRequestError if status is not None and 400 <= status < 500 else ProviderError
     kind = _KINDS.get(str(inner.get("status"))) or _KINDS.get(status or 0, by_status)
     if any(detail.get("reason") == "API_KEY_INVALID" for detail in details):
         kind = AuthenticationError
-    kind = next((better for told, pattern, better in _WORDS if told is kind and pattern.search(words)), kind)
+    kind = next((better for by_code, pattern, better in _WORDS if by_code is kind and pattern.search(words)), kind)
     request_id = headers.get("x-request-id") or _detail(details, "RequestInfo", "requestId")
     where: dict[str, Any] = {"status": status, "request_id": request_id, "body": body}
     message = f"{words.rstrip('.')}. {_ADVICE[kind]}"

@@ -15,6 +15,7 @@ from dragoman.wires.google.pairing import Pairing
 from dragoman.wires.google.parts import load_part
 from dragoman.wires.google.pieces import Writer
 from dragoman.wires.google.quirks import Quirks
+from dragoman.wires.google.shapes import if_list, if_object
 
 __all__ = ["dump_messages", "load_messages", "sent_names", "write_conversation"]
 
@@ -29,18 +30,19 @@ def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message
         HistoryError: the payload is no conversation of this format.
     """
     if not isinstance(payload, Mapping):
-        raise HistoryError('the payload must be {"systemInstruction": …, "contents": […]}, of a generateContent request')
+        raise HistoryError(
+            'the payload must be {"systemInstruction": …, "contents": […]}, of a generateContent request'
+        )
     payload = camelled(cast("Mapping[str, Any]", payload), set())
-    contents = payload.get("contents") or []
-    contents = [contents] if isinstance(contents, dict) else contents
-    if not isinstance(contents, list):
+    contents: Any = payload.get("contents") or []
+    if not isinstance(contents, list | dict):
         raise HistoryError('"contents" must be a list')
     pairing = Pairing()
     out: list[Message] = []
     if payload.get("systemInstruction") is not None:
         out.append(_load(Role.SYSTEM, _object(payload["systemInstruction"], "systemInstruction"), pairing, ""))
     before: Message | None = None
-    for position, content in enumerate(cast("list[Any]", contents)):
+    for position, content in enumerate([if_object(contents)] if isinstance(contents, dict) else if_list(contents)):
         content = _object(content, f"contents[{position}]")
         role = _ROLES.get(content.get("role") or "user")
         if role is None:
@@ -158,7 +160,9 @@ def _in_order(message: Message, unnamed: set[str], order: Mapping[str, int]) -> 
         if isinstance(piece, ToolResultPart) and piece.id in unnamed:
             places.setdefault(piece.name, []).append(place)
     for group in places.values():
-        for place, source in zip(group, sorted(group, key=lambda p: order[cast("Any", message.content[p]).id]), strict=True):
+        for place, source in zip(
+            group, sorted(group, key=lambda p: order[cast("Any", message.content[p]).id]), strict=True
+        ):
             content[place] = message.content[source]
     return message.replace(content=tuple(content)) if len(places) else message
 

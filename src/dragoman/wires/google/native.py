@@ -16,14 +16,15 @@ __all__ = ["NAME", "camelled", "fields", "is_ours", "merged", "note", "response"
 
 NAME = "google"
 _RESERVED = ("spelling", "response")
-_KEYS = """
-allowedFunctionNames codeExecution codeExecutionResult computerUse displayName enterpriseWebSearch executableCode fileData
-fileSearch fileUri frequencyPenalty functionCall functionCallingConfig functionDeclarations functionResponse generateContentRequest
-generationConfig googleMaps googleSearch googleSearchRetrieval includeThoughts inlineData maxOutputTokens mcpServers mimeType
-parametersJsonSchema presencePenalty responseJsonSchema responseMimeType responseSchema stopSequences systemInstruction
-thinkingBudget thinkingConfig thinkingLevel thoughtSignature toolCall toolConfig toolResponse toolType topK topP urlContext
-includeServerSideToolInvocations
-""".split()
+_KEYS = (
+    "allowedFunctionNames", "codeExecution", "codeExecutionResult", "computerUse", "displayName", "enterpriseWebSearch",
+    "executableCode", "fileData", "fileSearch", "fileUri", "frequencyPenalty", "functionCall", "functionCallingConfig",
+    "functionDeclarations", "functionResponse", "generateContentRequest", "generationConfig", "googleMaps",
+    "googleSearch", "googleSearchRetrieval", "includeServerSideToolInvocations", "includeThoughts", "inlineData",
+    "maxOutputTokens", "mimeType", "parametersJsonSchema", "presencePenalty", "responseJsonSchema", "responseMimeType",
+    "responseSchema", "stopSequences", "systemInstruction", "thinkingBudget", "thinkingConfig", "thinkingLevel",
+    "thoughtSignature", "toolCall", "toolConfig", "toolResponse", "toolType", "topK", "topP", "urlContext",
+)  # fmt: skip
 _SNAKE = {key: re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", key) for key in _KEYS}
 _CAMEL = {snake: key for key, snake in _SNAKE.items()}
 
@@ -43,7 +44,7 @@ def camelled(block: Mapping[str, Any], snake: set[str]) -> dict[str, Any]:
 
 def snaked(block: Mapping[str, Any], snake: Collection[str]) -> dict[str, Any]:
     """The inverse of `camelled`."""
-    return {name if (name := _SNAKE.get(key)) in snake else key: value for key, value in block.items()} if snake else dict(block)
+    return {name if (name := _SNAKE.get(key, key)) in snake else key: value for key, value in block.items()}
 
 
 def merged(own: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:

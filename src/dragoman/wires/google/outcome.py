@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.message import FinishReason, Usage
+from dragoman.wires.google.shapes import if_list, if_object
 
 __all__ = ["add_fields", "dump_finish", "dump_usage", "load_finish", "load_usage", "other_usage"]
 
@@ -37,6 +38,7 @@ _SENT = {
 }
 _OUTPUT = ("candidatesTokenCount", "thoughtsTokenCount")
 _INPUT = ("promptTokenCount", "toolUsePromptTokenCount")
+_IN_PIECES = ("citationMetadata", "logprobsResult")
 _READ = (*_INPUT, *_OUTPUT, "cachedContentTokenCount", "totalTokenCount")
 
 
@@ -91,19 +93,16 @@ def dump_usage(usage: Usage | None, other: Mapping[str, Any]) -> dict[str, Any]:
 def add_fields(around: dict[str, Any], told: Mapping[str, Any]) -> None:
     """Adds fields of a chunk to those of the answer so far. What is told in pieces is put together, all else is replaced."""
     for key, value in told.items():
-        before = around.get(key)
-        if isinstance(before, dict) and isinstance(value, dict):
-            around[key] = {**before, **_grown(before, value)} if key in _IN_PIECES else {**before, **value}
+        if isinstance(value, dict):
+            before, more = if_object(around.get(key)), if_object(value)
+            around[key] = {**before, **(_grown(before, more) if key in _IN_PIECES else more)}
         elif value is not None:
             around[key] = value
-
-
-_IN_PIECES = ("citationMetadata", "logprobsResult")
 
 
 def _grown(before: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     """The lists of two pieces joined."""
     return {
-        key: [*before[key], *value] if isinstance(value, list) and isinstance(before.get(key), list) else value
+        key: [*if_list(before.get(key)), *if_list(value)] if isinstance(value, list) else value
         for key, value in more.items()
     }

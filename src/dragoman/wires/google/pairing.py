@@ -38,7 +38,7 @@ class Pairing:
         if found is not None:
             self._waiting.remove(found)
             return found[0]
-        return self.call(None, "") if not given else given
+        return given or self.call(None, "")
 
     def run(self, given: str | None) -> str:
         """A call that the provider ran → its id."""

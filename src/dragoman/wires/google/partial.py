@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, cast
 
 import msgspec
@@ -12,6 +13,7 @@ from dragoman.errors import DecodeError
 from dragoman.message import ToolCallPart
 from dragoman.wires.google.pairing import Pairing
 from dragoman.wires.google.parts import load_part
+from dragoman.wires.google.shapes import if_object, if_objects
 
 __all__ = ["PartialCall"]
 
@@ -38,13 +40,10 @@ class PartialCall:
         Raises:
             DecodeError: a path that is none.
         """
-        call = cast("dict[str, Any]", part["functionCall"])
-        if isinstance(arguments := call.get("args"), dict):
-            self._arguments |= cast("dict[str, Any]", arguments)
-        pieces = call.get("partialArgs")
-        for piece in cast("list[Any]", pieces) if isinstance(pieces, list) else ():
-            if isinstance(piece, dict):
-                self._put(cast("dict[str, Any]", piece))
+        call = if_object(part["functionCall"])
+        self._arguments |= if_object(call.get("args"))
+        for piece in if_objects(call.get("partialArgs")):
+            self._put(piece)
         self._part |= {key: value for key, value in part.items() if key != "functionCall"}
         return bool(call.get("willContinue"))
 
@@ -66,7 +65,7 @@ class PartialCall:
         if not steps or not isinstance(steps[0], str):
             raise DecodeError(f"{path!r} is no path into a call's arguments")
         held: Any = self._arguments
-        for step, following in zip(steps, steps[1:], strict=False):
+        for step, following in pairwise(steps):
             held = _at(held, step, [] if isinstance(following, int) else {})
         value = next((piece[key] for key in _VALUES if key in piece), None)
         before = _at(held, steps[-1], None)
@@ -82,7 +81,8 @@ def _at(held: Any, step: str | int, empty: Any) -> Any:
             held[step] = empty
         return held[step]
     if isinstance(step, str) and isinstance(held, dict):
+        held = cast("dict[str, Any]", held)
         if held.get(step) is None:
             held[step] = empty
-        return cast("dict[str, Any]", held)[step]
+        return held[step]
     raise DecodeError(f"a path of a call's arguments does not fit what is there at {step!r}")

@@ -9,10 +9,11 @@ import msgspec
 
 from dragoman.message import Content, Native, ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires.google.media import load_file, load_inline
-from dragoman.wires.google.native import NAME, camelled, note
+from dragoman.wires.google.native import NAME, camelled, note, spelled
 from dragoman.wires.google.pairing import Pairing
 from dragoman.wires.google.quirks import Quirks
 from dragoman.wires.google.results import load_response_object, with_media
+from dragoman.wires.google.shapes import if_object
 
 __all__ = ["CODE", "load_part", "whole"]
 
@@ -27,7 +28,7 @@ def load_part(part: _Fields, pairing: Pairing) -> Content:
     """A part → a piece of content."""
     snake: set[str] = set()
     block = camelled(part, snake)
-    kinds = [kind for kind in _LOADERS if kind in block]
+    kinds = [kind for kind in ("text", *_LOADERS) if kind in block]
     if not kinds and set(block) <= {"thought", "thoughtSignature"} and block:
         return _thinking({"text": "absent"}, "", block, snake)
     if len(kinds) != 1:
@@ -39,8 +40,7 @@ def load_part(part: _Fields, pairing: Pairing) -> Content:
         return (_text(inner, own, snake) if isinstance(inner, str) else None) or whole(part)
     if not isinstance(inner, dict):
         return whole(part)
-    told: dict[str, Any] = {}
-    piece = _LOADERS[kind](camelled(cast("dict[str, Any]", inner), snake), own, told, pairing)
+    piece = _LOADERS[kind](camelled(if_object(inner), snake), own, {}, pairing)
     return whole(part) if piece is None else _with_snake(piece, snake)
 
 
@@ -67,6 +67,14 @@ def _thinking(told: _Fields, text: str, block: _Fields, snake: set[str]) -> Thin
     return ThinkingPart(text, note(own, spelling={**told, **_snake(snake)}))
 
 
+def _inline(inner: _Fields, own: _Fields, told: dict[str, Any], _: Pairing) -> Content | None:
+    return load_inline(inner, own, told)
+
+
+def _file(inner: _Fields, own: _Fields, told: dict[str, Any], _: Pairing) -> Content | None:
+    return load_file(inner, own, told)
+
+
 def _call(inner: _Fields, own: _Fields, told: dict[str, Any], pairing: Pairing) -> ToolCallPart | None:
     name, arguments = inner.get("name"), inner.get("args", "absent")
     if not isinstance(name, str) or not name:
@@ -78,7 +86,7 @@ def _call(inner: _Fields, own: _Fields, told: dict[str, Any], pairing: Pairing) 
         told["name"] = "as is"
     call = ToolCallPart(pairing.call(id_, name), name)
     if isinstance(arguments, dict):
-        return msgspec.structs.replace(call, arguments=arguments, native=note(kept, spelling=told))
+        return msgspec.structs.replace(call, arguments=if_object(arguments), native=note(kept, spelling=told))
     if arguments in ("absent", None):
         return msgspec.structs.replace(call, native=note(kept, spelling={**told, "args": arguments}))
     return None
@@ -93,9 +101,7 @@ def _result(inner: _Fields, own: _Fields, told: dict[str, Any], pairing: Pairing
     if isinstance(response := inner.get("response"), dict):
         known.add("response")
         result, is_error = load_response_object(cast("dict[str, Any]", response))
-        media = with_media(
-            cast("dict[str, Any]", response), inner.get("parts"), lambda part: load_part(part, pairing)
-        )
+        media = with_media(cast("dict[str, Any]", response), inner.get("parts"), lambda part: load_part(part, pairing))
         if media is not None:
             known.add("parts")
             result, told["parts"] = media, "inside"
@@ -161,19 +167,16 @@ def _snake(snake: set[str]) -> dict[str, list[str]]:
     return {"snake": sorted(snake)} if snake else {}
 
 
-def _with_snake(piece: Any, snake: set[str]) -> Content:
+def _with_snake(piece: Content, snake: set[str]) -> Content:
     if not snake:
         return piece
-    own = cast("dict[str, Any]", (piece.native or {}).get(NAME, {}))
-    told = {**own.get("spelling", {}), **_snake(snake)}
-    return msgspec.structs.replace(piece, native={NAME: {**own, "spelling": told}})
+    return msgspec.structs.replace(piece, native=spelled(piece.native, **_snake(snake)))
 
 
 _Loader = Callable[[_Fields, _Fields, dict[str, Any], Pairing], Content | None]
 _LOADERS: Mapping[str, _Loader] = {
-    "text": lambda *_: None,  # read by itself: it is no object
-    "inlineData": lambda inner, own, told, _: load_inline(inner, own, told),
-    "fileData": lambda inner, own, told, _: load_file(inner, own, told),
+    "inlineData": _inline,
+    "fileData": _file,
     "functionCall": _call,
     "functionResponse": _result,
     "executableCode": _code,

@@ -89,13 +89,13 @@ class Writer(msgspec.Struct, frozen=True):
         if why is not None:
             self.lose(place, "thinking", why)
             return None
-        told = {} if part.text else spelling(part.native)
-        block = {**fields(part.native), "text": part.text, "thought": True}
+        told: Mapping[str, Any] = {} if part.text else spelling(part.native)
+        own = fields(part.native)
+        block = {**own, "text": part.text, "thought": True}
         for key in ("text", "thought"):
             if told.get(key) == "absent":
-                block.pop(key)
-                block |= {key: own for own in [fields(part.native).get(key)] if own is not None}
-        return block
+                del block[key]
+        return {**block, **own} if told.get("thought") == "absent" else block
 
     def _call(self, call: ToolCallPart, place: int) -> _Part:
         inner: _Part = {"name": self.names.get(call.name, call.name), "args": call.arguments, **self._id(call)}
@@ -174,7 +174,10 @@ class Writer(msgspec.Struct, frozen=True):
         snake = cast("list[str]", spelling(piece.native).get("snake", ()))
         if not snake or isinstance(piece, ProviderPart):
             return part
-        deeper = {key: snaked(cast("_Part", value), snake) if isinstance(value, dict) else value for key, value in part.items()}
+        deeper = {
+            key: snaked(cast("_Part", value), snake) if isinstance(value, dict) else value
+            for key, value in part.items()
+        }
         return snaked(deeper, snake)
 
 

@@ -14,6 +14,7 @@ from dragoman.wires.google.config import dump_config, load_config
 from dragoman.wires.google.messages import load_messages, sent_names, write_conversation
 from dragoman.wires.google.native import camelled, merged, note, snaked, spelling
 from dragoman.wires.google.quirks import Quirks, bare
+from dragoman.wires.google.shapes import if_object
 from dragoman.wires.google.tools import dump_choice, dump_tools, load_choice, load_tools
 
 __all__ = ["dump_http", "dump_request", "load_request"]
@@ -25,7 +26,11 @@ _CHOICE = "functionCallingConfig"
 
 
 def load_request(
-    body: Mapping[str, Any], *, path: str = "", headers: Mapping[str, str] = {}, origin: Origin | None = None
+    body: Mapping[str, Any],
+    *,
+    path: str = "",
+    headers: Mapping[str, str] = {},  # noqa: ARG001 - the protocol's: none of them says what the request is
+    origin: Origin | None = None,
 ) -> ModelRequest:
     """A body → the neutral request. A body for counting tokens, which may hold a whole request, is read too.
 
@@ -33,11 +38,11 @@ def load_request(
         HistoryError: the body is no request of this format.
     """
     snake: set[str] = set()
-    given = camelled(cast("Mapping[str, Any]", body), snake) if isinstance(body, Mapping) else {}
+    given = camelled(if_object(body), snake)
     told: dict[str, Any] = {}
-    if isinstance(given.get("generateContentRequest"), dict) and len(given) == 1:
+    if len(given) == 1 and (inner := if_object(given.get("generateContentRequest"))):
         told["within"] = True
-        given = camelled(given["generateContentRequest"], snake)
+        given = camelled(inner, snake)
     if not isinstance(given.get("contents"), list | dict):
         raise HistoryError('the body must be an object with a list "contents"')
     rest = dict(given)
@@ -46,14 +51,16 @@ def load_request(
         rest = {key: value for key, value in rest.items() if key not in nulls}
     if isinstance(rest["contents"], dict):
         told["contents"] = "object"
-    messages = load_messages({key: rest.pop(key) for key in ("systemInstruction", "contents") if key in rest}, origin=origin)
+    messages = load_messages(
+        {key: rest.pop(key) for key in ("systemInstruction", "contents") if key in rest}, origin=origin
+    )
     tools, told_tools = _take_tools(rest)
     settings, told_choice = _take_choice(rest)
     schema = None
     if isinstance(config := rest.pop("generationConfig", None), dict):
         more, schema, left, told_config = load_config(cast("dict[str, Any]", config))
         settings |= more
-        told["config"] = told_config if told_config else None if config else "empty"
+        told["config"] = told_config or (None if config else "empty")
         if left:
             rest["generationConfig"] = left
     told |= {**told_tools, **told_choice}
@@ -63,7 +70,7 @@ def load_request(
         told["model"] = rest.pop("model").removesuffix(model)
     if tools and schema is not None:
         told["tools_with_schema"] = True
-    if _mixed(tools) and _INCLUDE not in (rest.get("toolConfig") or {}):
+    if _mixed(tools) and _INCLUDE not in if_object(rest.get("toolConfig")):
         told["include"] = "absent"
     if snake:
         told["snake"] = sorted(snake)
@@ -87,7 +94,7 @@ def dump_request(
     tools = _sent_tools(request, quirks, told, losses)
     names = sent_names(request.messages, quirks, [tool for tool in request.tools if isinstance(tool, ToolSpec)])
     body: dict[str, Any] = {
-        **{key: None for key in told.get("null", ())},
+        **dict.fromkeys(told.get("null", ())),
         **{key: value for key, value in request.options.items() if key not in ("generationConfig", "toolConfig")},
         **write_conversation(request.messages, names, request.model, target, quirks, losses),
     }
@@ -102,7 +109,7 @@ def dump_request(
     elif told.get("toolConfig") == "empty":
         body["toolConfig"] = {}
     how = told.get("config", {})
-    config = dump_config(request, how if isinstance(how, Mapping) else {}, quirks, losses)
+    config = dump_config(request, if_object(how), quirks, losses)
     if config or how == "empty":
         body["generationConfig"] = config
     if "model" in told:
@@ -133,7 +140,11 @@ def _of_path(path: str) -> tuple[str, bool]:
     found = _PATH.search(path)
     if found is None:
         return "", False
-    model = re.sub(r"^(projects/[^/]+/locations/[^/]+/)?(publishers/google/)?models/|^projects/[^/]+/locations/[^/]+/", "", found[1])
+    model = re.sub(
+        r"^(projects/[^/]+/locations/[^/]+/)?(publishers/google/)?models/|^projects/[^/]+/locations/[^/]+/",
+        "",
+        found[1],
+    )
     return model, found[2].startswith("stream")
 
 

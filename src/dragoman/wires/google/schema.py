@@ -7,16 +7,18 @@ for is left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, cast
+
+from dragoman.wires.google.shapes import if_list, if_object
 
 __all__ = ["lift", "lower"]
 
 _TYPES = ("STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL")
-_KEPT = """
-default description enum example format maxItems maxLength maxProperties maximum minItems minLength minProperties minimum pattern
-propertyOrdering property_ordering required title
-""".split()
+_KEPT = (
+    "default", "description", "enum", "example", "format", "maxItems", "maxLength", "maxProperties", "maximum", "minItems",
+    "minLength", "minProperties", "minimum", "pattern", "propertyOrdering", "property_ordering", "required", "title",
+)  # fmt: skip
 _STRING_FORMATS = ("date-time", "enum")
 _MAPS, _LISTS, _SINGLE = ("properties",), ("anyOf",), ("items",)
 
@@ -44,9 +46,7 @@ def lift(schema: Schema) -> dict[str, Any]:
 def lower(schema: Schema, *, upper: bool = True) -> dict[str, Any]:
     """JSON Schema → the subset of OpenAPI. `upper`: types as `STRING`, as the API's own enum has them."""
     definitions = {
-        f"#/{key}/{name}": each
-        for key in ("$defs", "definitions")
-        for name, each in cast("dict[str, Any]", schema.get(key) or {}).items()
+        f"#/{key}/{name}": each for key in ("$defs", "definitions") for name, each in if_object(schema.get(key)).items()
     }
     return _lower(schema, {"#": schema, **definitions}, (), upper)
 
@@ -63,13 +63,13 @@ def _lower(schema: Any, definitions: Mapping[str, Any], within: tuple[str, ...],
         if name in within or name not in definitions:
             return {**_lower({"type": "object"}, {}, (), upper), **_each(beside, deeper, _KEPT)}
         return _lower({**definitions[name], **beside}, definitions, (*within, name), upper)
-    if isinstance(parts := schema.get("allOf"), list):
-        schema = _all_of(schema, cast("list[Any]", parts), definitions)
+    if "allOf" in schema:
+        schema = _all_of(schema, definitions)
     out = _each(schema, deeper, _KEPT)
     types, nullable = _types(schema)
-    choices = [one for key in ("anyOf", "oneOf") for one in cast("list[Any]", schema.get(key) or [])]
+    choices = [if_object(one) for key in ("anyOf", "oneOf") for one in if_list(schema.get(key))]
     choices += [{"type": each} for each in types] if len(types) > 1 else []
-    if kept := [one for one in choices if not (isinstance(one, Mapping) and one.get("type") == "null")]:
+    if kept := [one for one in choices if one.get("type") != "null"]:
         nullable = nullable or len(kept) < len(choices)
         if len(kept) == 1 and nullable:
             out = {**deeper(kept[0]), **out}
@@ -92,12 +92,11 @@ def _lower(schema: Any, definitions: Mapping[str, Any], within: tuple[str, ...],
     return out
 
 
-def _all_of(schema: Schema, parts: list[Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+def _all_of(schema: Schema, definitions: Mapping[str, Any]) -> dict[str, Any]:
     """A schema with its `allOf` put in: objects' properties and lists of what is required are joined."""
     out = {key: value for key, value in schema.items() if key != "allOf"}
-    for part in parts:
-        part = definitions.get(str(part.get("$ref")), part) if isinstance(part, Mapping) else {}
-        for key, value in cast("Schema", part).items():
+    for part in map(if_object, if_list(schema["allOf"])):
+        for key, value in if_object(definitions.get(str(part.get("$ref")), part)).items():
             if key in ("properties", "$defs") and key in out:
                 out[key] = {**out[key], **value}
             elif key == "required" and key in out:
@@ -119,14 +118,14 @@ def _name_values(out: dict[str, Any], upper: bool) -> None:
 def _types(schema: Schema) -> tuple[list[str], bool]:
     """The types that are allowed, and whether null is."""
     kind = schema.get("type")
-    kinds = [kind] if isinstance(kind, str) else cast("list[str]", kind) if isinstance(kind, list) else []
+    kinds: list[str] = [kind] if isinstance(kind, str) else if_list(kind)
     some = [each for each in kinds if each != "null"]
     if not some and "properties" in schema:
         some = ["object"]
     return some, len(some) < len(kinds)
 
 
-def _each(schema: Schema, deeper: Any, keys: list[str] | None = None) -> dict[str, Any]:
+def _each(schema: Schema, deeper: Any, keys: Collection[str] | None = None) -> dict[str, Any]:
     """The schema with `deeper` done to those inside it; of its other keys only `keys`, where those are given."""
     out: dict[str, Any] = {}
     for key, value in schema.items():

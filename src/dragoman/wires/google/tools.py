@@ -39,13 +39,23 @@ def load_tools(entries: Sequence[Any]) -> list[_Tool]:
         if not isinstance(functions, list):
             functions = []
         found: list[_Tool] = [_load_function(each) for each in cast("list[Any]", functions)]
-        own = {key: value for key, value in block.items() if not isinstance(value, dict) and (key != _FUNCTIONS or not functions)}
-        found += [ServerTool(key, cast("dict[str, Any]", value)) for key, value in block.items() if isinstance(value, dict)]
+        own = {
+            key: value
+            for key, value in block.items()
+            if not isinstance(value, dict) and (key != _FUNCTIONS or not functions)
+        }
+        found += [
+            ServerTool(key, cast("dict[str, Any]", value)) for key, value in block.items() if isinstance(value, dict)
+        ]
         if not found:
-            found, own = [ServerTool("", {}, note(cast("dict[str, Any]", entry)))], {}
+            found.append(ServerTool("", {}, note(own)))
+            own = {}
         again = any(isinstance(tool, ToolSpec) for tool in tools)
         how = _entry_spelling(found, again, own, snake)
-        tools += [msgspec.structs.replace(one, native=spelled(one.native, **told)) if told else one for one, told in zip(found, how, strict=True)]
+        tools += [
+            msgspec.structs.replace(one, native=spelled(one.native, **told)) if told else one
+            for one, told in zip(found, how, strict=True)
+        ]
     return tools
 
 
@@ -57,7 +67,9 @@ def dump_tools(tools: Sequence[_Tool], names: Mapping[str, str], quirks: Quirks)
     for tool in tools:
         told = spelling(tool.native)
         place = told.get("place")
-        if not entries or (place != "together" if isinstance(tool, ServerTool) else place == "apart" or functions is None):
+        if not entries or (
+            place != "together" if isinstance(tool, ServerTool) else place == "apart" or functions is None
+        ):
             entries.append(dict(told.get("entry", {})))
             how.append(told.get("snake_entry", ()))
             if isinstance(tool, ToolSpec):
@@ -82,7 +94,10 @@ def load_choice(config: Any) -> tuple[str, dict[str, Any]] | None:
     if not isinstance(mode, str) or set(config) - {"mode", "allowedFunctionNames"}:
         return None
     choice = _CHOICES.get(mode.upper())
-    told: dict[str, Any] = {**({"mode": mode} if mode != mode.upper() else {}), **({"snake": sorted(snake)} if snake else {})}
+    told: dict[str, Any] = {
+        **({"mode": mode} if mode != mode.upper() else {}),
+        **({"snake": sorted(snake)} if snake else {}),
+    }
     if choice is None or "allowedFunctionNames" not in config:
         return None if choice is None else (choice, told)
     match allowed:
@@ -95,7 +110,8 @@ def load_choice(config: Any) -> tuple[str, dict[str, Any]] | None:
 def dump_choice(choice: str, names: Mapping[str, str], told: Mapping[str, Any]) -> dict[str, Any]:
     """The choice → `functionCallingConfig`."""
     mode = _SENT_CHOICES.get(choice, "ANY")
-    mode = spelled_mode if str(spelled_mode := told.get("mode", mode)).upper() == mode else mode
+    if str(told.get("mode", "")).upper() == mode:
+        mode = told["mode"]
     if choice in _SENT_CHOICES:
         return {"mode": mode}
     return snaked({"mode": mode, "allowedFunctionNames": [names.get(choice, choice)]}, told.get("snake", ()))
@@ -153,7 +169,9 @@ def _dump_function(tool: ToolSpec, names: Mapping[str, str], quirks: Quirks) -> 
     return snaked(block, told.get("snake", ()))
 
 
-def _entry_spelling(found: Sequence[_Tool], again: bool, own: Mapping[str, Any], snake: set[str]) -> list[dict[str, Any]]:
+def _entry_spelling(
+    found: Sequence[_Tool], again: bool, own: Mapping[str, Any], snake: set[str]
+) -> list[dict[str, Any]]:
     """For each tool of an entry what is unusual about its place."""
     how: list[dict[str, Any]] = [{} for _ in found]
     if own:
