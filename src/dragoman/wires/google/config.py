@@ -8,7 +8,7 @@ from typing import Any, cast
 from dragoman.replay import Loss
 from dragoman.request import ModelRequest
 from dragoman.wires.google.native import camelled, merged, snaked
-from dragoman.wires.google.quirks import Quirks, bare
+from dragoman.wires.google.quirks import Quirks
 from dragoman.wires.google.tools import dump_schema, load_schema
 
 __all__ = ["dump_config", "load_config"]
@@ -99,11 +99,11 @@ def _load_thinking(given: Mapping[str, Any], snake: set[str]) -> tuple[Any, dict
 def _dump_thinking(
     request: ModelRequest, told: Mapping[str, Any], quirks: Quirks, losses: list[Loss]
 ) -> dict[str, Any]:
-    reasoning, model = request.settings.reasoning, bare(request.model)
-    by_level = model.startswith(quirks.levels) if "form" not in told else told["form"] == "level"
+    reasoning = request.settings.reasoning
+    by_level = told["form"] == "level" if "form" in told else not quirks.is_older(request.model)
     config: dict[str, Any]
     if reasoning == "off" and by_level:
-        least = next((level for name, level in quirks.least_levels.items() if model.startswith(name)), "minimal")
+        least = "low" if quirks.always_thinking in request.model else "minimal"
         config = {"thinkingLevel": least}
         losses.append(Loss(None, None, "reasoning", f"the model cannot stop thinking; asked for {least}"))
     elif reasoning == "off":

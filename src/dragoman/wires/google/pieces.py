@@ -24,7 +24,7 @@ from dragoman.wires.google.media import as_text, dump_media
 from dragoman.wires.google.native import NAME, fields, is_ours, merged, snaked, spelling
 from dragoman.wires.google.pairing import given_id
 from dragoman.wires.google.parts import CODE
-from dragoman.wires.google.quirks import Quirks, bare
+from dragoman.wires.google.quirks import Quirks
 from dragoman.wires.google.results import dump_response_object, media_of, text_of
 
 __all__ = ["Writer"]
@@ -58,7 +58,7 @@ class Writer(msgspec.Struct, frozen=True):
         """The parts of a message, in its order; media that a function's response cannot hold come last."""
         parts: list[_Part] = []
         later: list[_Part] = []
-        unsigned = self.unreadable is not None and bare(self.model).startswith(self.quirks.signed_calls)
+        unsigned = self.unreadable is not None and not self.quirks.is_older(self.model)
         for place, piece in enumerate(content):
             part = self._part(piece, place, later)
             if part is not None and unsigned and isinstance(piece, ToolCallPart):
@@ -126,7 +126,7 @@ class Writer(msgspec.Struct, frozen=True):
         return dump_response_object(text, is_error=result.is_error) if text or result.is_error else {}
 
     def _takes_media(self) -> bool:
-        return not self.model or bare(self.model).startswith(self.quirks.result_media)
+        return not self.quirks.is_older(self.model)
 
     def _run(self, piece: ToolCallPart | ToolResultPart, place: int) -> _Part | None:
         """What the provider ran goes back as it came."""

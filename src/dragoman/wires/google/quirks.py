@@ -1,4 +1,4 @@
-"""How endpoints and models that speak this wire differ, as data. Models are told by the beginning of their names."""
+"""How endpoints and models that speak this wire differ, as data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.ids import Rule
 
-__all__ = ["Quirks", "bare"]
+__all__ = ["Quirks"]
 
 
 class Quirks(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,28 +22,27 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     json_schema: bool = True
     """Takes JSON Schema (`parametersJsonSchema`, `responseJsonSchema`), as the Gemini API and Vertex do; else schemas
     are lowered to the older subset of OpenAPI (`parameters`, `responseSchema`)."""
-    schema_with_tools: tuple[str, ...] = ("gemini-3",)
-    """Models that take an output schema together with functions; others refuse it, and get no functions then (D-124)."""
-    server_with_functions: tuple[str, ...] = ("gemini-3",)
-    """Models that take functions together with tools of the provider's, if `includeServerSideToolInvocations` is set."""
-    result_media: tuple[str, ...] = ("gemini-3",)
-    """Models that take media inside a function's response; others get them after it, in the same content."""
-    levels: tuple[str, ...] = ("gemini-3",)
-    """Models that take an effort as `thinkingLevel`; others get a budget."""
-    least_levels: Mapping[str, str] = MappingProxyType({"gemini-3-pro": "low", "gemini-3.1-pro": "low"})
-    """Models of `levels` that cannot stop thinking → the level nearest to it. The others have `minimal`."""
+    older: tuple[str, ...] = ("gemini-1", "gemini-2", "gemma-2", "gemma-3", "learnlm")
+    """Beginnings of the names of models before Gemini 3. These take a budget and no level of thinking, no functions
+    together with an output schema (D-124) or with tools of the provider's, and no media inside a function's response; and
+    they do not refuse calls that have no signature."""
+    always_thinking: str = "-pro"
+    """What the names of newer models have in them that cannot think less than `low`; the others have `minimal`."""
     budgets: Mapping[str, int] = MappingProxyType({"low": 1024, "medium": 8192, "high": 24576})
-    """Effort → tokens of thinking."""
-    signed_calls: tuple[str, ...] = ("gemini-3",)
-    """Models that refuse calls without a signature, also those that another model made."""
+    """Effort → tokens of thinking, for older models."""
     placeholder: str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
-    """What stands for a signature there: `skip_thought_signature_validator`, in base64, as Google documents it."""
+    """What stands for the signature of a call that another model made: `skip_thought_signature_validator` in base64, as
+    Google documents it. Gemini 3 refuses a round of calls whose first one has no signature."""
     server_tools: Mapping[str, str] = MappingProxyType({"web_search": "googleSearch", "web_fetch": "urlContext"})
     """Name of a tool that the provider runs → the API's name of it, where it is not the same in camelCase."""
     names: Rule = Rule(letters="a-zA-Z0-9_.:-")
     """What names of functions it takes."""
 
+    def is_older(self, model: str) -> bool:
+        """Whether the model is one of `older`."""
+        return _bare(model).startswith(self.older)
 
-def bare(model: str) -> str:
+
+def _bare(model: str) -> str:
     """A model's name without what stands before it in a path: `models/gemini-3-pro` → `gemini-3-pro`."""
     return model.rpartition("/")[2]

@@ -13,7 +13,7 @@ from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings, To
 from dragoman.wires.google.config import dump_config, load_config
 from dragoman.wires.google.messages import load_messages, sent_names, write_conversation
 from dragoman.wires.google.native import camelled, merged, note, snaked, spelling
-from dragoman.wires.google.quirks import Quirks, bare
+from dragoman.wires.google.quirks import Quirks
 from dragoman.wires.google.shapes import if_object
 from dragoman.wires.google.tools import dump_choice, dump_tools, load_choice, load_tools
 
@@ -188,7 +188,7 @@ def _tool_config(
     config: dict[str, Any] = {}
     if (choice := request.settings.tool_choice) is not None:
         config[_CHOICE] = dump_choice(choice, names, told.get("choice", {}))
-    if _mixed(tools) and "include" not in told and bare(request.model).startswith(quirks.server_with_functions):
+    if _mixed(tools) and "include" not in told and not quirks.is_older(request.model):
         config[_INCLUDE] = True
     rest = cast("Mapping[str, Any]", request.options.get("toolConfig") or {})
     return snaked(merged(config, rest), told.get("toolConfig_snake", ()))
@@ -200,7 +200,7 @@ def _sent_tools(
     """The tools, without functions where the model does not take them beside an output schema (D-124)."""
     if request.output_schema is None or "tools_with_schema" in told:
         return request.tools
-    if not request.model or bare(request.model).startswith(quirks.schema_with_tools):
+    if not quirks.is_older(request.model):
         return request.tools
     kept = tuple(tool for tool in request.tools if isinstance(tool, ServerTool))
     if len(kept) < len(request.tools):
