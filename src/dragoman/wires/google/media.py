@@ -40,7 +40,7 @@ def load_file(inner: Mapping[str, Any], own: Mapping[str, Any], told: dict[str, 
     uri, mime_type = inner.get("fileUri"), inner.get("mimeType")
     if not isinstance(uri, str) or not isinstance(mime_type, str | None):
         return None
-    if mime_type is None:
+    if mime_type is None or "*" in mime_type:
         told["mimeType"] = inner.get("mimeType", "absent")
     kind = FilePart if uri.startswith(_UPLOADS) else LinkPart
     return kind(uri, mime_type, _name(inner), _native("fileData", inner, own, told, "fileUri"))
@@ -62,7 +62,7 @@ def dump_media(part: Media) -> dict[str, Any] | None:
     mime_type = part.mime_type
     if mime_type is None and told != "":
         return {"fileData": {"fileUri": uri, **name, **({} if told == "absent" else {"mimeType": None})}}
-    if mime_type is None or "*" in mime_type:
+    if mime_type is None or ("*" in mime_type and told != mime_type):
         mime_type = _guessed(uri)
     return {"fileData": {"fileUri": uri, "mimeType": mime_type, **name}}
 

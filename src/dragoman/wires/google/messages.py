@@ -92,9 +92,10 @@ def write_conversation(
     losses = [] if losses is None else losses
     calls = [p for m in messages for p in m.content if isinstance(p, ToolCallPart) and p.run_by != "provider"]
     unnamed = {call.id for call in calls if "id" in fields(call.native)}
+    called = {call.id: call.name for call in calls}
     order = {call.id: position for position, call in enumerate(calls)}
     writers = [
-        Writer(quirks, losses, names, unnamed, model, position, message.role, why)
+        Writer(quirks, losses, names, unnamed, called, model, position, message.role, why)
         for position, (message, why) in enumerate(zip(messages, readable(messages, target, quirks.reads), strict=True))
     ]
     head = next((place for place, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))

@@ -96,7 +96,9 @@ def _result(inner: _Fields, own: _Fields, told: dict[str, Any], pairing: Pairing
     name = inner.get("name")
     name = name if isinstance(name, str) else ""
     id_, unnamed = _id(inner, told)
-    known = {"id", "name"} if isinstance(inner.get("name"), str) else {"id"}
+    known = {"id", "name"}
+    if inner.get("name") != name:
+        told["name"] = inner.get("name", "absent")
     result, is_error = None, False
     if isinstance(response := inner.get("response"), dict):
         known.add("response")

@@ -42,6 +42,8 @@ class Writer(msgspec.Struct, frozen=True):
     """Name of a function → the name to send."""
     unnamed: Collection[str] = frozenset()
     """Ids of the calls that came without one: neither they nor their results are sent with it."""
+    called: Mapping[str, str] = {}
+    """Id of a call → its function, for results that do not tell it."""
     model: str = ""
     """The target's model; `""` where it is not known."""
     message: int = 0
@@ -108,13 +110,18 @@ class Writer(msgspec.Struct, frozen=True):
 
     def _result(self, result: ToolResultPart, place: int, later: list[_Part]) -> _Part:
         own = self._own(result, place)
-        inner: _Part = {"name": self.names.get(result.name, result.name), **self._id(result)}
+        name = result.name or self.called.get(result.id, "")
+        inner: _Part = {"name": self.names.get(name, name), **self._id(result)}
+        if not result.name and "name" in (told := spelling(result.native)):
+            inner["name"] = told["name"]
+            if told["name"] == "absent":
+                del inner["name"]
         if result.is_content:
             inner["response"], media = self._response(result), media_of(result.result)
             if spelling(result.native).get("parts") == "inside" or self._takes_media():
                 inner["parts"] = [self._spelled(self._media(piece, place), piece) for piece in media]
             elif media:
-                later.append({"text": f"[result of {result.name or result.id}]"})
+                later.append({"text": f"[result of {name or result.id}]"})
                 later += [self._media(piece, place) for piece in media]
                 self.lose(place, "media", "the model takes none inside a function's response; they follow it")
         elif spelling(result.native).get("response") != "as is" or result.result is not None:

@@ -50,8 +50,9 @@ def with_media(
         return None
     value, _ = load_response_object(response)
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode() if value else ""
-    told = (TextPart(text), *media) if text else tuple(media)
-    return told if dump_response_object(text_of(told)) == response or (not text and not response) else None
+    if not text:
+        return None if response else tuple(media)
+    return (TextPart(text), *media) if dump_response_object(text) == response else None
 
 
 def text_of(parts: Sequence[Content]) -> str:
