@@ -129,12 +129,12 @@ def _load_schema(config: dict[str, Any]) -> tuple[dict[str, Any] | None, dict[st
         schema, told["schema"] = load_schema(schema)
     if config.get("responseMimeType") == _JSON:
         del config["responseMimeType"]
-    elif "responseMimeType" not in config:
-        told["mime"] = "absent"
+    else:
+        told["mime"] = "as is"
     return schema, told
 
 
 def _dump_schema(schema: Mapping[str, Any], told: Mapping[str, Any], quirks: Quirks) -> dict[str, Any]:
     how = told.get("schema", "" if quirks.json_schema else "upper")
     said: dict[str, Any] = {"responseSchema": dump_schema(schema, how)} if how else {"responseJsonSchema": schema}
-    return said if told.get("mime") == "absent" else {**said, "responseMimeType": _JSON}
+    return said if told.get("mime") == "as is" else {**said, "responseMimeType": _JSON}
