@@ -18,7 +18,7 @@ from dragoman.event import (
     RunError,
     RunFinished,
 )
-from dragoman.fold import fold
+from dragoman.fold import close_part, fold
 from dragoman.framing import event_bytes
 from dragoman.message import Content, FinishReason, Message, Origin, Role, TextPart, ThinkingPart, Usage
 from dragoman.wires.google.errors import dump_error
@@ -47,7 +47,7 @@ def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
     messages = [message for message in fold(events) if message.role is Role.MODEL]
     last = messages[-1] if messages else Message.model()
     content: dict[str, Any] = {"role": "model"}
-    if parts := [part for message in messages for part in _WRITER.parts(message.content)]:
+    if parts := [part for message in messages for piece in message.content for part in _parts(piece)]:
         content["parts"] = parts
     usage = sum((message.usage for message in messages if message.usage is not None), Usage())
     around = response(last.native)
@@ -145,11 +145,11 @@ class Encoder:
     def _flush(self, message_id: str) -> bytes:
         """The rest of a message, whose parts nobody finished."""
         parts = self._parts[message_id]
-        for part in parts.values():
-            part.finished = part.finished or part.began
-        out = self._write(parts)
-        self._text = None
-        return out
+        for index, part in list(parts.items()):
+            part.finished = part.finished or close_part(part.began, part.waiting, cut=True)
+            if part.finished is None:
+                del parts[index]
+        return self._write(parts)
 
     def _say(self, part: _Part, text: str) -> bytes:
         piece: dict[str, Any] = (
@@ -169,10 +169,8 @@ class Encoder:
             return self._content([{"text": "", "thoughtSignature": signature}]) if signature else b""
         if isinstance(finished, TextPart | ThinkingPart) and not is_ours(finished.native) and finished.text:
             return self._say(_Part(part.began if isinstance(part.began, OpenText) else finished), finished.text)
-        if isinstance(finished, OpenText) and not finished.text:
-            return b""
         self._text = None
-        parts = _WRITER.parts((finished,))
+        parts = _parts(finished)
         return self._content(parts) if parts else b""
 
     def _content(self, parts: list[dict[str, Any]]) -> bytes:
@@ -180,6 +178,13 @@ class Encoder:
 
     def _chunk(self, chunk: dict[str, Any]) -> bytes:
         return event_bytes(msgspec.json.encode({**chunk, **self._identity}))
+
+
+def _parts(piece: Content) -> list[dict[str, Any]]:
+    """A piece as clients are shown it: also the thinking of other providers, without what they signed."""
+    if isinstance(piece, ThinkingPart) and piece.text and not is_ours(piece.native):
+        piece = ThinkingPart(piece.text)
+    return _WRITER.parts((piece,))
 
 
 def _identity(origin: Origin | None, envelope: Mapping[str, Any]) -> dict[str, Any]:
