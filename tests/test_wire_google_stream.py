@@ -353,6 +353,9 @@ def test_a_stream_without_a_finish_reason_is_cut():
     error = error_of(decode(sse(chunk(text("a")))))
     assert isinstance(error, StreamCutError)
     assert error.partial.text == "a"
+    whole = sse(chunk(text("a")), chunk(text("b"), finish="STOP"))
+    for end in range(1, whole.index(b"STOP")):
+        assert isinstance(error_of(decode(whole[:end])), StreamCutError), end
 
 
 @pytest.mark.parametrize("space", ["", "\n", ",\r\n  "])

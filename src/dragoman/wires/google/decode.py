@@ -16,7 +16,7 @@ import msgspec
 from dragoman.emit import Emitter, OpenPart
 from dragoman.errors import DecodeError, DragomanError, ProviderError, StreamCutError
 from dragoman.event import Event, OpenText, PartDelta
-from dragoman.framing import EventStream
+from dragoman.framing import EventStream, is_json
 from dragoman.message import FinishReason, Origin, ThinkingPart
 from dragoman.wires.google.errors import error_of
 from dragoman.wires.google.native import note
@@ -131,7 +131,8 @@ class Decoder:
     def close(self) -> list[Event]:
         """The end of the bytes. An answer whose finish reason never came was cut."""
         for payload in self._stream.close():
-            self._read(payload)
+            if is_json(payload):  # else it is the first half of a chunk
+                self._read(payload)
         whole = False
         if (body := self._stream.body) is not None and not self._over:
             whole = self._read_body(body)
