@@ -1,6 +1,7 @@
 """Capabilities: the records against recorded traffic, and the table in the documentation against the records."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,13 @@ FOLDERS = (
     "together",
     "ollama_openai",
     "anthropic",
+    "google",
     "openai_embeddings",
 )
 VENDORS = {
     ("anthropic", "anthropic"): "anthropic",
+    ("google", "google"): "google",
+    ("google", "vertex"): "vertex",
     ("openai_chat", "openai"): "openai",
     ("openai_embeddings", "openai"): "openai",
     ("openai_embeddings", "llama.cpp"): "llamacpp",
@@ -34,11 +38,13 @@ VENDORS = {
 }
 NOT_DECLARED = {
     "anthropic": {"typed_output", "typed_output_with_tools"},  # by some models only; a forced tool works with all
+    "google": {"typed_output_with_tools"},  # by models since Gemini 3 only; two phases work with all
     "groq": {"typed_output"},  # never streamed, and by some models only
     "deepseek": {"forced_tools"},  # not while it thinks, which is its default
 }
 """Seen in traffic, and not declared because it does not hold of the provider's usual models, streamed."""
 NOT_RECORDED = {
+    "vertex": {"forced_tools", "thinking", "server_tools"},
     "openrouter": {"models"},
     "together": {"models"},
     "groq": {"models"},
@@ -85,6 +91,37 @@ def shown(exchange):
     }
 
 
+def shown_by_google(exchange):
+    """The same of Gemini's API, which has other words for all of it."""
+    request, response = exchange.request or {}, exchange.body.decode()
+    contents = json.dumps(request.get("contents", "")).replace(" ", "")
+    config = request.get("generationConfig") or {}
+    answers = _answers(response)
+    said = [p for a in answers for c in a.get("candidates") or () for p in c.get("content", {}).get("parts", ())]
+    calls = [part for part in said if part.get("functionCall", {}).get("name")]
+    typed = config.keys() & {"responseSchema", "responseJsonSchema"}
+    forced = ((request.get("toolConfig") or {}).get("functionCallingConfig") or {}).get("mode") == "ANY"
+    return {
+        capability
+        for capability, is_shown in {
+            "chat": exchange.endpoint == "generate" and said,
+            "embeddings": exchange.endpoint == "embed",
+            "models": exchange.endpoint == "models",
+            "tools": calls,
+            "parallel_tools": len(calls) > 1,
+            "typed_output": typed,
+            "typed_output_with_tools": typed and request.get("tools"),
+            "forced_tools": forced and calls,
+            "vision": re.search(r'mime_?[tT]ype":"image/', contents),
+            "audio": re.search(r'mime_?[tT]ype":"audio/', contents),
+            "files": re.search(r'mime_?[tT]ype":"(application/pdf|text/|video/)', contents),
+            "thinking": any(part.get("thought") for part in said),
+            "server_tools": any(part.get("executableCode") or part.get("toolCall") for part in said),
+        }.items()
+        if is_shown
+    }
+
+
 def _answers(body):
     texts = (
         [body]
@@ -117,7 +154,8 @@ def test_decision_11_the_records_say_what_the_traffic_shows():
     for exchange in exchanges(*FOLDERS):
         provider = VENDORS.get((exchange.path.parent.name, exchange.vendor))
         if provider and exchange.status == 200:
-            recorded.setdefault(provider, set()).update(shown(exchange))
+            look = shown_by_google if exchange.path.parent.name == "google" else shown
+            recorded.setdefault(provider, set()).update(look(exchange))
     assert set(recorded) == set(VENDORS.values())
     registry = Registry(plug_ins=lambda: ())
     for name, capabilities in recorded.items():

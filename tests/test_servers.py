@@ -21,7 +21,7 @@ from support_aimock import Aimock, aimock
 
 pytestmark = [pytest.mark.anyio, pytest.mark.service]
 
-MODELS = ("openai:gpt-4o", "anthropic:claude-sonnet-4-6")
+MODELS = ("openai:gpt-4o", "anthropic:claude-sonnet-4-6", "google:gemini-3.5-flash")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,8 @@ async def get_weather(location: str) -> str:
 
 
 def agent(server: Aimock, model: str, **how: Any) -> Agent[Any]:
-    return Agent(model, base_url=f"{server.url}/v1", api_key="test", tools=[get_weather], **how)
+    version = "v1beta" if model.startswith("google:") else "v1"
+    return Agent(model, base_url=f"{server.url}/{version}", api_key="test", tools=[get_weather], **how)
 
 
 def retrying(server: Aimock, waits: list[float]) -> Retry:
@@ -67,9 +68,9 @@ async def test_a_streamed_conversation_with_parallel_tools(server: Aimock, model
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_a_conversation_goes_on_with_the_other_provider(server: Aimock, model: str) -> None:
+async def test_a_conversation_goes_on_with_another_provider(server: Aimock, model: str) -> None:
     server.chaos()
-    other = MODELS[1 - MODELS.index(model)]
+    other = MODELS[MODELS.index(model) - 1]
     async with agent(server, model) as a, agent(server, other) as b:
         history = (await a.send("What is the weather?")).messages
         assert (await b.send("hello", history=history)).output == "Hello there, friend!"

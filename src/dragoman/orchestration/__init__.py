@@ -5,6 +5,7 @@ from dragoman.orchestration.choose import choose_orchestrator
 from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.orchestrator import DefaultStreamingOrchestrator, StreamingOrchestrator
 from dragoman.orchestration.state import StreamingState
+from dragoman.orchestration.two_phase import TwoPhaseStreamingOrchestrator
 from dragoman.orchestration.typed import TypedOutputStreamingOrchestrator
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "StreamingIterationResult",
     "StreamingOrchestrator",
     "StreamingState",
+    "TwoPhaseStreamingOrchestrator",
     "TypedOutputStreamingOrchestrator",
     "choose_orchestrator",
 ]

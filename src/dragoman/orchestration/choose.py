@@ -5,6 +5,7 @@ from __future__ import annotations
 from dragoman.capability import Capability
 from dragoman.errors import SettingsError
 from dragoman.orchestration.orchestrator import DefaultStreamingOrchestrator, StreamingOrchestrator
+from dragoman.orchestration.two_phase import TwoPhaseStreamingOrchestrator
 from dragoman.orchestration.typed import TypedOutputStreamingOrchestrator
 from dragoman.providers.provider import Provider
 
@@ -15,7 +16,7 @@ def choose_orchestrator(provider: Provider, *, typed: bool, tools: bool) -> Stre
     """The orchestrator for a run.
 
     A provider that answers by a schema gets the schema, also together with tools where it takes both or where tools go
-    through constrained decoding anyway; any other that calls tools gets `return_result`.
+    through constrained decoding anyway, else after the tools; any other that calls tools gets `return_result`.
 
     Raises:
         SettingsError: the provider can give no typed output at all.
@@ -26,6 +27,8 @@ def choose_orchestrator(provider: Provider, *, typed: bool, tools: bool) -> Stre
     )
     if not typed or native:
         return DefaultStreamingOrchestrator()
+    if Capability.typed_output in can:
+        return TwoPhaseStreamingOrchestrator()
     if Capability.tools in can:
         return TypedOutputStreamingOrchestrator(force=Capability.forced_tools in can)
     raise SettingsError(

@@ -17,7 +17,7 @@ from dragoman.orchestration.state import StreamingState
 from dragoman.request import ModelRequest
 from dragoman.tools import ToolContext, runnable
 
-__all__ = ["DefaultStreamingOrchestrator", "Steps", "StreamingOrchestrator"]
+__all__ = ["DefaultStreamingOrchestrator", "Steps", "StreamingOrchestrator", "response_metadata"]
 
 Steps = AsyncGenerator[StreamingIterationResult, None]
 
@@ -109,7 +109,7 @@ class DefaultStreamingOrchestrator:
             should_continue=bool(calls) or correction is not None,
             finish_reason=finish.finish_reason or FinishReason.unspecified,
             usage=finish.usage,
-            metadata=_response_metadata(message),
+            metadata=response_metadata(message),
             shown=intake.shown,
         )
         if calls:
@@ -181,7 +181,7 @@ class DefaultStreamingOrchestrator:
         return StreamingIterationResult(events=unfold([message]), messages=(message,))
 
 
-def _response_metadata(message: Message) -> dict[str, Any]:
+def response_metadata(message: Message) -> dict[str, Any]:
     """What the provider said around its message (D-99), told once and never stored in the message's metadata."""
     metadata: dict[str, Any] = {}
     for fields in (message.native or {}).values():

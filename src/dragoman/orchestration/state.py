@@ -60,6 +60,8 @@ class StreamingState:
         self.output: str | None = None
         """The output where it is not the text of the messages (a `return_result` call)."""
         self.suppressed_text = ""
+        self.set_aside: dict[str, Any] | None = None
+        """Metadata of the message that ended the first of two phases; `None`: there is one phase, or it is the first."""
         self.new_accumulator = accumulator
         self.intake: Intake | None = None
         """The message that is being streamed; `None` once it is whole."""

@@ -58,8 +58,10 @@ def request_headers(
     """
     given = {name.lower(): value for name, value in (headers or {}).items()}
     out = {name.lower(): value for name, value in provider.headers.items()}
-    if provider.key_header not in given:
+    kinds = {**provider.key_kinds, "": (provider.key_header, provider.key_prefix)}
+    if not any(header in given for header, _ in kinds.values()):
         key = find_key(provider, api_key, environment=environment, system=system)
         if key is not None:
-            out[provider.key_header] = provider.key_prefix + key
+            header, prefix = next(how for start, how in kinds.items() if key.startswith(start))
+            out[header] = prefix + key
     return out | given

@@ -33,6 +33,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     key_header: str = "authorization"
     key_prefix: str = "Bearer "
     """What stands before the key in `key_header`."""
+    key_kinds: Mapping[str, tuple[str, str]] = {}
+    """Beginning of a key → the header that such a key goes in, and what stands before it there. All others: as above."""
     headers: Mapping[str, str] = {}
     """Sent with every request."""
     chat_model: str | None = None

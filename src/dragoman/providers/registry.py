@@ -25,6 +25,8 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "local": "dragoman.providers.local",
         "openai": "dragoman.providers.openai",
         "anthropic": "dragoman.providers.anthropic",
+        "google": "dragoman.providers.google",
+        "vertex": "dragoman.providers.vertex",
         "openrouter": "dragoman.providers.openrouter",
         "together": "dragoman.providers.together",
         "groq": "dragoman.providers.groq",

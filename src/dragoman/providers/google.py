@@ -1,0 +1,38 @@
+"""Google, by the Gemini API of AI Studio. Models before Gemini 3 take no output schema together with tools, so typed
+output comes in two phases where there are tools (D-129)."""
+
+from dragoman.capability import Capability
+from dragoman.providers.provider import Provider
+
+__all__ = ["PROVIDER"]
+
+PROVIDER = Provider(
+    name="google",
+    display_name="Google",
+    wire="google",
+    base_url="https://generativelanguage.googleapis.com/v1beta",
+    base_url_names={"GOOGLE_GEMINI_BASE_URL": "/v1beta"},
+    aliases=("gemini", "googleai", "google-gla"),
+    key_names=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    key_header="x-goog-api-key",
+    key_prefix="",
+    chat_model="gemini-3.5-flash",
+    embeddings_model="gemini-embedding-001",
+    models_path="/models?pageSize=1000",
+    capabilities=frozenset(
+        {
+            Capability.chat,
+            Capability.embeddings,
+            Capability.tools,
+            Capability.parallel_tools,
+            Capability.typed_output,
+            Capability.forced_tools,
+            Capability.vision,
+            Capability.audio,
+            Capability.files,
+            Capability.thinking,
+            Capability.server_tools,
+            Capability.models,
+        }
+    ),
+)

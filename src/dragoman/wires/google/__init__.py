@@ -1,0 +1,32 @@
+"""Gemini's generateContent and streamGenerateContent (AI Studio and Vertex), both ways. The conversation is
+`{"systemInstruction": …, "contents": […]}`.
+
+What a body loses on its way through a request: nothing that the recorded bodies hold. Keys that the wire reads may come in
+camelCase or snake_case and go back so; a key in both spellings, and a function without a name, are refused.
+"""
+
+from dragoman.wires.google.decode import decoder, load_response
+from dragoman.wires.google.encode import dump_response, encoder
+from dragoman.wires.google.errors import dump_error, load_error
+from dragoman.wires.google.messages import dump_messages, load_messages
+from dragoman.wires.google.native import NAME
+from dragoman.wires.google.quirks import Quirks
+from dragoman.wires.google.request import dump_http, dump_request, load_request
+
+__all__ = [
+    "Quirks",
+    "decoder",
+    "dump_error",
+    "dump_http",
+    "dump_messages",
+    "dump_request",
+    "dump_response",
+    "encoder",
+    "load_error",
+    "load_messages",
+    "load_request",
+    "load_response",
+    "name",
+]
+
+name = NAME

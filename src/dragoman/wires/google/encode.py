@@ -1,0 +1,209 @@
+"""Events → a response, streamed or whole, as the official clients read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from dragoman.event import (
+    Event,
+    MessageFinished,
+    MessageStarted,
+    OpenText,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    RunError,
+    RunFinished,
+)
+from dragoman.fold import close_part, fold
+from dragoman.framing import event_bytes
+from dragoman.message import Content, FinishReason, Message, Origin, Role, TextPart, ThinkingPart, Usage
+from dragoman.wires.google.errors import dump_error
+from dragoman.wires.google.native import is_ours, response
+from dragoman.wires.google.outcome import dump_finish, dump_usage
+from dragoman.wires.google.pieces import Writer
+from dragoman.wires.google.quirks import Quirks
+
+__all__ = ["Encoder", "dump_response", "encoder"]
+
+_WRITER = Writer(Quirks(), [], role=Role.MODEL)
+_OUTSIDE = ("createTime", "modelStatus", "promptFeedback")
+
+
+def encoder(**envelope: Any) -> Encoder:
+    """An encoder of one response. `envelope`: `id` and `model`, where the events' own are not to be told."""
+    return Encoder(envelope)
+
+
+def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
+    """Events → a whole response; an error's body where they tell of an error."""
+    events = list(events)
+    for event in events:
+        if isinstance(event, RunError):
+            return dump_error(event.error)[1]
+    messages = [message for message in fold(events) if message.role is Role.MODEL]
+    last = messages[-1] if messages else Message.model()
+    content: dict[str, Any] = {"role": "model"}
+    if parts := [part for message in messages for piece in message.content for part in _parts(piece)]:
+        content["parts"] = parts
+    usage = sum((message.usage for message in messages if message.usage is not None), Usage())
+    around = response(last.native)
+    return {**_end(content, last.finish_reason, usage, around), **_identity(last.origin, envelope)}
+
+
+class _Part:
+    """A part that is being told."""
+
+    def __init__(self, part: Content) -> None:
+        self.began = part
+        self.waiting: list[str | bytes] = []
+        self.finished: Content | None = None
+        self.said = False  # some of its text is written
+
+
+class Encoder:
+    """Events of the model's messages → Server-Sent Events. Several messages become one candidate.
+
+    Parts are written in their order: what is told of a later part waits until those before it are finished. Text and
+    thinking are written as they come, unless they have native fields, which a chunk must hold together with the text.
+    """
+
+    def __init__(self, envelope: Mapping[str, Any]) -> None:
+        self._envelope = envelope
+        self._identity: dict[str, Any] = {}
+        self._parts: dict[str, dict[int, _Part]] = {}  # message → its parts that are not written yet
+        self._text: type[Content] | None = None  # what the last chunk's text would be taken to go on with
+        self._reason: FinishReason | None = None
+        self._usage = Usage()
+        self._around: dict[str, Any] = {}
+        self._over = False
+
+    def feed(self, event: Event) -> bytes:
+        """One event → the bytes that tell of it (`b""`: none, or not yet)."""
+        if self._over:
+            return b""
+        if isinstance(event, PartDelta | PartFinished | PartStarted):
+            parts = self._parts.get(event.message_id)
+            return b"" if parts is None else self._part(parts, event)
+        if isinstance(event, MessageStarted):
+            if event.role is Role.MODEL and event.candidate == 0:
+                self._parts[event.message_id] = {}
+                self._identity = self._identity or _identity(event.origin, self._envelope)
+                self._around |= response(event.native)
+        elif isinstance(event, MessageFinished):
+            if event.message_id in self._parts:
+                self._reason = event.finish_reason
+                self._usage += event.usage or Usage()
+                self._around |= response(event.native)
+                return self._flush(event.message_id)
+        elif isinstance(event, RunError):
+            self._over = True
+            return event_bytes(msgspec.json.encode(dump_error(event.error)[1]))
+        elif isinstance(event, RunFinished):
+            return self.close()
+        return b""
+
+    def close(self) -> bytes:
+        """The end of the events → the end of the response."""
+        if self._over or not self._parts:
+            return b""
+        rest = b"".join([self._flush(message_id) for message_id in self._parts])
+        self._over = True
+        end = _end({"role": "model"}, self._reason, self._usage, self._around)
+        return rest + self._chunk(end)
+
+    def _part(self, parts: dict[int, _Part], event: PartDelta | PartFinished | PartStarted) -> bytes:
+        if isinstance(event, PartStarted):
+            parts[event.index] = _Part(event.part)
+            return b""
+        if (part := parts.get(event.index)) is None:
+            return b""
+        if isinstance(event, PartDelta):
+            part.waiting.append(event.delta)
+        else:
+            part.finished = event.part
+        return self._write(parts)
+
+    def _write(self, parts: dict[int, _Part]) -> bytes:
+        """All that may be written now."""
+        out = b""
+        while parts:
+            index = min(parts)
+            part = parts[index]
+            if isinstance(part.began, OpenText | ThinkingPart) and not is_ours(part.began.native) and part.waiting:
+                out += self._say(part, "".join(map(str, part.waiting)))
+                part.waiting.clear()
+            if part.finished is None:
+                return out
+            out += self._finish(part, part.finished)
+            del parts[index]
+        return out
+
+    def _flush(self, message_id: str) -> bytes:
+        """The rest of a message, whose parts nobody finished."""
+        parts = self._parts[message_id]
+        for index, part in list(parts.items()):
+            part.finished = part.finished or close_part(part.began, part.waiting, cut=True)
+            if part.finished is None:
+                del parts[index]
+        return self._write(parts)
+
+    def _say(self, part: _Part, text: str) -> bytes:
+        piece: dict[str, Any] = (
+            {"text": text, "thought": True} if isinstance(part.began, ThinkingPart) else {"text": text}
+        )
+        apart = not part.said and self._text is type(part.began)
+        self._text, part.said = type(part.began), True
+        return self._content([{"text": ""}, piece] if apart else [piece])
+
+    def _finish(self, part: _Part, finished: Content) -> bytes:
+        """The end of a part: what its text did not tell."""
+        if part.said and not is_ours(finished.native):
+            return b""
+        if part.said:
+            signature = (finished.native or {}).get("google", {}).get("thoughtSignature")
+            self._text = None
+            return self._content([{"text": "", "thoughtSignature": signature}]) if signature else b""
+        if isinstance(finished, TextPart | ThinkingPart) and not is_ours(finished.native) and finished.text:
+            return self._say(_Part(part.began if isinstance(part.began, OpenText) else finished), finished.text)
+        self._text = None
+        parts = _parts(finished)
+        return self._content(parts) if parts else b""
+
+    def _content(self, parts: list[dict[str, Any]]) -> bytes:
+        return self._chunk({"candidates": [{"content": {"parts": parts, "role": "model"}, "index": 0}]})
+
+    def _chunk(self, chunk: dict[str, Any]) -> bytes:
+        return event_bytes(msgspec.json.encode({**chunk, **self._identity}))
+
+
+def _parts(piece: Content) -> list[dict[str, Any]]:
+    """A piece as clients are shown it: also the thinking of other providers, without what they signed."""
+    if isinstance(piece, ThinkingPart) and piece.text and not is_ours(piece.native):
+        piece = ThinkingPart(piece.text)
+    return _WRITER.parts((piece,))
+
+
+def _identity(origin: Origin | None, envelope: Mapping[str, Any]) -> dict[str, Any]:
+    model = envelope.get("model") or (origin and (origin.served_model or origin.model))
+    id_ = envelope.get("id") or (origin and origin.response_id)
+    return {**({"modelVersion": model} if model else {}), **({"responseId": id_} if id_ else {})}
+
+
+def _end(
+    content: dict[str, Any], reason: FinishReason | None, usage: Usage, around: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The fields of a response, or of the last chunk of one."""
+    told = dict(around)
+    outside = {key: told.pop(key) for key in _OUTSIDE if key in told}
+    counted = dump_usage(usage, told.pop("usageMetadata", {}))
+    finish = dump_finish(reason, told.pop("finishReason", None))
+    candidates = (
+        []
+        if "blockReason" in outside.get("promptFeedback", {}) and "parts" not in content
+        else [{"content": content, "finishReason": finish, "index": 0, **told}]
+    )
+    return {"candidates": candidates, **({"usageMetadata": counted} if counted else {}), **outside}

@@ -1,0 +1,94 @@
+"""Media ↔ `inlineData` (bytes) and `fileData` (a URI). A file that Google holds is told by its URI too (D-127)."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode, urlsafe_b64encode
+from collections.abc import Mapping
+from mimetypes import guess_type
+from typing import Any
+from urllib.parse import urlsplit
+
+from dragoman.message import DataPart, FilePart, LinkPart, Native
+from dragoman.wires.google.native import note, spelling
+
+__all__ = ["Media", "as_text", "dump_media", "load_file", "load_inline"]
+
+Media = DataPart | LinkPart | FilePart
+
+_UPLOADS = "https://generativelanguage.googleapis.com/"
+_OTHER = "application/octet-stream"
+
+
+def load_inline(inner: Mapping[str, Any], own: Mapping[str, Any], told: dict[str, Any]) -> DataPart | None:
+    """An `inlineData` → its part; `None` where the data are no base64. The SDKs write base64 in either alphabet."""
+    text, mime_type = inner.get("data"), inner.get("mimeType")
+    if not isinstance(text, str) or not isinstance(mime_type, str):
+        return None
+    try:
+        data = b64decode(text.translate({45: 43, 95: 47}), validate=True)
+    except ValueError:
+        return None
+    if b64encode(data).decode() != text:
+        told["data"] = "urlsafe"
+        if urlsafe_b64encode(data).decode() != text:
+            return None
+    return DataPart(data, mime_type, _name(inner), _native("inlineData", inner, own, told, "data"))
+
+
+def load_file(inner: Mapping[str, Any], own: Mapping[str, Any], told: dict[str, Any]) -> LinkPart | FilePart | None:
+    """A `fileData` → its part: a file where Google holds it, else a link."""
+    uri, mime_type = inner.get("fileUri"), inner.get("mimeType")
+    if not isinstance(uri, str) or not isinstance(mime_type, str | None):
+        return None
+    if mime_type is None or "*" in mime_type:
+        told["mimeType"] = inner.get("mimeType", "absent")
+    kind = FilePart if uri.startswith(_UPLOADS) else LinkPart
+    return kind(uri, mime_type, _name(inner), _native("fileData", inner, own, told, "fileUri"))
+
+
+def dump_media(part: Media) -> dict[str, Any] | None:
+    """A part → its fields of the wire; `None` where the API can know nothing of it (a file that another provider holds)."""
+    name = {"displayName": part.name} if part.name else {}
+    if isinstance(part, DataPart):
+        encode = urlsafe_b64encode if spelling(part.native).get("data") == "urlsafe" else b64encode
+        return {"inlineData": {"mimeType": part.mime_type, "data": encode(part.data).decode(), **name}}
+    if isinstance(part, FilePart):
+        uri = part.id
+        if "://" not in uri and not uri.startswith("files/"):
+            return None
+    else:
+        uri = part.url
+    told = spelling(part.native).get("mimeType", "")
+    mime_type = part.mime_type
+    if mime_type is None and told != "":
+        return {"fileData": {"fileUri": uri, **name, **({} if told == "absent" else {"mimeType": None})}}
+    if mime_type is None or ("*" in mime_type and told != mime_type):
+        mime_type = _guessed(uri)
+    return {"fileData": {"fileUri": uri, "mimeType": mime_type, **name}}
+
+
+def as_text(part: Media) -> str:
+    """What stands for something that cannot be sent."""
+    where = part.url if isinstance(part, LinkPart) else part.name
+    return f"[media: {part.mime_type or 'file'}]" + (f" {where}" if where else "")
+
+
+def _name(inner: Mapping[str, Any]) -> str | None:
+    name = inner.get("displayName")
+    return name if isinstance(name, str) and name else None
+
+
+def _native(key: str, inner: Mapping[str, Any], own: Mapping[str, Any], told: Mapping[str, Any], known: str) -> Native:
+    rest = {
+        name: value
+        for name, value in inner.items()
+        if name not in (known, "mimeType") and (name != "displayName" or not value)
+    }
+    return note({**own, key: rest} if rest else own, spelling=told)
+
+
+def _guessed(uri: str) -> str:
+    try:
+        return guess_type(urlsplit(uri).path)[0] or _OTHER
+    except ValueError:  # no URI at all
+        return _OTHER

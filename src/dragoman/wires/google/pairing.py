@@ -1,0 +1,67 @@
+"""Ids of calls and results. Gemini often gives none: they are minted by position, and results matched by order and name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dragoman.message import Native
+from dragoman.wires.google.native import fields, spelling
+
+__all__ = ["Pairing", "given_id"]
+
+
+class Pairing:
+    """The calls of a conversation, or of one answer, as they are read."""
+
+    def __init__(self, new_id: Callable[[], str] | None = None) -> None:
+        self._new_id = new_id
+        self._taken: set[str] = set()
+        self._count = 0
+        self._waiting: list[tuple[str, str]] = []  # id and name of the calls of this round that have no result yet
+        self._ran = ""
+
+    def round(self) -> None:
+        """A new round of calls begins: results no longer answer the calls before it."""
+        self._waiting.clear()
+
+    def call(self, given: str | None, name: str) -> str:
+        """A call of a function → its id."""
+        id_ = given or self._mint()
+        self._taken.add(id_)
+        self._count += 1
+        self._waiting.append((id_, name))
+        return id_
+
+    def result(self, given: str | None, name: str) -> str:
+        """A function's response → the id of its call: the first one of that name that has none."""
+        found = next((w for w in self._waiting if (w[0] == given if given else w[1] == name)), None)
+        if found is not None:
+            self._waiting.remove(found)
+            return found[0]
+        return given or self.call(None, "")
+
+    def run(self, given: str | None) -> str:
+        """A call that the provider ran → its id."""
+        self._ran = given or self._mint()
+        self._taken.add(self._ran)
+        self._count += 1
+        return self._ran
+
+    def ran(self, given: str | None) -> str:
+        """What the provider's call gave → the id of that call."""
+        return given or self._ran or self.run(None)
+
+    def _mint(self) -> str:
+        if self._new_id is not None:
+            return self._new_id()
+        while (id_ := f"call-{self._count}") in self._taken:
+            self._count += 1
+        return id_
+
+
+def given_id(native: Native, id_: str) -> dict[str, str]:
+    """The field `id` of a call or result as it is sent: an id that was not given is not sent back."""
+    if "id" in (own := fields(native)) and own["id"] is None:
+        spelled = spelling(native)
+        return {"id": spelled["id"]} if "id" in spelled else {}
+    return {"id": id_}

@@ -1,0 +1,88 @@
+"""Arguments of a call that are streamed in pieces (Vertex, `streamFunctionCallArguments`): values by their JSON paths."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, cast
+
+import msgspec
+
+from dragoman.errors import DecodeError
+from dragoman.message import ToolCallPart
+from dragoman.wires.google.pairing import Pairing
+from dragoman.wires.google.parts import load_part
+from dragoman.wires.google.shapes import if_object, if_objects
+
+__all__ = ["PartialCall"]
+
+_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]|\[(?:'([^']*)'|\"([^\"]*)\")\]")
+_VALUES = ("stringValue", "numberValue", "boolValue")
+_MOST = 10_000  # elements of a list; a larger index is no index
+
+
+class PartialCall:
+    """A call whose arguments are still coming."""
+
+    def __init__(self, part: Mapping[str, Any], pairing: Pairing) -> None:
+        """Raises `DecodeError` where the call has no name."""
+        if not isinstance(part["functionCall"].get("name"), str):
+            raise DecodeError("a call has no name")
+        self._part = dict(part)
+        self._pairing = pairing
+        self._arguments: dict[str, Any] = {}
+        self.add(part)
+
+    def add(self, part: Mapping[str, Any]) -> bool:
+        """More of the arguments. Tells whether yet more is to come.
+
+        Raises:
+            DecodeError: a path that is none.
+        """
+        call = if_object(part["functionCall"])
+        self._arguments |= if_object(call.get("args"))
+        for piece in if_objects(call.get("partialArgs")):
+            self._put(piece)
+        self._part |= {key: value for key, value in part.items() if key != "functionCall"}
+        return bool(call.get("willContinue"))
+
+    def call(self, *, cut: bool = False) -> ToolCallPart:
+        """The call, with the arguments that have come."""
+        told = cast("dict[str, Any]", self._part["functionCall"])
+        inner = {key: value for key, value in told.items() if key not in ("partialArgs", "willContinue")}
+        whole = load_part({**self._part, "functionCall": {**inner, "args": self._arguments}}, self._pairing)
+        assert isinstance(whole, ToolCallPart)  # it has a name, and its arguments are an object
+        if not cut:
+            return whole
+        text = msgspec.json.encode(self._arguments).decode()
+        return msgspec.structs.replace(whole, arguments={}, raw=text, state="cut")
+
+    def _put(self, piece: Mapping[str, Any]) -> None:
+        """A value at its path; a text that stands there already grows."""
+        path = str(piece.get("jsonPath", ""))
+        steps = [int(m[2]) if m[2] else m[1] or m[3] or m[4] or "" for m in _STEP.finditer(path.removeprefix("$"))]
+        if not steps or not isinstance(steps[0], str):
+            raise DecodeError(f"{path!r} is no path into a call's arguments")
+        held: Any = self._arguments
+        for step, following in pairwise(steps):
+            held = _at(held, step, [] if isinstance(following, int) else {})
+        value = next((piece[key] for key in _VALUES if key in piece), None)
+        before = _at(held, steps[-1], None)
+        held[steps[-1]] = before + value if isinstance(before, str) and isinstance(value, str) else value
+
+
+def _at(held: Any, step: str | int, empty: Any) -> Any:
+    """What stands at a step; `empty` where nothing does yet, which is put there."""
+    if isinstance(step, int) and isinstance(held, list) and step < _MOST:
+        held = cast("list[Any]", held)
+        held.extend([None] * (step + 1 - len(held)))
+        if held[step] is None:
+            held[step] = empty
+        return held[step]
+    if isinstance(step, str) and isinstance(held, dict):
+        held = cast("dict[str, Any]", held)
+        if held.get(step) is None:
+            held[step] = empty
+        return held[step]
+    raise DecodeError(f"a path of a call's arguments does not fit what is there at {step!r}")

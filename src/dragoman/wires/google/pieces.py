@@ -1,0 +1,192 @@
+"""A piece of content → parts of the wire. What the wire or its target cannot hold is told to `losses`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from dragoman.message import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    ProviderPart,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from dragoman.replay import Loss
+from dragoman.wires.google.media import as_text, dump_media
+from dragoman.wires.google.native import NAME, fields, is_ours, merged, snaked, spelling
+from dragoman.wires.google.pairing import given_id
+from dragoman.wires.google.parts import CODE
+from dragoman.wires.google.quirks import Quirks
+from dragoman.wires.google.results import dump_response_object, media_of, text_of
+
+__all__ = ["Writer"]
+
+_SIGNATURE = "thoughtSignature"
+_Part = dict[str, Any]
+
+
+class Writer(msgspec.Struct, frozen=True):
+    """What the pieces of one message share while they are written."""
+
+    quirks: Quirks
+    losses: list[Loss]
+    names: Mapping[str, str] = {}
+    """Name of a function → the name to send."""
+    unnamed: Collection[str] = frozenset()
+    """Ids of the calls that came without one: neither they nor their results are sent with it."""
+    called: Mapping[str, str] = {}
+    """Id of a call → its function, for results that do not tell it."""
+    model: str = ""
+    """The target's model; `""` where it is not known."""
+    message: int = 0
+    """Position of the message that is being written."""
+    role: Role = Role.USER
+    unreadable: str | None = None
+    """Why what the provider signed in it must not be sent; `None`: it may."""
+
+    def lose(self, part: int | None, what: str, why: str) -> None:
+        """Notes something that is left out or changed."""
+        self.losses.append(Loss(self.message, part, what, why))
+
+    def parts(self, content: tuple[Content, ...]) -> list[_Part]:
+        """The parts of a message, in its order; media that a function's response cannot hold come last."""
+        parts: list[_Part] = []
+        later: list[_Part] = []
+        unsigned = self.unreadable is not None and not self.quirks.is_older(self.model)
+        for place, piece in enumerate(content):
+            part = self._part(piece, place, later)
+            if part is not None and unsigned and isinstance(piece, ToolCallPart):
+                part[_SIGNATURE], unsigned = self.quirks.placeholder, False
+            if part is not None:
+                parts.append(self._spelled(part, piece))
+        return parts + later
+
+    def _part(self, piece: Content, place: int, later: list[_Part]) -> _Part | None:
+        if isinstance(piece, TextPart):
+            return {**self._own(piece, place), "text": piece.text}
+        if isinstance(piece, (DataPart, LinkPart, FilePart)):
+            return merged(self._own(piece, place), self._media(piece, place))
+        if isinstance(piece, ThinkingPart):
+            return self._thinking(piece, place)
+        if isinstance(piece, ProviderPart):
+            return self._signed(piece, {}, place, f"a part of the provider's, {piece.kind}")
+        if piece.run_by == "provider":
+            return self._run(piece, place)
+        if isinstance(piece, ToolCallPart):
+            return self._call(piece, place)
+        return self._result(piece, place, later)
+
+    def _thinking(self, part: ThinkingPart, place: int) -> _Part | None:
+        why = self.unreadable
+        if why is None and part.native and not is_ours(part.native):
+            why = "another provider signed it"
+        if why is not None:
+            self.lose(place, "thinking", why)
+            return None
+        told: Mapping[str, Any] = {} if part.text else spelling(part.native)
+        own = fields(part.native)
+        block = {**own, "text": part.text, "thought": True}
+        for key in ("text", "thought"):
+            if told.get(key) == "absent":
+                del block[key]
+        return {**block, **own} if told.get("thought") == "absent" else block
+
+    def _call(self, call: ToolCallPart, place: int) -> _Part:
+        inner: _Part = {"name": self.names.get(call.name, call.name), "args": call.arguments, **self._id(call)}
+        told = spelling(call.native)
+        if "args" in told and not call.arguments:
+            inner["args"] = None
+            if told["args"] == "absent":
+                del inner["args"]
+        return merged(self._own(call, place), {"functionCall": inner})
+
+    def _result(self, result: ToolResultPart, place: int, later: list[_Part]) -> _Part:
+        own = self._own(result, place)
+        name = result.name or self.called.get(result.id, "")
+        inner: _Part = {"name": self.names.get(name, name), **self._id(result)}
+        if not result.name and "name" in (told := spelling(result.native)):
+            inner["name"] = told["name"]
+            if told["name"] == "absent":
+                del inner["name"]
+        if result.is_content:
+            inner["response"], media = self._response(result), media_of(result.result)
+            if spelling(result.native).get("parts") == "inside" or self._takes_media():
+                inner["parts"] = [self._spelled(self._media(piece, place), piece) for piece in media]
+            elif media:
+                later.append({"text": f"[result of {name or result.id}]"})
+                later += [self._media(piece, place) for piece in media]
+                self.lose(place, "media", "the model takes none inside a function's response; they follow it")
+        elif spelling(result.native).get("response") != "as is" or result.result is not None:
+            inner["response"] = dump_response_object(result.result, is_error=result.is_error)
+        return merged(own, {"functionResponse": inner})
+
+    def _response(self, result: ToolResultPart) -> _Part:
+        text = text_of(result.result)
+        return dump_response_object(text, is_error=result.is_error) if text or result.is_error else {}
+
+    def _takes_media(self) -> bool:
+        return not self.quirks.is_older(self.model)
+
+    def _run(self, piece: ToolCallPart | ToolResultPart, place: int) -> _Part | None:
+        """What the provider ran goes back as it came."""
+        told = spelling(piece.native)
+        if isinstance(piece, ToolCallPart):
+            key, held, value = ("toolCall", "args", piece.arguments)
+        else:
+            key, held, value = ("toolResponse", "response", piece.result)
+        if piece.name == CODE:
+            key = "executableCode" if isinstance(piece, ToolCallPart) else "codeExecutionResult"
+            inner = {**value, **self._id(piece)}
+        else:
+            inner = {"toolType": piece.name, **self._id(piece), **({} if told.get(held) == "absent" else {held: value})}
+        return self._signed(piece, {key: inner}, place, f"{piece.name}, which the provider ran")
+
+    def _signed(self, piece: Content, told: _Part, place: int, what: str) -> _Part | None:
+        """A part that goes back to its own origin and to nobody else."""
+        why = self.unreadable or (None if is_ours(piece.native) else "it is another provider's")
+        if why is not None:
+            self.lose(place, what, why)
+            return None
+        own = (piece.native or {})[NAME] if isinstance(piece, ProviderPart) else _without_id(fields(piece.native))
+        return merged(own, told)
+
+    def _media(self, part: DataPart | LinkPart | FilePart, place: int) -> _Part:
+        block = dump_media(part)
+        if block is None:
+            self.lose(place, "file", "the API knows nothing of a file that another provider holds")
+            return {"text": as_text(part)}
+        return merged(_without_id(fields(part.native)), block)
+
+    def _own(self, piece: Content, place: int) -> _Part:
+        """The piece's own fields, without a signature that the target does not read."""
+        own = _without_id(fields(piece.native))
+        if self.unreadable is not None and own.pop(_SIGNATURE, None) is not None:
+            self.lose(place, "signature", self.unreadable)
+        return own
+
+    def _id(self, piece: ToolCallPart | ToolResultPart) -> dict[str, Any]:
+        given = given_id(piece.native, piece.id)
+        return {} if piece.id in self.unnamed and given.get("id") == piece.id else given
+
+    def _spelled(self, part: _Part, piece: Content) -> _Part:
+        """The part with the keys in snake_case that came so, also those one level deeper."""
+        snake = cast("list[str]", spelling(piece.native).get("snake", ()))
+        if not snake or isinstance(piece, ProviderPart):
+            return part
+        deeper = {
+            key: snaked(cast("_Part", value), snake) if isinstance(value, dict) else value
+            for key, value in part.items()
+        }
+        return snaked(deeper, snake)
+
+
+def _without_id(own: Mapping[str, Any]) -> _Part:
+    return {key: value for key, value in own.items() if key != "id"}

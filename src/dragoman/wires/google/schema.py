@@ -1,0 +1,140 @@
+"""JSON Schema ↔ the subset of OpenAPI 3.0 that the API's older fields take (`parameters`, `responseSchema`).
+
+`lift` reads that subset as JSON Schema. `lower` writes it: `$ref` is put in its place (a recursion ends in an object of any
+kind), `null` becomes `nullable`, `const` an `enum`, `oneOf` an `anyOf`, `allOf` is merged, and what the subset has no word
+for is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, cast
+
+from dragoman.wires.google.shapes import if_list, if_object
+
+__all__ = ["lift", "lower"]
+
+_TYPES = ("STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL")
+_KEPT = (
+    "default", "description", "enum", "example", "format", "maxItems", "maxLength", "maxProperties", "maximum", "minItems",
+    "minLength", "minProperties", "minimum", "pattern", "propertyOrdering", "property_ordering", "required", "title",
+)  # fmt: skip
+_STRING_FORMATS = ("date-time", "enum")
+_MAPS, _LISTS, _SINGLE = ("properties",), ("anyOf",), ("items",)
+
+Schema = Mapping[str, Any]
+
+
+def lift(schema: Schema) -> dict[str, Any]:
+    """The subset of OpenAPI → JSON Schema."""
+    out = _each(schema, lift)
+    nullable = out.pop("nullable", False)
+    kind = out.get("type")
+    if isinstance(kind, str) and kind in _TYPES:
+        out["type"] = kind = kind.lower()
+    if nullable is True and isinstance(kind, str):
+        out["type"] = [kind, "null"]
+        if isinstance(out.get("enum"), list):
+            out["enum"] = [*out["enum"], None]
+    elif nullable is True and isinstance(out.get("anyOf"), list):
+        out["anyOf"] = [*out["anyOf"], {"type": "null"}]
+    elif "nullable" in schema:
+        out["nullable"] = nullable
+    return out
+
+
+def lower(schema: Schema, *, upper: bool = True) -> dict[str, Any]:
+    """JSON Schema → the subset of OpenAPI. `upper`: types as `STRING`, as the API's own enum has them."""
+    definitions = {
+        f"#/{key}/{name}": each for key in ("$defs", "definitions") for name, each in if_object(schema.get(key)).items()
+    }
+    return _lower(schema, {"#": schema, **definitions}, (), upper)
+
+
+def _lower(schema: Any, definitions: Mapping[str, Any], within: tuple[str, ...], upper: bool) -> dict[str, Any]:
+    def deeper(one: Any) -> dict[str, Any]:
+        return _lower(one, definitions, within, upper)
+
+    if not isinstance(schema, Mapping):  # `true`: anything
+        return {}
+    schema = cast("Mapping[str, Any]", schema)
+    if isinstance(name := schema.get("$ref"), str):
+        beside = {key: value for key, value in schema.items() if key not in ("$ref", "$defs", "definitions")}
+        if name in within or name not in definitions:
+            return {**_lower({"type": "object"}, {}, (), upper), **_each(beside, deeper, _KEPT)}
+        return _lower({**definitions[name], **beside}, definitions, (*within, name), upper)
+    if "allOf" in schema:
+        schema = _all_of(schema, definitions)
+    out = _each(schema, deeper, _KEPT)
+    types, nullable = _types(schema)
+    choices = [if_object(one) for key in ("anyOf", "oneOf") for one in if_list(schema.get(key))]
+    choices += [{"type": each} for each in types] if len(types) > 1 else []
+    if kept := [one for one in choices if one.get("type") != "null"]:
+        nullable = nullable or len(kept) < len(choices)
+        if len(kept) == 1 and nullable:
+            out = {**deeper(kept[0]), **out}
+        else:
+            out["anyOf"] = [deeper(one) for one in kept]
+    if types == ["string"] and out.get("format") not in _STRING_FORMATS:
+        out.pop("format", None)
+    if len(types) == 1:
+        out["type"] = types[0].upper() if upper else types[0]
+    if "const" in schema:
+        out["enum"] = [schema["const"]]
+    if isinstance(out.get("enum"), list):
+        nullable = nullable or None in out["enum"]
+        out["enum"] = [value for value in out["enum"] if value is not None]
+        _name_values(out, upper)
+    if nullable:
+        out["nullable"] = True
+    elif isinstance(schema.get("nullable"), bool):
+        out["nullable"] = schema["nullable"]
+    return out
+
+
+def _all_of(schema: Schema, definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema with its `allOf` put in: objects' properties and lists of what is required are joined."""
+    out = {key: value for key, value in schema.items() if key != "allOf"}
+    for part in map(if_object, if_list(schema["allOf"])):
+        for key, value in if_object(definitions.get(str(part.get("$ref")), part)).items():
+            if key in ("properties", "$defs") and key in out:
+                out[key] = {**out[key], **value}
+            elif key == "required" and key in out:
+                out[key] = list(dict.fromkeys([*out[key], *value]))
+            else:
+                out.setdefault(key, value)
+    return out
+
+
+def _name_values(out: dict[str, Any], upper: bool) -> None:
+    """The subset has enums of strings only: other values stand in the description."""
+    if not all(isinstance(value, str) for value in out["enum"]):
+        told = f"One of: {', '.join(map(str, out.pop('enum')))}"
+        out["description"] = f"{out['description']} {told}" if out.get("description") else told
+    elif "type" not in out:
+        out["type"] = "STRING" if upper else "string"
+
+
+def _types(schema: Schema) -> tuple[list[str], bool]:
+    """The types that are allowed, and whether null is."""
+    kind = schema.get("type")
+    kinds: list[str] = [kind] if isinstance(kind, str) else if_list(kind)
+    some = [each for each in kinds if each != "null"]
+    if not some and "properties" in schema:
+        some = ["object"]
+    return some, len(some) < len(kinds)
+
+
+def _each(schema: Schema, deeper: Any, keys: Collection[str] | None = None) -> dict[str, Any]:
+    """The schema with `deeper` done to those inside it; of its other keys only `keys`, where those are given."""
+    out: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in _MAPS and isinstance(value, Mapping):
+            out[key] = {name: deeper(one) for name, one in cast("Schema", value).items()}
+        elif key in _SINGLE and isinstance(value, Mapping):
+            out[key] = deeper(value)
+        elif key in _LISTS and keys is None and isinstance(value, list):
+            out[key] = [deeper(one) for one in cast("list[Any]", value)]
+        elif keys is None or key in keys:
+            out[key] = value
+    return out
