@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import Phase, settings
+
 from support_cli import Stdin
 from support_llm import Llm, echo, serving
 

@@ -86,6 +86,8 @@ def test_records_are_complete_and_distinct(registry):
         assert Capability.chat in record.capabilities
         assert (record.embeddings_model is not None) == (Capability.embeddings in record.capabilities)
         assert (record.models_path is not None) == (Capability.models in record.capabilities)
+        quirks = import_module(f"dragoman.wires.{record.wire}.quirks").Quirks
+        assert record.quirks is None or isinstance(record.quirks, quirks)
         assert record.base_url is None or not str(record.base_url).endswith("/")
 
 

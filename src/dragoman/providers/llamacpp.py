@@ -2,6 +2,7 @@
 
 from dragoman.capability import Capability
 from dragoman.providers.provider import Provider
+from dragoman.wires.openai_chat.quirks import Quirks
 
 __all__ = ["PROVIDER"]
 
@@ -29,4 +30,5 @@ PROVIDER = Provider(
             Capability.models,
         }
     ),
+    quirks=Quirks(developer=False, tool_media=True),
 )

@@ -2,6 +2,7 @@
 
 from dragoman.capability import Capability
 from dragoman.providers.provider import Provider
+from dragoman.wires.openai_chat.quirks import Quirks
 
 __all__ = ["PROVIDER"]
 
@@ -29,5 +30,11 @@ PROVIDER = Provider(
             Capability.server_tools,
             Capability.models,
         }
+    ),
+    quirks=Quirks(
+        reasoning="reasoning",
+        thinking="reasoning",
+        tool_media=True,
+        blocks={"video": "video_url", "application": "file"},
     ),
 )
