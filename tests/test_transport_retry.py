@@ -18,8 +18,8 @@ from dragoman.errors import (
     StreamCutError,
 )
 from dragoman.request import HttpRequest
+from dragoman.retry_after import retry_after
 from dragoman.transport import AiohttpTransport, Exchange, Player, Response, Retry
-from dragoman.transport.retry import retry_after
 from support_server import Do, answer, serving
 
 pytestmark = pytest.mark.filterwarnings("error")

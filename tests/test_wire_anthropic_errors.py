@@ -97,7 +97,7 @@ def test_a_string_in_the_body_is_the_message():
         ({}, None),
         ({"retry-after": "7"}, 7.0),
         ({"Retry-After": "0.5"}, 0.5),
-        ({"retry-after": "-3"}, 0.0),
+        ({"retry-after": "-3"}, None),
         ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
         ({"retry-after": "Wed, 21 Oct 2026 07:28:30 GMT", "date": "Wed, 21 Oct 2026 07:28:00 GMT"}, 30.0),
         ({"retry-after": "Wed, 21 Oct 2026 07:28:30 GMT"}, None),

@@ -30,5 +30,5 @@ PROVIDER = Provider(
             Capability.models,
         }
     ),
-    quirks=Quirks(max_tokens="max_completion_tokens", thinking=None, max_id_length=40),
+    quirks=Quirks(max_tokens="max_completion_tokens", thinking=None, max_id_length=40, refuses=("top_k",)),
 )

@@ -23,5 +23,5 @@ PROVIDER = Provider(
             Capability.models,
         }
     ),
-    quirks=Quirks(developer=False, stream_usage=False),
+    quirks=Quirks(developer=False),
 )

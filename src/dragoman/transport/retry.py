@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from email.utils import parsedate_to_datetime
 from types import CoroutineType
 from typing import Any
 
@@ -14,9 +13,10 @@ import anyio
 
 from dragoman.errors import ProviderConnectionError, ProviderTimeoutError
 from dragoman.request import HttpRequest
+from dragoman.retry_after import retry_after
 from dragoman.transport.base import Response, Transport
 
-__all__ = ["Retry", "retry_after"]
+__all__ = ["Retry"]
 
 _STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 _DRAIN_SECONDS = 1.0
@@ -80,25 +80,6 @@ class Retry:
     async def close(self) -> None:
         """Closes the transport."""
         await self._transport.close()
-
-
-def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """How many seconds the provider asks to wait, always above 0; `None`: it does not, or not understandably.
-
-    Args:
-        headers: of the answer, names in lower case.
-        now: seconds since 1970.
-    """
-    value = headers.get("retry-after", "")
-    for seconds in (
-        lambda: float(headers.get("retry-after-ms", "")) / 1000,
-        lambda: float(value),
-        lambda: parsedate_to_datetime(value).timestamp() - now,
-    ):
-        with suppress(ValueError, OverflowError):
-            if (wait := seconds()) > 0:
-                return wait
-    return None
 
 
 class _Begun:

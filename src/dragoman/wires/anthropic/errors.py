@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
 import msgspec
@@ -23,6 +22,7 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
+from dragoman.retry_after import retry_after
 
 __all__ = ["dump_error", "error_of", "load_error"]
 
@@ -121,7 +121,7 @@ def error_of(
     }
     message = f"{words.rstrip('.')}. {_ADVICE[kind]}"
     if issubclass(kind, RateLimitError):
-        return kind(message, retry_after=_retry_after(headers), **where)
+        return kind(message, retry_after=retry_after(headers), **where)
     return kind(message, **where)
 
 
@@ -133,17 +133,3 @@ def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
     if error.request_id is not None:
         body["request_id"] = error.request_id
     return status, body
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, as told in milliseconds, in seconds, or as a date, which the response's own date makes a length."""
-    try:
-        if (milliseconds := headers.get("retry-after-ms")) is not None:
-            return max(0.0, float(milliseconds) / 1000)
-        told = headers.get("retry-after", "")
-        if "," not in told:  # every date has one
-            return max(0.0, float(told)) if told else None
-        wait = parsedate_to_datetime(told) - parsedate_to_datetime(headers["date"])
-        return max(0.0, wait.total_seconds())
-    except (KeyError, ValueError, TypeError, OverflowError):
-        return None

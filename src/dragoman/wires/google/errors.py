@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import msgspec
@@ -23,6 +22,7 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
+from dragoman.retry_after import retry_after
 from dragoman.wires.google.shapes import if_list, if_object, if_objects
 
 __all__ = ["dump_error", "error_of", "load_error"]
@@ -133,7 +133,7 @@ def error_of(
     message = f"{words.rstrip('.')}. {_ADVICE[kind]}"
     if issubclass(kind, RateLimitError):
         wait = _seconds(_detail(details, "RetryInfo", "retryDelay"))
-        return kind(message, retry_after=_retry_after(headers) if wait is None else wait, **where)
+        return kind(message, retry_after=retry_after(headers) if wait is None else wait, **where)
     return kind(message, **where)
 
 
@@ -161,18 +161,4 @@ def _seconds(duration: str | None) -> float | None:
     try:
         return None if duration is None else max(0.0, float(duration.removesuffix("s")))
     except ValueError:
-        return None
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, as told in milliseconds, in seconds, or as a date, which the response's own date makes a length."""
-    try:
-        if (milliseconds := headers.get("retry-after-ms")) is not None:
-            return max(0.0, float(milliseconds) / 1000)
-        told = headers.get("retry-after", "")
-        if "," not in told:  # every date has one
-            return max(0.0, float(told)) if told else None
-        wait = parsedate_to_datetime(told) - parsedate_to_datetime(headers["date"])
-        return max(0.0, wait.total_seconds())
-    except (KeyError, ValueError, TypeError, OverflowError):
         return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import msgspec
@@ -25,6 +24,7 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
+from dragoman.retry_after import retry_after
 from dragoman.wires.openai_chat.shapes import as_text, if_object, if_objects, if_text
 
 __all__ = ["dump_error", "load_error", "load_error_object"]
@@ -101,7 +101,7 @@ def load_error(status: int, headers: Mapping[str, str], body: bytes) -> Dragoman
     error = _built(status, parsed, body)
     request_id = next((lower[name] for name in _REQUEST_IDS if lower.get(name)), None)
     if isinstance(error, RateLimitError):
-        error.retry_after = _retry_after(lower)
+        error.retry_after = retry_after(lower)
     return error.at(status=status, request_id=request_id or _body_id(parsed))
 
 
@@ -155,15 +155,3 @@ def _said(parsed: Any) -> tuple[str, str]:
 def _body_id(parsed: Any) -> str | None:
     fields = if_object(parsed)
     return if_text(fields.get("request_id")) or if_text(fields.get("id")) or None
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait. A date counts from the answer's own `Date`: there is no clock here."""
-    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        if re.fullmatch(r"\d{1,9}(\.\d+)?", headers.get(name, "").strip()) and float(headers[name]) > 0:
-            return float(headers[name]) * scale
-    try:
-        then, now = parsedate_to_datetime(headers["retry-after"]), parsedate_to_datetime(headers["date"])
-        return max(0.0, (then - now).total_seconds())
-    except (KeyError, ValueError, TypeError):
-        return None
