@@ -15,7 +15,7 @@ from dragoman.wires.openai_chat.assistant import in_field
 from dragoman.wires.openai_chat.calls import load_executed
 from dragoman.wires.openai_chat.content import load_block
 from dragoman.wires.openai_chat.native import NAME, marked, rest
-from dragoman.wires.openai_chat.shapes import as_index, as_list, as_object, as_text, malformed, telling
+from dragoman.wires.openai_chat.shapes import as_index, as_list, as_object, as_text, malformed, telling, unread
 from dragoman.wires.openai_chat.streamed_calls import StreamedCalls
 from dragoman.wires.openai_chat.thinking import DETAILS, PLAIN, load_detail, text_key
 from dragoman.wires.openai_chat.usage import dump_finish, load_finish
@@ -25,11 +25,11 @@ __all__ = ["Candidate"]
 _MERGED_DETAILS = ("reasoning.text", "reasoning.summary")
 _SENT_BACK = ("annotations", "extra_content")
 """Fields of the message that go back with it; other unknown ones are told as metadata and never sent."""
-_READ = (
-    *("role", "content", "refusal", "images", "audio", "executed_tools", "function_call", "tool_calls"),
-    *("name", "padding", "token_id", *PLAIN, DETAILS, *_SENT_BACK),
+_READ = frozenset(
+    {"role", "content", "refusal", "images", "audio", "executed_tools", "function_call", "tool_calls"}
+    | {"name", "padding", "token_id", *PLAIN, DETAILS, *_SENT_BACK}
 )
-_CHOICE_READ = ("index", "delta", "message", "finish_reason", "logprobs", "text", "error")
+_CHOICE_READ = frozenset({"index", "delta", "message", "finish_reason", "logprobs", "text", "error"})
 
 
 class Candidate:
@@ -198,8 +198,8 @@ class Candidate:
             if value:
                 told = self._response.setdefault("logprobs", {})
                 told[name] = [*told.get(name, []), *value] if isinstance(value, list) else value
-        self._response.update(telling(rest(choice, *_CHOICE_READ)))
-        self._response.update(telling(rest(message, *_READ)))
+        self._response.update(unread(choice, _CHOICE_READ))
+        self._response.update(unread(message, _READ))
 
 
 def _audio_type(data: bytes) -> str:

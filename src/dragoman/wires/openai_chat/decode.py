@@ -17,14 +17,13 @@ from dragoman.message import FinishReason, Origin
 from dragoman.wires.openai_chat.candidate import Candidate
 from dragoman.wires.openai_chat.chunk import ordinary
 from dragoman.wires.openai_chat.errors import load_error_object
-from dragoman.wires.openai_chat.native import rest
-from dragoman.wires.openai_chat.shapes import as_list, as_object, if_object, malformed, telling
+from dragoman.wires.openai_chat.shapes import as_list, as_object, if_object, malformed, unread
 from dragoman.wires.openai_chat.usage import load_usage
 
 __all__ = ["Decoder", "decoder", "load_response"]
 
 _END = b"[DONE]"
-_READ = ("id", "object", "model", "choices", "usage", "error", "obfuscation", "prompt")
+_READ = frozenset({"id", "object", "model", "choices", "usage", "error", "obfuscation", "prompt", "x_groq"})
 
 
 def load_response(
@@ -140,15 +139,19 @@ class Decoder:
 
     def _note(self, chunk: dict[str, Any]) -> None:
         """What stands around the choices: who answered, tokens, the vendor's own fields; the last word counts."""
-        told = {"served_model": chunk.get("model"), "response_id": chunk.get("id")}
-        self._origin = replace(
-            self._origin, **{name: value for name, value in told.items() if value and isinstance(value, str)}
-        )
+        model, response_id = chunk.get("model"), chunk.get("id")
+        if model and isinstance(model, str) and model != self._origin.served_model:
+            self._origin = replace(self._origin, served_model=model)
+        if response_id and isinstance(response_id, str) and response_id != self._origin.response_id:
+            self._origin = replace(self._origin, response_id=response_id)
         groq = as_object(chunk.get("x_groq"), "x_groq")
         for usage in (groq.get("usage"), chunk.get("usage")):
-            counts = as_object(usage, "usage")
-            self._usage.update({name: count for name, count in counts.items() if count is not None})
-        self._response.update(telling({**rest(chunk, *_READ), "x_groq": rest(groq, "id", "usage")}))
+            if usage is not None:
+                counts = as_object(usage, "usage")
+                self._usage.update({name: count for name, count in counts.items() if count is not None})
+        self._response.update(unread(chunk, _READ))
+        if own := unread(groq, ("id", "usage")):
+            self._response["x_groq"] = own
 
     def _candidate(self, index: int) -> Candidate:
         candidate = self._candidates.get(index)

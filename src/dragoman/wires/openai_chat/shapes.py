@@ -3,13 +3,28 @@ for a `DecodeError`, where passing over it would lose a part of an answer."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, cast
 
 import msgspec
 
 from dragoman.errors import DecodeError
 
-__all__ = ["as_index", "as_list", "as_object", "as_text", "if_object", "if_objects", "if_text", "malformed", "telling"]
+__all__ = [
+    "as_index",
+    "as_list",
+    "as_object",
+    "as_text",
+    "if_object",
+    "if_objects",
+    "if_text",
+    "malformed",
+    "telling",
+    "unread",
+]
+
+
+_EMPTY: tuple[Any, ...] = ("", [], {})
 
 
 def malformed(value: Any, what: str) -> DecodeError:
@@ -67,6 +82,13 @@ def as_text(value: Any) -> str:
     return "" if value is None else msgspec.json.encode(value).decode()
 
 
+def unread(fields: dict[str, Any], read: Collection[str]) -> dict[str, Any]:
+    """The fields that nobody has read and that say something."""
+    return {
+        key: value for key, value in fields.items() if key not in read and value is not None and value not in _EMPTY
+    }
+
+
 def telling(fields: dict[str, Any]) -> dict[str, Any]:
     """The fields that say something: not null, not empty."""
-    return {key: value for key, value in fields.items() if value is not None and value not in ("", [], {})}
+    return {key: value for key, value in fields.items() if value is not None and value not in _EMPTY}
