@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dragoman.cli.screen import Screen
     from dragoman.message import Content
 
-__all__ = ["chat", "warm_up"]
+__all__ = ["chat"]
 
 _EFFORTS = ("off", "low", "medium", "high")
 
@@ -128,7 +128,7 @@ async def _once(
     whole = json or schema is not None
     async with agent:
         try:
-            warm_up(agent.model, screen)
+            screen.warm_up(agent.model)
             result = await answer(agent, asked, _ignore if whole else screen.show, output_schema=schema)
             if whole and not json:
                 screen.show(result)
@@ -144,12 +144,3 @@ async def _once(
 
 def _ignore(_: object) -> None:
     pass
-
-
-def warm_up(model: str, screen: Screen) -> None:
-    """Says that the first answer takes a while, where the model is loaded into this process first."""
-    from dragoman import providers
-    from dragoman.model.strings import parse_model_string
-
-    if callable(providers.get(parse_model_string(model).provider).base_url):
-        screen.waiting(f"loading {model} …")

@@ -13,7 +13,6 @@ import typer
 
 from dragoman import providers
 from dragoman.cli.answer import answer
-from dragoman.cli.chat import warm_up
 from dragoman.cli.failure import tell
 from dragoman.cli.prompt import prompt_parts
 from dragoman.cli.screen import usage_line
@@ -45,7 +44,7 @@ class _Conversation:
         parts = prompt_parts(line)
         if self.model not in self.warm:
             self.warm.add(self.model)
-            warm_up(self.model, self.screen)
+            self.screen.warm_up(self.model)
         try:
             model = None if self.model == self.agent.model else self.model
             result = await answer(

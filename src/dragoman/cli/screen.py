@@ -41,6 +41,14 @@ class Screen:
             self._err.write(f"{_DIM}{line}{_PLAIN}")
             self._err.flush()
 
+    def warm_up(self, model: str) -> None:
+        """Says that the first answer takes a while, where the model is loaded into this process first."""
+        from dragoman import providers
+        from dragoman.model.strings import parse_model_string
+
+        if callable(providers.get(parse_model_string(model).provider).base_url):
+            self.waiting(f"loading {model} …")
+
     def show(self, chunk: ChatResult[str]) -> None:
         """Writes what is new."""
         if chunk.thinking and self._shows_thinking:

@@ -17,7 +17,8 @@ from dragoman.request import ToolSpec
 from dragoman.tools.check import check
 from dragoman.tools.context import ToolContext
 from dragoman.tools.docstring import describe
-from dragoman.tools.signature import SignatureSchema, context_name
+from dragoman.tools.lazy_schema import SignatureSchema
+from dragoman.tools.signature import context_name
 
 __all__ = ["FunctionTool", "Tool", "tool", "tool_map"]
 
