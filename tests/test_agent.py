@@ -349,3 +349,15 @@ async def test_typed_output_that_is_impossible_is_told() -> None:
     bare = Provider(name="bare", display_name="Bare", wire="openai_chat", base_url="http://127.0.0.1:9", chat_model="m")
     with pytest.raises(SettingsError, match="typed output"):
         await Agent(bare).send_for("hi", Town)
+
+
+@pytest.mark.parametrize(("model", "field"), [("openai:o3", "reasoning_effort"), ("anthropic:claude-sonnet-4-6", "thinking")])
+async def test_d77_reasoning_is_asked_for_where_the_seeds_refused_it(model: str, field: str) -> None:
+    """Decision 11: what was an error for OpenAI and others is a field of their requests today."""
+    from dragoman import Settings
+    from dragoman.transport import Exchange, Player
+
+    player = Player([Exchange(status=400, body=b"{}")])
+    with pytest.raises(ProviderError):
+        await Agent(model, api_key="k", transport=player).send("hi", settings=Settings(reasoning="high"))
+    assert field in player.requests[0].body

@@ -12,6 +12,7 @@ from dragoman.capability import Capability
 from dragoman.errors import InvalidRequestError
 from dragoman.event import Event, RunError
 from dragoman.limits import Limits
+from dragoman.logs import log_from_environment
 from dragoman.message import Content, Message, Role
 from dragoman.model.chat_model import ChatModel, new_id, now
 from dragoman.model.middleware import Middleware
@@ -100,6 +101,7 @@ class Agent(Generic[Deps]):
             SettingsError: the model string is malformed, or no provider has that name (D-76).
             ToolError: a tool cannot be described to a model.
         """
+        log_from_environment()
         self._string, self._provider = _resolve(model or os.environ.get("DRAGOMAN_MODEL") or "local")
         self._tools = tuple(given if isinstance(given, Tool) else tool(given) for given in tools)
         self._system = Message.system(system) if system else None

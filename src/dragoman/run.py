@@ -17,6 +17,7 @@ from dragoman.errors import DragomanError, LimitReachedError
 from dragoman.event import Event, RunError, RunFinished, RunStarted, StepFinished, StepStarted
 from dragoman.fold import unfold
 from dragoman.limits import Limits, Spent, reached
+from dragoman.logs import logger
 from dragoman.message import FinishReason, Message, Role, ToolCallPart, Usage
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
@@ -27,6 +28,7 @@ __all__ = ["Run"]
 
 T = TypeVar("T")
 
+_LOG = logger("run")
 _CANCELLED = "cancelled"
 _BUSY_SECONDS = 0.005
 """After so long without a pause the event loop is given back, so that a fast stream starves nobody."""
@@ -163,6 +165,7 @@ class Run(Generic[T]):
                 self._check(model_calls=1)
                 self._model_calls += 1
                 step = f"model call {self._model_calls}"
+                _LOG.debug("run %s: %s to %s", self.id, step, self._model.name)
                 yield StreamingIterationResult(events=[StepStarted(step)])
                 async with aclosing(orchestrator.process_iteration(self._model, state, self._schema)) as results:
                     async for result in results:
@@ -173,6 +176,7 @@ class Run(Generic[T]):
         finally:
             await self._finalize()
         state.complete()
+        _LOG.info("run %s ended: %s, %s", self.id, self._finish_reason, self._usage)
         yield StreamingIterationResult(
             events=[RunFinished(self.id, "pending" if self._pending else "success", self._usage, self._pending)]
         )
@@ -232,6 +236,7 @@ class Run(Generic[T]):
     def _failed(self, error: DragomanError) -> StreamingIterationResult:
         self._end()
         self.error = error
+        _LOG.warning("run %s failed: %s", self.id, error)
         intake = self._state.intake
         events = intake.cut(FinishReason.error) if intake is not None and intake.error is error else []
         return StreamingIterationResult(events=[*events, RunError(error, self.id)])

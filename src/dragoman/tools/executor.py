@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 
 from dragoman.errors import SettingsError, ToolError
+from dragoman.logs import logger
 from dragoman.message import ToolCallPart
 from dragoman.tools.context import ToolContext
 from dragoman.tools.outcome import ToolExecutionResult, failed, succeeded
@@ -17,6 +18,7 @@ from dragoman.tools.tool import Tool
 
 __all__ = ["ParallelToolExecutor", "ToolExecutor", "runnable"]
 
+_LOG = logger("tools")
 _NOBODY: ToolContext[Any] = ToolContext(None)
 _UNREADABLE = {
     "cut": "the arguments were truncated before their end, so the tool was not run; call it again, with shorter ones",
@@ -59,6 +61,7 @@ class ToolExecutor:
         try:
             return succeeded(call, await _find(call, tools).run(call, context))
         except Exception as error:  # noqa: BLE001 - decision 5: the model is told
+            _LOG.warning("%s failed: %s", call.name, error)
             return failed(call, error)
         except asyncio.CancelledError:
             task = asyncio.current_task()

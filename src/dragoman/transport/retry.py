@@ -12,12 +12,14 @@ from typing import Any
 import anyio
 
 from dragoman.errors import ProviderConnectionError, ProviderTimeoutError
+from dragoman.logs import logger
 from dragoman.request import HttpRequest
 from dragoman.retry_after import retry_after
 from dragoman.transport.base import Response, Transport
 
 __all__ = ["Retry"]
 
+_LOG = logger("transport.retry")
 _STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 _DRAIN_SECONDS = 1.0
 
@@ -74,6 +76,7 @@ class Retry:
             else:
                 wait = min(retry_after(response.headers, self._now()) or wait, self._cap)
                 await _drain(response)
+            _LOG.warning("attempt %d of %d failed; next in %.1f s", attempt + 1, self._attempts, wait)
             await self._sleep(wait)
         return await self._transport.send(request)
 
