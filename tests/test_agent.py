@@ -351,7 +351,9 @@ async def test_typed_output_that_is_impossible_is_told() -> None:
         await Agent(bare).send_for("hi", Town)
 
 
-@pytest.mark.parametrize(("model", "field"), [("openai:o3", "reasoning_effort"), ("anthropic:claude-sonnet-4-6", "thinking")])
+@pytest.mark.parametrize(
+    ("model", "field"), [("openai:o3", "reasoning_effort"), ("anthropic:claude-sonnet-4-6", "thinking")]
+)
 async def test_d77_reasoning_is_asked_for_where_the_seeds_refused_it(model: str, field: str) -> None:
     """Decision 11: what was an error for OpenAI and others is a field of their requests today."""
     from dragoman import Settings

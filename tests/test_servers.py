@@ -78,7 +78,9 @@ async def test_a_conversation_goes_on_with_another_provider(server: Aimock, mode
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("fault", [{"dropRate": 1}, {"disconnectRate": 1}, {"rateLimitRate": 1}])
-async def test_d87_faults_before_the_answer_are_tried_again_whatever_the_provider(server: Aimock, model: str, fault: dict[str, float]) -> None:
+async def test_d87_faults_before_the_answer_are_tried_again_whatever_the_provider(
+    server: Aimock, model: str, fault: dict[str, float]
+) -> None:
     waits: list[float] = []
     server.chaos(**fault)
     transport = retrying(server, waits)
