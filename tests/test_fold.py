@@ -86,7 +86,7 @@ def test_a_builder_makes_of_one_stream_what_fold_makes(told: tuple[list[Message]
 def test_a_message_is_unfolded_part_by_part_without_what_deltas_tell():
     cut, data = ToolCallPart("1", "f", raw='{"a"', state="cut"), DataPart(b"x", "image/png", "n")
     call = ToolCallPart("2", "g", {"a": 1}, run_by="client", native={"w": {}})
-    empty = ToolCallPart("3", "h", raw="")
+    empty = ToolCallPart("3", "h", state="cut")
     message = Message.model("t", cut, LinkPart("u"), call, data, empty, ThinkingPart("", {"w": {}})).replace(id="m")
     assert unfold([message]) == [
         START,
