@@ -62,7 +62,7 @@ def replacements(node: ast.AST, field: str) -> Iterator[ast.AST]:
             yield from (ast.Call(func, args, keywords[:i] + keywords[i + 1 :]) for i in range(len(keywords)))
         case ast.Expr(ast.Call()) | ast.AugAssign() | ast.Raise():
             yield ast.Pass()
-        case ast.Return(ast.AST()):
+        case ast.Return(ast.AST() as value) if not (isinstance(value, ast.Constant) and value.value is None):
             yield ast.Return(None)
         case ast.Continue():
             yield ast.Break()

@@ -83,6 +83,35 @@ def test_a_builder_makes_of_one_stream_what_fold_makes(told: tuple[list[Message]
         assert builder.message() == Message(Role.MODEL)
 
 
+def test_a_message_is_unfolded_part_by_part_without_what_deltas_tell():
+    cut, data = ToolCallPart("1", "f", raw='{"a"', state="cut"), DataPart(b"x", "image/png", "n")
+    call = ToolCallPart("2", "g", {"a": 1}, run_by="client", native={"w": {}})
+    empty = ToolCallPart("3", "h", state="cut")
+    message = Message.model("t", cut, LinkPart("u"), call, data, empty, ThinkingPart("", {"w": {}})).replace(id="m")
+    assert unfold([message]) == [
+        START,
+        PartStarted("m", 0, OpenText()),
+        PartDelta("m", 0, "t"),
+        PartFinished("m", 0, TextPart("t")),
+        PartStarted("m", 1, CALL),
+        PartDelta("m", 1, '{"a"'),
+        PartFinished("m", 1, cut),
+        PartStarted("m", 2, LinkPart("u")),
+        PartFinished("m", 2, LinkPart("u")),
+        PartStarted("m", 3, ToolCallPart("2", "g", run_by="client", native={"w": {}})),
+        PartDelta("m", 3, '{"a":1}'),
+        PartFinished("m", 3, call),
+        PartStarted("m", 4, DataPart(b"", "image/png", "n")),
+        PartDelta("m", 4, b"x"),
+        PartFinished("m", 4, data),
+        PartStarted("m", 5, ToolCallPart("3", "h")),
+        PartFinished("m", 5, empty),
+        PartStarted("m", 6, ThinkingPart("", {"w": {}})),
+        PartFinished("m", 6, ThinkingPart("", {"w": {}})),
+        MessageFinished("m"),
+    ]
+
+
 def test_messages_without_ids_stay_without():
     history = [
         Message.user("a"),
@@ -206,6 +235,29 @@ def test_a_builder_begins_again_when_its_message_is_dropped():
     assert builder.message() == second, "its message begins only once"
 
 
+def test_a_builder_takes_its_own_events_only():
+    builder = MessageBuilder(START)
+    other = unfold([Message.model(LinkPart("u"), "theirs").replace(id="n", finish_reason=FinishReason.stop)])
+    for event in (PartStarted("m", 1, OpenText()), PartDelta("m", 1, "mi"), *other, PartDelta("m", 1, "ne")):
+        builder.add(event)
+    builder.add(PartDelta("n", 1, "theirs"))
+    assert builder.message() == Message.model("mine").replace(id="m")
+
+
+def test_what_is_open_can_be_closed_as_cut():
+    builder = MessageBuilder()
+    assert builder.cut() == []
+    for event in (START, PartStarted("m", 0, OpenText()), PartStarted("m", 1, CALL), PartDelta("m", 1, "{}")):
+        builder.add(event)
+    before = builder.message()
+    closed = PartFinished("m", 1, ToolCallPart("1", "f", raw="{}", state="cut"))
+    assert builder.cut() == [closed], "a text that never came is no part"
+    assert builder.message() == before
+    assert builder.cut() == []
+    builder.add(PartDelta("m", 1, "late"))
+    assert builder.message() == before
+
+
 def test_only_candidate_0_is_folded():
     other = [MessageStarted("n", Role.MODEL, candidate=1), PartStarted("n", 0, OpenText()), PartDelta("n", 0, "b")]
     mine = [START, PartStarted("m", 0, OpenText()), PartDelta("m", 0, "a")]
@@ -277,10 +329,12 @@ def test_what_is_still_open_is_cut():
 
 
 def test_the_end_adds_to_the_start():
-    start = MessageStarted("m", Role.MODEL, 0, Origin("a"), {"x": 1, "y": 1}, {"a": {"x": 1, "y": 1}, "b": 1, "d": {}})
+    start = MessageStarted(
+        "m", Role.MODEL, 0, Origin("a"), {"x": 1, "y": 1}, {"a": {"x": 1, "y": 1}, "b": 1, "d": {}, "e": {}}
+    )
     usage = Usage(input_tokens=1)
     finish = MessageFinished(
-        "m", FinishReason.stop, usage, Origin("b"), {"y": 2}, {"a": {"y": 2}, "b": {"z": 1}, "c": 3}
+        "m", FinishReason.stop, usage, Origin("b"), {"y": 2}, {"a": {"y": 2}, "b": {"z": 1}, "c": 3, "e": 5}
     )
     assert fold([start, finish]) == [
         Message(
@@ -290,13 +344,23 @@ def test_the_end_adds_to_the_start():
             metadata={"x": 1, "y": 2},
             finish_reason=FinishReason.stop,
             usage=usage,
-            native={"a": {"x": 1, "y": 2}, "b": {"z": 1}, "c": 3, "d": {}},
+            native={"a": {"x": 1, "y": 2}, "b": {"z": 1}, "c": 3, "d": {}, "e": 5},
         )
     ]
     (message,) = fold([start, MessageFinished("m")])
     assert (message.origin, message.metadata, message.native) == (Origin("a"), start.metadata, start.native)
     assert fold([START, MessageFinished("m", native={"a": {"z": 1}})])[0].native == {"a": {"z": 1}}
-    assert start.native == {"a": {"x": 1, "y": 1}, "b": 1, "d": {}}, "the event is as it was"
+    assert start.native == {"a": {"x": 1, "y": 1}, "b": 1, "d": {}, "e": {}}, "the event is as it was"
+
+
+def test_a_call_may_begin_with_some_of_its_arguments():
+    begun = ToolCallPart("1", "f", raw='{"a":')
+    assert close_part(begun, ["1}"]) == ToolCallPart("1", "f", {"a": 1})
+    assert close_part(ToolCallPart("1", "f", raw='{"a":1}'), []) == ToolCallPart("1", "f", {"a": 1})
+    told = ToolCallPart("1", "f", {"b": 2})
+    assert close_part(told, []) == told
+    assert close_part(told, ['{"b"'], cut=True) == ToolCallPart("1", "f", raw='{"b"', state="cut")
+    assert close_part(told, ['{"c":3}']) == ToolCallPart("1", "f", {"c": 3}), "deltas tell all of them"
 
 
 def test_native_is_added_when_a_part_is_closed():
@@ -315,7 +379,7 @@ def test_deltas_of_data_are_bytes_or_base64():
     assert close_part(part, [b"\x01", b"\xff"]) == DataPart(b"\x00\x01\xff", "image/png")
     assert close_part(part, ["AQ==", b"\xfe", "/w==", ""]) == DataPart(b"\x00\x01\xfe\xff", "image/png")
     assert close_part(part, []) == part
-    assert close_part(OpenText(), [b"\xc3\xa4"]) == TextPart("ä"), "bytes of a text are its UTF-8"
+    assert close_part(OpenText(), [b"\xc3\xa4", b"\xff"]) == TextPart("ä\ufffd"), "bytes of a text are its UTF-8"
 
 
 @given(some.streams(st.lists(some.plain(some.data | some.texts), max_size=3)))
@@ -381,6 +445,8 @@ def test_arguments_that_were_edited_are_written_anew():
     assert arguments_text(call) == '{"a": 1}'
     assert arguments_text(msgspec.structs.replace(call, arguments={"a": 2})) == '{"a":2}'
     assert arguments_text(msgspec.structs.replace(call, arguments={"a": True})) == '{"a":true}'
+    for raw in ("", "{ }", '{"a"'):
+        assert arguments_text(ToolCallPart("1", "f", {}, raw=raw, state="cut")) == "{}"
     assert arguments_text(ToolCallPart("1", "f", {}, raw='{"a"')) == "{}"
     edited = Message.model(msgspec.structs.replace(call, arguments={"a": 2}))
     assert [event.delta for event in unfold([edited]) if isinstance(event, PartDelta)] == ['{"a":2}']

@@ -131,6 +131,10 @@ def test_repair(case: str):
             assert id(message) in before, "what does not change stays the same object"
 
 
+def test_the_model_is_told_what_happened():
+    assert interrupted().result == {"error": "interrupted: the call was not answered"}
+
+
 def test_what_a_message_knows_stays_with_it():
     late = user(result(name="")).replace(id="u", metadata={"k": 1})
     assert repair([CALL, NEXT, late])[1] == late.replace(content=(result(),))

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 
 import strategies as some
+from dragoman import replay
 from dragoman.digest import chain
 from dragoman.message import Message, Origin, ThinkingPart
-from dragoman.replay import readable
+from dragoman.replay import Loss, readable
 
 SIGNED = ThinkingPart("hm", {"anthropic": {"signature": "s"}})
 TARGET = Origin("anthropic", "https://api.test", "claude")
@@ -61,6 +62,22 @@ def test_signed_content_is_valid_while_what_stood_before_is_as_it_was():
     assert readable(history[1:], TARGET) == [changed, None, changed]
     unbound = signed()
     assert readable([Message.user("other"), unbound], TARGET) == [None, None], "without a prefix nothing is bound"
+
+
+def test_the_chain_is_made_once_and_only_where_a_prefix_asks_for_it(monkeypatch: pytest.MonkeyPatch):
+    made: list[int] = []
+    monkeypatch.setattr(replay, "chain", lambda messages: made.append(1) or chain(messages))
+    readable([signed()] * 3, TARGET)
+    assert made == []
+    readable([signed(prefix="x")] * 3, TARGET)
+    assert made == [1]
+
+
+def test_a_loss_is_a_value():
+    loss = Loss(0, None, "thinking", "why")
+    assert loss == Loss(0, None, "thinking", "why")
+    with pytest.raises(AttributeError):
+        loss.what = "other"  # pyright: ignore
 
 
 @given(some.histories)
