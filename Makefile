@@ -15,7 +15,7 @@ help:
 	@echo "make test    lint and all tests"
 	@echo "make lint    ruff, pyright, import-linter"
 	@echo "make format  let ruff format the code"
-	@echo "make mutate  break lines of the core one at a time; some test must fail each time"
+	@echo "make mutate  break lines of the core one at a time; some test must fail each time (M=src/dragoman/fold.py)"
 	@echo "make bench   CPU per streamed chunk"
 	@echo "make lock    resolve pyproject.toml into requirements*.lock again"
 	@echo "make clean   remove what these commands made"
@@ -39,7 +39,7 @@ format: .venv/.dev
 	@$(BIN)/ruff format .
 
 mutate: .venv/.dev
-	@$(BIN)/python scripts/mutate.py $(ARGS)
+	@$(BIN)/python scripts/mutate.py $(M) $(ARGS)
 
 bench: .venv/.dev
 	@$(BIN)/python bench/run.py $(ARGS)
