@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dragoman.errors import HistoryError
+from dragoman.ids import fitted
 from dragoman.message import (
     DataPart,
     FilePart,
@@ -344,6 +345,12 @@ def test_decision_12_names_that_the_api_does_not_take_are_mapped_alike_everywher
     name = out[0]["parts"][0]["functionCall"]["name"]
     assert wire.Quirks().names.fits(name)
     assert out[1]["parts"][0]["functionResponse"]["name"] == name
+    recorded = load({"functionCall": {"name": "two.words"}}, role="model")
+    assert contents(Message.model(*recorded))[0]["parts"][0]["functionCall"]["name"] == "two.words"
+    assert (
+        contents(Message.model(*recorded), target=NEWER)[0]["parts"][0]["functionCall"]["name"]
+        == fitted(["two.words"])["two.words"]
+    )
 
 
 # --- thinking, signatures and what the provider ran
