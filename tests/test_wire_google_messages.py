@@ -96,6 +96,12 @@ def test_contents_without_the_usual_role_or_parts_stay_so(content):
     assert contents(*messages) == [content]
 
 
+def test_an_instruction_without_parts_stays_so():
+    payload = {"systemInstruction": {"parts": []}, "contents": []}
+    assert wire.dump_messages(wire.load_messages(payload)) == payload
+    assert wire.dump_messages([Message.system(), Message.user("a")]).keys() == {"contents"}
+
+
 def test_a_single_content_may_stand_for_the_list():
     assert wire.load_messages({"contents": {"parts": [{"text": "hi"}]}})[0].text == "hi"
 
@@ -139,6 +145,7 @@ def test_d127_bytes_links_and_files():
         {"fileData": {"fileUri": "https://x/a", "mimeType": "application/octet-stream"}},
         {"fileData": {"fileUri": "gs://b/c", "mimeType": "audio/mpeg"}},
     ]
+    assert parts(LinkPart("https://x/a.png", "image/*"))[0]["fileData"]["mimeType"] == "image/png"
     uri = "https://generativelanguage.googleapis.com/v1beta/files/abc"
     assert load({"fileData": {"fileUri": uri, "mimeType": "text/plain"}}) == (FilePart(uri, "text/plain"),)
     assert parts(FilePart(uri, "text/plain")) == [{"fileData": {"fileUri": uri, "mimeType": "text/plain"}}]
@@ -168,6 +175,8 @@ def test_base64_of_either_alphabet_is_read_and_stays_as_it_was(text):
         {"inline_data": {"mime_type": "image/png", "data": "AAAA"}},
         {"inlineData": {"mimeType": "image/png", "data": "no base64"}},
         {"inlineData": {"mimeType": "image/png", "data": "AAA"}},
+        {"inlineData": {"mimeType": "image/png", "data": "AAAA", "displayName": ""}},
+        {"inlineData": {"mimeType": "image/png", "data": "AAAA", "displayName": "a.png", "more": 1}},
         {"inlineData": None},
         {"text": ""},
         {"text": None},
