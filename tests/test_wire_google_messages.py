@@ -330,6 +330,18 @@ def test_every_result_stays_as_it_was(inner):
     same({"functionResponse": inner})
 
 
+def test_nothing_of_a_result_is_stored_twice():
+    media = {"inlineData": {"mimeType": "a/b", "data": "AAAA"}}
+    inner = {"name": "f", "id": "1", "response": {"result": "x"}, "parts": [media]}
+    assert load({"functionResponse": inner})[0].native == {"google": {"spelling": {"parts": "inside"}}}
+    ran = load(
+        {"executableCode": {"code": "1", "id": "2"}}, {"codeExecutionResult": {"outcome": "OUTCOME_OK", "id": "2"}}
+    )
+    assert [(p.id, p.native) for p in ran] == [("2", {"google": {}}), ("2", {"google": {}})]
+    assert (ran[0].arguments, ran[1].result) == ({"code": "1"}, {"outcome": "OUTCOME_OK"})
+    same({"toolResponse": {"toolType": "X", "response": {}, "id": "1", "more": 1}}, role="model")
+
+
 def test_media_in_a_result():
     image = DataPart(b"123", "image/png")
     (piece,) = same(

@@ -260,6 +260,12 @@ def test_every_entry_of_tools_stays_as_it_was(entries):
     same({"tools": entries})
 
 
+def test_a_tool_of_the_providers_that_is_added_later_is_announced():
+    request = same({"tools": [{"functionDeclarations": [{"name": "f"}]}]}, path=f"/models/{NEWER}:generateContent")
+    out = wire.dump_request(request.replace(tools=(*request.tools, ServerTool("googleSearch"))))
+    assert out["toolConfig"] == {"includeServerSideToolInvocations": True}
+
+
 def test_what_tools_become():
     request = same({"tools": [{"functionDeclarations": [{"name": "f"}]}, {"google_search": {"a": 1}}]})
     function, search = request.tools
@@ -344,6 +350,12 @@ def test_an_older_schema_is_read_as_json_schema_and_written_again(schema):
     assert wire.dump_request(request)["generationConfig"]["responseSchema"] == schema
 
 
+def test_an_older_schema_in_lower_case_becomes_json_schema_too():
+    given = {"type": "object", "properties": {"a": {"type": "string", "nullable": True}}}
+    request = same({"generationConfig": {"responseSchema": given, "responseMimeType": "application/json"}})
+    assert request.output_schema["properties"]["a"] == {"type": ["string", "null"]}
+
+
 def test_the_older_schema_becomes_json_schema():
     assert lift({"type": "OBJECT", "properties": {"type": {"type": "STRING", "nullable": True, "enum": ["x"]}}}) == {
         "type": "object",
@@ -376,6 +388,12 @@ GOLDEN = {
     "a union": (
         {"oneOf": [{"type": "integer"}, {"type": "string"}], "discriminator": {"propertyName": "kind"}},
         {"anyOf": [{"type": "INTEGER"}, {"type": "STRING"}]},
+    ),
+    "a union of one": ({"anyOf": [{"type": "integer"}]}, {"anyOf": [{"type": "INTEGER"}]}),
+    "what is told not to be null": ({"type": "string", "nullable": False}, {"type": "STRING", "nullable": False}),
+    "definitions by their older name": (
+        {"definitions": {"P": {"type": "integer"}}, "type": "array", "items": {"$ref": "#/definitions/P"}, "example": [1]},
+        {"type": "ARRAY", "items": {"type": "INTEGER"}, "example": [1]},
     ),
     "an optional union": (
         {"anyOf": [{"type": "integer"}, {"type": "string"}, {"type": "null"}]},
@@ -524,3 +542,9 @@ def test_a_key_in_both_spellings_is_read_in_camel_case():
     request = wire.load_request({"contents": CONTENTS, "generationConfig": {"topP": 0.5, "top_p": 0.1}})
     assert request.settings.top_p == 0.5
     assert request.options == {"generationConfig": {"top_p": 0.1}}
+
+
+def test_media_recorded_inside_a_response_stays_there_whatever_the_model():
+    media = {"inlineData": {"mimeType": "a/b", "data": "AAAA"}}
+    told = {"functionResponse": {"name": "f", "id": "1", "response": {"result": "x"}, "parts": [media]}}
+    same({"contents": [{"role": "user", "parts": [told]}]}, path=f"/models/{OLDER}:generateContent")

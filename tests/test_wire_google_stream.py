@@ -186,6 +186,12 @@ def test_arguments_that_come_in_pieces():
     assert told.finish_reason is FinishReason.tool_calls
 
 
+def test_arguments_that_come_whole_before_the_pieces():
+    start = chunk({"functionCall": {"name": "f", "args": {"a": 1}, "willContinue": True}})
+    told = message(start, partial(piece("$.b", numberValue=2), more=False), chunk(finish="STOP"))
+    assert told.tool_calls[0].arguments == {"a": 1, "b": 2}
+
+
 def test_arguments_that_are_cut():
     start = [partial(name="f"), partial(piece("$.a", stringValue="lon", more=True))]
     told = message(*start, chunk(finish="MAX_TOKENS"))
@@ -263,6 +269,11 @@ def test_usage_is_the_last_that_was_told():
     assert told.native["google"]["response"]["usageMetadata"] == {
         "toolUsePromptTokenCount": 10, "serviceTier": "standard", "promptTokensDetails": [1],
     }  # fmt: skip
+
+
+def test_a_total_that_is_not_told_is_the_sum():
+    usage = whole(text("a"), usageMetadata={"promptTokenCount": 3, "candidatesTokenCount": 4}).usage
+    assert usage.total_tokens == 7
 
 
 def test_usage_that_is_not_told_is_not_made_up():
