@@ -49,6 +49,9 @@ def load(status, message="", name=None, details=(), headers=None):
         (503, "UNAVAILABLE", "The model is overloaded. Please try again later.", OverloadedError),
         (504, "DEADLINE_EXCEEDED", "Deadline expired", ProviderTimeoutError),
         (418, None, "", InvalidRequestError),
+        (400, None, "", InvalidRequestError),
+        (499, None, "", InvalidRequestError),
+        (500, None, "", ProviderError),
         (599, "SOMETHING_NEW", "", ProviderError),
     ],
 )  # fmt: skip
@@ -96,7 +99,7 @@ def test_the_requests_id():
 def test_odd_bodies_are_read_as_far_as_they_go(body):
     error = wire.load_error(502, {}, body)
     assert type(error) is ProviderError
-    assert error.body == body
+    assert (error.status, error.body) == (502, body)
     assert error.message
 
 

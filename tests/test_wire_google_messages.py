@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dragoman.errors import HistoryError
+from dragoman.ids import fitted
 from dragoman.message import (
     DataPart,
     FilePart,
@@ -95,6 +96,12 @@ def test_contents_without_the_usual_role_or_parts_stay_so(content):
     assert contents(*messages) == [content]
 
 
+def test_an_instruction_without_parts_stays_so():
+    payload = {"systemInstruction": {"parts": []}, "contents": []}
+    assert wire.dump_messages(wire.load_messages(payload)) == payload
+    assert wire.dump_messages([Message.system(), Message.user("a")]).keys() == {"contents"}
+
+
 def test_a_single_content_may_stand_for_the_list():
     assert wire.load_messages({"contents": {"parts": [{"text": "hi"}]}})[0].text == "hi"
 
@@ -138,6 +145,7 @@ def test_d127_bytes_links_and_files():
         {"fileData": {"fileUri": "https://x/a", "mimeType": "application/octet-stream"}},
         {"fileData": {"fileUri": "gs://b/c", "mimeType": "audio/mpeg"}},
     ]
+    assert parts(LinkPart("https://x/a.png", "image/*"))[0]["fileData"]["mimeType"] == "image/png"
     uri = "https://generativelanguage.googleapis.com/v1beta/files/abc"
     assert load({"fileData": {"fileUri": uri, "mimeType": "text/plain"}}) == (FilePart(uri, "text/plain"),)
     assert parts(FilePart(uri, "text/plain")) == [{"fileData": {"fileUri": uri, "mimeType": "text/plain"}}]
@@ -167,6 +175,8 @@ def test_base64_of_either_alphabet_is_read_and_stays_as_it_was(text):
         {"inline_data": {"mime_type": "image/png", "data": "AAAA"}},
         {"inlineData": {"mimeType": "image/png", "data": "no base64"}},
         {"inlineData": {"mimeType": "image/png", "data": "AAA"}},
+        {"inlineData": {"mimeType": "image/png", "data": "AAAA", "displayName": ""}},
+        {"inlineData": {"mimeType": "image/png", "data": "AAAA", "displayName": "a.png", "more": 1}},
         {"inlineData": None},
         {"text": ""},
         {"text": None},
@@ -320,6 +330,18 @@ def test_every_result_stays_as_it_was(inner):
     same({"functionResponse": inner})
 
 
+def test_nothing_of_a_result_is_stored_twice():
+    media = {"inlineData": {"mimeType": "a/b", "data": "AAAA"}}
+    inner = {"name": "f", "id": "1", "response": {"result": "x"}, "parts": [media]}
+    assert load({"functionResponse": inner})[0].native == {"google": {"spelling": {"parts": "inside"}}}
+    ran = load(
+        {"executableCode": {"code": "1", "id": "2"}}, {"codeExecutionResult": {"outcome": "OUTCOME_OK", "id": "2"}}
+    )
+    assert [(p.id, p.native) for p in ran] == [("2", {"google": {}}), ("2", {"google": {}})]
+    assert (ran[0].arguments, ran[1].result) == ({"code": "1"}, {"outcome": "OUTCOME_OK"})
+    same({"toolResponse": {"toolType": "X", "response": {}, "id": "1", "more": 1}}, role="model")
+
+
 def test_media_in_a_result():
     image = DataPart(b"123", "image/png")
     (piece,) = same(
@@ -344,6 +366,12 @@ def test_decision_12_names_that_the_api_does_not_take_are_mapped_alike_everywher
     name = out[0]["parts"][0]["functionCall"]["name"]
     assert wire.Quirks().names.fits(name)
     assert out[1]["parts"][0]["functionResponse"]["name"] == name
+    recorded = load({"functionCall": {"name": "two.words"}}, role="model")
+    assert contents(Message.model(*recorded))[0]["parts"][0]["functionCall"]["name"] == "two.words"
+    assert (
+        contents(Message.model(*recorded), target=NEWER)[0]["parts"][0]["functionCall"]["name"]
+        == fitted(["two.words"])["two.words"]
+    )
 
 
 # --- thinking, signatures and what the provider ran

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pytest
 
@@ -258,6 +260,12 @@ def test_every_entry_of_tools_stays_as_it_was(entries):
     same({"tools": entries})
 
 
+def test_a_tool_of_the_providers_that_is_added_later_is_announced():
+    request = same({"tools": [{"functionDeclarations": [{"name": "f"}]}]}, path=f"/models/{NEWER}:generateContent")
+    out = wire.dump_request(request.replace(tools=(*request.tools, ServerTool("googleSearch"))))
+    assert out["toolConfig"] == {"includeServerSideToolInvocations": True}
+
+
 def test_what_tools_become():
     request = same({"tools": [{"functionDeclarations": [{"name": "f"}]}, {"google_search": {"a": 1}}]})
     function, search = request.tools
@@ -342,6 +350,12 @@ def test_an_older_schema_is_read_as_json_schema_and_written_again(schema):
     assert wire.dump_request(request)["generationConfig"]["responseSchema"] == schema
 
 
+def test_an_older_schema_in_lower_case_becomes_json_schema_too():
+    given = {"type": "object", "properties": {"a": {"type": "string", "nullable": True}}}
+    request = same({"generationConfig": {"responseSchema": given, "responseMimeType": "application/json"}})
+    assert request.output_schema["properties"]["a"] == {"type": ["string", "null"]}
+
+
 def test_the_older_schema_becomes_json_schema():
     assert lift({"type": "OBJECT", "properties": {"type": {"type": "STRING", "nullable": True, "enum": ["x"]}}}) == {
         "type": "object",
@@ -374,6 +388,12 @@ GOLDEN = {
     "a union": (
         {"oneOf": [{"type": "integer"}, {"type": "string"}], "discriminator": {"propertyName": "kind"}},
         {"anyOf": [{"type": "INTEGER"}, {"type": "STRING"}]},
+    ),
+    "a union of one": ({"anyOf": [{"type": "integer"}]}, {"anyOf": [{"type": "INTEGER"}]}),
+    "what is told not to be null": ({"type": "string", "nullable": False}, {"type": "STRING", "nullable": False}),
+    "definitions by their older name": (
+        {"definitions": {"P": {"type": "integer"}}, "type": "array", "items": {"$ref": "#/definitions/P"}, "example": [1]},
+        {"type": "ARRAY", "items": {"type": "INTEGER"}, "example": [1]},
     ),
     "an optional union": (
         {"anyOf": [{"type": "integer"}, {"type": "string"}, {"type": "null"}]},
@@ -429,3 +449,102 @@ def test_vertex_takes_a_key_or_a_token():
     assert request_headers(vertex, api_key="ya29.token", system={}) == {"authorization": "Bearer ya29.token"}
     assert request_headers(vertex, headers={"Authorization": "Bearer t"}, system={}) == {"authorization": "Bearer t"}
     assert request_headers(vertex, headers={"x-goog-api-key": "k"}, system={}) == {"x-goog-api-key": "k"}
+
+
+# --- keys in snake_case
+
+WHOLE = {
+    "systemInstruction": {"parts": [{"text": "be brief"}]},
+    "contents": [
+        {"role": "user", "parts": [
+            {"inlineData": {"mimeType": "a/b", "data": "AAAA", "displayName": "n"}}, {"fileData": {"fileUri": "gs://a", "mimeType": "a/b"}},
+        ]},
+        {"role": "model", "parts": [
+            {"text": "", "thoughtSignature": "AA=="}, {"executableCode": {"code": "1"}}, {"codeExecutionResult": {"outcome": "OUTCOME_OK"}},
+            {"toolCall": {"toolType": "X", "args": {}, "id": "1"}}, {"toolResponse": {"toolType": "X", "response": {"aB": 1}, "id": "1"}},
+            {"functionCall": {"name": "f", "args": {"camelCase": 1}}},
+        ]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"result": "x"}, "parts": [{"inlineData": {"mimeType": "a/b", "data": "AAAA"}}]}}]},
+    ],
+    "tools": [
+        {"functionDeclarations": [{"name": "f", "parametersJsonSchema": {"type": "object", "minProperties": 1}}]},
+        {"codeExecution": {}}, {"googleSearch": {}}, {"urlContext": {}}, {"fileSearch": {}}, {"googleMaps": {}}, {"computerUse": {}},
+        {"googleSearchRetrieval": {}}, {"enterpriseWebSearch": {}},
+    ],
+    "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["f"]}, "includeServerSideToolInvocations": True},
+    "generationConfig": {
+        "temperature": 1.0, "topP": 0.5, "topK": 3, "maxOutputTokens": 5, "presencePenalty": 0.5, "frequencyPenalty": 0.5, "stopSequences": ["x"],
+        "responseJsonSchema": {"type": "object", "minProperties": 1}, "responseMimeType": "application/json",
+        "thinkingConfig": {"thinkingBudget": 5, "includeThoughts": True},
+    },
+}  # fmt: skip
+
+
+def snake(value, *, deep=True):
+    """The same with every key of the API in snake_case."""
+    if isinstance(value, list):
+        return [snake(each, deep=deep) for each in value]
+    if not isinstance(value, dict) or not deep:
+        return value
+    own = ("args", "response", "parametersJsonSchema", "responseJsonSchema")  # keys that the API does not know
+    return {
+        re.sub("[A-Z]", lambda m: "_" + m[0].lower(), key): snake(each, deep=key not in own)
+        for key, each in value.items()
+    }
+
+
+def neutral(request):
+    """What a request says, without how it was spelled."""
+    pieces = [msgspec.structs.replace(p, native=None) for message in request.messages for p in message.content]
+    results = [
+        [msgspec.structs.replace(each, native=None) for each in p.result]
+        for p in pieces
+        if getattr(p, "is_content", False)
+    ]
+    pieces = [
+        msgspec.structs.replace(p, result=0, is_content=False) if getattr(p, "is_content", False) else p for p in pieces
+    ]
+    return (
+        pieces,
+        results,
+        [msgspec.structs.replace(t, native=None) for t in request.tools],
+        request.settings,
+        request.output_schema,
+        request.options,
+    )
+
+
+def test_keys_in_snake_case_mean_the_same_and_stay_so():
+    request = wire.load_request(snake(WHOLE))
+    assert neutral(request) == neutral(wire.load_request(WHOLE))
+    assert wire.dump_request(request) == snake(WHOLE) != WHOLE
+    assert wire.dump_request(wire.load_request(WHOLE)) == WHOLE
+    wrapped = {"generate_content_request": snake(WHOLE)}
+    assert wire.dump_request(wire.load_request(wrapped)) == wrapped
+    assert neutral(wire.load_request(wrapped)) == neutral(request)
+
+
+def test_older_schemas_in_snake_case():
+    body = {
+        "contents": CONTENTS,
+        "generation_config": {
+            "response_schema": {"type": "OBJECT"},
+            "response_mime_type": "application/json",
+            "thinking_config": {"thinking_level": "low"},
+        },
+    }
+    request = wire.load_request(body)
+    assert (request.output_schema, request.settings.reasoning, request.options) == ({"type": "object"}, "low", {})
+    assert wire.dump_request(request) == body
+
+
+def test_a_key_in_both_spellings_is_read_in_camel_case():
+    request = wire.load_request({"contents": CONTENTS, "generationConfig": {"topP": 0.5, "top_p": 0.1}})
+    assert request.settings.top_p == 0.5
+    assert request.options == {"generationConfig": {"top_p": 0.1}}
+
+
+def test_media_recorded_inside_a_response_stays_there_whatever_the_model():
+    media = {"inlineData": {"mimeType": "a/b", "data": "AAAA"}}
+    told = {"functionResponse": {"name": "f", "id": "1", "response": {"result": "x"}, "parts": [media]}}
+    same({"contents": [{"role": "user", "parts": [told]}]}, path=f"/models/{OLDER}:generateContent")

@@ -186,6 +186,12 @@ def test_arguments_that_come_in_pieces():
     assert told.finish_reason is FinishReason.tool_calls
 
 
+def test_arguments_that_come_whole_before_the_pieces():
+    start = chunk({"functionCall": {"name": "f", "args": {"a": 1}, "willContinue": True}})
+    told = message(start, partial(piece("$.b", numberValue=2), more=False), chunk(finish="STOP"))
+    assert told.tool_calls[0].arguments == {"a": 1, "b": 2}
+
+
 def test_arguments_that_are_cut():
     start = [partial(name="f"), partial(piece("$.a", stringValue="lon", more=True))]
     told = message(*start, chunk(finish="MAX_TOKENS"))
@@ -265,6 +271,11 @@ def test_usage_is_the_last_that_was_told():
     }  # fmt: skip
 
 
+def test_a_total_that_is_not_told_is_the_sum():
+    usage = whole(text("a"), usageMetadata={"promptTokenCount": 3, "candidatesTokenCount": 4}).usage
+    assert usage.total_tokens == 7
+
+
 def test_usage_that_is_not_told_is_not_made_up():
     assert whole(text("a")).usage is None
     assert whole(text("a"), usageMetadata={"trafficType": "x"}).usage is None
@@ -318,6 +329,17 @@ def test_a_blocked_prompt_is_an_empty_message_that_the_filter_cut():
 def test_a_candidate_without_content_is_an_empty_message(candidate):
     (told,) = fold(decode(sse({"candidates": [candidate]})))
     assert (told.content, told.finish_reason) == ((), FinishReason.stop)
+
+
+def test_parts_that_say_nothing_leave_nothing():
+    assert whole({}, {"functionCall": {}}, text(""), text("a")).content == (TextPart("a"),)
+
+
+def test_what_comes_after_the_end_is_ignored():
+    decoder = wire.decoder()
+    decoder.feed(sse(chunk(text("a"), finish="STOP")))
+    assert isinstance(decoder.close()[-1], MessageFinished)
+    assert decoder.feed(sse(chunk(text("b")))) == decoder.close() == []
 
 
 def test_d123_no_candidates_is_an_error():
@@ -392,7 +414,7 @@ def test_an_error_under_any_content_type(wrap):
     assert isinstance(error_of(decode(json.dumps(wrap(body)).encode())), OverloadedError)
     events = decode(sse(chunk(text("a")), body, chunk(text("b"), finish="STOP")))
     assert isinstance(error_of(events), OverloadedError)
-    assert error_of(events).partial.text == "a"
+    assert (error_of(events).partial.text, error_of(events).status) == ("a", 503)
     assert fold(events)[0].finish_reason is FinishReason.error
 
 
@@ -480,6 +502,13 @@ def test_text_is_written_as_it_comes():
     assert b"".join(map(encoder.feed, start)) == b""
     assert b'"text":"Hel"' in encoder.feed(PartDelta("m", 0, "Hel"))
     assert encoder.feed(PartDelta("other", 0, "x")) == b""
+
+
+def test_text_that_comes_in_pieces_is_one_part_again():
+    start = [MessageStarted("m", Role.MODEL), PartStarted("m", 0, OpenText())]
+    events = [*start, PartDelta("m", 0, "a"), PartDelta("m", 0, "b"), PartFinished("m", 0, TextPart("ab"))]
+    (told,) = fold(decode(written([*events, MessageFinished("m", FinishReason.stop)])))
+    assert told.content == (TextPart("ab"),)
 
 
 def test_parts_that_are_told_side_by_side_are_written_in_their_order():

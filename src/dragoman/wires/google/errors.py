@@ -38,20 +38,17 @@ _KINDS: Mapping[str | int, type[ProviderError]] = {
     "UNAVAILABLE": OverloadedError,
     "DEADLINE_EXCEEDED": ProviderTimeoutError,
     "INTERNAL": ProviderError,
-    400: InvalidRequestError,
     401: AuthenticationError,
     402: PermissionDeniedError,
     403: PermissionDeniedError,
     404: ModelNotFoundError,
     408: ProviderTimeoutError,
-    413: InvalidRequestError,
-    422: InvalidRequestError,
     429: RateLimitError,
     503: OverloadedError,
     504: ProviderTimeoutError,
     529: OverloadedError,
 }
-"""`error.status`, else the HTTP status → kind."""
+"""`error.status`, else the HTTP status → kind. Others from 400 to 499 are the request's fault, the rest the provider's."""
 _WORDS: tuple[tuple[type[ProviderError], re.Pattern[str], type[ProviderError]], ...] = (
     (
         InvalidRequestError,

@@ -70,13 +70,17 @@ def dump_messages(
     messages = list(messages)
     quirks = quirks or Quirks()
     model = (target.model if target else None) or ""
-    return write_conversation(messages, sent_names(messages, quirks), model, target, quirks, losses)
+    return write_conversation(messages, sent_names(messages, quirks, target), model, target, quirks, losses)
 
 
-def sent_names(messages: Sequence[Message], quirks: Quirks, tools: Sequence[ToolSpec] = ()) -> dict[str, str]:
-    """Name of each function of the request and of its history → the name to send."""
+def sent_names(
+    messages: Sequence[Message], quirks: Quirks, target: Origin | None, tools: Sequence[ToolSpec] = ()
+) -> dict[str, str]:
+    """Name of each function of the request and of its history → the name to send. One that breaks the rules and was
+    recorded so goes back as it is where there is no target."""
     calls = [p for m in messages for p in m.content if isinstance(p, ToolCallPart) and p.run_by != "provider"]
-    as_is = [named.name for named in (*tools, *calls) if spelling(named.native).get("name") == "as is"]
+    recorded = (*tools, *calls) if target is None else ()
+    as_is = [named.name for named in recorded if spelling(named.native).get("name") == "as is"]
     return fitted([named.name for named in (*tools, *calls)], quirks.names, as_is=as_is)
 
 

@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman.ids import STANDARD
 from dragoman.message import Content, Native, ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires.google.media import load_file, load_inline
 from dragoman.wires.google.native import NAME, camelled, note, spelled
 from dragoman.wires.google.pairing import Pairing
-from dragoman.wires.google.quirks import Quirks
 from dragoman.wires.google.results import load_response_object, with_media
 from dragoman.wires.google.shapes import if_object
 
@@ -20,7 +20,7 @@ __all__ = ["CODE", "load_part", "whole"]
 CODE = "codeExecution"
 """Name of the tool whose calls are `executableCode`, and whose results are `codeExecutionResult`."""
 
-_RULE = Quirks().names
+
 _Fields = Mapping[str, Any]
 
 
@@ -82,7 +82,7 @@ def _call(inner: _Fields, own: _Fields, told: dict[str, Any], pairing: Pairing) 
     id_, unnamed = _id(inner, told)
     rest = {key: value for key, value in inner.items() if key not in ("id", "name", "args")}
     kept = {**own, **unnamed, **({"functionCall": rest} if rest else {})}
-    if not _RULE.fits(name):
+    if not STANDARD.fits(name):
         told["name"] = "as is"
     call = ToolCallPart(pairing.call(id_, name), name)
     if isinstance(arguments, dict):

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from dragoman.ids import Rule
+from dragoman.ids import STANDARD, Rule
 
 __all__ = ["Quirks"]
 
@@ -35,7 +35,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     Google documents it. Gemini 3 refuses a round of calls whose first one has no signature."""
     server_tools: Mapping[str, str] = MappingProxyType({"web_search": "googleSearch", "web_fetch": "urlContext"})
     """Name of a tool that the provider runs → the API's name of it, where it is not the same in camelCase."""
-    names: Rule = Rule(letters="a-zA-Z0-9_.:-")
+    names: Rule = STANDARD
     """What names of functions it takes."""
 
     def is_older(self, model: str) -> bool:

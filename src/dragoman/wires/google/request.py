@@ -92,7 +92,7 @@ def dump_request(
     if request.settings.parallel_tool_calls is not None:
         losses.append(Loss(None, None, "parallel_tool_calls", "the API has no such setting"))
     tools = _sent_tools(request, quirks, told, losses)
-    names = sent_names(request.messages, quirks, [tool for tool in request.tools if isinstance(tool, ToolSpec)])
+    names = sent_names(request.messages, quirks, target, [tool for tool in request.tools if isinstance(tool, ToolSpec)])
     body: dict[str, Any] = {
         **dict.fromkeys(told.get("null", ())),
         **{key: value for key, value in request.options.items() if key not in ("generationConfig", "toolConfig")},
