@@ -20,7 +20,7 @@ SLOTS = 2
 """Requests that one server works on at once; more wait for their turn."""
 CONTEXT = 8192
 """Tokens of each slot: prompt and answer together. What a model cannot hold, llama.cpp takes back to what it can."""
-ANSWER = 2048
+ANSWER = 1024
 """Most tokens of an answer whose request does not say how long it may be, since a small model may not find its end."""
 
 

@@ -1,0 +1,187 @@
+"""Tool calling for models that have none: a middleware that asks by constrained decoding, and tells calls as calls.
+
+Each step is a request of its own, because a small model decides far better by single questions than by one form that
+holds them all (SmolLM2-135M: 13 right tools of 14, and 6):
+
+1. Which tool, or none? The answer is one of their names.
+2. None: the answer, as any model gives it, streamed as it comes.
+3. A tool: a list of arguments, each by the tool's schema, and so one call or several.
+
+What the user said last leads to one round of calls: with their results the model answers. The smallest models never see
+that nothing is left to call. For those that do, give more `rounds`; a call that was answered is not made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing
+from typing import Any, cast
+
+import msgspec
+
+from dragoman.emit import Emitter, OpenPart
+from dragoman.event import Event, MessageFinished, MessageStarted, PartDelta, RunError
+from dragoman.message import FinishReason, Message, ToolCallPart, Usage
+from dragoman.model.chat_model import new_id
+from dragoman.model.json_items import JsonItems
+from dragoman.model.lowering import arguments_schema
+from dragoman.model.middleware import Next
+from dragoman.model.tool_prompt import NO_TOOL, Exchange, ask_answer, ask_arguments, ask_tool, signature, split
+from dragoman.request import ModelRequest, Settings, ToolSpec
+
+__all__ = ["MOST_CALLS", "constrained_tools"]
+
+MOST_CALLS = 4
+"""Most calls of one round."""
+
+_WHOLE = (FinishReason.stop, FinishReason.tool_calls, FinishReason.unspecified)
+
+
+async def constrained_tools(request: ModelRequest, following: Next, *, rounds: int = 1) -> AsyncIterator[Event]:
+    """Middleware: a request with tools → requests without, and their answers → calls and text.
+
+    `tool_choice` holds: with `none` no tool is offered, with `required` there is no way out, a name is taken as chosen.
+    The answer keeps the request's `output_schema`. Where no temperature is set, that of a step and of an answer from
+    results is 0. Usage is the sum of all steps.
+    """
+    exchange = split(request.messages)
+    tools = {tool.name: tool for tool in request.tools if isinstance(tool, ToolSpec)}
+    if request.settings.tool_choice == "none" or exchange.rounds >= rounds:
+        tools = {}
+    spent: list[Usage] = []
+    name, failure = await _choose(request, following, exchange, tools, spent)
+    if failure is not None:
+        yield failure
+        return
+    if name is not None:
+        called = False
+        async for event in _calls(request, following, exchange, tools[name], spent):
+            called = True
+            yield event
+        if called:
+            return
+    settings = _plain(request.settings, steady=exchange.rounds > 0)
+    answer = request.replace(messages=ask_answer(exchange), tools=(), settings=settings)
+    async with _open(following, answer) as events:
+        async for event in events:
+            if isinstance(event, MessageFinished) and spent:
+                event = msgspec.structs.replace(event, usage=_total(spent, event.usage))
+            yield event
+
+
+async def _choose(
+    request: ModelRequest, following: Next, exchange: Exchange, tools: Mapping[str, ToolSpec], spent: list[Usage]
+) -> tuple[str | None, RunError | None]:
+    """The name of the tool to call, `None` for none; or why it could not be asked for."""
+    choice = request.settings.tool_choice
+    if choice is not None and choice in tools:
+        return choice, None
+    names = [*tools, NO_TOOL] if tools and choice != "required" else [*tools]
+    if len(names) < 2:
+        return next(iter(names), None), None
+    text = ""
+    async with _open(following, _question(request, ask_tool(exchange, tools), {"enum": names})) as events:
+        async for event in events:
+            if isinstance(event, PartDelta):
+                text += str(event.delta)
+            elif isinstance(event, MessageFinished) and event.usage is not None:
+                spent.append(event.usage)
+            elif isinstance(event, RunError):
+                event.error.partial = None  # nothing was said yet
+                return None, event
+    chosen = text.strip().strip('"')
+    return (chosen if chosen in tools else None), None
+
+
+async def _calls(
+    request: ModelRequest, following: Next, exchange: Exchange, tool: ToolSpec, spent: list[Usage]
+) -> AsyncIterator[Event]:
+    """A message with calls of one tool; no event at all where none of them is new."""
+    most = 1 if request.settings.parallel_tool_calls is False else MOST_CALLS
+    schema = arguments_schema(tool.input_schema, most)
+    asked = _question(request, ask_arguments(exchange, tool, schema, most), schema)
+    limit = msgspec.structs.replace(asked.settings, max_tokens=request.settings.max_tokens)
+    reader = _CallReader(tool, exchange, spent)
+    async with _open(following, asked.replace(settings=limit)) as events:
+        async for event in events:
+            for mine in reader.feed(event):
+                yield mine
+
+
+class _CallReader:
+    """The events of a list of arguments → the events of a message with calls. Sans-I/O."""
+
+    def __init__(self, tool: ToolSpec, exchange: Exchange, spent: list[Usage]) -> None:
+        self._tool = tool
+        self._made = set(exchange.answered)
+        self._spent = spent
+        self._items = JsonItems()
+        self._started: MessageStarted | None = None
+        self._message = Emitter(new_id)
+
+    def feed(self, event: Event) -> list[Event]:
+        """One event of the model's → those of the message."""
+        message = self._message
+        if isinstance(event, MessageStarted):
+            self._started = event
+            message.message_id, message.origin = event.message_id, event.origin
+        elif isinstance(event, PartDelta):
+            for text in self._items.feed(str(event.delta)):
+                key = _key(self._tool, text)
+                if key not in self._made:
+                    self._made.add(key)
+                    message.close(self._call(text))
+        elif isinstance(event, MessageFinished):
+            self._finish(event)
+        elif isinstance(event, RunError):
+            event.error.partial = message.partial() if message.started else None
+            message.events.append(event)
+        return message.take()
+
+    def _finish(self, event: MessageFinished) -> None:
+        message, reason = self._message, event.finish_reason or FinishReason.unspecified
+        whole = reason in _WHOLE
+        if self._items.rest:
+            self._call(self._items.rest)
+        if event.usage is not None:
+            self._spent.append(event.usage)
+        if message.started:
+            reason = FinishReason.tool_calls if whole else reason
+            message.finish(reason, _total(self._spent), origin=event.origin, metadata=event.metadata, cut=not whole)
+
+    def _call(self, text: str) -> OpenPart:
+        message = self._message
+        if not message.started and self._started is not None:
+            message.started = True
+            message.events.append(self._started)
+        part = message.part(text, ToolCallPart(new_id(), self._tool.name))
+        message.add(part, text)
+        return part
+
+
+def _open(following: Next, request: ModelRequest) -> aclosing[AsyncGenerator[Event, None]]:
+    return aclosing(cast("AsyncGenerator[Event, None]", following(request)))
+
+
+def _question(request: ModelRequest, messages: tuple[Message, ...], schema: Mapping[str, Any]) -> ModelRequest:
+    """A step: no tools, nothing that could cut the answer, which its schema keeps short."""
+    settings = msgspec.structs.replace(_plain(request.settings, steady=True), max_tokens=None, stop=None)
+    return request.replace(messages=messages, tools=(), settings=settings, output_schema=schema, native=None)
+
+
+def _plain(settings: Settings, *, steady: bool) -> Settings:
+    temperature = 0.0 if steady and settings.temperature is None else settings.temperature
+    return msgspec.structs.replace(settings, tool_choice=None, parallel_tool_calls=None, temperature=temperature)
+
+
+def _key(tool: ToolSpec, text: str) -> tuple[str, bytes]:
+    read: Callable[..., dict[str, Any]] = msgspec.json.decode
+    try:
+        return signature(tool.name, read(text, type=dict))
+    except msgspec.MsgspecError:
+        return tool.name, text.encode()
+
+
+def _total(spent: list[Usage], last: Usage | None = None) -> Usage | None:
+    every = [*spent, last] if last is not None else spent
+    return sum(every[1:], every[0]) if every else None

@@ -1,0 +1,192 @@
+"""How tools are put to a model that knows none: calls and results as text, and the questions that lead to calls.
+
+Every wording here was measured with SmolLM2-135M. So small a model does what the last
+thing it read shows, so each question stands alone at the end and is answered by constrained decoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from dragoman.message import Content, Message, Role, TextPart, ToolCallPart, ToolResultPart
+from dragoman.request import ToolSpec
+
+__all__ = ["NO_TOOL", "Exchange", "ask_answer", "ask_arguments", "ask_tool", "split"]
+
+NO_TOOL = "none"
+"""What the model answers where it wants no tool."""
+
+_WORDS = ("Lima", "Quito", "Dakar")
+_NUMBERS = (8, 3, 5)
+
+
+class Exchange(msgspec.Struct, frozen=True):
+    """A conversation in two: what was said before, as text, and what is going on since the user last spoke."""
+
+    before: tuple[Message, ...]
+    prompt: tuple[Content, ...]
+    """What the user said last."""
+    since: tuple[Message, ...]
+    """Calls and results since then, as text."""
+    rounds: int
+    """Rounds of results since then."""
+    answered: frozenset[tuple[str, bytes]]
+    """The calls that they answer: name and arguments."""
+
+
+def split(messages: Sequence[Message]) -> Exchange:
+    """Finds the user's last words in a conversation, and tells everything as text."""
+    calls = {call.id: call for message in messages for call in message.tool_calls}
+    spoken = [i for i, message in enumerate(messages) if message.role is Role.USER and _said(message)]
+    last = spoken[-1] if spoken else len(messages)
+    since = messages[last:]
+    return Exchange(
+        before=tuple(_told(messages[:last], calls)),
+        prompt=_said(since[0]) if since else (),
+        since=tuple(_told(since, calls)),
+        rounds=sum(1 for message in since if message.tool_results),
+        answered=frozenset(
+            signature(call.name, call.arguments)
+            for message in since
+            for result in message.tool_results
+            if (call := calls.get(result.id)) is not None
+        ),
+    )
+
+
+def signature(name: str, arguments: Mapping[str, Any]) -> tuple[str, bytes]:
+    """What makes two calls the same."""
+    return name, msgspec.json.encode(arguments, order="deterministic")
+
+
+def ask_tool(exchange: Exchange, names: Iterable[str]) -> tuple[Message, ...]:
+    """Which of the tools the prompt needs next, if any."""
+    question = (f"Tools: {', '.join(names)}, {NO_TOOL}\nMessage: ", *exchange.prompt, "\nWhich tool, or none?")
+    return (*exchange.before, *_known(exchange), _user(*question))
+
+
+def ask_arguments(exchange: Exchange, tool: ToolSpec, schema: Mapping[str, Any], most: int) -> tuple[Message, ...]:
+    """What to call a tool with: two worked examples made from its schema, of two calls and of one, and the prompt."""
+    first, *more = [_example(schema["items"], schema, i) for i in range(3)]
+    examples = [
+        message
+        for values in (more if most > 1 else more[:1], [first])
+        for message in (
+            Message.user(" and ".join(_request(tool, value) for value in values)),
+            Message.model(_json(values)),
+        )
+    ]
+    return (*exchange.before, *_known(exchange), *examples, _user(*exchange.prompt))
+
+
+def ask_answer(exchange: Exchange) -> tuple[Message, ...]:
+    """The answer itself: the conversation as text, and after results the wish to hear them."""
+    if not exchange.rounds:
+        return (*exchange.before, *exchange.since)
+    *since, last = exchange.since
+    return (*exchange.before, *since, _user(*last.content, "\n\nRepeat these results in a sentence."))
+
+
+def _known(exchange: Exchange) -> tuple[Message, ...]:
+    """What the calls so far have brought, closed by a word of the model's, so that user and model still take turns."""
+    return (*exchange.since, Message.model("Noted.")) if exchange.rounds else ()
+
+
+def _told(messages: Iterable[Message], calls: Mapping[str, ToolCallPart]) -> Iterator[Message]:
+    for message in messages:
+        if message.tool_calls:
+            told = ", ".join(f"{call.name}({_named(call.arguments)})" for call in message.tool_calls)
+            rest = [piece for piece in message.content if not isinstance(piece, ToolCallPart)]
+            yield message.replace(content=_joined([*rest, "\n" if rest else "", f"Calls: {told}"]))
+        elif message.tool_results:
+            told = "\n".join(_line(result, calls) for result in message.tool_results)
+            yield message.replace(content=_joined([f"Results:\n{told}", *_media(message), *_said(message)]))
+        else:
+            yield message
+
+
+def _said(message: Message) -> tuple[Content, ...]:
+    return tuple(piece for piece in message.content if not isinstance(piece, ToolResultPart))
+
+
+def _media(message: Message) -> Iterator[Content]:
+    for result in message.tool_results:
+        if result.is_content:
+            yield from (piece for piece in result.result if not isinstance(piece, TextPart))
+
+
+def _line(result: ToolResultPart, calls: Mapping[str, ToolCallPart]) -> str:
+    call = calls.get(result.id)
+    asked = f" {_flat(list(call.arguments.values()))}" if call and call.arguments else ""
+    value: Any = result.result
+    if result.is_content:
+        value = [piece.text for piece in result.result if isinstance(piece, TextPart)]
+    return f"- {result.name or (call.name if call else 'tool')}{asked}: {_flat(value)}"
+
+
+def _flat(value: Any) -> str:
+    """A JSON value in the plainest words: no quotes, no braces, which a small model would repeat or drop."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        return _named(cast("Mapping[str, Any]", value))
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_flat, cast("Sequence[Any]", value)))
+    return _json(value)
+
+
+def _named(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}: {_flat(value)}" for name, value in values.items())
+
+
+def _request(tool: ToolSpec, arguments: Any) -> str:
+    what = tool.description.strip().partition("\n")[0].rstrip(".") or tool.name.replace("_", " ")
+    return f"{what} ({_flat(arguments)})" if arguments else what
+
+
+def _example(schema: Any, root: Mapping[str, Any], turn: int) -> Any:
+    """A value that the schema takes, another one each turn."""
+    if isinstance(reference := schema.get("$ref"), str):
+        return _example(root["$defs"][reference.rpartition("/")[2]], root, turn)
+    if choices := schema.get("enum") or schema.get("anyOf") or schema.get("oneOf"):
+        chosen = choices[turn % len(choices)] if "enum" in schema else choices[0]
+        return chosen if "enum" in schema else _example(chosen, root, turn)
+    if "const" in schema:
+        return schema["const"]
+    kind: Any = schema.get("type")
+    if isinstance(kind, list):
+        kind = cast("list[Any]", kind)[0]
+    if kind == "object":
+        needed = schema.get("required", ())
+        properties = cast("dict[str, Any]", schema.get("properties", {})).items()
+        return {name: _example(each, root, turn + i) for i, (name, each) in enumerate(properties) if name in needed}
+    if kind == "array":
+        return [_example(schema.get("items", {}), root, turn)]
+    if kind in ("integer", "number"):
+        return _NUMBERS[turn % 3]
+    return {"boolean": True, "null": None}.get(kind, _WORDS[turn % 3])
+
+
+def _user(*pieces: Content | str) -> Message:
+    return Message(Role.USER, _joined(pieces))
+
+
+def _joined(pieces: Iterable[Content | str]) -> tuple[Content, ...]:
+    """Content in which texts that follow each other are one."""
+    content: list[Content] = []
+    for piece in pieces:
+        text = piece if isinstance(piece, str) else piece.text if isinstance(piece, TextPart) else None
+        if text is None:
+            content.append(cast("Content", piece))
+        elif text and content and isinstance(last := content[-1], TextPart):
+            content[-1] = TextPart(last.text + text)
+        elif text:
+            content.append(TextPart(text))
+    return tuple(content)
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
