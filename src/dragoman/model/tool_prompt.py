@@ -31,6 +31,8 @@ class Exchange(msgspec.Struct, frozen=True):
     """What the user said last."""
     since: tuple[Message, ...]
     """Calls and results since then, as text."""
+    facts: tuple[Content, ...]
+    """What the results since then say, as sentences, and the media that they hold."""
     rounds: int
     """Rounds of results since then."""
     answered: frozenset[tuple[str, bytes]]
@@ -47,6 +49,7 @@ def split(messages: Sequence[Message]) -> Exchange:
         before=tuple(_told(messages[:last], calls)),
         prompt=_said(since[0]) if since else (),
         since=tuple(_told(since, calls)),
+        facts=_joined(piece for message in since for piece in _facts(message, calls)),
         rounds=sum(1 for message in since if message.tool_results),
         answered=frozenset(
             signature(call.name, call.arguments)
@@ -83,11 +86,13 @@ def ask_arguments(exchange: Exchange, tool: ToolSpec, schema: Mapping[str, Any],
 
 
 def ask_answer(exchange: Exchange) -> tuple[Message, ...]:
-    """The answer itself: the conversation as text, and after results the wish to hear them."""
+    """The answer itself: the conversation as text, and with results a question about what they say.
+
+    Measured with random values in 11 results and pairs of results: 10 answers hold them; asked to repeat the results, 6.
+    """
     if not exchange.rounds:
         return (*exchange.before, *exchange.since)
-    *since, last = exchange.since
-    return (*exchange.before, *since, _user(*last.content, "\n\nRepeat these results in a sentence."))
+    return (*exchange.before, _user("Context: ", *exchange.facts, "\nQuestion: ", *exchange.prompt, "\nAnswer:"))
 
 
 def _known(exchange: Exchange) -> tuple[Message, ...]:
@@ -121,10 +126,22 @@ def _media(message: Message) -> Iterator[Content]:
 def _line(result: ToolResultPart, calls: Mapping[str, ToolCallPart]) -> str:
     call = calls.get(result.id)
     asked = f" {_flat(list(call.arguments.values()))}" if call and call.arguments else ""
-    value: Any = result.result
-    if result.is_content:
-        value = [piece.text for piece in result.result if isinstance(piece, TextPart)]
-    return f"- {result.name or (call.name if call else 'tool')}{asked}: {_flat(value)}"
+    return f"- {result.name or (call.name if call else 'tool')}{asked}: {_flat(_value(result))}"
+
+
+def _facts(message: Message, calls: Mapping[str, ToolCallPart]) -> Iterator[Content | str]:
+    for result in message.tool_results:
+        call = calls.get(result.id)
+        name = (result.name or (call.name if call else "result")).removeprefix("get_").replace("_", " ")
+        asked = f" for {_flat(list(call.arguments.values()))}" if call and call.arguments else ""
+        yield f"The {name}{asked} is {_flat(_value(result))}. "
+    yield from _media(message)
+
+
+def _value(result: ToolResultPart) -> Any:
+    return (
+        [piece.text for piece in result.result if isinstance(piece, TextPart)] if result.is_content else result.result
+    )
 
 
 def _flat(value: Any) -> str:

@@ -1,0 +1,59 @@
+"""The main job, on a language model in this process: it answers, calls tools, streams and returns a typed value.
+
+DRAGOMAN_MODEL=openai:gpt-4o (and its key) runs the same code on a hosted model.
+"""
+
+import asyncio
+import random
+
+from pydantic import BaseModel
+
+from dragoman import Agent, Chat, Message, tool
+
+RETURNED: list[int] = []
+
+
+@tool
+async def get_temperature(city: str) -> str:
+    """The temperature in a city right now."""
+    RETURNED.append(random.randint(11, 39))
+    return f"{RETURNED[-1]} degrees"
+
+
+@tool
+async def get_population(country: str) -> str:
+    """The population of a country."""
+    RETURNED.append(random.randint(40, 99))
+    return f"{RETURNED[-1]} million"
+
+
+class City(BaseModel):
+    name: str
+    country: str
+
+
+def show(message: Message) -> str:
+    calls = [f"{call.name}({call.arguments})" for call in message.tool_calls]
+    results = [f"{result.name} returned {result.result!r}" for result in message.tool_results]
+    return f"   {message.role:<6}" + ", ".join([*([message.text] if message.text else []), *calls, *results])
+
+
+async def main() -> None:
+    async with Agent() as plain, Agent(tools=[get_temperature, get_population]) as agent:
+        print(f"{plain.model} is loaded when it is first asked.\n\n1. A streamed answer: ", end="", flush=True)
+        async for chunk in plain.send_stream("What is the sea? Answer in one sentence."):
+            print(chunk.output, end="", flush=True)
+
+        print("\n\n2. Tools, which return random numbers:", flush=True)
+        for prompt in ("What is the temperature in Oslo and in Rome?", "What is the population of Chile?"):
+            RETURNED.clear()
+            chat = Chat(agent)
+            answer = (await chat.send(prompt)).output
+            print(*map(show, chat.history), sep="\n")
+            print(f"   returned: {RETURNED}, in the answer: {[n for n in RETURNED if str(n) in answer]}\n", flush=True)
+
+        city = (await plain.send_for("Name a big city and its country.", City)).output
+        print(f"3. A typed value: {city!r}")
+
+
+asyncio.run(main())
