@@ -8,7 +8,7 @@ import random
 
 from pydantic import BaseModel
 
-from dragoman import Agent, Chat, Message, tool
+from dragoman import Agent, Chat, Message, Settings, tool
 
 RETURNED: list[int] = []
 
@@ -39,7 +39,8 @@ def show(message: Message) -> str:
 
 
 async def main() -> None:
-    async with Agent() as plain, Agent(tools=[get_temperature, get_population]) as agent:
+    plain = Agent(settings=Settings(temperature=0))
+    async with plain, Agent(tools=[get_temperature, get_population]) as agent:
         print(f"{plain.model} is loaded when it is first asked.\n\n1. A streamed answer: ", end="", flush=True)
         async for chunk in plain.send_stream("What is the sea? Answer in one sentence."):
             print(chunk.output, end="", flush=True)
