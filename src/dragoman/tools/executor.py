@@ -61,8 +61,9 @@ class ToolExecutor:
         try:
             return succeeded(call, await _find(call, tools).run(call, context))
         except Exception as error:  # noqa: BLE001 - decision 5: the model is told
-            _LOG.warning("%s failed: %s", call.name, error)
-            return failed(call, error)
+            result = failed(call, error)
+            _LOG.warning("%s failed: %s", call.name, result.error)
+            return result
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
