@@ -81,7 +81,7 @@ def load_call(item: Mapping[str, Any], unsent: Mapping[str, Any] | None = None, 
     run_by = runner(item)
     id_field = "call_id" if run_by == "agent" else "id"
     id_ = item.get(id_field)
-    name = kind.name if "name" not in item else item["name"]
+    name = item.get("name", kind.name)
     if not isinstance(id_, str) or not isinstance(name, str) or (run_by == "agent" and not id_):
         return []
     how: dict[str, Any] = {"named": True} if "name" in item and kind.name is not None else {}

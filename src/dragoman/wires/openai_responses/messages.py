@@ -37,7 +37,7 @@ def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message
     out = [Message.system(payload["instructions"])] if _is_text(payload.get("instructions")) else []
     given = payload.get("input", [])
     if isinstance(given, str):
-        said = Message(Role.USER, given) if given else Message(Role.USER)
+        said = Message.user(*([given] if given else []))
         return [*out, said.replace(native=note(spelling={"input": "string"}))]
     if not isinstance(given, list):
         raise HistoryError('"input" must be a string or a list of items')

@@ -17,7 +17,7 @@ _SENT = {
     FinishReason.content_filter: "content_filter",
     FinishReason.recitation: "content_filter",
 }
-_NEUTRAL = ("id", "object", "model", "output", "usage", "error", "output_text")
+_NEUTRAL = ("id", "object", "model", "output", "usage", "error", "output_text", "input_tokens")
 _ECHOED = (
     "background", "conversation", "frequency_penalty", "include", "instructions", "max_output_tokens", "max_tool_calls",
     "parallel_tool_calls", "presence_penalty", "previous_response_id", "prompt", "prompt_cache_key",
@@ -42,7 +42,7 @@ def load_finish(response: Mapping[str, Any], *, calls: bool, refused: bool) -> F
 
 def dump_status(reason: FinishReason | None) -> dict[str, Any]:
     """The neutral reason → the fields of a response that say it."""
-    if reason in _SENT:
+    if reason is not None and reason in _SENT:
         return {"status": "incomplete", "incomplete_details": {"reason": _SENT[reason]}}
     status = {FinishReason.cancelled: "cancelled", FinishReason.error: "failed"}.get(reason or FinishReason.stop)
     return {"status": status or "completed", "incomplete_details": None}

@@ -16,8 +16,8 @@ _NAME = "dartantic_output"  # D-145r
 
 def load_output(body: dict[str, Any]) -> Mapping[str, Any] | None:
     """Takes the schema out of `body["text"]`, and leaves there what is said beside it."""
-    text = body.get("text")
-    form = cast("dict[str, Any]", text).get("format") if isinstance(text, dict) else None
+    text = cast("dict[str, Any]", body["text"]) if isinstance(body.get("text"), dict) else {}
+    form = text.get("format")
     match form:
         case {"type": "json_object", **others} if not others:
             schema, left = dict(_ANY_OBJECT), {}

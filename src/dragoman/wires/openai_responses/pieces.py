@@ -92,7 +92,7 @@ class Writer:
             own = dict(begun or {}) if self._unreadable is None else {}
             if not self._may_keep(own):
                 own = rest(own, "id", "status", "type")
-            item = {**own, "role": "assistant", "content": []}
+            item: dict[str, Any] = {**own, "role": "assistant", "content": []}
         else:
             how = spelling(self._message.native).get("content")
             item = {**fields(self._message.native), "role": self._role(), "content": []}
@@ -184,10 +184,8 @@ class Writer:
         item = dump_result(
             part, self._out.ids.get((self._position, place), part.id), self._out.kinds.get(part.id, FUNCTION)
         )
-        says_so = item["type"] in ("apply_patch_call_output", "shell_call_output") or (
-            isinstance(part.result, dict) and "error" in part.result
-        )
-        if part.is_error and not says_so:
+        marked = item["type"] in ("apply_patch_call_output", "shell_call_output")
+        if part.is_error and not marked and "error" not in _object(part.result):
             self._lose(place, "is_error", "the API has no mark for a failed tool")
         return item
 
@@ -203,6 +201,10 @@ class Writer:
 
     def _lose(self, place: int | None, what: str, why: str) -> None:
         self._out.lose(self._position, place, what, why)
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
 _SAID = object()

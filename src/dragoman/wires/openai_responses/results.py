@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.message import DataPart, LinkPart, ProviderPart, ToolCallPart, ToolResultPart
+from dragoman.message import DataPart, FilePart, LinkPart, ProviderPart, TextPart, ToolCallPart, ToolResultPart
 from dragoman.wires.openai_responses.calls import FUNCTION, KINDS, kind_of
 from dragoman.wires.openai_responses.content import data_url, dump_block, load_block
 from dragoman.wires.openai_responses.native import fields, note, rest, spelling
@@ -44,17 +44,17 @@ def dump_result(part: ToolResultPart, id_: str, call_type: str) -> dict[str, Any
     if how == "raw":
         return {**item, field: part.result}
     if type_ in _WITH_BLOCKS:
-        output: Any = [dump_block(piece) for piece in part.result] if part.is_content else _text(part)
+        output: Any = [dump_block(piece) for piece in _pieces(part)] if part.is_content else _text(part)
     elif type_ == "tool_search_output":
         output = part.result
         item = {"execution": "client", "status": "completed", **item}
     elif type_ == "computer_call_output":
         output = _screenshot(part)
-    elif type_ == "shell_call_output" and not isinstance(part.result, list):
+    elif type_ == "shell_call_output":
         outcome = {"type": "exit", "exit_code": 1 if part.is_error else 0}
         output = [{"stdout": _text(part), "stderr": "", "outcome": outcome}]
     else:
-        output = part.result if type_ == "shell_call_output" else _text(part)
+        output = _text(part)
     if type_ == "apply_patch_call_output":
         item = {"status": "failed" if part.is_error else "completed", **item}
     return {**item, field: output}
@@ -66,10 +66,10 @@ def load_provider_result(
     """An item by which the provider answers itself → the result."""
     call_type = ANSWERS[item["type"]]
     field = KINDS[call_type].result
-    id_ = item.get("call_id")
+    id_: Any = item.get("call_id")
     how = {} if isinstance(id_, str) else {"call_id": "absent"}
     if not isinstance(id_, str):  # it answers the latest call of its type
-        id_ = next((known for known, call in reversed(calls.items()) if kind_of(call) == call_type), "")
+        id_ = next((known for known in reversed(list(calls)) if kind_of(calls[known]) == call_type), "")
     name = calls[id_].name if id_ in calls else KINDS[call_type].name or ""
     native = note(rest(item, field, *([] if how else ["call_id"])), spelling=how, response=unsent)
     return ToolResultPart(id_, name, item.get(field), run_by="provider", native=native)
@@ -91,7 +91,11 @@ def _loaded(output: Any, type_: str) -> tuple[Any, dict[str, str]]:
         parts = [load_block(cast("dict[str, Any]", block)) for block in blocks if isinstance(block, dict)]
         if len(parts) == len(blocks) and not any(isinstance(part, ProviderPart) for part in parts):
             return tuple(parts), {}
-    return output, {"output": "raw"}
+    return cast("Any", output), {"output": "raw"}
+
+
+def _pieces(part: ToolResultPart) -> tuple[TextPart | DataPart | LinkPart | FilePart, ...]:
+    return cast("tuple[TextPart | DataPart | LinkPart | FilePart, ...]", part.result)
 
 
 def _text(part: ToolResultPart) -> str:
@@ -99,12 +103,12 @@ def _text(part: ToolResultPart) -> str:
     if isinstance(part.result, str):
         return part.result
     if part.is_content:
-        return "".join([str(dump_block(piece).get("text", "")) for piece in part.result])
+        return "".join([str(dump_block(piece).get("text", "")) for piece in _pieces(part)])
     return msgspec.json.encode(part.result).decode()
 
 
 def _screenshot(part: ToolResultPart) -> Any:
-    image = part.result[0] if part.is_content else None
+    image = _pieces(part)[0] if part.is_content else None
     if isinstance(image, (DataPart, LinkPart)):
         url = image.url if isinstance(image, LinkPart) else data_url(image)
         return {"type": "computer_screenshot", "image_url": url}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -10,7 +9,7 @@ import msgspec
 from dragoman.fold import arguments_text
 from dragoman.message import Content, DataPart, ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires.openai_responses.calls import FUNCTION, dump_call, hold_result, kind_of
-from dragoman.wires.openai_responses.content import dump_block, media_text
+from dragoman.wires.openai_responses.content import media_text
 from dragoman.wires.openai_responses.native import begun_item, fields, is_ours, response, spelling
 from dragoman.wires.openai_responses.results import dump_provider_result
 from dragoman.wires.openai_responses.thinking import dump_reasoning
@@ -82,7 +81,6 @@ class Telling:
         """Nothing more joins the item that is open."""
         item, self._item = self._item, None
         if item is not None:
-            item["status"] = item.get("status") or "completed"
             if stages := _STAGES.get(item["type"]):
                 self._tell(f"{item['type']}.{stages[-1]}", item_id=item["id"], output_index=len(self.output) - 1)
             self._tell("output_item.done", output_index=len(self.output) - 1, item=item)
@@ -95,7 +93,8 @@ class Telling:
         item.setdefault("id", f"{prefix}_{self.response_id.removeprefix('resp_')}_{index}")
         self.output.append(item)
         self._item = item
-        self._tell("output_item.added", output_index=index, item={**item, "status": "in_progress", **unknown})
+        status = {"status": "in_progress"} if "status" in item else {}
+        self._tell("output_item.added", output_index=index, item={**item, **status, **unknown})
         for stage in _STAGES.get(item["type"], ())[:-1]:
             self._tell(f"{item['type']}.{stage}", item_id=item["id"], output_index=index)
         return item
@@ -122,8 +121,7 @@ class Telling:
             self._begin_item(_call_item(part), arguments="")
             return
         if isinstance(part, ThinkingPart):
-            item = self._begin_item({**dump_reasoning(part), **response(part.native), "summary": []})
-            item["status"] = response(part.native).get("status")
+            self._begin_item({**dump_reasoning(part), **response(part.native), "summary": []})
             if _name(part) == _SUMMARY:
                 self._tell("reasoning_summary_part.added", **self._at(part), part=_summary(""))
             return
@@ -133,7 +131,13 @@ class Telling:
     def _open_message(self, part: TextPart | ProviderPart) -> dict[str, Any]:
         begun = begun_item(part.native)
         if self._item is None or self._item["type"] != "message" or begun is not None:
-            own = {**(begun or {}), "type": "message", "role": "assistant", "content": []}
+            own: dict[str, Any] = {
+                "status": "completed",
+                **(begun or {}),
+                "type": "message",
+                "role": "assistant",
+                "content": [],
+            }
             return self._begin_item(own)
         return self._item
 
@@ -149,7 +153,7 @@ class Telling:
         if isinstance(part, ThinkingPart):
             if _name(part) == _SUMMARY:
                 self._tell("reasoning_summary_part.done", **self._at(part), part=_summary(part.text))
-            item |= dump_reasoning(part)
+            item |= {**dump_reasoning(part), **response(part.native)}
             self.end_item()
             return item
         block = _block(part, part.text)
@@ -157,7 +161,8 @@ class Telling:
             self._tell("output_text.annotation.added", **self._at(part), annotation_index=index, annotation=annotation)
         self._tell("content_part.done", **self._at(part), part=block)
         item["content"].append(block)
-        item["status"] = (begun_item(part.native) or item).get("status")
+        if status := (begun_item(part.native) or {}).get("status"):
+            item["status"] = status
         return item
 
     def _end_block(self, part: ProviderPart, block: dict[str, Any]) -> dict[str, Any]:
@@ -184,7 +189,6 @@ class Telling:
             item = own | {**item, "id": own["id"]}
             self._item = self.output[-1] = item
         if call.run_by != "provider":
-            item["status"] = item.get("status") or ("incomplete" if call.state == "cut" else "completed")
             self.end_item()
         return item
 
@@ -231,15 +235,15 @@ def _block(part: TextPart, text: str) -> dict[str, Any]:
     """The block of a text, as a response tells it."""
     if _name(part) == "refusal":
         return {"type": "refusal", "refusal": text}
-    block = dump_block(part, "output_text") | {"text": text}
-    return {**block, "annotations": [], "logprobs": []} | (
-        {key: value for key, value in {**fields(part.native), **response(part.native)}.items() if text}
-    )
+    own = {**fields(part.native), **response(part.native)} if text else {}
+    block: dict[str, Any] = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+    return block | own
 
 
 def _call_item(call: ToolCallPart) -> dict[str, Any]:
     """The item of a call, with all that a response tells of it. What another provider ran is told as of an MCP server."""
     item = {**dump_call(call, call.id, call.name), **response(call.native)}
+    item.setdefault("status", "incomplete" if call.state == "cut" else "completed")
     if _streams(call):
         item["arguments"] = arguments_text(call) if call.state == "complete" else call.raw or ""
     if kind_of(call) == "mcp_call":
