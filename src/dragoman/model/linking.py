@@ -7,38 +7,23 @@ forgotten that response, or may not use it, the same request is sent once more w
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 
-from dragoman.errors import InvalidRequestError, ModelNotFoundError
-from dragoman.event import Event, RunError
-from dragoman.model.middleware import Batches
+from dragoman.errors import DragomanError, InvalidRequestError, ModelNotFoundError
 from dragoman.request import ModelRequest
 
-__all__ = ["UNLINKED", "relinking"]
+__all__ = ["unlinked"]
 
-UNLINKED = {"previous_response_id": None}
-"""The option that says: go on from nothing, the provider has forgotten what it stored."""
-_FORGOTTEN = re.compile(rb"previous.?response", re.IGNORECASE)
+_LINK = "previous_response_id"
+_FORGOTTEN = re.compile(r"previous.?response", re.IGNORECASE)
 
 
-def relinking(call: Batches) -> Batches:
-    """A model call that is repeated without the link, where the link is all that the provider refuses.
+def unlinked(request: ModelRequest, error: DragomanError) -> ModelRequest | None:
+    """The request to send in place of one that was refused so; `None`: the link is not what was refused.
 
-    It works on batches, as it looks at the first one only: every later event passes at no cost.
+    Its option says: go on from nothing, the provider has forgotten what it stored. A link that the caller gave himself
+    is his to mend.
     """
-
-    async def relinked(request: ModelRequest) -> AsyncGenerator[list[Event], None]:
-        forgotten = False
-        async with aclosing(call(request)) as batches:
-            async for batch in batches:
-                forgotten = forgotten or _is_forgotten(batch)
-                if forgotten:
-                    break
-                yield batch
-        if forgotten:
-            async with aclosing(call(request.replace(options={**request.options, **UNLINKED}))) as batches:
-                async for batch in batches:
-                    yield batch
-
-    return relinked
+    refused = isinstance(error, InvalidRequestError | ModelNotFoundError) and _FORGOTTEN.search(error.message)
+    if not refused or _LINK in request.options:
+        return None
+    return request.replace(options={**request.options, _LINK: None})
