@@ -3,11 +3,10 @@
 import msgspec
 
 from dragoman.providers import azure, openai_responses
-from dragoman.providers.provider import Provider
 
 __all__ = ["PROVIDER"]
 
-PROVIDER: Provider = msgspec.structs.replace(
+PROVIDER = msgspec.structs.replace(
     azure.PROVIDER,
     name="azure-responses",
     display_name="Azure OpenAI Responses",
