@@ -14,8 +14,10 @@ from dragoman.wires.openai_responses.native import NAME, note, of_message, rest,
 from dragoman.wires.openai_responses.results import ANSWERS, load_provider_result
 from dragoman.wires.openai_responses.thinking import load_reasoning
 
-__all__ = ["Calls", "ROLES", "is_plain", "load_content", "load_item", "load_said", "sendable", "side_of"]
+__all__ = ["ABSENT", "Calls", "ROLES", "is_plain", "load_content", "load_item", "load_said", "sendable", "side_of"]
 
+ABSENT = "absent"
+"""Spelling: the field was not there at all."""
 Calls = dict[str, ToolCallPart]
 """The calls so far by id."""
 ROLES = {"user": Role.USER, "system": Role.SYSTEM, "developer": Role.SYSTEM, "assistant": Role.MODEL}

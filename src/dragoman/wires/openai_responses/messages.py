@@ -15,7 +15,7 @@ from dragoman.errors import HistoryError
 from dragoman.ids import STANDARD
 from dragoman.message import Content, Message, Origin, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.replay import Loss
-from dragoman.wires.openai_responses.items import ROLES, Calls, load_content, load_item, side_of
+from dragoman.wires.openai_responses.items import ABSENT, ROLES, Calls, load_content, load_item, side_of
 from dragoman.wires.openai_responses.native import NAME, begun_item, is_ours, note, of_message, rest, spelled, spelling
 from dragoman.wires.openai_responses.outgoing import Outgoing, outgoing
 from dragoman.wires.openai_responses.pieces import Writer
@@ -135,7 +135,8 @@ class _Reader:
 
 def _said(item: dict[str, Any], role: Role) -> Message:
     """A message item of a user's, the system's or a developer's."""
-    pieces, how = load_content(item.get("content", "absent"), "input_text")
+    absent: tuple[list[Content], dict[str, Any]] = ([], {"content": ABSENT})
+    pieces, how = load_content(item["content"], "input_text") if "content" in item else absent
     if item["role"] == "developer":
         how["role"] = "developer"
     return _as_input(Message(role, tuple(pieces), native=note(rest(item, "role", "content"), spelling=how)))

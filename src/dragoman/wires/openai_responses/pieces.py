@@ -21,7 +21,7 @@ from dragoman.message import (
 )
 from dragoman.wires.openai_responses.calls import FUNCTION, dump_call, hold_result
 from dragoman.wires.openai_responses.content import dump_block, media_text
-from dragoman.wires.openai_responses.items import is_plain
+from dragoman.wires.openai_responses.items import ABSENT, is_plain
 from dragoman.wires.openai_responses.native import begun_item, fields, is_ours, note, rest, spelling
 from dragoman.wires.openai_responses.outgoing import Outgoing
 from dragoman.wires.openai_responses.results import dump_provider_result, dump_result
@@ -60,10 +60,18 @@ class Writer:
                 self._said = None
                 self._items.append(item)
         if not content and (empty := spelling(self._message.native).get("content", _SAID)) is not _SAID:
-            self._begin(None)["content"] = empty
+            item = self._begin(None)
+            item["content"] = empty
+            if empty == ABSENT:
+                del item["content"]
         for item, how in self._spelled:
-            blocks = item["content"]
-            if is_plain(blocks) and how != "list" and ("id" not in item or not self._model or how == "string"):
+            blocks = item.get("content")
+            if (
+                isinstance(blocks, list)
+                and is_plain(blocks)
+                and how != "list"
+                and ("id" not in item or not self._model or how == "string")
+            ):
                 item["content"] = blocks[0]["text"]
         if not self._items and not any(loss.message == self._position for loss in self._out.losses):
             self._lose(None, "message", "it is empty")
@@ -82,8 +90,8 @@ class Writer:
             return
         if self._said is None or begun is not None:
             self._said = self._begin(begun, spelling(piece.native).get("content"))
-        if "id" in self._said and block["type"] == "output_text" and "annotations" not in spelling(piece.native):
-            block.setdefault("annotations", [])
+        if "id" in self._said and block["type"] == "output_text" and self._spelled[-1][1] != "string":
+            block |= {} if "annotations" in spelling(piece.native) else {"annotations": block.get("annotations", [])}
         self._said["content"].append(block)
 
     def _begin(self, begun: Mapping[str, Any] | None, how: Any = None) -> dict[str, Any]:
@@ -117,7 +125,8 @@ class Writer:
         return True
 
     def _block(self, piece: Content, place: int) -> dict[str, Any] | None:
-        if isinstance(piece, (DataPart, LinkPart, FilePart)) and self._model and not is_ours(piece.native):
+        own = is_ours(piece.native) and self._unreadable is None and "call" not in spelling(piece.native)
+        if isinstance(piece, (DataPart, LinkPart, FilePart)) and self._model and not own:
             self._lose(place, piece.mime_type or "media", "the API takes no media from the model; a text names it")
             return {"type": "output_text", "text": media_text(piece)}
         if isinstance(piece, ProviderPart) and self._unreadable is not None:
