@@ -211,10 +211,17 @@ def test_messages_of_the_model_that_follow_each_other_stay_apart():
     assert message.text == "aaba"
 
 
-def test_decision_2_texts_of_one_message_by_hand_are_one_item():
-    assert items(Message.model("a", "b")) == [
-        {"role": "assistant", "content": [{"type": "output_text", "text": "a"}, {"type": "output_text", "text": "b"}]}
-    ]
+def test_decision_2_texts_of_one_message_by_hand_stay_apart():
+    """As items each: a list of content is of the official types only under an id that the provider gave."""
+    told = [{"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"}]
+    assert items(Message.model("a", "b")) == told
+    assert [piece.text for piece in load(*told)[0].content] == ["a", "b"]
+
+
+def test_a_server_that_knows_messages_of_the_model_as_lists_only():
+    """llama.cpp."""
+    (told,) = items(Message.model("a"), quirks=wire.Quirks(listed=True))
+    assert told == {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "a"}]}
 
 
 def test_text_on_both_sides_of_a_call_stays_there():
@@ -481,9 +488,9 @@ def test_d144r_made_images_are_data_and_go_back_into_their_call():
     assert items(message, target=OPENAI)[0] == call
     losses = []
     told = items(message, target=XAI, losses=losses)
-    assert told[0]["content"] == [
-        {"type": "output_text", "text": "[file: image_0.webp, media: image/webp]"},
-        {"type": "output_text", "text": "[file: image_1.jpeg, media: image/jpeg]"},
+    assert [item["content"] for item in told] == [
+        "[file: image_0.webp, media: image/webp]",
+        "[file: image_1.jpeg, media: image/jpeg]",
     ]
     assert len(losses) == 4
 

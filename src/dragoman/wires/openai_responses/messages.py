@@ -16,7 +16,7 @@ from dragoman.ids import STANDARD
 from dragoman.message import Content, Message, Origin, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.replay import Loss
 from dragoman.wires.openai_responses.items import ABSENT, ROLES, Calls, load_content, load_item, side_of
-from dragoman.wires.openai_responses.native import NAME, begun_item, is_ours, note, of_message, rest, spelled, spelling
+from dragoman.wires.openai_responses.native import is_ours, note, of_message, rest, spelled, spelling
 from dragoman.wires.openai_responses.outgoing import Outgoing, outgoing
 from dragoman.wires.openai_responses.pieces import Writer
 from dragoman.wires.openai_responses.quirks import Quirks
@@ -127,9 +127,9 @@ class _Reader:
             self.end()
             self._side = side
         first = pieces[0]
-        if begun_item(first.native) == {} and not (self._pieces and isinstance(self._pieces[-1], TextPart)):
-            own = rest(of_message(first.native), "item")  # where no item is open, one begins anyway
-            first = msgspec.structs.replace(first, native={NAME: own} if own else None)
+        after_text = bool(self._pieces) and isinstance(self._pieces[-1], TextPart)
+        if of_message(first.native) == {"item": {}} and len(pieces) == 1 and not after_text:
+            first = msgspec.structs.replace(first, native=None)  # a text alone begins an item of its own anyway
         self._pieces += [first, *pieces[1:]]
 
 

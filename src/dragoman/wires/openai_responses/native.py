@@ -4,7 +4,8 @@ Its keys are fields of the wire's own JSON object, which a dump writes as they a
 
 - `spelling`: how neutral things were spelled, where it is not the usual way;
 - `response`: what stands in a response only (of a message: around it). Never sent in a request;
-- `item`: of a piece of a message item's content, the fields of the item that it begins;
+- `item`: of a piece of a message item's content, the fields of the item that it begins; a piece without goes on with the
+  item before, where that has such a mark, and is else an item of its own;
 - `digest`: of a message, that of its content as it came, to know that it was not edited since.
 """
 
@@ -42,7 +43,7 @@ def response(native: Native) -> Mapping[str, Any]:
 
 
 def begun_item(native: Native) -> Mapping[str, Any] | None:
-    """Fields of the message item that begins with this piece; `None`: it goes on with the item before."""
+    """Fields of the message item that begins with this piece; `None`: nothing is known of it."""
     return of_message(native).get("item")
 
 

@@ -47,8 +47,9 @@ class Writer:
         self._keeps = self._unreadable is None and (out.target is None or out.holds or alone)
         """Whether items may go back under their ids."""
         self._items: list[dict[str, Any]] = []
-        self._said: dict[str, Any] | None = None  # the message item that is open
-        self._spelled: list[tuple[dict[str, Any], Any]] = []  # each message item, and how its content was spelled
+        self._open: dict[str, Any] | None = None  # the message item whose content goes on
+        self._how: Any = None  # how its content was spelled
+        self._apart: dict[str, Any] | None = None  # fields of texts that are message items of their own
 
     def items(self) -> list[dict[str, Any]]:
         """The items, in the message's order."""
@@ -57,22 +58,13 @@ class Writer:
             if isinstance(piece, (TextPart, DataPart, LinkPart, FilePart)) or spelling(piece.native).get("block"):
                 self._say(piece, place)
             elif (item := self._item(piece, place)) is not None:
-                self._said = None
+                self._end()
+                self._apart = None
                 self._items.append(item)
-        if not content and (empty := spelling(self._message.native).get("content", _SAID)) is not _SAID:
-            item = self._begin(None)
-            item["content"] = empty
-            if empty == ABSENT:
-                del item["content"]
-        for item, how in self._spelled:
-            blocks = item.get("content")
-            if (
-                isinstance(blocks, list)
-                and is_plain(blocks)
-                and how != "list"
-                and ("id" not in item or not self._model or how == "string")
-            ):
-                item["content"] = blocks[0]["text"]
+        if not content and "content" in (how := spelling(self._message.native)):
+            empty = {} if how["content"] == ABSENT else {"content": how["content"]}
+            self._items.append({**fields(self._message.native), "role": self._role(), **empty})
+        self._end()
         if not self._items and not any(loss.message == self._position for loss in self._out.losses):
             self._lose(None, "message", "it is empty")
         return self._items
@@ -85,28 +77,59 @@ class Writer:
                 hold_result(call, piece)
                 return
         begun = begun_item(piece.native)
-        block = self._block(piece, place)
-        if block is None:
-            return
-        if self._said is None or begun is not None:
-            self._said = self._begin(begun, spelling(piece.native).get("content"))
-        if "id" in self._said and block["type"] == "output_text" and self._spelled[-1][1] != "string":
-            block |= {} if "annotations" in spelling(piece.native) else {"annotations": block.get("annotations", [])}
-        self._said["content"].append(block)
+        if not self._model:
+            if self._open is None:
+                self._how = spelling(self._message.native).get("content")
+                self._begin({**fields(self._message.native), "role": self._role()})
+        elif begun is not None or (self._open is None and self._apart is None):
+            self._begin_said(begun, spelling(piece.native).get("content"))
+        if self._open is not None:
+            block = dump_block(cast("TextPart", piece), self._usual)
+            if "id" in self._open and block["type"] == "output_text" and self._how != "string":
+                block |= (
+                    {} if "annotations" in spelling(piece.native) else {"annotations": block.get("annotations", [])}
+                )
+            self._open["content"].append(block)
+        elif (text := self._text(piece, place)) is not None:
+            listed = self._out.quirks.listed
+            content = [{"type": "output_text", "text": text}] if listed else text
+            kind = {"type": "message"} if listed else {}
+            self._items.append({**kind, **(self._apart or {}), "role": "assistant", "content": content})
 
-    def _begin(self, begun: Mapping[str, Any] | None, how: Any = None) -> dict[str, Any]:
-        """Opens a message item."""
-        if self._model:
-            own = dict(begun or {}) if self._unreadable is None else {}
-            if not self._may_keep(own):
-                own = rest(own, "id", "status", "type")
-            item: dict[str, Any] = {**own, "role": "assistant", "content": []}
+    def _begin_said(self, begun: Mapping[str, Any] | None, how: Any) -> None:
+        """A message of the model's begins: an item as it came, where that can go back, else texts that are items each."""
+        self._end()
+        own = dict(begun or {}) if self._unreadable is None else {}
+        kept = self._may_keep(own)
+        if begun is not None and self._unreadable is None and (self._out.target is None or (kept and "id" in own)):
+            self._how = how
+            self._begin({**own, "role": "assistant"})
         else:
-            how = spelling(self._message.native).get("content")
-            item = {**fields(self._message.native), "role": self._role(), "content": []}
-        self._items.append(item)
-        self._spelled.append((item, how))
-        return item
+            self._apart = rest(own, "id", "status", "type")
+
+    def _begin(self, item: dict[str, Any]) -> None:
+        self._apart = None
+        self._open = {**item, "content": []}
+        self._items.append(self._open)
+
+    def _end(self) -> None:
+        """Nothing more joins the message item that is open: a single text is a string, unless it was spelled otherwise."""
+        item, self._open = self._open, None
+        if item is None or not is_plain(item["content"]) or self._how == "list":
+            return
+        if self._how == "string" or "id" not in item or not self._model:
+            item["content"] = item["content"][0]["text"]
+
+    def _text(self, piece: Content, place: int) -> str | None:
+        """A piece of what the model said, as nothing but text."""
+        if isinstance(piece, TextPart):
+            return piece.text
+        if isinstance(piece, ProviderPart):
+            self._lose(place, f"a block of the provider's, {piece.kind}", self._unreadable or _FORGOTTEN)
+            return None
+        media = cast("DataPart | LinkPart | FilePart", piece)
+        self._lose(place, media.mime_type or "media", "the API takes no media from the model; a text names it")
+        return media_text(media)
 
     def _role(self) -> str:
         if self._message.role is not Role.SYSTEM:
@@ -123,18 +146,6 @@ class Writer:
             return False
         self._out.taken.add(id_)
         return True
-
-    def _block(self, piece: Content, place: int) -> dict[str, Any] | None:
-        own = is_ours(piece.native) and self._unreadable is None and "call" not in spelling(piece.native)
-        if isinstance(piece, (DataPart, LinkPart, FilePart)) and self._model and not own:
-            self._lose(place, piece.mime_type or "media", "the API takes no media from the model; a text names it")
-            return {"type": "output_text", "text": media_text(piece)}
-        if isinstance(piece, ProviderPart) and self._unreadable is not None:
-            self._lose(place, f"a block of the provider's, {piece.kind}", self._unreadable)
-            return None
-        if isinstance(piece, TextPart) and self._unreadable is not None:
-            piece = TextPart(piece.text, note(spelling=spelling(piece.native)))
-        return dump_block(cast("TextPart", piece), self._usual)
 
     def _item(self, piece: Content, place: int) -> dict[str, Any] | None:
         """A piece that is an item of its own, or goes into one."""
@@ -214,6 +225,3 @@ class Writer:
 
 def _object(value: Any) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
-
-
-_SAID = object()

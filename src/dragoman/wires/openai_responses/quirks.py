@@ -31,6 +31,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     (vendors that tell their thinking anyway, or know no summaries)."""
     encrypted: bool = True
     """Gives its reasoning encrypted on request; asked for where nothing is to be stored."""
+    listed: bool = False
+    """Knows a message of the model's by its type and a list of content only, never as a string (llama.cpp)."""
     developer: bool = True
     """Knows the role `developer`; else such messages are sent as `system`."""
     server_tools: Mapping[str, str] = MappingProxyType(_SERVER_TOOLS)
