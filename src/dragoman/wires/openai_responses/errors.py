@@ -49,6 +49,7 @@ _BY_WORDS: tuple[tuple[type[ProviderError], re.Pattern[str]], ...] = tuple(
         ),
         (ModelNotFoundError, r"(model|deployment).?not.?found|\bmodel\b.{0,200}(does not exist|not a valid)"),
         (AuthenticationError, r"(invalid|incorrect).?(api.?)?key|authentication"),
+        (PermissionDeniedError, r"\bforbidden\b|permission.?denied"),
         (OverloadedError, r"overload|(no|at|out of) capacity"),
         (ProviderTimeoutError, r"timeout|timed out"),
     )

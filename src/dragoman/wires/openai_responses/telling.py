@@ -200,7 +200,8 @@ class Telling:
             return None
         if item["type"] == "mcp_call" and not is_ours(part.native):
             text = part.result if isinstance(part.result, str) else msgspec.json.encode(part.result).decode()
-            item["error" if part.is_error else "output"] = text
+            failed = {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": text}]}
+            item |= {"error": failed} if part.is_error else {"output": text}
         else:
             hold_result(item, part)
         return item
