@@ -419,6 +419,36 @@ def test_a_server_without_indexes_is_read_by_ids():
     assert message(unannounced, ended(said("Hey"))).text == "Hey"
 
 
+def test_ids_that_change_with_every_event_repeat_nothing():
+    """GitHub Copilot encrypts the ids anew each time; here the terminal output does not even hold all items."""
+    streamed = [
+        of("output_item.added", 0, item=thought(id_="a")),
+        of("reasoning_summary_text.delta", 0, summary_index=0, delta="hm", item_id="b"),
+        of("output_item.done", 0, item=thought("hm", id_="c")),
+        *text(1, "Hi"),
+        of("output_item.done", 1, item=said("Hi", "d")),
+    ]
+    for output in ([thought("hm", id_="e"), said("Hi", "f")], [said("Hi", "f")], []):
+        folded = message(*streamed, ended(*output))
+        assert (folded.thinking, folded.text, len(folded.content)) == ("hm", "Hi", 2)
+
+
+def test_a_server_that_gives_all_items_one_index():
+    events = [
+        *text(0, "a"),
+        of("output_item.done", 0, item=said("a")),
+        *[{**event, "item": {**event["item"], "id": "msg_2"}} if "item" in event else event for event in text(0, "b")],
+        of("output_item.done", 0, item=said("b", "msg_2")),
+        of("output_item.done", 0, item=said("c", "msg_3")),
+    ]
+    assert message(*events, ended(said("a"), said("b", "msg_2"), said("c", "msg_3"))).text == "abc"
+
+
+def test_what_comes_of_an_item_that_is_whole_is_told_already():
+    late = [of("output_text.delta", 0, content_index=0, delta="x"), of("output_item.done", 0, item=said("Hi"))]
+    assert message(*text(0, "Hi"), late[1], *late, ended(said("Hi"))).text == "Hi"
+
+
 def test_noise_is_passed_over():
     noise = [{"type": "keepalive", "sequence_number": 3}, of("brand_new.event", x=1), of("audio.delta", delta="AA==")]
     data = sse(CREATED, *noise, ended(said("x"))) + b": a comment\n\ndata: [DONE]\n\ndata: {\n\n"

@@ -1,4 +1,12 @@
-"""OpenAI's Responses API, both ways, and the vendors that speak it. The conversation is `{"instructions": …, "input": …}`."""
+"""OpenAI's Responses API, both ways, and the vendors that speak it. The conversation is `{"instructions": …, "input": …}`.
+
+What is not kept to the letter:
+
+- of a request: an `input` that is a string becomes a list when a message is added;
+- of a response: what only says again what was asked for, and what is null, empty or zero; deltas' log probabilities (those
+  of the whole item count); of reasoning that is encrypted twice, the first ciphertext;
+- written: counts that are not known are 0, since the official types demand a number.
+"""
 
 from dragoman.wires.openai_responses.decode import decoder, load_response
 from dragoman.wires.openai_responses.encode import dump_response, encoder

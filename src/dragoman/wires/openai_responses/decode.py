@@ -82,10 +82,13 @@ class Decoder:
             return
         if delta.output_index != self._index or delta.place != self._place or type(delta) is not self._kind:
             try:
-                self._part = self._items.part(DELTAS[type(delta)], delta.output_index, delta.place)
+                part = self._items.part(DELTAS[type(delta)], delta.output_index, delta.place)
             except DecodeError as error:
                 self._fail(error.at(body=payload))
                 return
+            if part is None:
+                return
+            self._part = part
             self._kind, self._index, self._place = type(delta), delta.output_index, delta.place
         self._out.add(self._part, delta.delta)
 

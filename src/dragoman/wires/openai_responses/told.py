@@ -15,7 +15,7 @@ from dragoman.message import Content, DataPart, TextPart, ThinkingPart, ToolCall
 from dragoman.wires.openai_responses.calls import FUNCTION, KINDS, kind_of
 from dragoman.wires.openai_responses.items import Calls, load_item, sendable
 from dragoman.wires.openai_responses.native import note, rest, spelling
-from dragoman.wires.openai_responses.thinking import BETWEEN
+from dragoman.wires.openai_responses.thinking import BETWEEN, TYPES
 
 __all__ = ["ToldItems"]
 
@@ -30,17 +30,19 @@ _SLOW = {
     "response.code_interpreter_call_code.delta": ("code", ""),
 }
 """Type of a delta → what it is more of, and the field that says of which piece."""
+_WHOLE = -1
+"""Place of the one part of an item that is a call or thinking; texts have the place of their block."""
 _encode = msgspec.json.encode
 
 
 class _Told:
     """One item: the parts that are open of it, in order, and how the last piece of thinking was named."""
 
-    __slots__ = ("fields", "id", "parts", "piece", "pieces", "type")
+    __slots__ = ("fields", "number", "parts", "piece", "pieces", "type")
 
-    def __init__(self, item: Mapping[str, Any]) -> None:
+    def __init__(self, number: int, item: Mapping[str, Any]) -> None:
+        self.number = number
         self.type = str(item.get("type", "message"))
-        self.id = item.get("id")
         self.fields = item
         self.parts: dict[Any, OpenPart] = {}
         self.piece: tuple[str, int] | None = None
@@ -48,51 +50,53 @@ class _Told:
 
 
 class ToldItems:
-    """Tells items to an emitter."""
+    """Tells items to an emitter. They are known by their index, where a server tells it, else by their id."""
 
     def __init__(self, out: Emitter) -> None:
         self.refused = False
         """Whether the model declined."""
         self._out = out
-        self._items: dict[int, _Told] = {}
+        self._items: list[_Told] = []
+        self._at: dict[int, _Told] = {}
         self._calls: Calls = {}
         self._images = 0
 
     def add(self, index: int | None, item: dict[str, Any]) -> None:
         """An item begins."""
-        index = len(self._items) if index is None else index
-        told = self._items[index] = _Told(item)
+        told = _Told(len(self._items), item)
+        self._items.append(told)
+        self._at[told.number if index is None else index] = told
         sent, unsent = sendable(item)
         opened: Content | None = None
         if told.type == "reasoning":
             opened = ThinkingPart(native=note(rest(sent, "type", "summary", "content"), response=unsent))
         elif told.type in KINDS:
-            call = load_item({**rest(sent, "result"), "arguments": ""} if told.type == FUNCTION else sent, {}, unsent)[
-                0
-            ]
+            known = {**sent, "arguments": ""} if told.type == FUNCTION else rest(sent, "result")
+            call = load_item(known, {}, unsent)[0]
             if isinstance(call, ToolCallPart):
                 opened = msgspec.structs.replace(call, arguments={}, raw=None, state="complete")
         if opened is not None:
-            told.parts["item"] = self._out.part((index, "item"), opened)
+            told.parts[_WHOLE] = self._out.part((told.number, _WHOLE), opened)
 
-    def part(self, what: str, index: int, place: int) -> OpenPart:
-        """The open part that a delta is more of.
+    def part(self, what: str, index: int, place: int) -> OpenPart | None:
+        """The open part that a delta is more of; `None`: its item is whole, and has told it.
 
         Raises:
             DecodeError: it names none.
         """
-        told = self._items.get(index)
-        if told is None and what != "call":
-            kind = "reasoning" if what in ("summary", "content") else "message"
+        if index not in self._at and what != "call":
+            kind = "reasoning" if what in TYPES else "message"
             self.add(index, {"type": kind})  # a server that does not say when an item begins
-            told = self._items[index]
+        told = self._at.get(index)
         if told is None:
             raise DecodeError(f"a delta names item {index}, which has not begun")
+        if told.pieces is not None:
+            return None
         if what in ("text", "refusal"):
-            return self._text(told, what, index, place)
-        part = told.parts.get("item")
-        if part is None or told.pieces is not None:
-            raise DecodeError(f"a delta does not fit item {index}, which is a {told.type}")
+            return self._text(told, what, place)
+        part = told.parts.get(_WHOLE)
+        if part is None:
+            raise DecodeError(f"a delta of {what} does not fit item {index}, which is a {told.type}")
         if what != "call":
             if told.piece is not None and told.piece != (what, place):
                 self._out.add(part, BETWEEN)
@@ -107,28 +111,52 @@ class ToldItems:
         index, place = event.get("output_index"), event.get(field, 0)
         if not isinstance(index, int):
             index = self._named(event.get("item_id"))
-        if what in ("input", "code"):  # told as the text that its arguments' JSON will be
-            told = self._items.get(index)
-            if told is not None and (part := told.parts.get("item")) is not None:
-                escaped = _encode(delta).decode()[1:-1]
-                self._out.add(part, escaped if part.deltas else f'{{"{what}":"{escaped}')
-        else:
-            self._out.add(self.part(what, index, place if isinstance(place, int) else 0), delta)
+        if what not in ("input", "code"):
+            if (part := self.part(what, index, place if isinstance(place, int) else 0)) is not None:
+                self._out.add(part, delta)
+        elif (part := self.part("call", index, 0)) is not None:  # told as the text that its arguments' JSON will be
+            escaped = _encode(delta).decode()[1:-1]
+            self._out.add(part, escaped if part.deltas else f'{{"{what}":"{escaped}')
 
     def finish(self, index: int | None, item: dict[str, Any]) -> None:
         """An item is whole."""
-        if index is None:
-            index = self._named(item.get("id"))
-        if index not in self._items:
+        told = self._at.get(self._named(item.get("id")) if index is None else index)
+        if told is None or (told.pieces is not None and told.fields.get("id") != item.get("id")):
             self.add(index, item)
-        told = self._items[index]
-        if told.pieces is not None:
-            return
+            told = self._items[-1]
+        if told.pieces is None:
+            self._end(told, item)
+
+    def settle(self, output: Any) -> None:
+        """The terminal word on all items: tells what was not told, and amends thinking that is told otherwise."""
+        left = list(self._items)
+        for item in cast("list[Any]", output) if isinstance(output, list) else ():
+            if not isinstance(item, dict):
+                raise DecodeError("an item of the output is no JSON object")
+            item = cast("dict[str, Any]", item)
+            alike = [told for told in left if told.type == item.get("type", "message")]
+            named = [told for told in alike if told.fields.get("id") == item.get("id")]
+            if not alike:
+                self.add(None, item)
+                self._end(self._items[-1], item)
+                continue
+            told = (named or alike)[0]  # some servers give an item another id in each event
+            left.remove(told)
+            if told.pieces is None:
+                self._end(told, item)
+            elif told.type == "reasoning":
+                sent, unsent = sendable(item)
+                amended = load_item(sent, {}, unsent)
+                if amended != told.pieces:
+                    self._out.amend(told.parts[_WHOLE], amended[0])
+
+    def _end(self, told: _Told, item: dict[str, Any]) -> None:
+        """Closes the parts of an item with what it really is, and tells what was not told of it."""
         sent, unsent = sendable(item)
         pieces = told.pieces = load_item(sent, self._calls, unsent, images=self._images)
         self._images += sum(isinstance(piece, DataPart) for piece in pieces)
         self.refused = self.refused or any(spelling(piece.native).get("type") == "refusal" for piece in pieces)
-        parts = [told.parts[place] for place in sorted(told.parts, key=lambda place: -1 if place == "item" else place)]
+        parts = [told.parts[place] for place in sorted(told.parts)]
         for piece in pieces:
             if parts and isinstance(piece, (TextPart, ThinkingPart, ToolCallPart)):
                 self._close(parts.pop(0), piece)
@@ -137,37 +165,16 @@ class ToldItems:
         for part in parts:
             self._out.close(part)
 
-    def settle(self, output: Any) -> None:
-        """The terminal word on all items: tells what was not told, and amends thinking that is told otherwise."""
-        if not isinstance(output, list):
-            return
-        for position, item in enumerate(cast("list[Any]", output)):
-            if not isinstance(item, dict):
-                raise DecodeError("an item of the output is no JSON object")
-            item = cast("dict[str, Any]", item)
-            index = self._known(position, item)
-            told = self._items.get(index)
-            if told is None or told.pieces is None:
-                self.finish(index, item)
-            elif told.type == "reasoning":
-                sent, unsent = sendable(item)
-                amended = load_item(sent, {}, unsent)
-                if amended != told.pieces and "item" in told.parts:
-                    self._out.amend(told.parts["item"], amended[0])
-
-    def _text(self, told: _Told, what: str, index: int, place: int) -> OpenPart:
+    def _text(self, told: _Told, what: str, place: int) -> OpenPart:
         self.refused = self.refused or what == "refusal"
         part = told.parts.get(place)
         if part is None:
-            if told.pieces is not None:
-                raise DecodeError(f"a delta names item {index}, which is whole already")
             item = None if told.parts else rest(told.fields, "role", "content", "status")
-            how = {"type": what} if what == "refusal" else {}
-            part = told.parts[place] = self._out.part((index, place), OpenText(native=note(item=item, spelling=how)))
+            native = note(item=item, spelling={"type": what} if what == "refusal" else {})
+            part = told.parts[place] = self._out.part((told.number, place), OpenText(native=native))
         return part
 
     def _close(self, part: OpenPart, piece: TextPart | ThinkingPart | ToolCallPart) -> None:
-        """Closes a part with what it really is; tells what was not told of it."""
         text = _text_of(piece)
         streamed = "".join(map(str, part.deltas))
         if text.startswith(streamed):
@@ -177,20 +184,9 @@ class ToldItems:
             self._out.close(part)  # else the end of the response tells whether it was cut
 
     def _named(self, id_: Any) -> int:
-        """The item of that id, else the latest."""
-        found = [index for index, told in self._items.items() if told.id == id_ and id_ is not None]
-        return found[0] if found else max(self._items, default=0)
-
-    def _known(self, position: int, item: Mapping[str, Any]) -> int:
-        """The place under which an item of the terminal output was told; a new one where it was not."""
-        id_, type_ = item.get("id"), item.get("type", "message")
-        for index, told in self._items.items():
-            if told.type == type_ and id_ is not None and told.id == id_:
-                return index
-        told = self._items.get(position)
-        if told is None:
-            return position
-        return position if told.type == type_ else max(self._items) + 1
+        """The index of the item of that id, else of the latest."""
+        found = [index for index, told in self._at.items() if id_ is not None and told.fields.get("id") == id_]
+        return found[-1] if found else max(self._at, default=0)
 
 
 def _text_of(piece: TextPart | ThinkingPart | ToolCallPart) -> str:
