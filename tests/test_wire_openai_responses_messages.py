@@ -272,7 +272,7 @@ def test_audio_and_files_by_id():
     assert message.content[0].mime_type == "audio/mpeg"
     by_hand = [DataPart(b"a", "audio/wav"), FilePart("f"), FilePart("g", "image/png")]
     assert [block["type"] for block in items(Message.user(*by_hand))[0]["content"]] == [
-        "input_audio",
+        "input_text",  # the API takes no audio, whatever its blocks are named
         "input_file",
         "input_image",
     ]
@@ -402,6 +402,14 @@ def test_another_origin_gets_every_call_as_a_function_with_its_answer():
     told = items(message, Message.user(ToolResultPart("1", "sh", "x")), target=XAI)
     assert [item["type"] for item in told] == ["function_call", "function_call_output"]
     assert told[0]["arguments"] == '{"input":"ls"}'
+    search = {"type": "tool_search_call", "call_id": "2", "execution": "client", "arguments": {}, "status": "completed"}
+    found = {"type": "tool_search_output", "call_id": "2", "execution": "client", "tools": [{"type": "function"}]}
+    history = [answered(search), *load(search, found)[1:]]
+    assert items(*history, target=XAI)[1] == {
+        "type": "function_call_output",
+        "call_id": "2",
+        "output": '[{"type":"function"}]',
+    }
 
 
 def test_a_changed_prefix_takes_the_signatures_away():

@@ -23,7 +23,6 @@ Media = DataPart | LinkPart | FilePart
 Block = TextPart | Media | ProviderPart
 
 _AUDIO = {"wav": "audio/wav", "mp3": "audio/mpeg"}
-_AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 _TEXT_FIELDS = {"input_text": "text", "output_text": "text", "refusal": "refusal", "text": "text"}
 _PDF = "application/pdf"
 
@@ -48,7 +47,7 @@ def dump_block(part: Block, usual: str = "input_text") -> dict[str, Any]:
     if kind == usual:
         return {"type": kind, "text": _as_text(part)}
     if kind == "input_audio":
-        heard = _AUDIO_FORMATS.get(part.mime_type or "") or str(part.mime_type).removeprefix("audio/")
+        heard = next((f for f, mime in _AUDIO.items() if mime == part.mime_type), str(part.mime_type)[len("audio/") :])
         data = b64encode(part.data).decode() if isinstance(part, DataPart) else ""
         return {"type": kind, kind: {"data": data, "format": heard, **own.pop(kind, {})}, **own}
     block: dict[str, Any] = {"type": kind, **_located(kind, part), **own}
@@ -86,8 +85,6 @@ def _kind(part: TextPart | Media, usual: str) -> str:
     mime_type = part.mime_type or (_guessed(part.url) if isinstance(part, LinkPart) else None) or ""
     if mime_type.startswith("image/"):
         return "input_image"
-    if isinstance(part, DataPart) and mime_type in _AUDIO_FORMATS:
-        return "input_audio"
     return "input_file" if mime_type == _PDF or isinstance(part, FilePart) else usual
 
 

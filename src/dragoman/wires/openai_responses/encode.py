@@ -24,7 +24,7 @@ from dragoman.message import Content, FinishReason, Origin, Role, ThinkingPart, 
 from dragoman.wires.openai_responses.errors import code_of, dump_error
 from dragoman.wires.openai_responses.native import response as around_of
 from dragoman.wires.openai_responses.native import rest
-from dragoman.wires.openai_responses.outcome import dump_status, dump_usage, load_finish
+from dragoman.wires.openai_responses.outcome import dump_status, dump_usage
 from dragoman.wires.openai_responses.telling import Telling
 from dragoman.wires.openai_responses.thinking import dump_reasoning
 
@@ -128,8 +128,7 @@ class Encoder:
         self._over = True
         told = self._around
         status = dump_status(self._reason)
-        calls, refused = self._reason is FinishReason.tool_calls, self._reason is FinishReason.refusal
-        if load_finish(told, calls=calls, refused=refused) is self._reason:
+        if self._reason in (None, FinishReason.unspecified) or told.get("status") == status["status"]:
             status = {key: told.get(key, value) for key, value in status.items()}
         usage = None if self._usage is None else dump_usage(self._usage, told.get("usage", {}))
         self.response |= {**rest(told, "usage", *status), **status, "output": self._telling.output, "usage": usage}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -29,7 +29,9 @@ class Outgoing(msgspec.Struct, frozen=True):
     ids: Mapping[tuple[int, int], str]
     names: Mapping[str, str]
     kinds: Mapping[str, str]
-    """Id of a call → the type of the item that it is sent as."""
+    """Id of a call → the type of the item that it is sent as. Calls of another origin are functions here."""
+    foreign: Collection[str]
+    """Ids of those calls."""
     holds: bool
     """Whether the provider holds the items of earlier responses, so that their ids mean something to it."""
     taken: set[str]
@@ -54,12 +56,14 @@ def outgoing(
     quirks = quirks or Quirks()
     reasons = readable(messages, target, quirks.reads)
     kinds: dict[str, str] = {}
+    foreign: set[str] = set()
     named: list[ToolSpec | ToolCallPart] = [*tools]
     for message, reason in zip(messages, reasons, strict=True):
         for piece in message.content:
             if isinstance(piece, ToolCallPart) and piece.run_by != "provider":
                 named.append(piece)
                 kinds[piece.id] = kind_of(piece) if reason is None else FUNCTION
+                (foreign.discard if reason is None else foreign.add)(piece.id)
     as_is = [one.name for one in named if "as is" in spelling(one.native).values()]
     return Outgoing(
         messages,
@@ -70,6 +74,7 @@ def outgoing(
         call_ids(messages, quirks.ids, as_is=lambda piece: spelling(piece.native).get("id") == "as is"),
         fitted([one.name for one in named], quirks.names, as_is=as_is),
         kinds,
+        foreign,
         holds and quirks.links,
         set(),
     )

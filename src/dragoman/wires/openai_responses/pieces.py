@@ -201,9 +201,9 @@ class Writer:
         if self._model:
             self._lose(place, "a result", "the API takes results from the user alone")
             return None
-        item = dump_result(
-            part, self._out.ids.get((self._position, place), part.id), self._out.kinds.get(part.id, FUNCTION)
-        )
+        sent = msgspec.structs.replace(part, native=None) if part.id in self._out.foreign else part
+        id_ = self._out.ids.get((self._position, place), part.id)
+        item = dump_result(sent, id_, self._out.kinds.get(part.id, FUNCTION))
         marked = item["type"] in ("apply_patch_call_output", "shell_call_output")
         if part.is_error and not marked and "error" not in _object(part.result):
             self._lose(place, "is_error", "the API has no mark for a failed tool")
