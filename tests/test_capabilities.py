@@ -20,6 +20,7 @@ FOLDERS = (
     "anthropic",
     "google",
     "openai_embeddings",
+    "openai_responses",
 )
 VENDORS = {
     ("anthropic", "anthropic"): "anthropic",
@@ -32,6 +33,9 @@ VENDORS = {
     ("openai_compatible", "groq"): "groq",
     ("openai_compatible", "deepseek"): "deepseek",
     ("openai_compatible", "xai"): "xai",
+    ("openai_compatible", "azure"): "azure",
+    ("openai_responses", "openai"): "openai-responses",
+    ("openai_responses", "azure"): "azure-responses",
     ("openrouter", "openrouter"): "openrouter",
     ("together", "together"): "together",
     ("ollama_openai", "ollama"): "ollama",
@@ -45,6 +49,17 @@ NOT_DECLARED = {
 """Seen in traffic, and not declared because it does not hold of the provider's usual models, streamed."""
 NOT_RECORDED = {
     "vertex": {"forced_tools", "thinking", "server_tools"},
+    "azure": {"typed_output_with_tools", "forced_tools", "vision", "models"},  # recorded in their plainest use
+    "azure-responses": {
+        "parallel_tools",
+        "typed_output",
+        "typed_output_with_tools",
+        "forced_tools",
+        "vision",
+        "files",
+        "models",
+    },  # the same; it is OpenAI's own API
+    "openai-responses": {"models"},
     "openrouter": {"models"},
     "together": {"models"},
     "groq": {"models"},
@@ -122,6 +137,38 @@ def shown_by_google(exchange):
     }
 
 
+def shown_by_responses(exchange):
+    """The same of the Responses API, whose items say what they are."""
+    request, response = exchange.request or {}, exchange.body.decode()
+    asked = json.dumps(request.get("input", ""))
+    answers = [answer.get("response") or answer for answer in _answers(response)]
+    items = [item for answer in answers[-1:] for item in answer.get("output") or ()]
+    calls = [item for item in items if item["type"] == "function_call"]
+    typed = ((request.get("text") or {}).get("format") or {}).get("type") == "json_schema"
+    choice = request.get("tool_choice")
+    forced = choice == "required" or (isinstance(choice, dict) and choice.get("mode") != "auto")
+    return {
+        capability
+        for capability, is_shown in {
+            "chat": exchange.endpoint == "responses",
+            "tools": calls,
+            "parallel_tools": len(calls) > 1,
+            "typed_output": typed,
+            "typed_output_with_tools": typed and request.get("tools"),
+            "forced_tools": forced and calls,
+            "vision": '"input_image"' in asked,
+            "audio": '"input_audio"' in asked,
+            "files": '"input_file"' in asked,
+            "thinking": any(item["type"] == "reasoning" for item in items),
+            "server_tools": any(item["type"] in ("web_search_call", "code_interpreter_call") for item in items),
+        }.items()
+        if is_shown
+    }
+
+
+LOOKS = {"google": shown_by_google, "openai_responses": shown_by_responses}
+
+
 def _answers(body):
     texts = (
         [body]
@@ -154,7 +201,7 @@ def test_decision_11_the_records_say_what_the_traffic_shows():
     for exchange in exchanges(*FOLDERS):
         provider = VENDORS.get((exchange.path.parent.name, exchange.vendor))
         if provider and exchange.status == 200:
-            look = shown_by_google if exchange.path.parent.name == "google" else shown
+            look = LOOKS.get(exchange.path.parent.name, shown)
             recorded.setdefault(provider, set()).update(look(exchange))
     assert set(recorded) == set(VENDORS.values())
     registry = Registry(plug_ins=lambda: ())

@@ -728,3 +728,16 @@ def test_what_is_written_is_read_back_as_it_was(pieces, usage, reason, size):
     data = encode(events)
     assert fold(decode(*[data[at : at + size] for at in range(0, len(data), size)])) == [expected]
     assert fold(wire.load_response(wire.dump_response(events))) == [expected]
+
+
+def test_a_part_that_is_amended_after_its_end_is_told_once():
+    """Another provider corrects a signature when its message ends."""
+    events = unfold([Message.model(ThinkingPart("hm"), "a").replace(id="m", finish_reason=FinishReason.stop)])
+    amended = PartFinished("m", 0, ThinkingPart("hm", {"openai_responses": {"encrypted_content": "late"}}))
+    for place in (4, 5, len(events) - 1):
+        encoder = wire.encoder()
+        told = [*events[:place], amended, *events[place:]]
+        assert [type(p) for p in fold(decode(b"".join(map(encoder.feed, told)) + encoder.close()))[0].content] == [
+            ThinkingPart,
+            TextPart,
+        ]

@@ -125,6 +125,12 @@ class Emitter:
             self.events.append(event)
         return part
 
+    def amend(self, closed_part: OpenPart, part: Content) -> None:
+        """A last word on a part that is closed already, where a provider corrects at its end what it signed."""
+        event = PartFinished(self.message_id, closed_part.index, part)
+        self._builder.add(event)
+        self.events.append(event)
+
     def close_all(self, *, cut: bool = False) -> None:
         """Closes every part that is open."""
         for open_part in list(self._open.values()):

@@ -121,7 +121,11 @@ class PartDelta(msgspec.Struct, frozen=True, omit_defaults=True, tag="part_delta
 
 
 class PartFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="part_finished"):
-    """A part is closed. `part` is the whole of it, and the authority where deltas said otherwise."""
+    """A part is closed. `part` is the whole of it, and the authority where deltas said otherwise.
+
+    A second one amends a part of thinking whose signature the provider corrected at the end of the message: what can
+    be told of a part once only may pass over it.
+    """
 
     message_id: str
     index: int

@@ -17,6 +17,7 @@ from dragoman.errors import DragomanError, ProviderConnectionError, ProviderErro
 from dragoman.event import Event, MessageStarted, PartFinished, PartStarted, RunError
 from dragoman.ids import fitted
 from dragoman.message import Origin, ToolCallPart
+from dragoman.model.linking import unlinked
 from dragoman.model.middleware import Middleware, wrap
 from dragoman.providers.address import find_base_url
 from dragoman.providers.keys import request_headers
@@ -102,7 +103,12 @@ class ChatModel:
         try:
             if response.status >= 400:
                 error = self.wire.load_error(response.status, response.headers, await _all(response))
-                yield [RunError(error.at(provider=self.provider.name))]
+                if (again := unlinked(request, error)) is None:
+                    yield [RunError(error.at(provider=self.provider.name))]
+                    return
+                async with aclosing(self._call(again)) as batches:
+                    async for batch in batches:
+                        yield batch
                 return
             decoder = self.wire.decoder(origin=origin, new_id=self._new_id)
             own_names = {

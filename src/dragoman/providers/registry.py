@@ -24,9 +24,12 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
         "local": "dragoman.providers.local",
         "openai": "dragoman.providers.openai",
+        "openai-responses": "dragoman.providers.openai_responses",
         "anthropic": "dragoman.providers.anthropic",
         "google": "dragoman.providers.google",
         "vertex": "dragoman.providers.vertex",
+        "azure": "dragoman.providers.azure",
+        "azure-responses": "dragoman.providers.azure_responses",
         "openrouter": "dragoman.providers.openrouter",
         "together": "dragoman.providers.together",
         "groq": "dragoman.providers.groq",

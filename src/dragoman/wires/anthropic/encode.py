@@ -157,6 +157,9 @@ class Encoder:
             return b""
         self._turn = key
         if isinstance(event, PartFinished):
+            if self._parts.pop(key, None) is None:  # it is closed already, and no block is amended
+                self._turn = None
+                return self._next()
             return self._finish(event.part) + self._next()
         part = self._parts.get(key)
         delta = None if part is None else _delta(part, str(event.delta))

@@ -1,0 +1,32 @@
+"""Azure OpenAI, by Chat Completions: the endpoint is the resource's own, and a model is the name of a deployment."""
+
+from types import MappingProxyType
+
+from dragoman.capability import Capability
+from dragoman.providers.provider import Provider
+
+__all__ = ["PROVIDER"]
+
+PROVIDER = Provider(
+    name="azure",
+    display_name="Azure OpenAI",
+    wire="openai_chat",
+    base_url_names={"AZURE_OPENAI_ENDPOINT": "/openai/v1"},  # https://RESOURCE.openai.azure.com
+    aliases=("azure-openai",),
+    key_names=("AZURE_OPENAI_API_KEY",),
+    key_header="api-key",
+    key_prefix="",
+    key_kinds=MappingProxyType({"eyJ": ("authorization", "Bearer ")}),  # a token of Entra ID
+    capabilities=frozenset(
+        {
+            Capability.chat,
+            Capability.tools,
+            Capability.parallel_tools,
+            Capability.typed_output,
+            Capability.typed_output_with_tools,
+            Capability.forced_tools,
+            Capability.vision,
+            Capability.models,
+        }
+    ),
+)

@@ -1,0 +1,16 @@
+"""Azure OpenAI, by the Responses API."""
+
+import msgspec
+
+from dragoman.providers import azure, openai_responses
+
+__all__ = ["PROVIDER"]
+
+PROVIDER = msgspec.structs.replace(
+    azure.PROVIDER,
+    name="azure-responses",
+    display_name="Azure OpenAI Responses",
+    wire="openai_responses",
+    aliases=(),
+    capabilities=openai_responses.PROVIDER.capabilities,
+)

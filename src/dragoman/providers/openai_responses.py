@@ -1,0 +1,31 @@
+"""OpenAI, by its Responses API: it stores what it answers, and goes on from that."""
+
+from dragoman.capability import Capability
+from dragoman.providers.provider import Provider
+
+__all__ = ["PROVIDER"]
+
+PROVIDER = Provider(
+    name="openai-responses",
+    display_name="OpenAI Responses",
+    wire="openai_responses",
+    base_url="https://api.openai.com/v1",
+    base_url_names={"OPENAI_BASE_URL": ""},
+    key_names=("OPENAI_API_KEY",),
+    chat_model="gpt-5",
+    capabilities=frozenset(
+        {
+            Capability.chat,
+            Capability.tools,
+            Capability.parallel_tools,
+            Capability.typed_output,
+            Capability.typed_output_with_tools,
+            Capability.forced_tools,
+            Capability.vision,
+            Capability.files,
+            Capability.thinking,
+            Capability.server_tools,
+            Capability.models,
+        }
+    ),
+)

@@ -1,0 +1,35 @@
+"""OpenAI's Responses API, both ways, and the vendors that speak it. The conversation is `{"instructions": …, "input": …}`.
+
+What is not kept to the letter:
+
+- of a request: an `input` that is a string becomes a list when a message is added;
+- of a response: what only says again what was asked for, and what is null, empty or zero; deltas' log probabilities (those
+  of the whole item count); of reasoning that is encrypted twice, the first ciphertext;
+- written: counts that are not known are 0, since the official types demand a number.
+"""
+
+from dragoman.wires.openai_responses.decode import decoder, load_response
+from dragoman.wires.openai_responses.encode import dump_response, encoder
+from dragoman.wires.openai_responses.errors import dump_error, load_error
+from dragoman.wires.openai_responses.messages import dump_messages, load_messages
+from dragoman.wires.openai_responses.native import NAME
+from dragoman.wires.openai_responses.quirks import Quirks
+from dragoman.wires.openai_responses.request import dump_http, dump_request, load_request
+
+name = NAME
+
+__all__ = [
+    "Quirks",
+    "decoder",
+    "dump_error",
+    "dump_http",
+    "dump_messages",
+    "dump_request",
+    "dump_response",
+    "encoder",
+    "load_error",
+    "load_messages",
+    "load_request",
+    "load_response",
+    "name",
+]

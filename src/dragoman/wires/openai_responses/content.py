@@ -1,0 +1,188 @@
+"""Content blocks ↔ parts: text and refusals, images, audio and files by data, by URL, by id (D-138).
+
+A block without a neutral shape, and one that its neutral part would not give back exactly, is a `ProviderPart` spelled
+as a block.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping
+from mimetypes import guess_type
+from typing import Any, TypeVar, cast
+from urllib.parse import urlsplit
+
+import msgspec
+
+from dragoman.message import DataPart, FilePart, LinkPart, ProviderPart, TextPart
+from dragoman.wires.openai_responses.native import NAME, fields, note, rest, spelling
+
+__all__ = ["Block", "Media", "data_url", "decoded", "dump_block", "load_block", "media_text"]
+
+Media = DataPart | LinkPart | FilePart
+Block = TextPart | Media | ProviderPart
+
+_AUDIO = {"wav": "audio/wav", "mp3": "audio/mpeg"}
+_TEXT_FIELDS = {"input_text": "text", "output_text": "text", "refusal": "refusal", "text": "text"}
+_PDF = "application/pdf"
+
+
+def load_block(block: Mapping[str, Any], usual: str = "input_text") -> Block:
+    """A content block → the part that it is. `usual`: how text is usually spelled where the block stands."""
+    kind = str(block.get("type"))
+    part = _LOADERS.get(kind, _nothing)(block)
+    if part is None:
+        return ProviderPart(kind, note(block, spelling={"block": True}))
+    return part if _kind(part, usual) == kind else _noted(part, type=kind)
+
+
+def dump_block(part: Block, usual: str = "input_text") -> dict[str, Any]:
+    """A part → its content block. What has no block of its own becomes a text (D-138)."""
+    own = fields(part.native)
+    if isinstance(part, ProviderPart):
+        return own
+    kind = _kind(part, usual)
+    if isinstance(part, TextPart):
+        return {"type": kind, _TEXT_FIELDS[kind]: part.text, **own}
+    if kind == usual:
+        return {"type": kind, "text": _as_text(part)}
+    if kind == "input_audio":
+        heard = next((f for f, mime in _AUDIO.items() if mime == part.mime_type), str(part.mime_type)[len("audio/") :])
+        data = b64encode(part.data).decode() if isinstance(part, DataPart) else ""
+        return {"type": kind, kind: {"data": data, "format": heard, **own.pop(kind, {})}, **own}
+    block: dict[str, Any] = {"type": kind, **_located(kind, part), **own}
+    if kind == "input_image" and "detail" not in spelling(part.native):
+        block.setdefault("detail", "auto")
+    return block
+
+
+def data_url(part: DataPart) -> str:
+    """Data as a `data:` URL."""
+    return f"data:{part.mime_type};base64,{b64encode(part.data).decode()}"
+
+
+def decoded(text: Any) -> bytes | None:
+    """Base64 → bytes; `None` where encoding them again would not give the same text."""
+    try:
+        data = b64decode(text, validate=True)
+    except (ValueError, TypeError):
+        return None
+    return data if b64encode(data).decode() == text else None
+
+
+def media_text(part: Media) -> str:
+    """A text that stands for media where none can be sent."""
+    where = part.url if isinstance(part, LinkPart) else part.name or (part.id if isinstance(part, FilePart) else "")
+    return f"[file: {where}, media: {part.mime_type}]" if part.mime_type else f"[file: {where}]"
+
+
+def _kind(part: TextPart | Media, usual: str) -> str:
+    """The type of the block that says a part; `usual`: it becomes a text."""
+    if kind := spelling(part.native).get("type"):
+        return kind
+    if isinstance(part, TextPart):
+        return usual
+    mime_type = part.mime_type or (_guessed(part.url) if isinstance(part, LinkPart) else None) or ""
+    if mime_type.startswith("image/"):
+        return "input_image"
+    return "input_file" if mime_type == _PDF or isinstance(part, FilePart) else usual
+
+
+def _located(kind: str, part: Media) -> dict[str, Any]:
+    """The fields that hold an image or a file."""
+    if isinstance(part, FilePart):
+        return {"file_id": part.id}
+    url = part.url if isinstance(part, LinkPart) else data_url(part)
+    if kind == "input_image":
+        return {"image_url": url}
+    if isinstance(part, LinkPart):
+        return {"file_url": url, **({"filename": part.name} if part.name else {})}
+    name = part.name or f"file.{part.mime_type.rpartition('/')[2]}"
+    return {"filename": name, "file_data": url} if "filename" not in spelling(part.native) else {"file_data": url}
+
+
+def _as_text(part: Media) -> str:
+    if isinstance(part, LinkPart):
+        return part.url
+    return f"{media_text(part)} {data_url(part)}" if isinstance(part, DataPart) else media_text(part)
+
+
+def _guessed(url: str) -> str | None:
+    try:
+        return guess_type(urlsplit(url).path)[0]
+    except ValueError:  # no URL at all
+        return None
+
+
+_P = TypeVar("_P", bound=TextPart | DataPart | LinkPart | FilePart)
+
+
+def _noted(part: _P, **how: Any) -> _P:
+    own = cast("Mapping[str, Any]", (part.native or {}).get(NAME, {}))
+    return msgspec.structs.replace(part, native={NAME: {**own, "spelling": {**own.get("spelling", {}), **how}}})
+
+
+def _text(block: Mapping[str, Any]) -> TextPart | None:
+    field = _TEXT_FIELDS[block["type"]]
+    text = block.get(field)
+    return TextPart(text, note(rest(block, "type", field))) if isinstance(text, str) and text else None
+
+
+def _image(block: Mapping[str, Any]) -> Media | None:
+    left = rest(block, "type")
+    if left.get("detail") == "auto":
+        del left["detail"]
+    how = {} if "detail" in block else {"detail": "absent"}
+    match block:
+        case {"image_url": str(url)}:
+            return _from_url(url, None, note(rest(left, "image_url"), spelling=how))
+        case {"file_id": str(file_id)}:
+            return FilePart(file_id, "image/*", None, note(rest(left, "file_id"), spelling=how))
+        case _:
+            return None
+
+
+def _file(block: Mapping[str, Any]) -> Media | None:
+    name = block.get("filename")
+    name = name if isinstance(name, str) and name else None
+    left = rest(block, "type", *(("filename",) if name else ()))
+    match block:
+        case {"file_data": str(url)}:
+            part = _from_url(url, name, note(rest(left, "file_data"), spelling={} if name else {"filename": "absent"}))
+            return part if isinstance(part, DataPart) else None
+        case {"file_url": str(url)}:
+            return LinkPart(url, None, name, note(rest(left, "file_url")))
+        case {"file_id": str(file_id)} if name is None:
+            return FilePart(file_id, native=note(rest(left, "file_id")))
+        case _:
+            return None
+
+
+def _audio(block: Mapping[str, Any]) -> Media | None:
+    match block.get("input_audio"):
+        case {"data": str(text), "format": str(heard)} if (data := decoded(text)) is not None:
+            inner = rest(cast("dict[str, Any]", block["input_audio"]), "data", "format")
+            left = {**rest(block, "type", "input_audio"), **({"input_audio": inner} if inner else {})}
+            return DataPart(data, _AUDIO.get(heard, f"audio/{heard}"), None, note(left))
+        case _:
+            return None
+
+
+def _from_url(url: str, name: str | None, native: Any) -> DataPart | LinkPart:
+    """A URL → the data in it, or a link where it holds none (or in a way that could not be given back)."""
+    head, comma, text = url.partition(";base64,")
+    if comma and head.startswith("data:") and head != "data:" and (data := decoded(text)) is not None:
+        return DataPart(data, head[5:], name, native)
+    return LinkPart(url, None, name, native)
+
+
+def _nothing(_: Mapping[str, Any]) -> None:
+    return None
+
+
+_LOADERS: Mapping[str, Callable[[Mapping[str, Any]], TextPart | Media | None]] = {
+    **dict.fromkeys(_TEXT_FIELDS, _text),
+    "input_image": _image,
+    "input_file": _file,
+    "input_audio": _audio,
+}

@@ -1,0 +1,60 @@
+"""Going on from a response that the provider stores, in place of sending the conversation again (D-134, D-135)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from dragoman.digest import digest
+from dragoman.message import FinishReason, Message, Role
+from dragoman.wires.openai_responses.native import of_message, response
+from dragoman.wires.openai_responses.outgoing import Outgoing
+
+__all__ = ["LINKED_BY_CALLER", "anchor", "content_digest", "is_stored"]
+
+LINKED_BY_CALLER = ("previous_response_id", "conversation", "prompt")
+"""Options by which a caller says himself what the request goes on from. `previous_response_id: null` says: from nothing,
+and that the provider has forgotten what it stored."""
+_BROKEN = (FinishReason.error, FinishReason.cancelled)
+
+
+def is_stored(options: Mapping[str, Any]) -> bool:
+    """Whether the provider holds what such requests were answered: `store` counts as true where it is null (D-134)."""
+    forgotten = "previous_response_id" in options and options["previous_response_id"] is None
+    return options.get("store") is not False and not forgotten
+
+
+def anchor(out: Outgoing, options: Mapping[str, Any]) -> tuple[int, str] | None:
+    """The newest message that the request can go on from: its position and the id of its response; `None`: none.
+
+    It and all before it are as they were when the provider answered, and something follows it.
+    """
+    if out.target is None or not out.holds or any(name in options for name in LINKED_BY_CALLER):
+        return None
+    for position in range(len(out.messages) - 2, -1, -1):
+        message = out.messages[position]
+        if message.role is Role.MODEL and (id_ := _response_id(message, out, out.reasons[position])) is not None:
+            return position, id_
+    return None
+
+
+def content_digest(message: Message) -> str:
+    """Fingerprint of what a message holds, whatever stands before or around it."""
+    return digest("", Message(message.role, message.content))
+
+
+def _response_id(message: Message, out: Outgoing, unreadable: str | None) -> str | None:
+    """The id of the stored response that the message is; `None` where it is none, or not as it was."""
+    origin, target = message.origin, out.target
+    if origin is None:
+        session = message.metadata.get("_responses_session")
+        told = cast("dict[str, Any]", session).get("response_id") if isinstance(session, dict) else None
+        id_ = told or message.metadata.get("response_id")
+        return id_ if isinstance(id_, str) and id_.startswith("resp_") else None
+    ours = (
+        target is not None and origin.provider == target.provider and unreadable is None and origin.prefix is not None
+    )
+    if not ours or message.finish_reason in _BROKEN or response(message.native).get("store") is False:
+        return None
+    sealed = of_message(message.native).get("digest")
+    return origin.response_id if sealed is None or sealed == content_digest(message) else None

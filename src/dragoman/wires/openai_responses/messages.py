@@ -1,0 +1,157 @@
+"""The conversation: `{"instructions": …, "input": …}` ↔ messages, exactly and in order.
+
+What the model said, thought and called, item by item, is one message until somebody else speaks; answers to its calls
+that follow each other are one message of the user's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from dragoman.errors import HistoryError
+from dragoman.ids import STANDARD
+from dragoman.message import Content, Message, Origin, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
+from dragoman.replay import Loss
+from dragoman.wires.openai_responses.items import ABSENT, ROLES, Calls, load_content, load_item, side_of
+from dragoman.wires.openai_responses.native import is_ours, note, of_message, rest, spelled, spelling
+from dragoman.wires.openai_responses.outgoing import Outgoing, outgoing
+from dragoman.wires.openai_responses.pieces import Writer
+from dragoman.wires.openai_responses.quirks import Quirks
+from dragoman.wires.openai_responses.results import ANSWERS, load_result
+
+__all__ = ["dump_conversation", "dump_messages", "load_messages"]
+
+
+def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message]:
+    """The wire's conversation → messages. `origin` is given to the model's messages.
+
+    Raises:
+        HistoryError: the payload is no conversation of this format.
+    """
+    if not isinstance(payload, Mapping):
+        raise HistoryError('the payload must be {"instructions": …, "input": …}, the part of a Responses request')
+    payload = cast("Mapping[str, Any]", payload)
+    out = [Message.system(payload["instructions"])] if _is_text(payload.get("instructions")) else []
+    given = payload.get("input", [])
+    if isinstance(given, str):
+        said = Message.user(*([given] if given else []))
+        return [*out, said.replace(native=note(spelling={"input": "string"}))]
+    if not isinstance(given, list):
+        raise HistoryError('"input" must be a string or a list of items')
+    reader = _Reader(out, origin)
+    for position, item in enumerate(cast("list[Any]", given)):
+        if not isinstance(item, dict):
+            raise HistoryError(f'"input[{position}]" must be an object, an item of the conversation')
+        reader.read(cast("dict[str, Any]", item))
+    return reader.end()
+
+
+def dump_messages(
+    messages: Iterable[Message],
+    *,
+    target: Origin | None = None,
+    quirks: Quirks | None = None,
+    losses: list[Loss] | None = None,
+) -> dict[str, Any]:
+    """Messages → `{"instructions": …, "input": [...]}` (no `instructions` where there are none)."""
+    return dump_conversation(outgoing(messages, target, quirks, losses))
+
+
+def dump_conversation(out: Outgoing, *, after: int = -1) -> dict[str, Any]:
+    """A conversation on its way out. `after`: position of the last message that the provider holds already."""
+    head = _head(out.messages)
+    payload: dict[str, Any] = {}
+    if head:
+        payload["instructions"] = "\n\n".join([message.text for message in out.messages[:head]])
+    items: list[dict[str, Any]] = []
+    for position in range(max(head, after + 1), len(out.messages)):
+        items += Writer(out, position).items()
+    last = out.messages[-1] if out.messages else None
+    if last is not None and len(items) == 1 and spelling(last.native).get("input") == "string":
+        return {**payload, "input": items[0]["content"]}
+    return {**payload, "input": items}
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _head(messages: tuple[Message, ...]) -> int:
+    """How many messages at the head are the instructions: plain text of the system's (decision 20b, against D-137)."""
+    for position, message in enumerate(messages):
+        plain = all(isinstance(piece, TextPart) and not is_ours(piece.native) for piece in message.content)
+        if message.role is not Role.SYSTEM or not message.content or not plain or is_ours(message.native):
+            return position
+    return len(messages)
+
+
+class _Reader:
+    """Gathers items into messages."""
+
+    def __init__(self, out: list[Message], origin: Origin | None) -> None:
+        self._out = out
+        self._origin = origin
+        self._side: Role | None = None
+        self._pieces: list[Content] = []
+        self._calls: Calls = {}
+
+    def read(self, item: dict[str, Any]) -> None:
+        """The next item."""
+        side = side_of(item, self._calls)
+        known = set(self._calls)
+        if side is Role.MODEL:
+            self._gather(side, [_as_is(piece, known) for piece in load_item(item, self._calls)])
+        elif "role" in item and item.get("type", "message") == "message" and item["role"] in ROLES:
+            self.end()
+            self._out.append(_said(item, side))
+        else:
+            result = load_result(item, self._calls) if item.get("type") in ANSWERS else None
+            piece = result or ProviderPart(str(item.get("type", "message")), note(item))
+            self._gather(side, [_as_is(piece, set())])
+
+    def end(self) -> list[Message]:
+        """No more of the same side → the messages so far."""
+        if self._side is not None:
+            message = Message(
+                self._side, tuple(self._pieces), origin=self._origin if self._side is Role.MODEL else None
+            )
+            self._out.append(_as_input(message))
+            self._side, self._pieces = None, []
+        return self._out
+
+    def _gather(self, side: Role, pieces: list[Content]) -> None:
+        if side is not self._side:
+            self.end()
+            self._side = side
+        first = pieces[0]
+        after_text = bool(self._pieces) and isinstance(self._pieces[-1], TextPart)
+        if of_message(first.native) == {"item": {}} and len(pieces) == 1 and not after_text:
+            first = msgspec.structs.replace(first, native=None)  # a text alone begins an item of its own anyway
+        self._pieces += [first, *pieces[1:]]
+
+
+def _said(item: dict[str, Any], role: Role) -> Message:
+    """A message item of a user's, the system's or a developer's."""
+    absent: tuple[list[Content], dict[str, Any]] = ([], {"content": ABSENT})
+    pieces, how = load_content(item["content"], "input_text") if "content" in item else absent
+    if item["role"] == "developer":
+        how["role"] = "developer"
+    return _as_input(Message(role, tuple(pieces), native=note(rest(item, "role", "content"), spelling=how)))
+
+
+def _as_is(piece: Content, known: set[str]) -> Content:
+    """Notes ids and names that are not fit to be sent, or used before: a request that was sent so is kept so."""
+    if not isinstance(piece, (ToolCallPart, ToolResultPart)) or piece.run_by == "provider":
+        return piece
+    names_fit = isinstance(piece, ToolResultPart) or STANDARD.fits(piece.name)
+    if names_fit and piece.id not in known and STANDARD.fits(piece.id):
+        return piece
+    return msgspec.structs.replace(piece, native=spelled(piece.native, id="as is"))
+
+
+def _as_input(message: Message) -> Message:
+    """A system message that does not stand in the instructions says so."""
+    return message.replace(native=spelled(message.native, place="input")) if message.role is Role.SYSTEM else message

@@ -1,0 +1,110 @@
+"""How a response ended: status, finish reason, usage, and what else it says of itself; both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from dragoman.message import FinishReason, Usage
+from dragoman.wires.openai_responses.native import rest
+
+__all__ = ["around", "dump_status", "dump_usage", "load_finish", "load_usage", "other_usage"]
+
+_INCOMPLETE = {"max_output_tokens": FinishReason.length, "content_filter": FinishReason.content_filter}
+_STATUSES = {"completed": FinishReason.stop, "cancelled": FinishReason.cancelled}
+_SENT = {
+    FinishReason.length: "max_output_tokens",
+    FinishReason.content_filter: "content_filter",
+    FinishReason.recitation: "content_filter",
+}
+_NEUTRAL = ("id", "object", "model", "output", "usage", "error", "output_text", "input_tokens")
+_ECHOED = (
+    "background", "conversation", "frequency_penalty", "include", "instructions", "max_output_tokens", "max_tool_calls",
+    "parallel_tool_calls", "presence_penalty", "previous_response_id", "prompt", "prompt_cache_key",
+    "prompt_cache_options", "prompt_cache_retention", "reasoning", "safety_identifier", "stream", "temperature", "text",
+    "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user",
+)  # fmt: skip
+"""Fields of a response that only say again what was asked for."""
+
+
+def load_finish(response: Mapping[str, Any], *, calls: bool, refused: bool) -> FinishReason:
+    """A response's status → the neutral reason (D-142r); calls that wait for an answer, and a refusal, count for more."""
+    status = response.get("status", "completed")
+    if status == "incomplete":
+        details = response.get("incomplete_details")
+        reason = cast("dict[str, Any]", details).get("reason") if isinstance(details, dict) else None
+        return _INCOMPLETE.get(str(reason), FinishReason.unspecified)
+    reason = _STATUSES.get(str(status), FinishReason.unspecified)
+    if reason is FinishReason.stop and refused:
+        return FinishReason.refusal
+    return FinishReason.tool_calls if reason is FinishReason.stop and calls else reason
+
+
+def dump_status(reason: FinishReason | None) -> dict[str, Any]:
+    """The neutral reason → the fields of a response that say it."""
+    if reason is not None and reason in _SENT:
+        return {"status": "incomplete", "incomplete_details": {"reason": _SENT[reason]}}
+    status = {FinishReason.cancelled: "cancelled", FinishReason.error: "failed"}.get(reason or FinishReason.stop)
+    return {"status": status or "completed", "incomplete_details": None}
+
+
+def around(response: Mapping[str, Any]) -> dict[str, Any]:
+    """What a response says beyond the neutral, without what it was asked for. `store` only where nothing is stored."""
+    told = {key: value for key, value in rest(response, *_NEUTRAL, *_ECHOED).items() if value not in (None, {}, [])}
+    if told.get("store") is not False:
+        told.pop("store", None)
+    return told
+
+
+def load_usage(told: Any) -> Usage | None:
+    """Usage; cached and reasoning tokens are parts of the totals. `None`: nothing told."""
+    raw = _object(told)
+    counts = {
+        "input_tokens": raw.get("input_tokens"),
+        "output_tokens": raw.get("output_tokens"),
+        "total_tokens": raw.get("total_tokens"),
+        "cache_read_tokens": _object(raw.get("input_tokens_details")).get("cached_tokens"),
+        "cache_write_tokens": _object(raw.get("input_tokens_details")).get("cache_write_tokens"),
+        "reasoning_tokens": _object(raw.get("output_tokens_details")).get("reasoning_tokens"),
+    }
+    known = {name: count for name, count in counts.items() if type(count) is int}
+    if "total_tokens" not in known and {"input_tokens", "output_tokens"} <= known.keys():
+        known["total_tokens"] = known["input_tokens"] + known["output_tokens"]
+    return Usage(**known) if known else None
+
+
+def other_usage(told: Any) -> dict[str, Any]:
+    """What a provider's usage tells beyond the neutral counts, without what is zero or empty."""
+    raw = _object(told)
+    left = rest(raw, "input_tokens", "output_tokens", "total_tokens", "input_tokens_details", "output_tokens_details")
+    for name, known in (
+        ("input_tokens_details", ("cached_tokens", "cache_write_tokens")),
+        ("output_tokens_details", ("reasoning_tokens",)),
+    ):
+        left[name] = {key: value for key, value in rest(_object(raw.get(name)), *known).items() if value}
+    return {key: value for key, value in left.items() if value}
+
+
+def dump_usage(usage: Usage, other: Mapping[str, Any] = {}) -> dict[str, Any]:
+    """Usage → as the API tells it. What is not known is 0 where the API demands a number."""
+    read, written = usage.cache_read_tokens or 0, usage.cache_write_tokens or 0
+    taken, given = usage.input_tokens or 0, usage.output_tokens or 0
+    return {
+        **other,
+        "input_tokens": taken,
+        "input_tokens_details": {
+            **_object(other.get("input_tokens_details")),
+            "cached_tokens": read,
+            "cache_write_tokens": written,
+        },
+        "output_tokens": given,
+        "output_tokens_details": {
+            **_object(other.get("output_tokens_details")),
+            "reasoning_tokens": usage.reasoning_tokens or 0,
+        },
+        "total_tokens": taken + given if usage.total_tokens is None else usage.total_tokens,
+    }
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -1,0 +1,227 @@
+"""One message → items of the wire. What the wire or its target cannot hold is told to the losses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+from dragoman.message import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    ProviderPart,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from dragoman.wires.openai_responses.calls import FUNCTION, dump_call, hold_result
+from dragoman.wires.openai_responses.content import dump_block, media_text
+from dragoman.wires.openai_responses.items import ABSENT, is_plain
+from dragoman.wires.openai_responses.native import begun_item, fields, is_ours, note, rest, spelling
+from dragoman.wires.openai_responses.outgoing import Outgoing
+from dragoman.wires.openai_responses.results import dump_provider_result, dump_result
+from dragoman.wires.openai_responses.thinking import dump_reasoning, resolved
+
+__all__ = ["Writer"]
+
+_FORGOTTEN = "the provider does not hold it any more, or never did"
+
+
+class Writer:
+    """Writes one message of a conversation."""
+
+    def __init__(self, out: Outgoing, position: int) -> None:
+        self._out = out
+        self._position = position
+        self._message = out.messages[position]
+        self._model = self._message.role is Role.MODEL
+        self._usual = "output_text" if self._model else "input_text"
+        self._unreadable = out.reasons[position]
+        thinking = [piece for piece in self._message.content if isinstance(piece, ThinkingPart)]
+        alone = out.quirks.plain_thinking or (bool(thinking) and all(map(resolved, thinking)))
+        self._keeps = self._unreadable is None and (out.target is None or out.holds or alone)
+        """Whether items may go back under their ids."""
+        self._items: list[dict[str, Any]] = []
+        self._open: dict[str, Any] | None = None  # the message item whose content goes on
+        self._how: Any = None  # how its content was spelled
+        self._apart: dict[str, Any] | None = None  # fields of texts that are message items of their own
+
+    def items(self) -> list[dict[str, Any]]:
+        """The items, in the message's order."""
+        content = self._message.content
+        for place, piece in enumerate(content):
+            if isinstance(piece, (TextPart, DataPart, LinkPart, FilePart)) or spelling(piece.native).get("block"):
+                self._say(piece, place)
+            elif (item := self._item(piece, place)) is not None:
+                self._end()
+                self._apart = None
+                self._items.append(item)
+        if not content and "content" in (how := spelling(self._message.native)):
+            empty = {} if how["content"] == ABSENT else {"content": how["content"]}
+            self._items.append({**fields(self._message.native), "role": self._role(), **empty})
+        self._end()
+        if not self._items and not any(loss.message == self._position for loss in self._out.losses):
+            self._lose(None, "message", "it is empty")
+        return self._items
+
+    def _say(self, piece: Content, place: int) -> None:
+        """A piece of a message item's content."""
+        if isinstance(piece, DataPart) and (call_id := spelling(piece.native).get("call")) is not None:
+            call = next((item for item in reversed(self._items) if item.get("id") == call_id), None)
+            if call is not None:
+                hold_result(call, piece)
+                return
+        begun = begun_item(piece.native)
+        if not self._model:
+            if self._open is None:
+                self._how = spelling(self._message.native).get("content")
+                self._begin({**fields(self._message.native), "role": self._role()})
+        elif begun is not None or (self._open is None and self._apart is None):
+            self._begin_said(begun, spelling(piece.native).get("content"))
+        if self._open is not None:
+            block = dump_block(cast("TextPart", piece), self._usual)
+            if "id" in self._open and block["type"] == "output_text" and self._how != "string":
+                block |= (
+                    {} if "annotations" in spelling(piece.native) else {"annotations": block.get("annotations", [])}
+                )
+            self._open["content"].append(block)
+        elif (text := self._text(piece, place)) is not None:
+            listed = self._out.quirks.listed
+            content = [{"type": "output_text", "text": text}] if listed else text
+            kind = {"type": "message"} if listed else {}
+            self._items.append({**kind, **(self._apart or {}), "role": "assistant", "content": content})
+
+    def _begin_said(self, begun: Mapping[str, Any] | None, how: Any) -> None:
+        """A message of the model's begins: an item as it came, where that can go back, else texts that are items each."""
+        self._end()
+        own = dict(begun or {}) if self._unreadable is None else {}
+        kept = self._may_keep(own)
+        if begun is not None and self._unreadable is None and (self._out.target is None or (kept and "id" in own)):
+            self._how = how
+            self._begin({**own, "role": "assistant"})
+        else:
+            self._apart = rest(own, "id", "status", "type")
+
+    def _begin(self, item: dict[str, Any]) -> None:
+        self._apart = None
+        self._open = {**item, "content": []}
+        self._items.append(self._open)
+
+    def _end(self) -> None:
+        """Nothing more joins the message item that is open: a single text is a string, unless it was spelled otherwise."""
+        item, self._open = self._open, None
+        if item is None or not is_plain(item["content"]) or self._how == "list":
+            return
+        if self._how == "string" or "id" not in item or not self._model:
+            item["content"] = item["content"][0]["text"]
+
+    def _text(self, piece: Content, place: int) -> str | None:
+        """A piece of what the model said, as nothing but text."""
+        if isinstance(piece, TextPart):
+            return piece.text
+        if isinstance(piece, ProviderPart):
+            self._lose(place, f"a block of the provider's, {piece.kind}", self._unreadable or _FORGOTTEN)
+            return None
+        media = cast("DataPart | LinkPart | FilePart", piece)
+        self._lose(place, media.mime_type or "media", "the API takes no media from the model; a text names it")
+        return media_text(media)
+
+    def _role(self) -> str:
+        if self._message.role is not Role.SYSTEM:
+            return "user"
+        told = spelling(self._message.native).get("role")
+        return "developer" if told == "developer" and self._out.quirks.developer else "system"
+
+    def _may_keep(self, own: Mapping[str, Any]) -> bool:
+        """Whether an item may go under its id. It then counts as sent."""
+        id_ = own.get("id")
+        if id_ is None or (self._keeps and self._out.target is None):
+            return True
+        if not self._keeps or id_ in self._out.taken:
+            return False
+        self._out.taken.add(id_)
+        return True
+
+    def _item(self, piece: Content, place: int) -> dict[str, Any] | None:
+        """A piece that is an item of its own, or goes into one."""
+        if isinstance(piece, ThinkingPart):
+            return self._thinking(piece, place)
+        if isinstance(piece, ToolCallPart):
+            return self._call(piece, place)
+        if isinstance(piece, ToolResultPart):
+            return self._result(piece, place)
+        return self._signed(piece, fields(piece.native), place, f"an item of the provider's, {cast(Any, piece).kind}")
+
+    def _thinking(self, part: ThinkingPart, place: int) -> dict[str, Any] | None:
+        out = self._out
+        item = dump_reasoning(part)
+        plain = out.quirks.plain_thinking and part.text != ""
+        why = self._unreadable
+        if why is None and out.target is not None and not resolved(part) and not plain:
+            why = None if out.holds and "id" in item else _FORGOTTEN
+        if why is None and not self._may_keep(item):
+            why = None if resolved(part) or plain else "it stands in the request already"
+            item = rest(item, "id")
+        if why is not None:
+            self._lose(place, "thinking", why)
+            return None
+        return item
+
+    def _call(self, call: ToolCallPart, place: int) -> dict[str, Any] | None:
+        if call.run_by == "provider":
+            item = dump_call(call, call.id, call.name) if is_ours(call.native) else {}
+            return self._signed(call, item, place, f"a call of {call.name}, which the provider ran")
+        if not self._model:
+            self._lose(place, "a call", "the API takes calls from the model alone")
+            return None
+        out = self._out
+        own = fields(call.native) if self._unreadable is None else {}
+        if not self._may_keep(own):
+            own = rest(own, "id", "status")
+        sent = msgspec.structs.replace(call, native=note(own, spelling=spelling(call.native)))
+        id_ = out.ids.get((self._position, place), call.id)
+        return dump_call(sent, id_, out.names.get(call.name, call.name))
+
+    def _result(self, part: ToolResultPart, place: int) -> dict[str, Any] | None:
+        if part.run_by == "provider":
+            what = f"a result of {part.name}, which the provider ran"
+            if "type" in fields(part.native):
+                return self._signed(part, dump_provider_result(part), place, what)
+            call = next((item for item in reversed(self._items) if item.get("id") == part.id), None)
+            if call is not None:
+                hold_result(call, part)
+            else:
+                self._lose(place, what, self._unreadable or "its call is not sent")
+            return None
+        if self._model:
+            self._lose(place, "a result", "the API takes results from the user alone")
+            return None
+        sent = msgspec.structs.replace(part, native=None) if part.id in self._out.foreign else part
+        id_ = self._out.ids.get((self._position, place), part.id)
+        item = dump_result(sent, id_, self._out.kinds.get(part.id, FUNCTION))
+        marked = item["type"] in ("apply_patch_call_output", "shell_call_output")
+        if part.is_error and not marked and "error" not in _object(part.result):
+            self._lose(place, "is_error", "the API has no mark for a failed tool")
+        return item
+
+    def _signed(self, piece: Content, item: dict[str, Any], place: int, what: str) -> dict[str, Any] | None:
+        """An item that goes back to its own origin and to nobody else."""
+        why = self._unreadable or (None if is_ours(piece.native) else "it is another provider's")
+        if why is None and self._model and not self._may_keep(item):
+            why = _FORGOTTEN if not self._keeps else "it stands in the request already"
+        if why is not None:
+            self._lose(place, what, why)
+            return None
+        return item
+
+    def _lose(self, place: int | None, what: str, why: str) -> None:
+        self._out.lose(self._position, place, what, why)
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}

@@ -1,0 +1,140 @@
+"""The request's body ↔ `ModelRequest`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from dragoman.errors import HistoryError, InvalidRequestError
+from dragoman.message import Origin
+from dragoman.replay import Loss
+from dragoman.request import HttpRequest, ModelRequest, ToolSpec
+from dragoman.wires.openai_responses.linking import LINKED_BY_CALLER, anchor, is_stored
+from dragoman.wires.openai_responses.messages import dump_conversation, load_messages
+from dragoman.wires.openai_responses.native import fields, note, rest, spelling
+from dragoman.wires.openai_responses.outgoing import outgoing
+from dragoman.wires.openai_responses.output import dump_output, load_output
+from dragoman.wires.openai_responses.quirks import Quirks
+from dragoman.wires.openai_responses.settings import FIELDS, UNKNOWN, dump_settings, load_settings
+from dragoman.wires.openai_responses.tools import dump_tool, load_tool
+
+__all__ = ["dump_http", "dump_request", "load_request"]
+
+_OWN = (*FIELDS, "model", "tools", "text", "stream", "instructions", "input")
+"""Fields that have a neutral name. One whose value has no neutral meaning is kept in `native`, never in `options`."""
+_ENCRYPTED = ["reasoning.encrypted_content"]
+
+
+def load_request(
+    body: Mapping[str, Any],
+    *,
+    path: str = "",  # noqa: ARG001 - the protocol's: here the body says it all
+    headers: Mapping[str, str] = {},  # noqa: ARG001
+    origin: Origin | None = None,
+) -> ModelRequest:
+    """A body of `/responses` → the neutral request. A body for counting tokens or compacting is read too.
+
+    Raises:
+        HistoryError: the body is no request of this format.
+    """
+    if "input" not in body and not any(name in body for name in LINKED_BY_CALLER):
+        raise HistoryError('a Responses request needs "input", a string or a list of items')
+    left = dict(body)
+    spelled: dict[str, Any] = {}
+    payload = {key: left.pop(key) for key in ("instructions", "input") if body.get(key)}
+    messages = load_messages(payload, origin=origin)
+    if "input" not in body:
+        spelled["input"] = "absent"
+    settings = load_settings(left, spelled)
+    tools = cast("list[Any]", left.pop("tools")) if isinstance(left.get("tools"), list) and left["tools"] else []
+    schema = load_output(left)
+    if isinstance(stream := left.get("stream"), bool):
+        del left["stream"]
+        if not stream:
+            spelled["stream"] = "explicit"
+    if left.get("store") is False and "include" not in left:
+        spelled["include"] = "absent"
+    model = left.pop("model") if isinstance(left.get("model"), str) else ""
+    own = {field: left.pop(field) for field in _OWN if field in left}
+    return ModelRequest(
+        model,
+        tuple(messages),
+        tuple(load_tool(tool) for tool in tools),
+        settings,
+        schema,
+        stream is True,
+        options=left,
+        native=note(own, spelling=spelled),
+    )
+
+
+def dump_request(
+    request: ModelRequest,
+    *,
+    target: Origin | None = None,
+    quirks: Quirks | None = None,
+    losses: list[Loss] | None = None,
+) -> dict[str, Any]:
+    """The neutral request → a body of `/responses`.
+
+    Towards a provider that stores responses, it goes on from the newest one of its own that is as it was, with only what
+    follows it (D-135). `options` are written last and have the last word; those that are objects are added to.
+    """
+    quirks = quirks or Quirks()
+    options, spelled = request.options, spelling(request.native)
+    tools = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
+    out = outgoing(request.messages, target, quirks, losses, tools, holds=is_stored(options))
+    linked = anchor(out, options)
+    body: dict[str, Any] = {"model": request.model} if request.model else {}
+    body |= dump_conversation(out, after=-1 if linked is None else linked[0])
+    if not body["input"] and ("input" in spelled or "input" in fields(request.native)):
+        del body["input"]
+    if linked is not None:
+        body["previous_response_id"] = linked[1]
+    if request.tools:
+        sent = [dump_tool(tool, out.names, quirks) for tool in request.tools]
+        body["tools"] = [tool for tool in sent if tool != _NO_STORES]
+        if len(body["tools"]) < len(sent):
+            out.lose(None, None, "file_search", "it needs vector_store_ids, the stores to search in")
+    body |= dump_settings(request.settings, spelled, quirks, out.names)
+    for name in UNKNOWN:
+        if getattr(request.settings, name) is not None:
+            out.lose(None, None, name, "the API has no such setting")
+    own = fields(request.native)
+    stated = cast("Mapping[str, Any]", own.get("text") or {}).get("format")
+    if request.output_schema is not None:
+        body["text"] = {"format": dump_output(request.output_schema, stated)}
+    elif stated is not None and "type" not in stated:  # it was said of a schema that is there no more
+        own["text"] = rest(own["text"], "format")
+    if request.stream or "stream" in spelled:
+        body["stream"] = request.stream
+    if options.get("store") is False and quirks.encrypted and "include" not in spelled:
+        body["include"] = _ENCRYPTED
+    return _merged(_merged(body, own), options, over=True)
+
+
+def dump_http(request: ModelRequest, *, target: Origin | None = None, quirks: Quirks | None = None) -> HttpRequest:
+    """The neutral request → path, headers and body.
+
+    Raises:
+        InvalidRequestError: there is nothing to send (D-136).
+    """
+    body = dump_request(request, target=target, quirks=quirks)
+    if not body.get("input") and not any(body.get(name) for name in LINKED_BY_CALLER):
+        raise InvalidRequestError("No new input provided: add a message, or go on from a response by its id.")
+    return HttpRequest("/responses", body=body)
+
+
+_NO_STORES = {"type": "file_search"}
+
+
+def _merged(body: dict[str, Any], more: Mapping[str, Any], *, over: bool = False) -> dict[str, Any]:
+    """A body with more fields, level by level. `over`: they win where both say something."""
+    out = dict(body)
+    for key, value in more.items():
+        mine = out.get(key)
+        if isinstance(mine, dict) and isinstance(value, Mapping):
+            out[key] = _merged(cast("dict[str, Any]", mine), cast("Mapping[str, Any]", value), over=over)
+        elif over or key not in out:
+            out[key] = value
+    return out

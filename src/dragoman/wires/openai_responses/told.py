@@ -1,0 +1,198 @@
+"""The items of a response while they are told: what is open of each, and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+from dragoman.emit import Emitter, OpenPart
+from dragoman.errors import DecodeError
+from dragoman.event import OpenText
+from dragoman.fold import arguments_text
+from dragoman.message import Content, DataPart, TextPart, ThinkingPart, ToolCallPart
+from dragoman.wires.openai_responses.calls import FUNCTION, KINDS, kind_of
+from dragoman.wires.openai_responses.items import Calls, load_item, sendable
+from dragoman.wires.openai_responses.native import note, rest, spelling
+from dragoman.wires.openai_responses.thinking import BETWEEN, TYPES
+
+__all__ = ["ToldItems"]
+
+_SLOW = {
+    "response.output_text.delta": ("text", "content_index"),
+    "response.refusal.delta": ("refusal", "content_index"),
+    "response.reasoning_summary_text.delta": ("summary", "summary_index"),
+    "response.reasoning_text.delta": ("content", "content_index"),
+    "response.function_call_arguments.delta": ("call", ""),
+    "response.mcp_call_arguments.delta": ("call", ""),
+    "response.custom_tool_call_input.delta": ("input", ""),
+    "response.code_interpreter_call_code.delta": ("code", ""),
+}
+"""Type of a delta → what it is more of, and the field that says of which piece."""
+_WHOLE = -1
+"""Place of the one part of an item that is a call or thinking; texts have the place of their block."""
+_encode = msgspec.json.encode
+
+
+class _Told:
+    """One item: the parts that are open of it, in order, and how the last piece of thinking was named."""
+
+    __slots__ = ("fields", "number", "parts", "piece", "pieces", "type")
+
+    def __init__(self, number: int, item: Mapping[str, Any]) -> None:
+        self.number = number
+        self.type = str(item.get("type", "message"))
+        self.fields = item
+        self.parts: dict[Any, OpenPart] = {}
+        self.piece: tuple[str, int] | None = None
+        self.pieces: list[Content] | None = None  # once it is whole
+
+
+class ToldItems:
+    """Tells items to an emitter. They are known by their index, where a server tells it, else by their id."""
+
+    def __init__(self, out: Emitter) -> None:
+        self.refused = False
+        """Whether the model declined."""
+        self._out = out
+        self._items: list[_Told] = []
+        self._at: dict[int, _Told] = {}
+        self._calls: Calls = {}
+        self._images = 0
+
+    def add(self, index: int | None, item: dict[str, Any]) -> None:
+        """An item begins."""
+        told = _Told(len(self._items), item)
+        self._items.append(told)
+        self._at[told.number if index is None else index] = told
+        sent, unsent = sendable(item)
+        opened: Content | None = None
+        if told.type == "reasoning":
+            opened = ThinkingPart(native=note(rest(sent, "type", "summary", "content"), response=unsent))
+        elif told.type in KINDS:
+            known = {**sent, "arguments": ""} if told.type == FUNCTION else rest(sent, "result")
+            call = load_item(known, {}, unsent)[0]
+            if isinstance(call, ToolCallPart):
+                opened = msgspec.structs.replace(call, arguments={}, raw=None, state="complete")
+        if opened is not None:
+            told.parts[_WHOLE] = self._out.part((told.number, _WHOLE), opened)
+
+    def part(self, what: str, index: int, place: int) -> OpenPart | None:
+        """The open part that a delta is more of; `None`: its item is whole, and has told it.
+
+        Raises:
+            DecodeError: it names none.
+        """
+        if index not in self._at and what != "call":
+            kind = "reasoning" if what in TYPES else "message"
+            self.add(index, {"type": kind})  # a server that does not say when an item begins
+        told = self._at.get(index)
+        if told is None:
+            raise DecodeError(f"a delta names item {index}, which has not begun")
+        if told.pieces is not None:
+            return None
+        if what in ("text", "refusal"):
+            return self._text(told, what, place)
+        part = told.parts.get(_WHOLE)
+        if part is None:
+            raise DecodeError(f"a delta of {what} does not fit item {index}, which is a {told.type}")
+        if what != "call":
+            if told.piece is not None and told.piece != (what, place):
+                self._out.add(part, BETWEEN)
+            told.piece = (what, place)
+        return part
+
+    def delta(self, kind: str, event: Mapping[str, Any], delta: str) -> None:
+        """A delta of an unusual kind or shape. Those that are not known are passed over: the whole item tells all."""
+        if kind not in _SLOW:
+            return
+        what, field = _SLOW[kind]
+        index, place = event.get("output_index"), event.get(field, 0)
+        if not isinstance(index, int):
+            index = self._named(event.get("item_id"))
+        if what not in ("input", "code"):
+            if (part := self.part(what, index, place if isinstance(place, int) else 0)) is not None:
+                self._out.add(part, delta)
+        elif (part := self.part("call", index, 0)) is not None:  # told as the text that its arguments' JSON will be
+            escaped = _encode(delta).decode()[1:-1]
+            self._out.add(part, escaped if part.deltas else f'{{"{what}":"{escaped}')
+
+    def finish(self, index: int | None, item: dict[str, Any]) -> None:
+        """An item is whole."""
+        told = self._at.get(self._named(item.get("id")) if index is None else index)
+        if told is None or (told.pieces is not None and told.fields.get("id") != item.get("id")):
+            self.add(index, item)
+            told = self._items[-1]
+        if told.pieces is None:
+            self._end(told, item)
+
+    def settle(self, output: Any) -> None:
+        """The terminal word on all items: tells what was not told, and amends thinking that is told otherwise."""
+        left = list(self._items)
+        for item in cast("list[Any]", output) if isinstance(output, list) else ():
+            if not isinstance(item, dict):
+                raise DecodeError("an item of the output is no JSON object")
+            item = cast("dict[str, Any]", item)
+            alike = [told for told in left if told.type == item.get("type", "message")]
+            named = [told for told in alike if told.fields.get("id") == item.get("id")]
+            if not alike:
+                self.add(None, item)
+                self._end(self._items[-1], item)
+                continue
+            told = (named or alike)[0]  # some servers give an item another id in each event
+            left.remove(told)
+            if told.pieces is None:
+                self._end(told, item)
+            elif told.type == "reasoning":
+                sent, unsent = sendable(item)
+                amended = load_item(sent, {}, unsent)
+                if amended != told.pieces:
+                    self._out.amend(told.parts[_WHOLE], amended[0])
+
+    def _end(self, told: _Told, item: dict[str, Any]) -> None:
+        """Closes the parts of an item with what it really is, and tells what was not told of it."""
+        sent, unsent = sendable(item)
+        pieces = told.pieces = load_item(sent, self._calls, unsent, images=self._images)
+        self._images += sum(isinstance(piece, DataPart) for piece in pieces)
+        self.refused = self.refused or any(spelling(piece.native).get("type") == "refusal" for piece in pieces)
+        parts = [told.parts[place] for place in sorted(told.parts)]
+        for piece in pieces:
+            if parts and isinstance(piece, (TextPart, ThinkingPart, ToolCallPart)):
+                self._close(parts.pop(0), piece)
+            else:
+                self._out.whole(piece)
+        for part in parts:
+            self._out.close(part)
+
+    def _text(self, told: _Told, what: str, place: int) -> OpenPart:
+        self.refused = self.refused or what == "refusal"
+        part = told.parts.get(place)
+        if part is None:
+            item = None if told.parts else rest(told.fields, "role", "content", "status")
+            native = note(item=item, spelling={"type": what} if what == "refusal" else {})
+            part = told.parts[place] = self._out.part((told.number, place), OpenText(native=native))
+        return part
+
+    def _close(self, part: OpenPart, piece: TextPart | ThinkingPart | ToolCallPart) -> None:
+        text = _text_of(piece)
+        streamed = "".join(map(str, part.deltas))
+        if text.startswith(streamed):
+            self._out.add(part, text[len(streamed) :])
+        part.part, part.deltas = piece, []
+        if not (isinstance(piece, ToolCallPart) and piece.state == "invalid"):
+            self._out.close(part)  # else the end of the response tells whether it was cut
+
+    def _named(self, id_: Any) -> int:
+        """The index of the item of that id, else of the latest."""
+        found = [index for index, told in self._at.items() if id_ is not None and told.fields.get("id") == id_]
+        return found[-1] if found else max(self._at, default=0)
+
+
+def _text_of(piece: TextPart | ThinkingPart | ToolCallPart) -> str:
+    """What the deltas of a part would have been."""
+    if not isinstance(piece, ToolCallPart):
+        return piece.text
+    if piece.raw is not None:
+        return piece.raw
+    return arguments_text(piece) if piece.arguments or kind_of(piece) == FUNCTION else ""
