@@ -3,6 +3,7 @@
 What vendors do differently in what they send is read without being told; what they want differently is in `Quirks`.
 """
 
+from dragoman.json_schema import strict_schema
 from dragoman.wires.openai_chat.decode import decoder, load_response
 from dragoman.wires.openai_chat.encode import dump_response, encoder
 from dragoman.wires.openai_chat.errors import dump_error, load_error
@@ -10,7 +11,6 @@ from dragoman.wires.openai_chat.messages import dump_messages, load_messages
 from dragoman.wires.openai_chat.native import NAME
 from dragoman.wires.openai_chat.quirks import Quirks
 from dragoman.wires.openai_chat.request import dump_http, dump_request, load_request
-from dragoman.wires.openai_chat.schema import strict_schema
 
 name = NAME
 
