@@ -15,6 +15,7 @@ __all__ = [
     "as_list",
     "as_object",
     "as_text",
+    "if_list",
     "if_object",
     "if_objects",
     "if_text",
@@ -43,9 +44,14 @@ def if_object(value: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
+def if_list(value: Any) -> list[Any]:
+    """The value where it is a list, else an empty one."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
 def if_objects(value: Any) -> list[dict[str, Any]]:
     """The value where it is a list of JSON objects, else an empty one."""
-    entries = cast("list[Any]", value) if isinstance(value, list) else []
+    entries = if_list(value)
     return entries if all(isinstance(entry, dict) for entry in entries) else []
 
 

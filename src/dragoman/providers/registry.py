@@ -27,6 +27,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "anthropic": "dragoman.providers.anthropic",
         "google": "dragoman.providers.google",
         "vertex": "dragoman.providers.vertex",
+        "mistral": "dragoman.providers.mistral",
         "openrouter": "dragoman.providers.openrouter",
         "together": "dragoman.providers.together",
         "groq": "dragoman.providers.groq",
