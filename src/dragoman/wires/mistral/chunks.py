@@ -79,7 +79,7 @@ def dump_chunk(part: Content) -> dict[str, Any] | None:
         if kind == "document_url" and part.name:
             chunk["document_name"] = part.name
     else:
-        return extra(part.native) if is_ours(part.native) else None
+        return extra(part.native) if isinstance(part, ProviderPart) and is_ours(part.native) else None
     return merged(chunk, extra(part.native))
 
 

@@ -39,8 +39,8 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
 
     def call_id(self, position: int, place: int, call: ToolCallPart) -> str | None:
         """The id under which a call is sent. One that its provider did not give is not sent back to it (`None`)."""
-        sent = given_id(call.native, call.id) if self.exact(self.messages[position]) else call.id
-        return self.ids.get((position, place), sent) if sent else sent
+        given = given_id(call.native, call.id) if self.exact(self.messages[position]) else call.id
+        return self.ids.get((position, place), call.id) if given == call.id else given
 
     def name(self, name: str) -> str:
         """The name under which a tool is sent."""
