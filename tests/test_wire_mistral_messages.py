@@ -223,6 +223,14 @@ def test_what_is_signed_or_made_for_another_format_is_left_out() -> None:
     assert losses(model("a", reference, origin=ELSEWHERE), target=HERE) == [(0, 1, "provider")]
 
 
+def test_thinking_in_a_system_prompt_stays_there_and_comes_there_by_nobody_else() -> None:
+    there_and_back(
+        {"role": "system", "content": [{"type": "text", "text": "think so:"}, thinking("hm"), thinking("a", "b")]}
+    )
+    assert dump(Message.user("a", ThinkingPart("b"))) == [{"role": "user", "content": "a"}]
+    assert losses(Message.user("a", ThinkingPart("b"))) == [(0, 1, "thinking")]
+
+
 def test_a_message_of_which_nothing_is_left_is_not_sent() -> None:
     message = model(ThinkingPart("a"), origin=ELSEWHERE)
     assert dump(message, target=HERE) == []

@@ -71,6 +71,8 @@ class Candidate:
         if self.run is not None:
             if self.closed is not None:
                 self._own(self.run)["closed"] = self.closed
+            if "spelling" in self.run.native.get(NAME, {}):
+                self._divide(self.run)
             self.emitter.close(self.run)
         self.closed = None
         self.run = self.emitter.part(kind, part) if part is not None else None
@@ -130,11 +132,15 @@ class Candidate:
     def _refer(self, run: OpenPart, item: dict[str, Any]) -> None:
         """Something in the thinking that is no text."""
         if item_text(item) is None and item.get("type") != "text":
-            spelled = self._own(run).setdefault("spelling", {}).setdefault("items", [])
-            before = sum(length for length in spelled if isinstance(length, int))
-            if length := sum(map(len, run.deltas)) - before:
-                spelled.append(length)
-            spelled.append(item)
+            self._divide(run).append(item)
+
+    def _divide(self, run: OpenPart) -> list[Any]:
+        """The spelling `items` of the thinking, with all the text that has come."""
+        items: list[Any] = self._own(run).setdefault("spelling", {}).setdefault("items", [])
+        before = sum(length for length in items if isinstance(length, int))
+        if length := sum(map(len, run.deltas)) - before:
+            items.append(length)
+        return items
 
     def _answer(self, message: dict[str, Any]) -> None:
         """The result of a tool that the provider ran itself."""

@@ -178,7 +178,10 @@ def _thinking(items: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _call(part: ToolCallPart, index: int) -> dict[str, Any]:
-    return {**dump_call(part, part.id, part.name), "index": index}
+    entry = dump_call(part, part.id, part.name)
+    if part.state != "complete":  # whoever asked shall see what the model wrote
+        entry["function"]["arguments"] = part.raw or ""
+    return {**entry, "index": index}
 
 
 def _chunk(part: Content) -> dict[str, Any] | None:

@@ -10,8 +10,10 @@ from collections.abc import Iterable, Mapping
 from itertools import count, groupby
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from dragoman.errors import HistoryError
-from dragoman.message import Message, Origin, Role, ToolCallPart, ToolResultPart
+from dragoman.message import Message, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.replay import Loss
 from dragoman.shapes import if_object, merged, rest
 from dragoman.wires.mistral.assistant import dump_assistant, load_assistant
@@ -103,7 +105,10 @@ def _load_said(message: Mapping[str, Any]) -> Message:
     if not isinstance(role, str) or role not in _ROLES:
         raise HistoryError(f"this API has no role {role!r}; it has system, user, assistant and tool")
     spelled: dict[str, Any] = {}
-    content = load_content(message, spelled)
+    content = [
+        replace(part, native=respelled(part.native, here=True)) if isinstance(part, ThinkingPart) else part
+        for part in load_content(message, spelled)
+    ]
     return Message(_ROLES[role], tuple(content), native=marked(rest(message, "role", "content"), spelled))
 
 
@@ -115,7 +120,8 @@ def _dump_said(position: int, sent: Mapping[str, str | None], out: Outgoing) -> 
     later: list[dict[str, Any]] = []
     for place, piece in enumerate(message.content):
         if not isinstance(piece, ToolResultPart) or message.role is Role.SYSTEM:
-            if (chunk := dump_chunk(piece)) is None:
+            chunk = None if isinstance(piece, ThinkingPart) and not _is_here(piece) else dump_chunk(piece)
+            if chunk is None:
                 out.lose(position, place, kind_of(piece), "this format has no place for it in such a message")
             else:
                 chunks.append(chunk)
@@ -135,6 +141,12 @@ def _dump_said(position: int, sent: Mapping[str, str | None], out: Outgoing) -> 
     content = dump_content(chunks, spelling(message.native))
     role = "system" if message.role is Role.SYSTEM else "user"
     return [*dumped, merged({"role": role, **content}, extra(message.native))]
+
+
+def _is_here(part: ThinkingPart) -> bool:
+    """Whether the thinking was loaded from a message that is none of the model's, such as a system prompt that shows how
+    to think."""
+    return "here" in spelling(part.native)
 
 
 def _sent_id(
