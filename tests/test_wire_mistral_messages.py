@@ -435,7 +435,9 @@ def test_any_history_is_sent_by_the_rules_of_the_api(history: list[Message]) -> 
         assert not (role == "user" and before is not None and before["role"] == "tool")
         if role == "assistant":
             assert message["content"] or message.get("tool_calls")
-            asked = [call["id"] for call in message.get("tool_calls", ())]
+            ids = [call["id"] for call in message.get("tool_calls", ())]
+            assert not set(ids) & set(asked)
+            asked += ids
             assert len(set(asked)) == len(asked)
             assert all(len(call_id) == 9 and call_id.isalnum() and call_id.isascii() for call_id in asked)
         if role == "tool":
