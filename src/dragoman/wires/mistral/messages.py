@@ -119,7 +119,7 @@ def _dump_said(position: int, sent: Mapping[str, str | None], out: Outgoing) -> 
     chunks: list[dict[str, Any]] = []
     later: list[dict[str, Any]] = []
     for place, piece in enumerate(message.content):
-        if not isinstance(piece, ToolResultPart) or message.role is Role.SYSTEM:
+        if not isinstance(piece, ToolResultPart) or message.role is Role.SYSTEM or piece.run_by == "provider":
             chunk = None if isinstance(piece, ThinkingPart) and not _is_here(piece) else dump_chunk(piece)
             if chunk is None:
                 out.lose(position, place, kind_of(piece), "this format has no place for it in such a message")
