@@ -19,6 +19,7 @@ FOLDERS = (
     "ollama_openai",
     "anthropic",
     "google",
+    "mistral",
     "openai_embeddings",
     "openai_responses",
 )
@@ -26,6 +27,7 @@ VENDORS = {
     ("anthropic", "anthropic"): "anthropic",
     ("google", "google"): "google",
     ("google", "vertex"): "vertex",
+    ("mistral", "mistral"): "mistral",
     ("openai_chat", "openai"): "openai",
     ("openai_embeddings", "openai"): "openai",
     ("openai_embeddings", "llama.cpp"): "llamacpp",
@@ -83,7 +85,7 @@ def shown(exchange):
     )
     typed = isinstance(form, dict) and form.get("type") == "json_schema"
     choice = request.get("tool_choice")
-    forced = choice == "required" or (isinstance(choice, dict) and choice.get("type") not in ("auto", "none"))
+    forced = choice in ("required", "any") or (isinstance(choice, dict) and choice.get("type") not in ("auto", "none"))
     return {
         capability
         for capability, is_shown in {
@@ -97,7 +99,7 @@ def shown(exchange):
             "forced_tools": forced and calls,
             "vision": '"image_url"' in messages or '"type": "image"' in messages,
             "audio": '"input_audio"' in messages,
-            "files": '"type": "file"' in messages or '"type": "document"' in messages,
+            "files": any(f'"type": "{kind}"' in messages for kind in ("file", "document", "document_url")),
             "thinking": any(_thinks(answer) for answer in answers),
             "server_tools": ('"server_tool_use"' in response and '"srvtoolu_' in response)
             or any(":" in str(tool.get("type")) for tool in request.get("tools") or ()),
@@ -193,7 +195,15 @@ def _calls(answer):
 
 
 def _thinks(answer):
-    return any(p.get("reasoning_content") or p.get("reasoning") or p.get("type") == "thinking" for p in _pieces(answer))
+    return any(
+        p.get("reasoning_content") or p.get("reasoning") or p.get("type") == "thinking" or "thinking" in str(_types(p))
+        for p in _pieces(answer)
+    )
+
+
+def _types(piece):
+    content = piece.get("content")
+    return [chunk.get("type") for chunk in content] if isinstance(content, list) else []
 
 
 def test_decision_11_the_records_say_what_the_traffic_shows():

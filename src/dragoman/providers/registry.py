@@ -30,6 +30,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "vertex": "dragoman.providers.vertex",
         "azure": "dragoman.providers.azure",
         "azure-responses": "dragoman.providers.azure_responses",
+        "mistral": "dragoman.providers.mistral",
         "openrouter": "dragoman.providers.openrouter",
         "together": "dragoman.providers.together",
         "groq": "dragoman.providers.groq",

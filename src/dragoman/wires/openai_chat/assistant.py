@@ -21,6 +21,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
+from dragoman.shapes import if_object, if_objects, if_text, merged, rest
 from dragoman.wires.openai_chat.calls import (
     dump_call,
     dump_executed,
@@ -30,9 +31,8 @@ from dragoman.wires.openai_chat.calls import (
     load_function_call,
 )
 from dragoman.wires.openai_chat.content import dump_block, dump_content, load_block, load_content
-from dragoman.wires.openai_chat.native import NAME, bare, extra, kind_of, marked, merged, respelled, rest, spelling
+from dragoman.wires.openai_chat.native import NAME, bare, extra, kind_of, marked, respelled, spelling
 from dragoman.wires.openai_chat.outgoing import Outgoing
-from dragoman.wires.openai_chat.shapes import if_object, if_objects, if_text
 from dragoman.wires.openai_chat.thinking import dump_thinking, load_thinking
 
 __all__ = ["dump_assistant", "in_field", "load_assistant"]

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from dragoman.fold import arguments_text, parse_call
 from dragoman.message import Native, ToolCallPart, ToolResultPart
-from dragoman.wires.openai_chat.native import extra, marked, merged, respelled, rest, spelling
-from dragoman.wires.openai_chat.shapes import if_object, if_text
+from dragoman.shapes import if_object, if_text, merged, rest
+from dragoman.wires.openai_chat.native import extra, marked, respelled, spelling
 
 __all__ = [
     "dump_call",

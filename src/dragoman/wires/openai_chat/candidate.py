@@ -10,12 +10,13 @@ from msgspec.structs import replace
 
 from dragoman.emit import Emitter, OpenPart
 from dragoman.event import OpenText
+from dragoman.media import audio_type
 from dragoman.message import Content, DataPart, Origin, ThinkingPart, ToolCallPart, Usage
+from dragoman.shapes import as_index, as_list, as_object, as_text, malformed, rest, telling, unread
 from dragoman.wires.openai_chat.assistant import in_field
 from dragoman.wires.openai_chat.calls import load_executed
 from dragoman.wires.openai_chat.content import load_block
-from dragoman.wires.openai_chat.native import NAME, marked, rest
-from dragoman.wires.openai_chat.shapes import as_index, as_list, as_object, as_text, malformed, telling, unread
+from dragoman.wires.openai_chat.native import NAME, marked
 from dragoman.wires.openai_chat.streamed_calls import StreamedCalls
 from dragoman.wires.openai_chat.thinking import DETAILS, PLAIN, load_detail, text_key
 from dragoman.wires.openai_chat.usage import dump_finish, load_finish
@@ -167,7 +168,7 @@ class Candidate:
             part = DataPart(b"", "audio/pcm", native=marked({}, {"field": "audio"}))
             self._audio = self.emitter.part("audio", part)
         if data and not self._audio.deltas and isinstance(self._audio.part, DataPart):
-            self._audio.part = replace(self._audio.part, mime_type=_audio_type(data))
+            self._audio.part = replace(self._audio.part, mime_type=audio_type(data) or "audio/pcm")
         self.emitter.add(self._audio, data)
         own = self._audio.native.setdefault(NAME, {})
         audio["transcript"] = own.get("transcript", "") + as_text(audio.get("transcript"))
@@ -200,12 +201,3 @@ class Candidate:
                 told[name] = [*told.get(name, []), *value] if isinstance(value, list) else value
         self._response.update(unread(choice, _CHOICE_READ))
         self._response.update(unread(message, _READ))
-
-
-def _audio_type(data: bytes) -> str:
-    """The kind of audio that begins so. What has no mark is raw samples, the only kind that is streamed."""
-    if data[:4] == b"RIFF":
-        return "audio/wav"
-    if data[:3] == b"ID3" or (data[:1] == b"\xff" and data[1] & 0xE0 == 0xE0):
-        return "audio/mpeg"
-    return {b"OggS": "audio/ogg", b"fLaC": "audio/flac"}.get(data[:4], "audio/pcm")

@@ -5,18 +5,19 @@ A block without a neutral shape, and one that its neutral part would not give ba
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from dragoman.errors import HistoryError
+from dragoman.media import data_url, decoded, from_url
 from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart
-from dragoman.wires.openai_chat.native import NAME, extra, marked, merged, rest, spelling
-from dragoman.wires.openai_chat.shapes import if_object, if_objects, if_text
+from dragoman.shapes import if_object, if_objects, if_text, merged, rest
+from dragoman.wires.openai_chat.native import NAME, extra, marked, spelling
 
-__all__ = ["ABSENT", "data_url", "dump_block", "dump_content", "from_url", "load_block", "load_content"]
+__all__ = ["ABSENT", "dump_block", "dump_content", "load_block", "load_content"]
 
 ABSENT = "absent"
 """Spelling: the field was not there at all."""
@@ -96,19 +97,6 @@ def dump_block(part: Content, blocks: Mapping[str, str] = _NONE) -> dict[str, An
     return merged(block, extra(part.native))
 
 
-def data_url(part: DataPart) -> str:
-    """Data as a `data:` URL."""
-    return f"data:{part.mime_type};base64,{b64encode(part.data).decode()}"
-
-
-def from_url(url: str, name: str | None = None) -> DataPart | LinkPart:
-    """A URL → the data in it, or a link where it holds none (or holds it in a way that could not be given back)."""
-    head, comma, text = url.partition(";base64,")
-    if comma and head.startswith("data:") and head != "data:" and (data := _decoded(text)) is not None:
-        return DataPart(data, head[5:], name)
-    return LinkPart(url, name=name)
-
-
 def _kind(part: Content, blocks: Mapping[str, str] = _NONE) -> str:
     """The type of the block that says a part."""
     if kind := spelling(part.native).get("type"):
@@ -133,15 +121,6 @@ def _by_type(table: Mapping[str, str], mime_type: str) -> str | None:
 
 def _located(kind: str, url: str, name: str | None) -> dict[str, Any]:
     return {"filename": name, "file_data": url} if kind == "file" and name else {_URL_FIELD.get(kind, "url"): url}
-
-
-def _decoded(text: str) -> bytes | None:
-    """Base64 → bytes; `None` where encoding them again would not give the same text."""
-    try:
-        data = b64decode(text, validate=True)
-    except ValueError:
-        return None
-    return data if b64encode(data).decode() == text else None
 
 
 _P = TypeVar("_P", TextPart, DataPart, LinkPart, FilePart, DataPart | LinkPart)
@@ -174,7 +153,7 @@ def _linked(kind: str, block: Mapping[str, Any]) -> Content | None:
     if url is None:
         return None
     part = LinkPart(url) if kind == "file_url" else from_url(url)
-    if kind == "file_url" and ":" not in url and (data := _decoded(url)) is not None:
+    if kind == "file_url" and ":" not in url and (data := decoded(url)) is not None:
         part = DataPart(data, "application/octet-stream")
     return _marked(kind, part, _unread(kind, block, inner, "url"))
 
@@ -195,7 +174,7 @@ def _file(kind: str, block: Mapping[str, Any]) -> Content | None:
 def _audio(kind: str, block: Mapping[str, Any]) -> Content | None:
     text, inner = _inner(kind, block, "data")
     heard, _ = _inner(kind, block, "format")
-    if heard is None or text is None or (data := _decoded(text)) is None:
+    if heard is None or text is None or (data := decoded(text)) is None:
         return None
     part = DataPart(data, _AUDIO.get(heard, f"audio/{heard}"))
     return _marked(kind, part, _unread(kind, block, inner, "data", "format"))

@@ -14,10 +14,10 @@ from dragoman.errors import DecodeError, DragomanError, StreamCutError
 from dragoman.event import Event, PartDelta, RunError
 from dragoman.framing import EventStream, is_json
 from dragoman.message import FinishReason, Origin
+from dragoman.shapes import as_list, as_object, if_object, malformed, unread
 from dragoman.wires.openai_chat.candidate import Candidate
 from dragoman.wires.openai_chat.chunk import ordinary
 from dragoman.wires.openai_chat.errors import load_error_object
-from dragoman.wires.openai_chat.shapes import as_list, as_object, if_object, malformed, unread
 from dragoman.wires.openai_chat.usage import load_usage
 
 __all__ = ["Decoder", "decoder", "load_response"]

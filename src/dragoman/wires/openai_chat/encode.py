@@ -13,8 +13,9 @@ import msgspec
 from dragoman.event import Event, MessageFinished, MessageStarted, PartDelta, PartFinished, PartStarted, RunError
 from dragoman.framing import event_bytes
 from dragoman.message import FinishReason, Role, Usage
+from dragoman.shapes import rest
 from dragoman.wires.openai_chat.errors import dump_error
-from dragoman.wires.openai_chat.native import extra, response_of, rest
+from dragoman.wires.openai_chat.native import extra, response_of
 from dragoman.wires.openai_chat.telling import Telling
 from dragoman.wires.openai_chat.usage import dump_finish, dump_usage
 

@@ -25,7 +25,7 @@ from dragoman.errors import (
     RateLimitError,
 )
 from dragoman.retry_after import retry_after
-from dragoman.wires.openai_chat.shapes import as_text, if_object, if_objects, if_text
+from dragoman.shapes import as_text, if_object, if_objects, if_text
 
 __all__ = ["dump_error", "load_error", "load_error_object"]
 

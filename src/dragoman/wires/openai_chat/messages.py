@@ -12,13 +12,13 @@ from typing import Any, cast
 from dragoman.errors import HistoryError
 from dragoman.message import Message, Origin, Role, ToolCallPart, ToolResultPart
 from dragoman.replay import Loss
+from dragoman.shapes import if_object, merged, rest
 from dragoman.wires.openai_chat.assistant import dump_assistant, load_assistant
 from dragoman.wires.openai_chat.content import dump_block, dump_content, load_content
-from dragoman.wires.openai_chat.native import extra, kind_of, marked, merged, rest, spelling
+from dragoman.wires.openai_chat.native import extra, kind_of, marked, spelling
 from dragoman.wires.openai_chat.outgoing import Outgoing, outgoing
 from dragoman.wires.openai_chat.quirks import Quirks
 from dragoman.wires.openai_chat.results import dump_result, load_result
-from dragoman.wires.openai_chat.shapes import if_object
 
 __all__ = ["dump_conversation", "dump_messages", "load_messages"]
 

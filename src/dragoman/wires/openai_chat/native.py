@@ -8,11 +8,11 @@ message in a response; never sent).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from dragoman.message import Content, Native
 
-__all__ = ["NAME", "bare", "extra", "kind_of", "marked", "merged", "respelled", "response_of", "rest", "spelling"]
+__all__ = ["NAME", "bare", "extra", "kind_of", "marked", "respelled", "response_of", "spelling"]
 
 NAME = "openai_chat"
 _RESERVED = ("spelling", "response")
@@ -53,21 +53,6 @@ def bare(native: Native) -> Native:
 def response_of(native: Native) -> dict[str, Any]:
     """What stood around the message in its response."""
     return _own(native).get("response", _NONE)
-
-
-def rest(block: Mapping[str, Any], *known: str) -> dict[str, Any]:
-    """The fields of a JSON object that nobody has read."""
-    return {key: value for key, value in block.items() if key not in known}
-
-
-def merged(block: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON object with this wire's own fields added, level by level. What is neutral is never overwritten."""
-    for key, value in own.items():
-        if key not in block:
-            block[key] = value
-        elif isinstance(block[key], dict) and isinstance(value, Mapping):
-            block[key] = merged(dict(block[key]), cast("Mapping[str, Any]", value))
-    return block
 
 
 def _own(native: Native) -> dict[str, Any]:

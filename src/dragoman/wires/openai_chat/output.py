@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from dragoman.json_schema import strict_schema
-from dragoman.wires.openai_chat.native import merged, rest
+from dragoman.shapes import if_object, merged, rest
 from dragoman.wires.openai_chat.outgoing import Outgoing
-from dragoman.wires.openai_chat.shapes import if_object
 
 __all__ = ["dump_output", "load_output"]
 

@@ -9,13 +9,13 @@ from dragoman.errors import HistoryError
 from dragoman.message import Origin
 from dragoman.replay import Loss
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
+from dragoman.shapes import if_objects, if_text, merged
 from dragoman.wires.openai_chat.messages import dump_conversation, load_messages
-from dragoman.wires.openai_chat.native import extra, marked, merged, spelling
+from dragoman.wires.openai_chat.native import extra, marked, spelling
 from dragoman.wires.openai_chat.outgoing import outgoing
 from dragoman.wires.openai_chat.output import dump_output, load_output
 from dragoman.wires.openai_chat.quirks import Quirks
 from dragoman.wires.openai_chat.settings import FIELDS, dump_settings, load_settings
-from dragoman.wires.openai_chat.shapes import if_objects, if_text
 from dragoman.wires.openai_chat.tools import dump_function, dump_tool, is_function, is_tool, load_function, load_tool
 
 __all__ = ["dump_http", "dump_request", "load_request"]

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from dragoman.message import ProviderPart, TextPart, ToolCallPart, ToolResultPart
+from dragoman.shapes import if_objects, merged, rest
 from dragoman.wires.openai_chat.calls import given_id, spelled_id
 from dragoman.wires.openai_chat.content import ABSENT, dump_block, dump_content, load_block
-from dragoman.wires.openai_chat.native import extra, marked, merged, rest, spelling
+from dragoman.wires.openai_chat.native import extra, marked, spelling
 from dragoman.wires.openai_chat.outgoing import Outgoing
-from dragoman.wires.openai_chat.shapes import if_objects
 
 __all__ = ["dump_result", "load_result"]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, cast
 
 from dragoman.request import Settings
+from dragoman.shapes import if_object, if_text
 from dragoman.wires.openai_chat.quirks import Quirks
-from dragoman.wires.openai_chat.shapes import if_object, if_text
 
 __all__ = ["FIELDS", "dump_settings", "load_settings"]
 

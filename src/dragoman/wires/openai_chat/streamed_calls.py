@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from dragoman.emit import Emitter, OpenPart
 from dragoman.fold import parse_call
 from dragoman.message import ToolCallPart
-from dragoman.wires.openai_chat.native import NAME, marked, rest
-from dragoman.wires.openai_chat.shapes import as_index, as_object, as_text, malformed, telling
+from dragoman.shapes import as_index, as_object, as_text, malformed, rest, telling
+from dragoman.wires.openai_chat.native import NAME, marked
 
 __all__ = ["StreamedCalls"]
 

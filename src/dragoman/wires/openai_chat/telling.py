@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 
 from dragoman.message import Content, DataPart, LinkPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.shapes import if_objects, rest
 from dragoman.wires.openai_chat.calls import dump_executed
 from dragoman.wires.openai_chat.content import dump_block
-from dragoman.wires.openai_chat.native import extra, rest, spelling
-from dragoman.wires.openai_chat.shapes import if_objects
+from dragoman.wires.openai_chat.native import extra, spelling
 from dragoman.wires.openai_chat.thinking import DETAILS, PLAIN, text_key
 
 __all__ = ["Telling"]

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dragoman.message import ThinkingPart
-from dragoman.wires.openai_chat.native import extra, marked, merged, rest, spelling
-from dragoman.wires.openai_chat.shapes import if_objects, if_text
+from dragoman.shapes import if_objects, if_text, merged, rest
+from dragoman.wires.openai_chat.native import extra, marked, spelling
 
 __all__ = ["DETAILS", "PLAIN", "dump_thinking", "load_detail", "load_thinking", "text_key"]
 

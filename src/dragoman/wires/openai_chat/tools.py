@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dragoman.request import ServerTool, ToolSpec
-from dragoman.wires.openai_chat.native import extra, marked, merged, rest, spelling
-from dragoman.wires.openai_chat.shapes import if_object, if_text
+from dragoman.shapes import if_object, if_text, merged, rest
+from dragoman.wires.openai_chat.native import extra, marked, spelling
 
 __all__ = ["dump_function", "dump_tool", "is_function", "is_tool", "load_function", "load_tool"]
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.message import FinishReason, Usage
-from dragoman.wires.openai_chat.native import merged
-from dragoman.wires.openai_chat.shapes import if_object
+from dragoman.shapes import if_object, merged
 
 __all__ = ["dump_finish", "dump_usage", "load_finish", "load_usage"]
 

@@ -3,7 +3,7 @@ for a `DecodeError`, where passing over it would lose a part of an answer."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 import msgspec
@@ -15,10 +15,13 @@ __all__ = [
     "as_list",
     "as_object",
     "as_text",
+    "if_list",
     "if_object",
     "if_objects",
     "if_text",
     "malformed",
+    "merged",
+    "rest",
     "telling",
     "unread",
 ]
@@ -41,9 +44,14 @@ def if_object(value: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
+def if_list(value: Any) -> list[Any]:
+    """The value where it is a list, else an empty one."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
 def if_objects(value: Any) -> list[dict[str, Any]]:
     """The value where it is a list of JSON objects, else an empty one."""
-    entries = cast("list[Any]", value) if isinstance(value, list) else []
+    entries = if_list(value)
     return entries if all(isinstance(entry, dict) for entry in entries) else []
 
 
@@ -92,3 +100,18 @@ def unread(fields: dict[str, Any], read: Collection[str]) -> dict[str, Any]:
 def telling(fields: dict[str, Any]) -> dict[str, Any]:
     """The fields that say something: not null, not empty."""
     return {key: value for key, value in fields.items() if value is not None and value not in _EMPTY}
+
+
+def rest(block: Mapping[str, Any], *known: str) -> dict[str, Any]:
+    """The fields of a JSON object that nobody has read."""
+    return {key: value for key, value in block.items() if key not in known}
+
+
+def merged(block: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON object with this wire's own fields added, level by level. What is neutral is never overwritten."""
+    for key, value in own.items():
+        if key not in block:
+            block[key] = value
+        elif isinstance(block[key], dict) and isinstance(value, Mapping):
+            block[key] = merged(dict(block[key]), cast("Mapping[str, Any]", value))
+    return block

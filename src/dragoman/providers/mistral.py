@@ -1,0 +1,35 @@
+"""Mistral. Most of its models take no user message right after a tool's, so the model is made to say a word between them;
+an output schema together with tools is not relied on, so typed output comes in two phases where there are tools (D-129)."""
+
+from dragoman.capability import Capability
+from dragoman.providers.provider import Provider
+from dragoman.wires.mistral.quirks import Quirks
+
+__all__ = ["PROVIDER"]
+
+PROVIDER = Provider(
+    name="mistral",
+    display_name="Mistral",
+    wire="mistral",
+    base_url="https://api.mistral.ai/v1",
+    aliases=("mistralai",),
+    key_names=("MISTRAL_API_KEY",),
+    chat_model="mistral-small-latest",
+    embeddings_model="mistral-embed",
+    capabilities=frozenset(
+        {
+            Capability.chat,
+            Capability.embeddings,
+            Capability.tools,
+            Capability.parallel_tools,
+            Capability.typed_output,
+            Capability.forced_tools,
+            Capability.vision,
+            Capability.audio,
+            Capability.files,
+            Capability.thinking,
+            Capability.models,
+        }
+    ),
+    quirks=Quirks(bridge="OK"),
+)

@@ -1,0 +1,163 @@
+"""One candidate of an answer: what its deltas add up to. Text, thinking, calls, each a part in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dragoman.emit import Emitter, OpenPart
+from dragoman.event import OpenText
+from dragoman.message import Content, Origin, ThinkingPart, ToolResultPart, Usage
+from dragoman.shapes import as_list, as_object, as_text, if_objects, unread
+from dragoman.wires.mistral.chunks import load_chunk
+from dragoman.wires.mistral.native import NAME
+from dragoman.wires.mistral.outcome import AT_LIMIT, dump_finish, load_finish
+from dragoman.wires.mistral.streamed_calls import StreamedCalls
+from dragoman.wires.mistral.thinking import item_text
+
+__all__ = ["Candidate"]
+
+_READ = ("role", "content", "tool_calls", "tool_call_id", "name", "index", "prefix")
+_CHOICE_READ = ("index", "delta", "message", "messages", "finish_reason", "logprobs")
+
+
+class Candidate:
+    """Turns the choices of one index into the events of one message."""
+
+    def __init__(self, emitter: Emitter, fresh_id: Callable[[], str]) -> None:
+        self.emitter = emitter
+        self.run: OpenPart | None = None
+        """The text or thinking that is being told."""
+        self.kind = ""
+        """What `run` tells: `text` or `thinking`."""
+        self.closed: bool | None = None
+        """What the provider said last of whether the thinking in `run` is closed."""
+        self.said: str | None = None
+        """The provider's reason to stop; `None`: it has not stopped yet."""
+        self._calls = StreamedCalls(emitter, fresh_id)
+        self._response: dict[str, Any] = {}
+
+    def add(self, choice: dict[str, Any], *, whole: bool) -> None:
+        """One choice of a chunk, or of a `whole` answer (which says all that it says in one step).
+
+        Raises:
+            DecodeError: it is not what a choice should be, or tells of a call that nobody began (decision 13).
+        """
+        self.emitter.start()
+        whole = (whole or "delta" not in choice) and ("message" in choice or "messages" in choice)
+        told = as_list(choice.get("messages"), "messages") if whole else []
+        for one in told or [choice.get("message" if whole else "delta")]:
+            message = as_object(one, "message")
+            if message.get("tool_call_id"):
+                self._answer(message)
+            else:
+                self._speak(message.get("content"), whole=whole)
+                for call in as_list(message.get("tool_calls"), "tool calls"):
+                    self.turn("")
+                    self._calls.add(as_object(call, "tool call"), whole=whole)
+            self._response.update(unread(message, _READ))
+        self._note(choice)
+
+    def tell(self, kind: str, delta: str) -> None:
+        """More text, or more thinking. Another kind than before begins another part."""
+        if delta:
+            if kind != self.kind or self.run is None:
+                self.turn(kind, ThinkingPart() if kind == "thinking" else OpenText())
+            if self.run is not None:
+                self.emitter.add(self.run, delta)
+
+    def turn(self, kind: str, part: Content | None = None) -> None:
+        """Ends what is being told, and begins `part`."""
+        if self.run is not None:
+            if self.closed is not None:
+                self._own(self.run)["closed"] = self.closed
+            if "spelling" in self.run.native.get(NAME, {}):
+                self._divide(self.run)
+            self.emitter.close(self.run)
+        self.closed = None
+        self.run = self.emitter.part(kind, part) if part is not None else None
+        self.kind = kind if part is not None else ""
+
+    def finish(self, usage: Usage | None, origin: Origin | None, response: dict[str, Any]) -> None:
+        """The answer is complete. `response`: what stood around its choices."""
+        self.emitter.start()
+        self.turn("")
+        self._calls.close(at_limit=self.said in AT_LIMIT)
+        reason = load_finish(self.said, calls=bool(self.emitter.calls()))
+        around = {**response, **self._response}
+        if self.said and dump_finish(reason) != self.said:
+            around["finish_reason"] = self.said
+        self.emitter.finish(reason, usage, origin=origin, native={NAME: {"response": around}} if around else None)
+
+    def _speak(self, content: Any, *, whole: bool) -> None:
+        if not isinstance(content, list):
+            self.tell("text", as_text(content))
+            return
+        for one in as_list(content, "content"):
+            chunk = as_object(one, "content chunk")
+            kind = chunk.get("type")
+            if whole or kind not in ("text", "thinking"):
+                self.turn("")
+                self._whole(load_chunk(chunk))
+            elif kind == "text":
+                self.tell("text", as_text(chunk.get("text")))
+                if self.run is not None and (own := unread(chunk, ("type", "text"))):
+                    self._own(self.run).update(own)
+            else:
+                self._think(chunk)
+
+    def _whole(self, part: Content) -> None:
+        if part != ThinkingPart() and getattr(part, "kind", None) != "text":
+            self.emitter.whole(part)
+
+    def _think(self, chunk: dict[str, Any]) -> None:
+        """More thinking; without any it is the end of it. What is no text in it has its place by the spelling `items`."""
+        told = chunk.get("thinking")
+        items = [{"type": "text", "text": told}] if isinstance(told, str) else if_objects(told)
+        own = unread(chunk, ("type", "thinking"))
+        if (items or own) and (self.run is None or self.kind != "thinking"):
+            self.turn("thinking", ThinkingPart())
+        if self.run is not None and self.kind == "thinking":
+            for item in items:
+                text = as_text(item.get("text")) if item.get("type") == "text" else ""
+                if not text:
+                    self._refer(self.run, item)
+                self.emitter.add(self.run, text)
+            self.closed = own.pop("closed", self.closed)
+            if own:
+                self._own(self.run).update(own)
+            if not items:
+                self.turn("")
+
+    def _refer(self, run: OpenPart, item: dict[str, Any]) -> None:
+        """Something in the thinking that is no text."""
+        if item_text(item) is None and item.get("type") != "text":
+            self._divide(run).append(item)
+
+    def _divide(self, run: OpenPart) -> list[Any]:
+        """The spelling `items` of the thinking, with all the text that has come."""
+        items: list[Any] = self._own(run).setdefault("spelling", {}).setdefault("items", [])
+        before = sum(length for length in items if isinstance(length, int))
+        if length := sum(map(len, run.deltas)) - before:
+            items.append(length)
+        return items
+
+    def _answer(self, message: dict[str, Any]) -> None:
+        """The result of a tool that the provider ran itself."""
+        self.turn("")
+        if (call := self._calls.answered(as_text(message["tool_call_id"]))) is not None:
+            result = ToolResultPart(call.id, call.name, message.get("content"), run_by="provider")
+            self.emitter.whole(result)
+
+    def _note(self, choice: dict[str, Any]) -> None:
+        """What is no content: the reason to stop, probabilities, fields beyond those known."""
+        if isinstance(said := choice.get("finish_reason"), str) and said:
+            self.said = said
+        for name, value in as_object(choice.get("logprobs"), "logprobs").items():
+            if value:
+                told = self._response.setdefault("logprobs", {})
+                told[name] = [*told.get(name, []), *value] if isinstance(value, list) else value
+        self._response.update(unread(choice, _CHOICE_READ))
+
+    def _own(self, part: OpenPart) -> dict[str, Any]:
+        return part.native.setdefault(NAME, {})
