@@ -19,7 +19,7 @@ from dragoman.request import HttpRequest, ModelRequest
 
 __all__ = ["StreamDecoder", "StreamEncoder", "Wire", "get", "names"]
 
-_NAMES = ("openai_chat", "anthropic", "google", "ollama")
+_NAMES = ("openai_chat", "anthropic", "google", "ollama", "cohere")
 
 
 class StreamDecoder(Protocol):
