@@ -253,6 +253,16 @@ def test_d138_pdf_is_a_file_and_other_data_a_text():
     ]
 
 
+def test_a_file_without_a_name_gets_one():
+    (item,) = items(Message.user(DataPart(b"%PDF", "application/pdf")))
+    assert item["content"][0]["filename"] == "file.pdf"
+
+
+def test_a_call_without_an_id_is_none_that_could_be_answered():
+    (message,) = there_and_back({**CALL, "call_id": ""})
+    assert not message.tool_calls
+
+
 def test_d138_links():
     links = [LinkPart("https://x/a.png"), LinkPart("https://x/a.pdf"), LinkPart("https://x/a")]
     (item,) = items(Message.user(*links))
@@ -425,6 +435,9 @@ def test_phase_is_kept_when_the_id_is_not():
     said = answered(THOUGHT, SAID)
     (told,) = items(said, target=OPENAI, quirks=wire.Quirks(links=False))
     assert told == {"role": "assistant", "content": "Hi", "phase": "final_answer"}
+    both = answered({**SAID, "content": [*SAID["content"], {**SAID["content"][0], "text": "there"}]})
+    told = items(both, target=OPENAI, quirks=wire.Quirks(links=False))
+    assert [(item["content"], item["phase"]) for item in told] == [("Hi", "final_answer"), ("there", "final_answer")]
 
 
 def test_pain_32_ids_are_sent_only_where_the_provider_holds_the_items():

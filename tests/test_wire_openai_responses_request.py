@@ -307,6 +307,10 @@ def test_without_a_target_nothing_is_linked():
     assert linked(*FIRST, MORE, target=None)[0] is None
 
 
+def test_all_that_follows_is_sent():
+    assert linked(*FIRST, MORE, Message.user("and this")) == ("resp_1", ["more", "and this"])
+
+
 def test_the_newest_of_several_is_taken():
     second = [*FIRST, MORE]
     history = [*second, answer(second, "resp_2"), Message.user("again")]

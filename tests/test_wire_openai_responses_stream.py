@@ -292,6 +292,12 @@ def test_calls_stream_their_arguments():
     assert [e.delta for e in events if isinstance(e, PartDelta)] == ['{"a"', ":1}"]
 
 
+def test_a_whole_call_is_told_as_the_text_of_its_arguments():
+    search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
+    events = decode(sse(CREATED, ended(called("{}"), called('{ "a": 1 }', "fc_2", call_id="2"), search)))
+    assert [(e.index, e.delta) for e in events if isinstance(e, PartDelta)] == [(0, "{}"), (1, '{ "a": 1 }')]
+
+
 def test_decision_13_parallel_calls_by_their_index():
     one, two = called('{"a":1}', call_id="1"), called('{"b":2}', "fc_2", call_id="2")
     folded = message(
@@ -655,6 +661,17 @@ def test_what_another_provider_ran_is_told_as_an_mcp_call():
     )
 
 
+def test_a_result_without_its_call_is_not_told():
+    lone = ToolResultPart("s1", "web_search", "x", run_by="provider")
+    assert [item["type"] for item in wire.dump_response(events_of(lone, "a", lone))["output"]] == ["message"]
+
+
+def test_a_call_is_done_as_soon_as_it_is_whole():
+    encoder = wire.encoder()
+    told_ = [encoder.feed(event) for event in events_of(ToolCallPart("c1", "f"), "later")]
+    assert b"output_item.done" in told_[3] and b"call_id" in told_[3]
+
+
 def test_media_and_blocks_of_others():
     body = wire.dump_response(
         events_of(DataPart(b"\x89PNG", "image/png"), FilePart("f1", name="a.txt"), ProviderPart("x", {"anthropic": {}}))
@@ -692,6 +709,12 @@ def test_other_candidates_and_other_speakers_are_not_told():
     assert written([*events, *unfold([Message.user("q").replace(id="u")])]).count(b"output_item") == 0
 
 
+STATUSES = {
+    AuthenticationError: 401, PermissionDeniedError: 403, ModelNotFoundError: 404, RateLimitError: 429,
+    OverloadedError: 503, ProviderTimeoutError: 504, ProviderError: 500,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "kind",
     [
@@ -710,6 +733,7 @@ def test_an_error_is_told_as_what_it_is_before_and_within_a_response(kind):
         error = decode(data)[-1].error
         assert type(error) is kind and "what happened" in error.message
     status, body = wire.dump_error(kind("what happened"))
+    assert status == STATUSES.get(kind, 400)
     assert type(wire.load_error(status, {}, json.dumps(body).encode())) is kind
     assert wire.dump_response([RunError(kind("what happened"))]) == body
 

@@ -192,6 +192,8 @@ def test_every_written_event_is_of_the_official_type_and_in_order():
         added = [event["output_index"] for event in told if event["type"] == "response.output_item.added"]
         done = [event["output_index"] for event in told if event["type"] == "response.output_item.done"]
         assert added == done == list(range(len(added))), exchange
+        ids = [event["item"]["id"] for event in told if event["type"] == "response.output_item.added"]
+        assert all(ids[event["output_index"]] == event["item_id"] for event in told if "item_id" in event), exchange
         if not exchange.path.stem.startswith(NOT_AS_TYPED):
             for event in told:
                 try:
