@@ -1,0 +1,31 @@
+"""Ollama's own API (`/api/chat`), both ways: newline-delimited JSON, or one JSON object. The conversation is a list of messages.
+
+A message holds one thinking, one text, images and calls, in this order; what was mixed otherwise is noted as a loss.
+Normalised: nothing. `stream` is always written, since the API streams where it is not told.
+"""
+
+from dragoman.wires.ollama.decode import decoder, load_response
+from dragoman.wires.ollama.encode import dump_response, encoder
+from dragoman.wires.ollama.errors import dump_error, load_error
+from dragoman.wires.ollama.messages import dump_messages, load_messages
+from dragoman.wires.ollama.native import NAME
+from dragoman.wires.ollama.quirks import Quirks
+from dragoman.wires.ollama.request import dump_http, dump_request, load_request
+
+name = NAME
+
+__all__ = [
+    "Quirks",
+    "decoder",
+    "dump_error",
+    "dump_http",
+    "dump_messages",
+    "dump_request",
+    "dump_response",
+    "encoder",
+    "load_error",
+    "load_messages",
+    "load_request",
+    "load_response",
+    "name",
+]

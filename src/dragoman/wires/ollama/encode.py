@@ -1,0 +1,154 @@
+"""Events → a response, streamed as lines or whole, as the official client reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from dragoman.event import (
+    Event,
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    RunError,
+    RunFinished,
+)
+from dragoman.fold import fold
+from dragoman.message import Content, FinishReason, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, Usage
+from dragoman.wires.ollama.calls import dump_call
+from dragoman.wires.ollama.errors import dump_error
+from dragoman.wires.ollama.images import dump_image
+from dragoman.wires.ollama.native import extra, merged, response
+from dragoman.wires.ollama.outcome import dump_reason, dump_usage
+
+__all__ = ["Encoder", "dump_response", "encoder"]
+
+_NO_TIME = "1970-01-01T00:00:00Z"
+
+
+def encoder(**envelope: Any) -> Encoder:
+    """An encoder of one response. `envelope`: `model` and `created_at`, where the events' own are not to be told."""
+    return Encoder(envelope)
+
+
+def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
+    """Events → a whole response; an error's body where they tell of an error."""
+    events = list(events)
+    for event in events:
+        if isinstance(event, RunError):
+            return dump_error(event.error)[1]
+    messages = [message for message in fold(events) if message.role is Role.MODEL]
+    last = messages[-1] if messages else Message.model()
+    said: dict[str, Any] = {}
+    for piece in [piece for message in messages for piece in message.content]:
+        for field, value in _fields(piece).items():
+            said[field] = said[field] + value if field in said else value
+    usage = sum((message.usage for message in messages if message.usage is not None), Usage())
+    around = {**response(last.native)}
+    return {
+        **_head(last.origin, envelope, around),
+        "message": merged({"role": "assistant", "content": "", **said}, extra(last.native)),
+        **_tail(last.finish_reason, usage, around),
+    }
+
+
+class Encoder:
+    """Events of the model's messages → lines. Several messages become one. Texts that no other piece separates are one
+    text for who reads the lines."""
+
+    def __init__(self, envelope: Mapping[str, Any]) -> None:
+        self._envelope = envelope
+        self._head: dict[str, Any] = {}
+        self._shown: set[str] = set()  # ids of the messages that are written
+        self._fields: dict[tuple[str, int], str] = {}  # parts that are open → the field of their deltas
+        self._told: set[tuple[str, int]] = set()
+        self._reason: FinishReason | None = None
+        self._usage = Usage()
+        self._around: dict[str, Any] = {}
+        self._own: dict[str, Any] = {}
+        self._over = False
+
+    def feed(self, event: Event) -> bytes:
+        """One event → the bytes that tell of it (`b""`: none, or not yet)."""
+        if self._over:
+            return b""
+        if isinstance(event, PartDelta):
+            key = (event.message_id, event.index)
+            if field := self._fields.get(key):
+                self._told.add(key)
+                return self._line({field: event.delta})
+        elif isinstance(event, PartStarted):
+            if event.message_id in self._shown and isinstance(event.part, (TextPart, ThinkingPart)):
+                field = "content" if isinstance(event.part, TextPart) else "thinking"
+                self._fields[event.message_id, event.index] = field
+        elif isinstance(event, PartFinished):
+            key = (event.message_id, event.index)
+            if event.message_id in self._shown and key not in self._told and (said := _fields(event.part)):
+                return self._line(said)
+        elif isinstance(event, MessageStarted):
+            if event.role is Role.MODEL and event.candidate == 0:
+                self._shown.add(event.message_id)
+                self._head = self._head or _head(event.origin, self._envelope, response(event.native))
+        elif isinstance(event, MessageFinished):
+            if event.message_id in self._shown:
+                self._reason = event.finish_reason
+                self._usage += event.usage or Usage()
+                self._around |= response(event.native)
+                self._own |= extra(event.native)
+        elif isinstance(event, MessageDropped):
+            self._shown.discard(event.message_id)
+        elif isinstance(event, RunError):
+            self._over = True
+            return _bytes(dump_error(event.error)[1])
+        elif isinstance(event, RunFinished):
+            return self.close()
+        return b""
+
+    def close(self) -> bytes:
+        """The end of the events → the line that is done."""
+        if self._over or not self._head:
+            return b""
+        self._over = True
+        head = {**self._head, **_created(self._envelope, self._around)}
+        message = merged({"role": "assistant", "content": ""}, self._own)
+        return _bytes({**head, "message": message, **_tail(self._reason, self._usage, self._around)})
+
+    def _line(self, said: Mapping[str, Any]) -> bytes:
+        return _bytes({**self._head, "message": {"role": "assistant", "content": "", **said}, "done": False})
+
+
+def _fields(piece: Content) -> dict[str, Any]:
+    """A piece → the fields of the message that say it; none for what a response cannot hold."""
+    if isinstance(piece, TextPart):
+        return {"content": piece.text}
+    if isinstance(piece, ThinkingPart):
+        return {"thinking": piece.text} if piece.text else {}
+    if isinstance(piece, ToolCallPart):
+        return {"tool_calls": [dump_call(piece)]} if piece.run_by != "provider" else {}
+    image = dump_image(piece)
+    return {} if image is None else {"images": [image]}
+
+
+def _head(origin: Origin | None, envelope: Mapping[str, Any], around: Mapping[str, Any]) -> dict[str, Any]:
+    model = envelope.get("model") or (origin and (origin.served_model or origin.model)) or ""
+    return {"model": model, **_created(envelope, around)}
+
+
+def _created(envelope: Mapping[str, Any], around: Mapping[str, Any]) -> dict[str, Any]:
+    return {"created_at": envelope.get("created_at") or around.get("created_at") or _NO_TIME}
+
+
+def _tail(reason: FinishReason | None, usage: Usage | None, around: Mapping[str, Any]) -> dict[str, Any]:
+    """What the last line says of the whole."""
+    why = dump_reason(reason, around.get("done_reason"))
+    done = {"done": True, **({} if why is None else {"done_reason": why}), **dump_usage(usage)}
+    return {**done, **{name: value for name, value in around.items() if name not in (*done, "created_at")}}
+
+
+def _bytes(line: Mapping[str, Any]) -> bytes:
+    return msgspec.json.encode(line) + b"\n"

@@ -1,0 +1,20 @@
+"""How models behind this wire differ, as data."""
+
+from __future__ import annotations
+
+import msgspec
+
+__all__ = ["Quirks"]
+
+
+class Quirks(msgspec.Struct, frozen=True, kw_only=True):
+    """How a server of this API, or a model of it, differs. The defaults are Ollama's."""
+
+    reads: tuple[str, ...] = ()
+    """Names of other providers whose thinking it takes back."""
+    levels: tuple[str, ...] = ("gpt-oss",)
+    """What the names of models have in them whose `think` is a level; all others take only true and false."""
+
+    def has_levels(self, model: str) -> bool:
+        """Whether the model takes `low`, `medium` and `high`."""
+        return any(part in model for part in self.levels)

@@ -1,0 +1,70 @@
+"""Results of tools ⇄ messages of the role `tool`. They name their tool; newer servers also read the id of the call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from dragoman.errors import HistoryError
+from dragoman.message import TextPart, ToolCallPart, ToolResultPart
+from dragoman.wires.ollama.calls import is_unnamed
+from dragoman.wires.ollama.images import load_images
+from dragoman.wires.ollama.native import extra, if_object, if_text, marked, merged, rest, spelling
+from dragoman.wires.ollama.said import Lose, Said
+
+__all__ = ["dump_result", "load_result"]
+
+
+def load_result(entry: Mapping[str, Any], waiting: list[ToolCallPart], fresh_id: Callable[[], str]) -> ToolResultPart:
+    """A tool message → the result. Without an id it answers the first of the calls `waiting` that has its tool's name."""
+    name, given = if_text(entry.get("tool_name")), if_text(entry.get("tool_call_id"))
+    call = next((c for c in waiting if (c.id == given if given else not name or c.name == name)), None)
+    if call is not None:
+        waiting.remove(call)
+    spelled: dict[str, Any] = {} if name else {"tool_name": entry.get("tool_name", "absent")}
+    content = entry.get("content")
+    if not isinstance(content, str):
+        if content is not None:
+            raise HistoryError(f"the content of an Ollama tool message is a text, not {content!r}")
+        spelled["content"] = None if "content" in entry else "absent"
+    read = ["role", "content", "tool_name", *(["tool_call_id"] if given else [])]
+    result: Any = content
+    if images := load_images(entry):
+        result = (*images, *([TextPart(content)] if content else []))
+        read.append("images")
+    return ToolResultPart(
+        given or (call.id if call else fresh_id()),
+        name or (call.name if call else ""),
+        result,
+        native=marked({**({} if given else {"id": None}), **rest(entry, *read)}, spelling=spelled),
+    )
+
+
+def dump_result(part: ToolResultPart, place: int, call: ToolCallPart | None, lose: Lose) -> dict[str, Any]:
+    """A result → its tool message. `call`: the one that it answers; where that had no id, none is told (D-132)."""
+    spelled = spelling(part.native)
+    body: dict[str, Any] = {"role": "tool", **_content(part, place, lose)}
+    if "tool_name" not in spelled and part.name:
+        body["tool_name"] = part.name
+    elif spelled.get("tool_name", "absent") != "absent":
+        body["tool_name"] = spelled["tool_name"]
+    if not is_unnamed(part.native) and not (call and is_unnamed(call.native)):
+        body["tool_call_id"] = part.id
+    if part.is_error and "error" not in if_object(part.result):
+        lose(place, "is_error", "this format has no mark for a failed tool")
+    return merged(body, rest(extra(part.native), "id"))
+
+
+def _content(part: ToolResultPart, place: int, lose: Lose) -> dict[str, Any]:
+    """Text as it is, images in a field of their own, anything else as JSON (D-92)."""
+    empty = spelling(part.native).get("content", "")
+    if part.result is None and empty != "":
+        return {} if empty == "absent" else {"content": None}
+    if not part.is_content:
+        return {"content": part.result if isinstance(part.result, str) else msgspec.json.encode(part.result).decode()}
+    said = Said(lose)
+    for piece in part.result or ():
+        said.add_piece(place, piece)
+    return said.fields if "content" in said.fields or empty == "absent" else {"content": "", **said.fields}

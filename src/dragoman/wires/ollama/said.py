@@ -1,0 +1,56 @@
+"""What a message says, collected into the fields of the wire: one thinking, images, one text, calls, in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dragoman.message import Content, DataPart, FilePart, LinkPart, TextPart
+from dragoman.wires.ollama.images import dump_image
+from dragoman.wires.ollama.native import kind_of
+
+__all__ = ["Lose", "Said"]
+
+Lose = Callable[[int, str, str], None]
+"""Notes a loss: place of the piece, what, why."""
+_ORDER = ("thinking", "images", "content", "tool_calls")
+
+
+class Said:
+    """Fields of one message. Pieces that come in another order are moved, and the loss is noted."""
+
+    def __init__(self, lose: Lose) -> None:
+        self._lose = lose
+        self._told: dict[str, Any] = {}
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything was said."""
+        return bool(self._told)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields, in the API's order."""
+        return {
+            field: self._told[field] for field in ("content", "thinking", "images", "tool_calls") if field in self._told
+        }
+
+    def add(self, place: int, field: str, value: Any) -> None:
+        """More of a field: text to text, anything else to a list."""
+        if any(later in self._told for later in _ORDER[_ORDER.index(field) + 1 :]):
+            self._lose(place, "order", f"this format has the {field} of a message before what it stands behind")
+        text = field in ("content", "thinking")
+        self._told[field] = self._told.get(field, "") + value if text else [*self._told.get(field, []), value]
+
+    def add_piece(self, place: int, piece: Content) -> None:
+        """A text or an image; a loss where it is neither."""
+        if isinstance(piece, TextPart):
+            self.add(place, "content", piece.text)
+        elif (image := dump_image(piece)) is not None:
+            self.add(place, "images", image)
+        elif isinstance(piece, (LinkPart, FilePart)):
+            self._lose(place, kind_of(piece), "the API takes images by their bytes only; give a DataPart")
+        elif isinstance(piece, DataPart):
+            self._lose(place, kind_of(piece), f"the API takes images only, not {piece.mime_type}")
+        else:
+            self._lose(place, kind_of(piece), "it is a block of another format")
