@@ -17,6 +17,8 @@ FOLDERS = (
     "openrouter",
     "together",
     "ollama_openai",
+    "ollama_native",
+    "cohere",
     "anthropic",
     "google",
     "mistral",
@@ -41,6 +43,8 @@ VENDORS = {
     ("openrouter", "openrouter"): "openrouter",
     ("together", "together"): "together",
     ("ollama_openai", "ollama"): "ollama",
+    ("ollama_native", "ollama"): "ollama",
+    ("cohere", "cohere"): "cohere",
 }
 NOT_DECLARED = {
     "anthropic": {"typed_output", "typed_output_with_tools"},  # by some models only; a forced tool works with all
@@ -163,12 +167,57 @@ def shown_by_responses(exchange):
             "files": '"input_file"' in asked,
             "thinking": any(item["type"] == "reasoning" for item in items),
             "server_tools": any(item["type"] in ("web_search_call", "code_interpreter_call") for item in items),
+def shown_by_ollama(exchange):
+    """The same of Ollama's own API. A schema beside tools is not counted: no recorded model called one then."""
+    request, answers = exchange.request or {}, [json.loads(line) for line in exchange.body.splitlines()]
+    said = [answer.get("message") or {} for answer in answers]
+    calls = [call for message in said for call in message.get("tool_calls") or ()]
+    return {
+        capability
+        for capability, is_shown in {
+            "chat": any(said),
+            "tools": calls,
+            "parallel_tools": len(calls) > 1,
+            "typed_output": isinstance(request.get("format"), dict),
+            "vision": any(message.get("images") for message in request.get("messages") or ()),
+            "thinking": any(message.get("thinking") for message in said),
         }.items()
         if is_shown
     }
 
 
 LOOKS = {"google": shown_by_google, "openai_responses": shown_by_responses}
+def shown_by_cohere(exchange):
+    """The same of Cohere's Chat API."""
+    request, answers = exchange.request or {}, _answers(exchange.body.decode())
+    said = [(answer.get("delta") or answer).get("message") or {} for answer in answers]
+    calls = [call for message in said for call in _listed(message.get("tool_calls")) if call.get("id")]
+    blocks = [block for message in said for block in _listed(message.get("content"))]
+    form = request.get("response_format") or {}
+    typed = {"schema", "json_schema"} & form.keys()
+    return {
+        capability
+        for capability, is_shown in {
+            "chat": exchange.endpoint == "chat",
+            "embeddings": exchange.endpoint == "embed",
+            "models": exchange.endpoint == "models",
+            "tools": calls,
+            "parallel_tools": len(calls) > 1,
+            "typed_output": typed,
+            "typed_output_with_tools": typed and request.get("tools"),
+            "forced_tools": request.get("tool_choice") == "REQUIRED" and calls,
+            "vision": '"image_url"' in json.dumps(request.get("messages", "")),
+            "thinking": any(block.get("thinking") for block in blocks),
+        }.items()
+        if is_shown
+    }
+
+
+def _listed(value):
+    return value if isinstance(value, list) else [value] if value else []
+
+
+LOOKS = {"cohere": shown_by_cohere, "google": shown_by_google, "ollama_native": shown_by_ollama}
 
 
 def _answers(body):

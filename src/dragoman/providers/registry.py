@@ -37,6 +37,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "deepseek": "dragoman.providers.deepseek",
         "xai": "dragoman.providers.xai",
         "ollama": "dragoman.providers.ollama",
+        "cohere": "dragoman.providers.cohere",
         "llamacpp": "dragoman.providers.llamacpp",
         "openai-compatible": "dragoman.providers.openai_compatible",
     }

@@ -1,0 +1,31 @@
+"""Cohere's Chat API, version 2, both ways. The conversation is a list of messages (D-133, superseded: it is not OpenAI's).
+
+A tool plan is thinking in a field of its own. A message holds its plan, its content and its calls, in this order; what was
+mixed otherwise is noted as a loss. Citations stand with the message, as the API has them. Normalised: nothing.
+"""
+
+from dragoman.wires.cohere.decode import decoder, load_response
+from dragoman.wires.cohere.encode import dump_response, encoder
+from dragoman.wires.cohere.errors import dump_error, load_error
+from dragoman.wires.cohere.messages import dump_messages, load_messages
+from dragoman.wires.cohere.native import NAME
+from dragoman.wires.cohere.quirks import Quirks
+from dragoman.wires.cohere.request import dump_http, dump_request, load_request
+
+name = NAME
+
+__all__ = [
+    "Quirks",
+    "decoder",
+    "dump_error",
+    "dump_http",
+    "dump_messages",
+    "dump_request",
+    "dump_response",
+    "encoder",
+    "load_error",
+    "load_messages",
+    "load_request",
+    "load_response",
+    "name",
+]

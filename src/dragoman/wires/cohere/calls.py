@@ -1,0 +1,113 @@
+"""Tool calls and results ⇄ parts. Arguments are a text; a result is a text, or a list of texts and documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from dragoman.fold import arguments_text, parse_call
+from dragoman.message import TextPart, ToolCallPart, ToolResultPart
+from dragoman.wires.cohere.content import dump_block, dump_content, is_plain, load_block
+from dragoman.wires.cohere.native import extra, if_list, if_object, if_text, kind_of, marked, merged, rest, spelling
+
+__all__ = ["Lose", "dump_call", "dump_result", "is_call", "load_call", "load_result"]
+
+Lose = Callable[[int | None, str, str], None]
+"""Notes a loss: place of the piece, what, why."""
+
+
+def is_call(entry: Any) -> bool:
+    """Whether it is a call that can be read as one."""
+    call = if_object(entry)
+    return if_text(call.get("id")) != "" and if_text(if_object(call.get("function")).get("name")) != ""
+
+
+def load_call(call: Mapping[str, Any]) -> ToolCallPart:
+    """One of a message's `tool_calls` → the call. No arguments, an empty text and `null` are none (D-96)."""
+    function = if_object(call.get("function"))
+    part = ToolCallPart(if_text(call.get("id")), if_text(function.get("name")))
+    text = function.get("arguments")
+    spelled: dict[str, Any] = {} if call.get("type") == "function" else {"type": call.get("type", "absent")}
+    if isinstance(text, str):
+        part = parse_call(part, text)
+    if arguments_text(part) != text:
+        spelled["arguments"] = text if "arguments" in function else "absent"
+    inner = rest(function, "name", "arguments")
+    own = {**rest(call, "id", "type", "function"), **({"function": inner} if inner else {})}
+    return replace(part, native=marked(own, spelling=spelled))
+
+
+def dump_call(call: ToolCallPart, call_id: str, name: str, *, exact: bool = True) -> dict[str, Any]:
+    """The inverse, under that id and name. `exact`: as it was spelled when it was loaded."""
+    spelled: Mapping[str, Any] = spelling(call.native) if exact else {}
+    function: dict[str, Any] = {"name": name, "arguments": arguments_text(call)}
+    if "arguments" in spelled and not call.arguments:
+        function["arguments"] = spelled["arguments"]
+        if spelled["arguments"] == "absent":
+            del function["arguments"]
+    block: dict[str, Any] = {"id": call_id, "type": spelled.get("type", "function"), "function": function}
+    if block["type"] == "absent":
+        del block["type"]
+    return merged(block, extra(call.native))
+
+
+def load_result(entry: Mapping[str, Any], names: Mapping[str, str]) -> ToolResultPart:
+    """A tool message → the result. `names`: id of each call so far → its tool. A single document is the data in it."""
+    call_id = if_text(entry.get("tool_call_id"))
+    content, spelled = entry.get("content"), dict[str, Any]()
+    result: Any = content
+    blocks = if_list(content)
+    loaded = [load_block(if_object(block)) for block in blocks]
+    if "content" not in entry:
+        spelled["content"] = "absent"
+    elif (data := _only_document(blocks)) is not None:
+        result, spelled["content"] = data, "document"
+    elif blocks and all(isinstance(part, TextPart) for part in loaded):
+        result = tuple(loaded)
+        spelled |= {"content": "list"} if is_plain(blocks) else {}
+    elif not isinstance(content, str):
+        spelled["content"] = "raw"
+    own = rest(entry, "role", "content", *(["tool_call_id"] if call_id else []))
+    return ToolResultPart(call_id, names.get(call_id, ""), result, native=marked(own, spelling=spelled))
+
+
+def dump_result(part: ToolResultPart, call_id: str, place: int, lose: Lose) -> dict[str, Any]:
+    """A result → its tool message. What is no text and no list of texts is told as JSON (D-92)."""
+    body: dict[str, Any] = {"role": "tool", **({"tool_call_id": call_id} if call_id else {})}
+    if part.is_error and "error" not in if_object(part.result):
+        lose(place, "is_error", "this format has no mark for a failed tool")
+    return merged({**body, **_dump_content(part, place, lose)}, extra(part.native))
+
+
+def _dump_content(part: ToolResultPart, place: int, lose: Lose) -> dict[str, Any]:
+    how = spelling(part.native).get("content")
+    if how == "absent" and part.result is None:
+        return {}
+    if how == "document" and (isinstance(part.result, str) or if_object(part.result)):
+        return {"content": [_document(part.result)]}
+    if how == "raw" and not part.is_content:
+        return {"content": part.result}
+    if not part.is_content:
+        return {"content": part.result if isinstance(part.result, str) else msgspec.json.encode(part.result).decode()}
+    blocks: list[dict[str, Any]] = []
+    for piece in part.result or ():
+        block = dump_block(piece)
+        if isinstance(block, dict) and isinstance(piece, TextPart):
+            blocks.append(block)
+        else:
+            lose(place, kind_of(piece), "results of tools hold text and documents only")
+    return dump_content(blocks, "", spelling(part.native))
+
+
+def _document(data: Any) -> dict[str, Any]:
+    return {"type": "document", "document": {"data": data}}
+
+
+def _only_document(blocks: list[Any]) -> str | dict[str, Any] | None:
+    """The data of a document that is all there is, and has nothing beside it."""
+    data = if_object(if_object(blocks[0]).get("document")).get("data") if len(blocks) == 1 else None
+    found = data if isinstance(data, str) else if_object(data) or None
+    return found if found is not None and blocks[0] == _document(found) else None

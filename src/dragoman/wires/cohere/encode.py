@@ -1,0 +1,210 @@
+"""Events → a response, streamed or whole, as the official client reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from dragoman.event import (
+    Event,
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    RunError,
+    RunFinished,
+)
+from dragoman.fold import arguments_text, fold
+from dragoman.framing import event_bytes
+from dragoman.message import Content, FinishReason, Message, Role, TextPart, ThinkingPart, ToolCallPart, Usage
+from dragoman.wires.cohere.calls import dump_call
+from dragoman.wires.cohere.content import dump_block
+from dragoman.wires.cohere.errors import dump_error
+from dragoman.wires.cohere.messages import PLAN
+from dragoman.wires.cohere.native import extra, merged, response, rest, spelling
+from dragoman.wires.cohere.outcome import dump_finish, dump_usage
+
+__all__ = ["Encoder", "dump_response", "encoder"]
+
+
+def encoder(**envelope: Any) -> Encoder:
+    """An encoder of one response. `envelope`: `id`, where the events' own is not to be told."""
+    return Encoder(envelope)
+
+
+def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
+    """Events → a whole response; an error's body where they tell of an error."""
+    events = list(events)
+    for event in events:
+        if isinstance(event, RunError):
+            return dump_error(event.error)[1]
+    messages = [message for message in fold(events) if message.role is Role.MODEL]
+    last = messages[-1] if messages else Message.model()
+    plan, blocks, calls = "", list[Any](), list[dict[str, Any]]()
+    for piece in [piece for message in messages for piece in message.content]:
+        if _is_plan(piece):
+            plan += _text(piece)
+        elif isinstance(piece, ToolCallPart):
+            calls += [_call(piece, _text(piece))] if piece.run_by != "provider" else []
+        elif isinstance(block := dump_block(piece), dict):
+            blocks.append(block)
+    fields = {PLAN: plan, "content": blocks, "tool_calls": calls}
+    said = {field: value for field, value in fields.items() if value}
+    usage = sum((message.usage for message in messages if message.usage is not None), Usage())
+    around = response(last.native)
+    origin = last.origin
+    return {
+        "id": envelope.get("id") or (origin and origin.response_id) or last.id or "message-0",
+        "message": merged({"role": "assistant", **said}, extra(last.native)),
+        **_end(last.finish_reason, usage, around),
+    }
+
+
+class Encoder:
+    """Events of the model's messages → Server-Sent Events. Several messages become one; parts may be open side by side."""
+
+    def __init__(self, envelope: Mapping[str, Any]) -> None:
+        self._envelope = envelope
+        self._shown: set[str] = set()  # ids of the messages that are written
+        self._open: dict[tuple[str, int], tuple[Content, int | None]] = {}  # open parts and their number on the wire
+        self._told: set[tuple[str, int]] = set()
+        self._numbers = {"content": 0, "call": 0}
+        self._reason: FinishReason | None = None
+        self._usage = Usage()
+        self._around: dict[str, Any] = {}
+        self._citations: list[Any] = []
+        self._started = False
+        self._over = False
+
+    def feed(self, event: Event) -> bytes:
+        """One event → the bytes that tell of it (`b""`: none)."""
+        if self._over:
+            return b""
+        if isinstance(event, PartDelta):
+            key = (event.message_id, event.index)
+            if key in self._open:
+                self._told.add(key)
+                return self._tell(*self._open[key], str(event.delta))
+        elif isinstance(event, PartStarted):
+            if event.message_id in self._shown:
+                return self._begin((event.message_id, event.index), event.part)
+        elif isinstance(event, PartFinished):
+            return self._finish((event.message_id, event.index), event.part)
+        elif isinstance(event, MessageStarted):
+            if event.role is Role.MODEL and event.candidate == 0:
+                self._shown.add(event.message_id)
+                return self._start(event)
+        elif isinstance(event, MessageFinished):
+            if event.message_id in self._shown:
+                self._reason = event.finish_reason
+                self._usage += event.usage or Usage()
+                self._around |= response(event.native)
+                self._citations += extra(event.native).get("citations", ())
+        elif isinstance(event, MessageDropped):
+            self._shown.discard(event.message_id)
+        elif isinstance(event, RunError):
+            self._over = True
+            delta = {"finish_reason": "ERROR", "error": dump_error(event.error)[1]["message"]}
+            return _event("message-end", delta=delta)
+        elif isinstance(event, RunFinished):
+            return self.close()
+        return b""
+
+    def close(self) -> bytes:
+        """The end of the events → the end of the response."""
+        if self._over or not self._started:
+            return b""
+        self._over = True
+        cited = b"".join(
+            _event("citation-start", index=n, delta={"message": {"citations": citation}})
+            + _event("citation-end", index=n)
+            for n, citation in enumerate(self._citations)
+        )
+        end = _event("message-end", delta=_end(self._reason, self._usage, self._around))
+        return cited + end + event_bytes(b"[DONE]")
+
+    def _start(self, event: MessageStarted) -> bytes:
+        self._citations += extra(event.native).get("citations", ())
+        self._around |= response(event.native)
+        if self._started:
+            return b""
+        self._started = True
+        origin = event.origin
+        message = {"role": "assistant", "content": (), PLAN: "", "tool_calls": (), "citations": ()}
+        own = self._envelope.get("id") or (origin and origin.response_id) or event.message_id
+        return _event("message-start", id=own, delta={"message": message})
+
+    def _begin(self, key: tuple[str, int], part: Content) -> bytes:
+        """The start of a part; a block that is neither text nor thinking is told whole at its end."""
+        kind = "call" if isinstance(part, ToolCallPart) else "content"
+        if _is_plan(part):
+            self._open[key] = (part, None)
+            return b""
+        if (
+            not isinstance(part, (TextPart, ThinkingPart, ToolCallPart))
+            or getattr(part, "run_by", "agent") == "provider"
+        ):
+            return b""
+        number = self._numbers[kind]
+        self._numbers[kind] += 1
+        self._open[key] = (part, number)
+        if isinstance(part, ToolCallPart):
+            return _event("tool-call-start", index=number, delta={"message": {"tool_calls": _call(part, "")}})
+        block = {**_block(part, ""), **extra(part.native), "type": "text" if isinstance(part, TextPart) else "thinking"}
+        return _event("content-start", index=number, delta={"message": {"content": block}})
+
+    def _tell(self, part: Content, number: int | None, text: str) -> bytes:
+        if number is None:
+            return _event("tool-plan-delta", delta={"message": {PLAN: text}})
+        if isinstance(part, ToolCallPart):
+            calls = {"function": {"arguments": text}}
+            return _event("tool-call-delta", index=number, delta={"message": {"tool_calls": calls}})
+        return _event("content-delta", index=number, delta={"message": {"content": _block(part, text)}})
+
+    def _finish(self, key: tuple[str, int], part: Content) -> bytes:
+        """The end of a part, and what no delta told of it."""
+        if key not in self._open:
+            return b""
+        opened, number = self._open.pop(key)
+        out = self._tell(opened, number, text) if key not in self._told and (text := _text(part)) else b""
+        if number is None:
+            return out
+        return out + _event("tool-call-end" if isinstance(part, ToolCallPart) else "content-end", index=number)
+
+
+def _is_plan(piece: Content) -> bool:
+    return isinstance(piece, ThinkingPart) and spelling(piece.native).get("field") == PLAN
+
+
+def _text(piece: Content) -> str:
+    """What the deltas of a part would have been."""
+    if isinstance(piece, (TextPart, ThinkingPart)):
+        return piece.text
+    if isinstance(piece, ToolCallPart):
+        return arguments_text(piece) if piece.state == "complete" else piece.raw or ""
+    return ""
+
+
+def _block(part: Content, text: str) -> dict[str, str]:
+    return {"thinking": text} if isinstance(part, ThinkingPart) else {"text": text}
+
+
+def _call(call: ToolCallPart, text: str) -> dict[str, Any]:
+    block = dump_call(call, call.id, call.name)
+    return {**block, "function": {**block["function"], "arguments": text}}
+
+
+def _end(reason: FinishReason | None, usage: Usage, around: Mapping[str, Any]) -> dict[str, Any]:
+    """What ends a response."""
+    end: dict[str, Any] = {"finish_reason": dump_finish(reason, around.get("finish_reason"))}
+    if told := dump_usage(usage, around.get("usage", {})):
+        end["usage"] = told
+    return {**end, **rest(around, "finish_reason", "usage")}
+
+
+def _event(kind: str, **fields: Any) -> bytes:
+    return event_bytes(msgspec.json.encode({"type": kind, **fields}), kind)

@@ -1,0 +1,197 @@
+"""The conversation: `messages` of the Chat API ⇄ our messages. Consecutive tool messages are one user message of results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from dragoman.errors import HistoryError
+from dragoman.ids import call_ids, fitted
+from dragoman.message import (
+    Content,
+    DataPart,
+    LinkPart,
+    Message,
+    Origin,
+    ProviderPart,
+    Role,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from dragoman.replay import Loss, readable
+from dragoman.wires.cohere.calls import Lose, dump_call, dump_result, is_call, load_call, load_result
+from dragoman.wires.cohere.content import dump_block, dump_content, load_content
+from dragoman.wires.cohere.native import extra, if_list, if_text, kind_of, marked, merged, respelled, rest, spelling
+from dragoman.wires.cohere.quirks import Quirks
+
+__all__ = ["PLAN", "dump_messages", "load_messages", "sent_names"]
+
+PLAN = "tool_plan"
+"""The field for thinking about which tools to call; a part that came in it is so spelled."""
+_ROLES = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.MODEL}
+_SENT = {role: name for name, role in _ROLES.items()}
+_EMPTY = {Role.SYSTEM: "", Role.USER: "", Role.MODEL: "absent"}
+
+
+class _Outgoing(msgspec.Struct, frozen=True):
+    """What the dump of a message needs to know beside it."""
+
+    ids: Mapping[tuple[int, int], str]
+    names: Mapping[str, str]
+    target: Origin | None
+    losses: list[Loss]
+
+    def lose(self, position: int) -> Lose:
+        """What notes the losses of a message."""
+        return lambda place, what, why: self.losses.append(Loss(position, place, what, why))
+
+
+def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message]:
+    """The list of messages → ours. `origin` is given to the model's.
+
+    Raises:
+        HistoryError: it is no such list.
+    """
+    if not isinstance(payload, list) or not all(isinstance(entry, dict) for entry in cast("list[Any]", payload)):
+        raise HistoryError("the messages of a Cohere chat are a list of objects")
+    names: dict[str, str] = {}
+    messages: list[Message] = []
+    for of_results, group in groupby(cast("list[dict[str, Any]]", payload), lambda entry: entry.get("role") == "tool"):
+        if of_results:
+            messages.append(Message(Role.USER, tuple([load_result(entry, names) for entry in group])))
+            continue
+        for entry in group:
+            messages.append(_load(entry, origin))
+            names.update({call.id: call.name for call in messages[-1].tool_calls})
+    return messages
+
+
+def dump_messages(
+    messages: Iterable[Message],
+    *,
+    target: Origin | None = None,
+    quirks: Quirks | None = None,
+    losses: list[Loss] | None = None,
+    names: Mapping[str, str] | None = None,
+) -> list[dict[str, Any]]:
+    """Messages → the list of messages. `names`: name of each tool → the one that it is sent under, where a request knows."""
+    messages, quirks = list(messages), quirks or Quirks()
+    names = sent_names(messages, quirks) if names is None else names
+    as_is = None if target else _as_it_is
+    out = _Outgoing(call_ids(messages, quirks.names, as_is=as_is), names, target, [] if losses is None else losses)
+    dumped: list[dict[str, Any]] = []
+    for position, reason in enumerate(readable(messages, target, quirks.reads)):
+        message, lose = messages[position], out.lose(position)
+        if message.role is Role.MODEL:
+            dumped.append(_dump_model(position, message, reason, out))
+            continue
+        results = [(n, piece) for n, piece in enumerate(message.content) if _is_answer(piece)]
+        dumped += [
+            dump_result(cast("ToolResultPart", piece), out.ids.get((position, n), ""), n, lose) for n, piece in results
+        ]
+        if len(results) < len(message.content) or not results:
+            dumped.append(_dump_said(message, lose))
+    return dumped
+
+
+def sent_names(messages: Sequence[Message], quirks: Quirks, tools: Sequence[str] = ()) -> dict[str, str]:
+    """Name of each tool of the request and of the calls in its history → the name to send."""
+    called = [call.name for message in messages for call in message.tool_calls]
+    return fitted(list(dict.fromkeys([*tools, *called])), quirks.names)
+
+
+def _load(entry: Mapping[str, Any], origin: Origin | None) -> Message:
+    role = _ROLES.get(if_text(entry.get("role")))
+    if role is None:
+        raise HistoryError(f"a Cohere chat has no role {entry.get('role')!r}; it has system, user, assistant and tool")
+    content: list[Content] = []
+    read = ["role", "content"]
+    if role is Role.MODEL and (plan := if_text(entry.get(PLAN))):
+        content.append(ThinkingPart(plan, respelled(None, field=PLAN)))
+        read.append(PLAN)
+    spelled: dict[str, Any] = {}
+    content += load_content(entry, _EMPTY[role], spelled)
+    calls = if_list(entry.get("tool_calls"))
+    if role is Role.MODEL and calls and all(map(is_call, calls)):
+        content += [load_call(call) for call in calls]
+        read.append("tool_calls")
+    native = marked(rest(entry, *read), spelling=spelled)
+    return Message(role, tuple(content), origin=origin if role is Role.MODEL else None, native=native)
+
+
+def _dump_said(message: Message, lose: Lose) -> dict[str, Any]:
+    """A system message, or what a user's says beside results."""
+    blocks: list[dict[str, Any]] = []
+    for place, piece in enumerate(message.content):
+        if _is_answer(piece):
+            if blocks:
+                lose(place, "order", "this format has the results of tools before all else")
+            continue
+        block = "only a model's message has it here" if isinstance(piece, ThinkingPart) else dump_block(piece)
+        if isinstance(block, str):
+            lose(place, kind_of(piece), block)
+        else:
+            blocks.append(block)
+    content = dump_content(blocks, "", spelling(message.native))
+    return merged({"role": _SENT[message.role], **content}, extra(message.native))
+
+
+def _dump_model(position: int, message: Message, reason: str | None, out: _Outgoing) -> dict[str, Any]:
+    """A model's message. `reason`: why what only its provider understands may not go along; `None`: it may."""
+    lose = out.lose(position)
+    plan, blocks, calls = "", list[dict[str, Any]](), list[dict[str, Any]]()
+    for place, piece in enumerate(message.content):
+        why = _refused(piece, reason, out.target)
+        if why is not None:
+            lose(place, kind_of(piece), why)
+            continue
+        if isinstance(piece, ToolCallPart):
+            call_id, name = out.ids.get((position, place), piece.id), out.names.get(piece.name, piece.name)
+            calls.append(dump_call(piece, call_id, name, exact=reason is None))
+            continue
+        planned = isinstance(piece, ThinkingPart) and spelling(piece.native).get("field") == PLAN
+        if calls or (planned and blocks):
+            lose(place, "order", "this format has a message's plan before its content, and both before its calls")
+        block = {} if planned else dump_block(piece if reason is None else replace(piece, native=None))
+        if planned:
+            plan += cast("ThinkingPart", piece).text
+        elif isinstance(block, str):
+            lose(place, kind_of(piece), block)
+        else:
+            blocks.append(block)
+    own = extra(message.native)
+    if own and reason is not None:
+        lose(None, ", ".join(own), reason)
+        own = {}
+    content = dump_content(blocks, "absent", spelling(message.native))
+    told = {PLAN: plan} if plan else {}
+    if not calls and not content and not plan and not own and "content" not in spelling(message.native):
+        content = {"content": ""}
+    return merged({"role": "assistant", **told, **content, **({"tool_calls": calls} if calls else {})}, own)
+
+
+def _refused(piece: Content, reason: str | None, target: Origin | None) -> str | None:
+    """Why a piece of a model's message cannot be sent; `None`: it can."""
+    if isinstance(piece, ThinkingPart):
+        return reason or (None if piece.text else "it is signed for another format")
+    if isinstance(piece, ProviderPart):
+        return reason
+    if isinstance(piece, ToolResultPart) or (isinstance(piece, ToolCallPart) and piece.run_by == "provider"):
+        return "this format has no tools that the provider runs"
+    if isinstance(piece, (DataPart, LinkPart)) and target is not None:
+        return "a model's message holds no media in this format"
+    return None
+
+
+def _is_answer(piece: Content) -> bool:
+    return isinstance(piece, ToolResultPart) and piece.run_by != "provider"
+
+
+def _as_it_is(_: ToolCallPart | ToolResultPart) -> bool:
+    """Ids stay as they are, however odd, where nothing is sent anywhere."""
+    return True

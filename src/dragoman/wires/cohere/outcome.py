@@ -1,0 +1,72 @@
+"""How an answer ended: finish reasons and usage, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.message import FinishReason, Usage
+from dragoman.wires.cohere.native import if_object, rest
+
+__all__ = ["dump_finish", "dump_usage", "load_finish", "load_usage", "other_usage"]
+
+_REASONS = {  # the first of each kind is what is written
+    "COMPLETE": FinishReason.stop,
+    "STOP_SEQUENCE": FinishReason.stop,
+    "MAX_TOKENS": FinishReason.length,
+    "TOOL_CALL": FinishReason.tool_calls,
+    "ERROR": FinishReason.error,
+    "TIMEOUT": FinishReason.error,
+}
+_SENT = {reason: name for name, reason in reversed(_REASONS.items())}
+_COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens")
+
+
+def load_finish(told: object, calls: bool) -> FinishReason:
+    """A finish reason → the neutral one; `unspecified` for one that is not known."""
+    reason = _REASONS.get(str(told), FinishReason.unspecified)
+    return FinishReason.tool_calls if calls and reason is FinishReason.stop else reason
+
+
+def dump_finish(reason: FinishReason | None, original: Any = None) -> str:
+    """The neutral reason → a finish reason: the original one where it was kept."""
+    return original if isinstance(original, str) else _SENT.get(reason or FinishReason.stop, "COMPLETE")
+
+
+def load_usage(raw: Mapping[str, Any]) -> Usage | None:
+    """Usage by `tokens`, which counts all of the prompt; where it is missing, by what is billed. `None`: nothing told."""
+    counts = if_object(raw.get("tokens")) or if_object(raw.get("billed_units"))
+    told, answer, reasoning = (_whole(counts.get(name)) for name in _COUNTS)
+    if told is None and answer is None:
+        return None
+    return Usage(
+        input_tokens=told,
+        output_tokens=answer,
+        total_tokens=None if told is None or answer is None else told + answer,
+        cache_read_tokens=_whole(raw.get("cached_tokens")),
+        reasoning_tokens=reasoning,
+    )
+
+
+def other_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """What the provider's usage tells beyond the neutral counts."""
+    beside = rest(raw, "tokens", "cached_tokens")
+    counts = rest(if_object(raw.get("tokens")), *_COUNTS)
+    return {**beside, **({"tokens": counts} if counts else {})}
+
+
+def dump_usage(usage: Usage | None, other: Mapping[str, Any]) -> dict[str, Any]:
+    """Usage → as the API tells it."""
+    usage = usage or Usage()
+    told = (usage.input_tokens, usage.output_tokens, usage.reasoning_tokens)
+    counts = {name: count for name, count in zip(_COUNTS, told, strict=True) if count is not None}
+    raw: dict[str, Any] = {**other}
+    if counts:
+        raw["tokens"] = {**if_object(other.get("tokens")), **counts}
+    if usage.cache_read_tokens is not None:
+        raw["cached_tokens"] = usage.cache_read_tokens
+    return raw
+
+
+def _whole(count: Any) -> int | None:
+    return int(count) if isinstance(count, (int, float)) else None

@@ -1,0 +1,23 @@
+"""How endpoints that speak this wire differ, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import msgspec
+
+from dragoman.ids import STANDARD, Rule
+
+__all__ = ["Quirks"]
+
+
+class Quirks(msgspec.Struct, frozen=True, kw_only=True):
+    """How an endpoint of this API differs. The defaults are api.cohere.com's."""
+
+    reads: tuple[str, ...] = ()
+    """Names of other providers whose thinking it takes back."""
+    budgets: Mapping[str, int] = MappingProxyType({"low": 1024, "medium": 8192})
+    """Effort → tokens of thinking; an effort without a budget thinks as long as it likes."""
+    names: Rule = STANDARD
+    """What names of tools, and ids of calls, it takes."""

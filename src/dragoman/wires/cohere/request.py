@@ -1,0 +1,110 @@
+"""The body of `/chat` ⇄ `ModelRequest`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.errors import HistoryError
+from dragoman.message import Origin
+from dragoman.replay import Loss
+from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
+from dragoman.wires.cohere.messages import dump_messages, load_messages, sent_names
+from dragoman.wires.cohere.native import extra, if_list, if_object, if_text, marked, merged, rest, spelling
+from dragoman.wires.cohere.quirks import Quirks
+from dragoman.wires.cohere.settings import FIELDS, dump_settings, load_settings
+from dragoman.wires.cohere.tools import dump_tool, is_tool, load_tool
+
+__all__ = ["dump_http", "dump_request", "load_request"]
+
+_OWN = (*FIELDS, "model", "tools", "response_format", "stream")
+"""Fields that have a neutral name. One whose value has no neutral meaning is kept in `native`, never in `options`."""
+_ANY_OBJECT: dict[str, Any] = {"type": "object"}
+_SCHEMA = ("json_schema", "schema")
+"""Where the schema stands in `response_format`: today's name, and the older one."""
+
+
+def load_request(
+    body: Mapping[str, Any], *, path: str = "", headers: Mapping[str, str] = {}, origin: Origin | None = None
+) -> ModelRequest:
+    """A body of `/v2/chat` → the neutral request. `path` and `headers` tell nothing on this wire.
+
+    Raises:
+        HistoryError: it holds no conversation, as bodies of the API's version 1 do not.
+    """
+    del path, headers
+    if not isinstance(body.get("messages"), list):
+        raise HistoryError("a Cohere chat request (version 2) needs the field messages, a list")
+    left = dict(body)
+    spelled: dict[str, Any] = {}
+    messages = load_messages(left.pop("messages"), origin=origin)
+    settings = load_settings(left)
+    tools: tuple[ToolSpec, ...] = ()
+    if if_list(left.get("tools")) and all(map(is_tool, left["tools"])):
+        tools = tuple(load_tool(tool) for tool in left.pop("tools"))
+    schema, stated = _load_format(left, spelled)
+    stream = left.get("stream", False)
+    if "stream" not in left:
+        spelled["stream"] = "absent"
+    elif isinstance(stream, bool):
+        del left["stream"]
+    model = left.pop("model") if if_text(left.get("model")) else ""
+    own = {**{field: left.pop(field) for field in _OWN if field in left}, **stated}
+    return ModelRequest(
+        model, tuple(messages), tools, settings, schema, stream is True, left, marked(own, spelling=spelled)
+    )
+
+
+def dump_request(
+    request: ModelRequest,
+    *,
+    target: Origin | None = None,
+    quirks: Quirks | None = None,
+    losses: list[Loss] | None = None,
+) -> dict[str, Any]:
+    """The neutral request → a body of `/v2/chat`. `options` are written last and have the last word."""
+    quirks, losses = quirks or Quirks(), [] if losses is None else losses
+    spelled, own = spelling(request.native), extra(request.native)
+    functions = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
+    names = sent_names(request.messages, quirks, [tool.name for tool in functions])
+    body: dict[str, Any] = {"model": request.model} if request.model else {}
+    body["messages"] = dump_messages(request.messages, target=target, quirks=quirks, losses=losses, names=names)
+    if functions:
+        body["tools"] = [dump_tool(tool, names[tool.name]) for tool in functions]
+    for tool in request.tools:
+        if isinstance(tool, ServerTool):
+            losses.append(Loss(None, None, tool.name, "the API runs no tools of its own"))
+    if request.stream or not {"stream"} & {*spelled, *own}:
+        body["stream"] = request.stream
+    body |= dump_settings(request.settings, quirks, losses)
+    if (schema := request.output_schema) is not None:
+        plain = schema == _ANY_OBJECT and "schema" not in spelled
+        body["response_format"] = {
+            "type": "json_object",
+            **({} if plain else {spelled.get("schema", "json_schema"): schema}),
+        }
+    return merged(body, own) | dict(request.options)
+
+
+def dump_http(request: ModelRequest, *, target: Origin | None = None, quirks: Quirks | None = None) -> HttpRequest:
+    """The neutral request → path, headers and body."""
+    return HttpRequest("/chat", body=dump_request(request, target=target, quirks=quirks))
+
+
+def _load_format(left: dict[str, Any], spelled: dict[str, Any]) -> tuple[Mapping[str, Any] | None, dict[str, Any]]:
+    """Takes the output schema out of `left` → it, and what `response_format` says beside it."""
+    stated = if_object(left.get("response_format"))
+    if stated.get("type") != "json_object":
+        return None, {}
+    if stated == {"type": "json_object"}:
+        del left["response_format"]
+        return dict(_ANY_OBJECT), {}
+    for field in _SCHEMA:
+        schema = stated.get(field)
+        if isinstance(schema, dict):
+            del left["response_format"]
+            if field != "json_schema" or schema == _ANY_OBJECT:
+                spelled["schema"] = field
+            beside = rest(stated, "type", field)
+            return if_object(schema), {"response_format": beside} if beside else {}
+    return None, {}
