@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from dragoman import errors
-from dragoman.event import RunError
+from dragoman.event import MessageDropped, MessageFinished, MessageStarted, RunError
 from dragoman.fold import fold, unfold
 from dragoman.message import (
     DataPart,
@@ -516,6 +516,35 @@ def test_the_encoder_tells_an_error_as_the_end():
     *_, last = decode(written)
     assert isinstance(last.error, errors.OverloadedError) and last.error.partial.text == "a"
     assert wire.dump_response([RunError(errors.OverloadedError("no room"))]) == {"message": "overloaded: no room"}
+
+
+def test_text_after_a_plan_ends_the_plan():
+    plan = {"type": "tool-plan-delta", "delta": {"message": {"tool_plan": "p"}}}
+    (message,) = fold(decode(stream(START, plan, content(0, "content-start", type="text", text="a"), plan, end())))
+    assert message.content == (ThinkingPart("p", PLAN), TextPart("a"), ThinkingPart("p", PLAN))
+
+
+def test_usage_that_tells_one_count_has_no_total():
+    (message,) = fold(decode(stream(START, end(usage={"tokens": {"output_tokens": 2}}))))
+    assert message.usage == Usage(output_tokens=2)
+
+
+def test_only_the_models_first_answer_is_written():
+    encoder = wire.encoder()
+    others = [MessageStarted("u", Role.USER), MessageStarted("b", Role.MODEL, 1), MessageStarted("d", Role.MODEL)]
+    dropped = unfold([Message.model("no").replace(id="d")])[1:-1]
+    told = [event for message in ("u", "b") for event in unfold([Message.model("no").replace(id=message)])[1:]]
+    shown = [
+        *others[:2],
+        *told,
+        others[2],
+        MessageDropped("d"),
+        *dropped,
+        *unfold([Message.model("yes").replace(id="m")]),
+    ]
+    written = b"".join(map(encoder.feed, shown)) + encoder.close()
+    assert fold(decode(written))[0].text == "yes"
+    assert encoder.feed(MessageFinished("m")) == b"" == encoder.close()
 
 
 # errors

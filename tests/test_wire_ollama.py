@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import HistoryError, InvalidRequestError, OverloadedError
-from dragoman.event import RunError
+from dragoman.event import MessageDropped, MessageFinished, MessageStarted, RunError
 from dragoman.fold import fold, unfold
 from dragoman.message import (
     DataPart,
@@ -404,6 +404,24 @@ def test_the_encoder_tells_an_error_as_a_line():
         "model": "m", "created_at": "t", "message": {"role": "assistant", "content": "a"}, "done": False,
     }  # fmt: skip
     assert wire.dump_response([RunError(OverloadedError("no room"))]) == {"error": "server busy: no room"}
+
+
+def test_only_the_models_first_answer_is_written():
+    encoder = wire.encoder()
+    others = [MessageStarted("u", Role.USER), MessageStarted("b", Role.MODEL, 1), MessageStarted("d", Role.MODEL)]
+    dropped = unfold([Message.model("no").replace(id="d")])[1:-1]
+    told = [event for message in ("u", "b") for event in unfold([Message.model("no").replace(id=message)])[1:]]
+    shown = [
+        *others[:2],
+        *told,
+        others[2],
+        MessageDropped("d"),
+        *dropped,
+        *unfold([Message.model("yes").replace(id="m")]),
+    ]
+    written = b"".join(map(encoder.feed, shown)) + encoder.close()
+    assert fold(decode(written))[0].text == "yes"
+    assert encoder.feed(MessageFinished("m")) == b"" == encoder.close()
 
 
 # errors
