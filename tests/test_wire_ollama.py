@@ -350,6 +350,7 @@ def test_a_whole_answer_over_several_lines_is_read():
         ([{"error": "no", "status_code": 401}], "AuthenticationError", None),
         ([said(content="a"), b"{cut", b"\n"], "DecodeError", "a"),
         ([b"<html>"], "DecodeError", None),
+        ([b"{malformed: <<<"], "DecodeError", None),
         ([said(content="a"), b"[1]\n"], "DecodeError", "a"),
         ([b'{"x": 1}\n'], "DecodeError", None),
         ([{"message": 1}], "DecodeError", None),

@@ -19,7 +19,7 @@ from dragoman.request import HttpRequest, ModelRequest
 
 __all__ = ["StreamDecoder", "StreamEncoder", "Wire", "get", "names"]
 
-_NAMES = ("openai_chat", "openai_responses", "anthropic", "google", "ollama", "mistral", "cohere")
+_NAMES = ("openai_chat", "openai_responses", "anthropic", "google", "mistral", "ollama", "cohere")
 
 
 class StreamDecoder(Protocol):

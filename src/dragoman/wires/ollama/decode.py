@@ -85,7 +85,7 @@ class Decoder:
                 self._read(line)
         if self._spread is not None and not self._over:
             whole = b"\n".join(self._spread)
-            if is_json(whole) or not whole.startswith(b"{"):
+            if not _is_cut(whole):
                 self._step(whole)
         if not self._over:
             self._fail(StreamCutError("the stream ended before the answer did; send the request again"))
@@ -191,3 +191,12 @@ class Decoder:
     def _fail(self, error: DragomanError) -> None:
         self._over = True
         self._out.fail(error)
+
+
+def _is_cut(body: bytes) -> bool:
+    """Whether it is the beginning of a JSON value, and no more."""
+    try:
+        msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return "truncated" in str(error)
+    return False
