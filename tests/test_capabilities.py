@@ -167,6 +167,11 @@ def shown_by_responses(exchange):
             "files": '"input_file"' in asked,
             "thinking": any(item["type"] == "reasoning" for item in items),
             "server_tools": any(item["type"] in ("web_search_call", "code_interpreter_call") for item in items),
+        }.items()
+        if is_shown
+    }
+
+
 def shown_by_ollama(exchange):
     """The same of Ollama's own API. A schema beside tools is not counted: no recorded model called one then."""
     request, answers = exchange.request or {}, [json.loads(line) for line in exchange.body.splitlines()]
@@ -186,7 +191,6 @@ def shown_by_ollama(exchange):
     }
 
 
-LOOKS = {"google": shown_by_google, "openai_responses": shown_by_responses}
 def shown_by_cohere(exchange):
     """The same of Cohere's Chat API."""
     request, answers = exchange.request or {}, _answers(exchange.body.decode())
@@ -217,7 +221,12 @@ def _listed(value):
     return value if isinstance(value, list) else [value] if value else []
 
 
-LOOKS = {"cohere": shown_by_cohere, "google": shown_by_google, "ollama_native": shown_by_ollama}
+LOOKS = {
+    "cohere": shown_by_cohere,
+    "google": shown_by_google,
+    "ollama_native": shown_by_ollama,
+    "openai_responses": shown_by_responses,
+}
 
 
 def _answers(body):

@@ -21,9 +21,9 @@ from support_aimock import Aimock, aimock
 
 pytestmark = [pytest.mark.anyio, pytest.mark.service]
 
-MODELS = ("openai:gpt-4o", "openai-responses:gpt-5", "anthropic:claude-sonnet-4-6", "google:gemini-3.5-flash")
 MODELS = (
     "openai:gpt-4o",
+    "openai-responses:gpt-5",
     "anthropic:claude-sonnet-4-6",
     "google:gemini-3.5-flash",
     "ollama:qwen3",
@@ -49,10 +49,9 @@ async def get_weather(location: str) -> str:
 
 
 def agent(server: Aimock, model: str, **how: Any) -> Agent[Any]:
-    version = "v1beta" if model.startswith("google:") else "v1"
+    version = VERSIONS.get(model.partition(":")[0], "v1")
     if model.startswith("openai-responses:"):
         how["options"] = {"store": False}  # aimock takes previous_response_id and knows nothing of it
-    version = VERSIONS.get(model.partition(":")[0], "v1")
     return Agent(model, base_url=f"{server.url}/{version}", api_key="test", tools=[get_weather], **how)
 
 
