@@ -167,6 +167,11 @@ def shown_by_responses(exchange):
             "files": '"input_file"' in asked,
             "thinking": any(item["type"] == "reasoning" for item in items),
             "server_tools": any(item["type"] in ("web_search_call", "code_interpreter_call") for item in items),
+        }.items()
+        if is_shown
+    }
+
+
 def shown_by_ollama(exchange):
     """The same of Ollama's own API. A schema beside tools is not counted: no recorded model called one then."""
     request, answers = exchange.request or {}, [json.loads(line) for line in exchange.body.splitlines()]
@@ -186,7 +191,6 @@ def shown_by_ollama(exchange):
     }
 
 
-LOOKS = {"google": shown_by_google, "openai_responses": shown_by_responses}
 def shown_by_cohere(exchange):
     """The same of Cohere's Chat API."""
     request, answers = exchange.request or {}, _answers(exchange.body.decode())
@@ -217,7 +221,31 @@ def _listed(value):
     return value if isinstance(value, list) else [value] if value else []
 
 
-LOOKS = {"cohere": shown_by_cohere, "google": shown_by_google, "ollama_native": shown_by_ollama}
+def shown_by_ollama(exchange):
+    """The same of Ollama's own API. A schema beside tools is not counted: no recorded model called one then."""
+    request, answers = exchange.request or {}, [json.loads(line) for line in exchange.body.splitlines()]
+    said = [answer.get("message") or {} for answer in answers]
+    calls = [call for message in said for call in message.get("tool_calls") or ()]
+    return {
+        capability
+        for capability, is_shown in {
+            "chat": any(said),
+            "tools": calls,
+            "parallel_tools": len(calls) > 1,
+            "typed_output": isinstance(request.get("format"), dict),
+            "vision": any(message.get("images") for message in request.get("messages") or ()),
+            "thinking": any(message.get("thinking") for message in said),
+        }.items()
+        if is_shown
+    }
+
+
+LOOKS = {
+    "google": shown_by_google,
+    "openai_responses": shown_by_responses,
+    "ollama_native": shown_by_ollama,
+    "cohere": shown_by_cohere,
+}
 
 
 def _answers(body):

@@ -21,9 +21,9 @@ from support_aimock import Aimock, aimock
 
 pytestmark = [pytest.mark.anyio, pytest.mark.service]
 
-MODELS = ("openai:gpt-4o", "openai-responses:gpt-5", "anthropic:claude-sonnet-4-6", "google:gemini-3.5-flash")
 MODELS = (
     "openai:gpt-4o",
+    "openai-responses:gpt-5",
     "anthropic:claude-sonnet-4-6",
     "google:gemini-3.5-flash",
     "ollama:qwen3",
