@@ -221,25 +221,6 @@ def _listed(value):
     return value if isinstance(value, list) else [value] if value else []
 
 
-def shown_by_ollama(exchange):
-    """The same of Ollama's own API. A schema beside tools is not counted: no recorded model called one then."""
-    request, answers = exchange.request or {}, [json.loads(line) for line in exchange.body.splitlines()]
-    said = [answer.get("message") or {} for answer in answers]
-    calls = [call for message in said for call in message.get("tool_calls") or ()]
-    return {
-        capability
-        for capability, is_shown in {
-            "chat": any(said),
-            "tools": calls,
-            "parallel_tools": len(calls) > 1,
-            "typed_output": isinstance(request.get("format"), dict),
-            "vision": any(message.get("images") for message in request.get("messages") or ()),
-            "thinking": any(message.get("thinking") for message in said),
-        }.items()
-        if is_shown
-    }
-
-
 LOOKS = {
     "google": shown_by_google,
     "openai_responses": shown_by_responses,
