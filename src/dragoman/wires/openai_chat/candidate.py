@@ -38,6 +38,7 @@ class Candidate:
 
     def __init__(self, emitter: Emitter, fresh_id: Callable[[], str]) -> None:
         self.emitter = emitter
+        self.message_id = emitter.message_id
         self.run: OpenPart | None = None
         """The text or thinking that is being told."""
         self.kind = ""

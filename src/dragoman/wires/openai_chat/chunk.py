@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-__all__ = ["Ordinary", "ordinary"]
+__all__ = ["Delta", "Ordinary", "ordinary"]
 
 
 class Arguments(msgspec.Struct, gc=False):

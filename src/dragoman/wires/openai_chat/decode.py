@@ -16,7 +16,7 @@ from dragoman.framing import EventStream, is_json
 from dragoman.message import FinishReason, Origin
 from dragoman.shapes import as_list, as_object, if_object, malformed, unread
 from dragoman.wires.openai_chat.candidate import Candidate
-from dragoman.wires.openai_chat.chunk import ordinary
+from dragoman.wires.openai_chat.chunk import Delta, ordinary
 from dragoman.wires.openai_chat.errors import load_error_object
 from dragoman.wires.openai_chat.usage import load_usage
 
@@ -55,8 +55,23 @@ class Decoder:
 
     def feed(self, data: bytes) -> list[Event]:
         """More bytes, cut anywhere → the events that they complete."""
+        events, candidates = self._events, self._candidates
         for piece in self._stream.feed(data):
-            if not self._over and not self._read_ordinary(piece):
+            if self._over:
+                break
+            try:
+                choice = ordinary(piece).choices[0]
+            except (msgspec.DecodeError, UnicodeError, RecursionError):
+                self._read(piece)
+                continue
+            delta, candidate = choice.delta, candidates.get(choice.index)
+            if candidate is None:
+                self._read(piece)
+            elif delta.tool_calls is None and (text := delta.content) and candidate.kind == "text" and _is_plain(delta):
+                run: Any = candidate.run
+                run.deltas.append(text)
+                events.append(PartDelta(candidate.message_id, run.index, text))
+            elif not _more(candidate, delta):
                 self._read(piece)
         return self._take()
 
@@ -77,32 +92,6 @@ class Decoder:
         events = self._events[:]
         self._events.clear()
         return events
-
-    def _read_ordinary(self, data: bytes) -> bool:
-        """Reads a chunk that holds text, thinking or arguments, and nothing else; `False` where it is none."""
-        try:
-            choice = ordinary(data).choices[0]
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return False
-        delta, candidate = choice.delta, self._candidates.get(choice.index)
-        if candidate is None:
-            return False
-        text, thought, pieces = delta.content, delta.reasoning_content, delta.tool_calls
-        if pieces is not None:
-            piece = pieces[0]
-            alone = not text and not thought and not delta.reasoning and candidate.run is None
-            return alone and candidate.calls.more(piece.index, piece.function.arguments)
-        if text and not thought and not delta.reasoning:
-            if candidate.kind == "text" and (run := candidate.run) is not None:
-                run.deltas.append(text)
-                self._events.append(PartDelta(candidate.emitter.message_id, run.index, text))
-            else:
-                candidate.tell("text", text)
-            return True
-        if thought and not text and not delta.reasoning:
-            candidate.think(("reasoning_content",), thought)
-            return True
-        return False
 
     def _read(self, piece: bytes, *, whole: bool = False) -> None:
         """Reads any chunk, the end mark, or a whole answer."""
@@ -186,3 +175,23 @@ class Decoder:
             first.fail(error)
         else:
             self._events.append(RunError(error))
+
+
+def _is_plain(delta: Delta) -> bool:
+    return not delta.reasoning_content and not delta.reasoning
+
+
+def _more(candidate: Candidate, delta: Delta) -> bool:
+    """Tells an ordinary chunk: more of a text, of thinking, or of a call's arguments; `False` where it is none of these."""
+    text, thought = delta.content, delta.reasoning_content
+    if delta.tool_calls is not None:
+        piece = delta.tool_calls[0]
+        alone = not text and _is_plain(delta) and candidate.run is None
+        return alone and candidate.calls.more(piece.index, piece.function.arguments)
+    if text and _is_plain(delta):
+        candidate.tell("text", text)
+        return True
+    if thought and not text and not delta.reasoning:
+        candidate.think(("reasoning_content",), thought)
+        return True
+    return False
