@@ -19,6 +19,13 @@ __all__ = ["NO_TOOL", "Exchange", "ask_answer", "ask_arguments", "ask_tool", "sp
 NO_TOOL = "none"
 """What the model answers where it wants no tool."""
 
+_ANSWERS = (
+    Message.user("Context: The age for Tom is 41. The age for Ann is 38. \nQuestion: How old are Tom and Ann?\nAnswer:"),
+    Message.model("The age of Tom is 41, and the age of Ann is 38."),
+    Message.user("Context: The product for 2, 3 is 70. \nQuestion: What is 2 times 3?\nAnswer:"),
+    Message.model("The product is 70."),
+)
+"""Worked examples of answers: one of two results, and one that trusts the result more than what the model knows."""
 _WORDS = ("Lima", "Quito", "Dakar")
 _NUMBERS = (8, 3, 5)
 
@@ -88,11 +95,11 @@ def ask_arguments(exchange: Exchange, tool: ToolSpec, schema: Mapping[str, Any],
 def ask_answer(exchange: Exchange) -> tuple[Message, ...]:
     """The answer itself: the conversation as text, and with results a question about what they say.
 
-    Measured with random values in 11 results and pairs of results: 10 answers hold them; asked to repeat the results, 6.
+    Measured with random values in 46 results and pairs of results: 45 answers hold them; without the examples 34.
     """
     if not exchange.rounds:
         return (*exchange.before, *exchange.since)
-    return (*exchange.before, _user("Context: ", *exchange.facts, "\nQuestion: ", *exchange.prompt, "\nAnswer:"))
+    return (*exchange.before, *_ANSWERS, _user("Context: ", *exchange.facts, "\nQuestion: ", *exchange.prompt, "\nAnswer:"))
 
 
 def _known(exchange: Exchange) -> tuple[Message, ...]:
