@@ -77,9 +77,9 @@ async def test_after_results_the_answer_is_asked_for_with_what_they_say() -> Non
     assert message is not None
     assert message.text == "17 degrees"
     (sent,) = script.requests
-    assert [m.role for m in sent.messages] == [Role.USER]
-    assert "17" in sent.messages[0].text
-    assert "What is the weather in Paris?" in sent.messages[0].text
+    assert sent.messages[-1].role is Role.USER
+    assert "17" in sent.messages[-1].text
+    assert "What is the weather in Paris?" in sent.messages[-1].text
     assert not any(m.tool_calls or m.tool_results for m in sent.messages)
 
 
