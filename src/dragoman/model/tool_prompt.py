@@ -20,7 +20,9 @@ NO_TOOL = "none"
 """What the model answers where it wants no tool."""
 
 _ANSWERS = (
-    Message.user("Context: The age for Tom is 41. The age for Ann is 38. \nQuestion: How old are Tom and Ann?\nAnswer:"),
+    Message.user(
+        "Context: The age for Tom is 41. The age for Ann is 38. \nQuestion: How old are Tom and Ann?\nAnswer:"
+    ),
     Message.model("The age of Tom is 41, and the age of Ann is 38."),
     Message.user("Context: The product for 2, 3 is 70. \nQuestion: What is 2 times 3?\nAnswer:"),
     Message.model("The product is 70."),
@@ -99,7 +101,11 @@ def ask_answer(exchange: Exchange) -> tuple[Message, ...]:
     """
     if not exchange.rounds:
         return (*exchange.before, *exchange.since)
-    return (*exchange.before, *_ANSWERS, _user("Context: ", *exchange.facts, "\nQuestion: ", *exchange.prompt, "\nAnswer:"))
+    return (
+        *exchange.before,
+        *_ANSWERS,
+        _user("Context: ", *exchange.facts, "\nQuestion: ", *exchange.prompt, "\nAnswer:"),
+    )
 
 
 def _known(exchange: Exchange) -> tuple[Message, ...]:
