@@ -118,8 +118,9 @@ class Intake:
         if isinstance(event, (MessageStarted, RunError)) or not hasattr(event, "message_id"):
             return event
         changes: dict[str, Any] = {"message_id": self.shown.id}
-        if hasattr(event, "index"):
-            changes["index"] = event.index + self._offset  # type: ignore[union-attr]
+        index: int | None = getattr(event, "index", None)
+        if index is not None:
+            changes["index"] = index + self._offset
         return msgspec.structs.replace(event, **changes)
 
     def _summed(self, finish: MessageFinished) -> MessageFinished:
