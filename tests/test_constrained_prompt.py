@@ -111,3 +111,8 @@ def test_an_example_of_every_kind_of_schema(schema: dict[str, Any], value: str) 
 def test_a_schema_that_holds_itself_has_an_example() -> None:
     node = {"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]}
     assert arguments(ToolSpec("walk", "Walks", node))[3].startswith('[{"next":{"next":')
+
+
+def test_what_is_no_schema_object_becomes_any_value_or_nothing() -> None:
+    schema = {"properties": {"a": True, "b": False, "c": {"type": "array", "items": True}, "d": {"$ref": "x#/y"}}}
+    assert arguments_schema(schema, 1)["items"]["properties"] == {"a": {}, "c": {"type": "array"}, "d": {}}
