@@ -30,6 +30,7 @@ _ANSWERS = (
 """Worked examples of answers: one of two results, and one that trusts the result more than what the model knows."""
 _WORDS = ("Lima", "Quito", "Dakar")
 _NUMBERS = (8, 3, 5)
+_DEEP = 12
 
 
 class Exchange(msgspec.Struct, frozen=True):
@@ -177,13 +178,16 @@ def _request(tool: ToolSpec, arguments: Any) -> str:
     return f"{what} ({_flat(arguments)})" if arguments else what
 
 
-def _example(schema: Any, root: Mapping[str, Any], turn: int) -> Any:
-    """A value that the schema takes, another one each turn."""
+def _example(schema: Any, root: Mapping[str, Any], turn: int, depth: int = 0) -> Any:
+    """A value that the schema takes, another one each turn; `None` where a schema that holds itself has no end."""
+    if depth > _DEEP:
+        return None
     if isinstance(reference := schema.get("$ref"), str):
-        return _example(root["$defs"][reference.rpartition("/")[2]], root, turn)
-    if choices := schema.get("enum") or schema.get("anyOf") or schema.get("oneOf"):
-        chosen = choices[turn % len(choices)] if "enum" in schema else choices[0]
-        return chosen if "enum" in schema else _example(chosen, root, turn)
+        return _example(root["$defs"][reference.rpartition("/")[2]], root, turn, depth + 1)
+    if values := schema.get("enum"):
+        return values[turn % len(values)]
+    if choices := schema.get("anyOf") or schema.get("oneOf"):
+        return _example(choices[0], root, turn, depth + 1)
     if "const" in schema:
         return schema["const"]
     kind: Any = schema.get("type")
@@ -191,10 +195,10 @@ def _example(schema: Any, root: Mapping[str, Any], turn: int) -> Any:
         kind = cast("list[Any]", kind)[0]
     if kind == "object":
         needed = schema.get("required", ())
-        properties = cast("dict[str, Any]", schema.get("properties", {})).items()
-        return {name: _example(each, root, turn + i) for i, (name, each) in enumerate(properties) if name in needed}
+        properties = enumerate(cast("dict[str, Any]", schema.get("properties", {})).items())
+        return {name: _example(each, root, turn + i, depth + 1) for i, (name, each) in properties if name in needed}
     if kind == "array":
-        return [_example(schema.get("items", {}), root, turn)]
+        return [_example(schema.get("items", {}), root, turn, depth + 1)]
     if kind in ("integer", "number"):
         return _NUMBERS[turn % 3]
     return {"boolean": True, "null": None}.get(kind, _WORDS[turn % 3])
