@@ -10,9 +10,9 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from dragoman.digest import chain
-from dragoman.message import Message, Origin, Role
+from dragoman.message import Content, Message, Origin, Role
 
-__all__ = ["Loss", "readable"]
+__all__ = ["Loss", "kind_of", "readable"]
 
 
 class Loss(msgspec.Struct, frozen=True):
@@ -57,3 +57,8 @@ def readable(messages: Sequence[Message], target: Origin | None, reads: Collecti
         else:
             out.append(None)
     return out
+
+
+def kind_of(piece: Content) -> str:
+    """What a piece of content is, in a word, such as `thinking`."""
+    return str(piece.__struct_config__.tag)

@@ -10,8 +10,10 @@ from msgspec.structs import replace
 
 from dragoman.fold import arguments_text, parse_call
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
+from dragoman.replay import kind_of
+from dragoman.shapes import if_list, if_object, if_text, merged, rest
 from dragoman.wires.cohere.content import dump_block, dump_content, is_plain, load_block
-from dragoman.wires.cohere.native import extra, if_list, if_object, if_text, kind_of, marked, merged, rest, spelling
+from dragoman.wires.cohere.native import extra, marked, spelling
 
 __all__ = ["Lose", "dump_call", "dump_result", "is_call", "load_call", "load_result"]
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from dragoman.errors import HistoryError
 from dragoman.message import Content, DataPart, LinkPart, ProviderPart, TextPart, ThinkingPart
-from dragoman.wires.cohere.native import NAME, extra, if_list, if_object, if_text, marked, merged, rest
+from dragoman.shapes import if_list, if_object, if_text, merged, rest
+from dragoman.wires.cohere.native import NAME, extra, marked
 
 __all__ = ["dump_block", "dump_content", "load_block", "load_content"]
 

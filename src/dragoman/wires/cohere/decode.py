@@ -14,11 +14,12 @@ from dragoman.event import Event, OpenText
 from dragoman.fold import parse_call
 from dragoman.framing import EventStream, is_json
 from dragoman.message import FinishReason, Origin, ThinkingPart, ToolCallPart
+from dragoman.shapes import if_object, if_text, rest
 from dragoman.wires.cohere.calls import load_call
 from dragoman.wires.cohere.content import load_block
 from dragoman.wires.cohere.errors import error_of
 from dragoman.wires.cohere.messages import PLAN
-from dragoman.wires.cohere.native import if_object, if_text, marked, respelled, rest
+from dragoman.wires.cohere.native import marked, respelled
 from dragoman.wires.cohere.outcome import dump_finish, load_finish, load_usage, other_usage
 
 __all__ = ["Decoder", "decoder", "load_response"]

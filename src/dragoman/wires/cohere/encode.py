@@ -21,11 +21,12 @@ from dragoman.event import (
 from dragoman.fold import arguments_text, fold
 from dragoman.framing import event_bytes
 from dragoman.message import Content, FinishReason, Message, Role, TextPart, ThinkingPart, ToolCallPart, Usage
+from dragoman.shapes import merged, rest
 from dragoman.wires.cohere.calls import dump_call
 from dragoman.wires.cohere.content import dump_block
 from dragoman.wires.cohere.errors import dump_error
 from dragoman.wires.cohere.messages import PLAN
-from dragoman.wires.cohere.native import extra, merged, response, rest, spelling
+from dragoman.wires.cohere.native import extra, response, spelling
 from dragoman.wires.cohere.outcome import dump_finish, dump_usage
 
 __all__ = ["Encoder", "dump_response", "encoder"]

@@ -24,7 +24,7 @@ from dragoman.errors import (
     RateLimitError,
 )
 from dragoman.retry_after import retry_after
-from dragoman.wires.cohere.native import if_object, if_text
+from dragoman.shapes import if_object, if_text
 
 __all__ = ["dump_error", "error_of", "load_error"]
 

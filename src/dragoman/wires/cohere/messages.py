@@ -23,10 +23,11 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.replay import Loss, readable
+from dragoman.replay import Loss, kind_of, readable
+from dragoman.shapes import if_list, if_text, merged, rest
 from dragoman.wires.cohere.calls import Lose, dump_call, dump_result, is_call, load_call, load_result
 from dragoman.wires.cohere.content import dump_block, dump_content, load_content
-from dragoman.wires.cohere.native import extra, if_list, if_text, kind_of, marked, merged, respelled, rest, spelling
+from dragoman.wires.cohere.native import extra, marked, respelled, spelling
 from dragoman.wires.cohere.quirks import Quirks
 
 __all__ = ["PLAN", "dump_messages", "load_messages", "sent_names"]

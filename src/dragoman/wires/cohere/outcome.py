@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.message import FinishReason, Usage
-from dragoman.wires.cohere.native import if_object, rest
+from dragoman.shapes import if_object, rest
 
 __all__ = ["dump_finish", "dump_usage", "load_finish", "load_usage", "other_usage"]
 

@@ -9,8 +9,9 @@ from dragoman.errors import HistoryError
 from dragoman.message import Origin
 from dragoman.replay import Loss
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
+from dragoman.shapes import if_list, if_object, if_text, merged, rest
 from dragoman.wires.cohere.messages import dump_messages, load_messages, sent_names
-from dragoman.wires.cohere.native import extra, if_list, if_object, if_text, marked, merged, rest, spelling
+from dragoman.wires.cohere.native import extra, marked, spelling
 from dragoman.wires.cohere.quirks import Quirks
 from dragoman.wires.cohere.settings import FIELDS, dump_settings, load_settings
 from dragoman.wires.cohere.tools import dump_tool, is_tool, load_tool

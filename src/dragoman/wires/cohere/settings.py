@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from dragoman.replay import Loss
 from dragoman.request import Settings
-from dragoman.wires.cohere.native import if_list, if_object
+from dragoman.shapes import if_list, if_object
 from dragoman.wires.cohere.quirks import Quirks
 
 __all__ = ["FIELDS", "dump_settings", "load_settings"]

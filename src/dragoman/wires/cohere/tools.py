@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.request import ToolSpec
-from dragoman.wires.cohere.native import extra, if_object, if_text, marked, merged, rest, spelling
+from dragoman.shapes import if_object, if_text, merged, rest
+from dragoman.wires.cohere.native import extra, marked, spelling
 
 __all__ = ["dump_tool", "is_tool", "load_tool"]
 

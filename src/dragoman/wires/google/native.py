@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from typing import Any, cast
+from typing import Any
 
-from dragoman.message import Native
+from dragoman.native import Own
 
 __all__ = ["NAME", "camelled", "fields", "is_ours", "merged", "note", "response", "snaked", "spelled", "spelling"]
 
 NAME = "google"
-_RESERVED = ("spelling", "response")
+
+_OWN = Own(NAME)
+fields = _OWN.fields
+is_ours = _OWN.is_ours
+note = _OWN.note
+response = _OWN.response
+spelled = _OWN.spelled
+spelling = _OWN.spelling
+
 _KEYS = (
     "allowedFunctionNames", "codeExecution", "codeExecutionResult", "computerUse", "displayName", "enterpriseWebSearch",
     "executableCode", "fileData", "fileSearch", "fileUri", "frequencyPenalty", "functionCall", "functionCallingConfig",
@@ -54,39 +62,3 @@ def merged(own: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(own[key], Mapping) and isinstance(told[key], Mapping):
             out[key] = {**own[key], **told[key]}
     return out
-
-
-def is_ours(native: Native) -> bool:
-    """Whether the value came through this wire with something of its own."""
-    return native is not None and NAME in native
-
-
-def fields(native: Native) -> dict[str, Any]:
-    """The fields that are written as they are."""
-    return {key: value for key, value in _own(native).items() if key not in _RESERVED}
-
-
-def spelling(native: Native) -> Mapping[str, Any]:
-    """How neutral fields were spelled, where it is not the usual way."""
-    return _own(native).get("spelling", {})
-
-
-def response(native: Native) -> Mapping[str, Any]:
-    """Of a message: fields of the response around it."""
-    return _own(native).get("response", {})
-
-
-def note(fields: Mapping[str, Any] | None = None, *, mark: bool = False, **reserved: Mapping[str, Any]) -> Native:
-    """The native mapping of these fields; `reserved` are `spelling` and `response`. `None` where there is nothing to
-    say, unless `mark` asks for a mark that the value came through this wire."""
-    own = {**(fields or {}), **{key: value for key, value in reserved.items() if value}}
-    return {NAME: own} if own or mark else None
-
-
-def spelled(native: Native, **how: Any) -> Native:
-    """The same native mapping with more noted of the spelling."""
-    return note(fields(native), spelling={**spelling(native), **how}, response=response(native))
-
-
-def _own(native: Native) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", native.get(NAME, {})) if native else {}

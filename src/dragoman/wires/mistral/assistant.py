@@ -18,10 +18,11 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
+from dragoman.replay import kind_of
 from dragoman.shapes import if_objects, merged, rest
 from dragoman.wires.mistral.calls import dump_call, is_call, load_call
 from dragoman.wires.mistral.chunks import dump_chunk, dump_content, load_content
-from dragoman.wires.mistral.native import extra, is_ours, kind_of, marked, spelling
+from dragoman.wires.mistral.native import extra, is_ours, marked, spelling
 from dragoman.wires.mistral.outgoing import Outgoing
 
 __all__ = ["dump_assistant", "load_assistant"]

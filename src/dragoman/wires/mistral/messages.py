@@ -14,11 +14,11 @@ from msgspec.structs import replace
 
 from dragoman.errors import HistoryError
 from dragoman.message import Message, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.replay import Loss
+from dragoman.replay import Loss, kind_of
 from dragoman.shapes import if_object, merged, rest
 from dragoman.wires.mistral.assistant import dump_assistant, load_assistant
 from dragoman.wires.mistral.chunks import dump_chunk, dump_content, load_content
-from dragoman.wires.mistral.native import extra, kind_of, marked, respelled, spelling
+from dragoman.wires.mistral.native import extra, marked, respelled, spelling
 from dragoman.wires.mistral.outgoing import Outgoing, outgoing
 from dragoman.wires.mistral.quirks import Quirks
 from dragoman.wires.mistral.results import dump_result, load_result

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from dragoman.fold import parse_call
 from dragoman.message import Native, ToolCallPart
-from dragoman.wires.ollama.native import extra, if_object, if_text, marked, merged, rest, spelling
+from dragoman.shapes import if_object, if_text, merged, rest
+from dragoman.wires.ollama.native import extra, marked, spelling
 
 __all__ = ["dump_call", "is_call", "is_unnamed", "load_call"]
 

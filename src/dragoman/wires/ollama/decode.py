@@ -14,10 +14,11 @@ from dragoman.errors import DecodeError, DragomanError, StreamCutError
 from dragoman.event import Event
 from dragoman.framing import LineStream, is_json
 from dragoman.message import Origin, ThinkingPart
+from dragoman.shapes import if_list, if_object, if_text, rest
 from dragoman.wires.ollama.calls import is_call, load_call
 from dragoman.wires.ollama.errors import error_of
 from dragoman.wires.ollama.images import load_images
-from dragoman.wires.ollama.native import if_list, if_object, if_text, marked, rest
+from dragoman.wires.ollama.native import marked
 from dragoman.wires.ollama.outcome import add_fields, load_reason, load_usage
 
 __all__ = ["Decoder", "decoder", "load_response"]

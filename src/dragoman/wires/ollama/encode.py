@@ -20,10 +20,11 @@ from dragoman.event import (
 )
 from dragoman.fold import fold
 from dragoman.message import Content, FinishReason, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, Usage
+from dragoman.shapes import merged
 from dragoman.wires.ollama.calls import dump_call
 from dragoman.wires.ollama.errors import dump_error
 from dragoman.wires.ollama.images import dump_image
-from dragoman.wires.ollama.native import extra, merged, response
+from dragoman.wires.ollama.native import extra, response
 from dragoman.wires.ollama.outcome import dump_reason, dump_usage
 
 __all__ = ["Encoder", "dump_response", "encoder"]

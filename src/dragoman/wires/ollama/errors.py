@@ -23,7 +23,7 @@ from dragoman.errors import (
     RateLimitError,
 )
 from dragoman.retry_after import retry_after
-from dragoman.wires.ollama.native import if_object
+from dragoman.shapes import if_object
 
 __all__ = ["dump_error", "error_of", "load_error"]
 

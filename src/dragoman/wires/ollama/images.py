@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.message import Content, DataPart, ProviderPart
-from dragoman.wires.ollama.native import NAME, extra, if_list
+from dragoman.shapes import if_list
+from dragoman.wires.ollama.native import NAME, extra
 
 __all__ = ["dump_image", "load_images"]
 

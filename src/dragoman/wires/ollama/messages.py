@@ -8,10 +8,11 @@ from typing import Any, cast
 
 from dragoman.errors import HistoryError
 from dragoman.message import Content, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.replay import Loss, readable
+from dragoman.replay import Loss, kind_of, readable
+from dragoman.shapes import if_list, if_text, merged, rest
 from dragoman.wires.ollama.calls import dump_call, is_call, load_call
 from dragoman.wires.ollama.images import load_images
-from dragoman.wires.ollama.native import extra, if_list, if_text, kind_of, marked, merged, rest, spelling
+from dragoman.wires.ollama.native import extra, marked, spelling
 from dragoman.wires.ollama.quirks import Quirks
 from dragoman.wires.ollama.results import dump_result, load_result
 from dragoman.wires.ollama.said import Lose, Said

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.message import FinishReason, Usage
-from dragoman.wires.ollama.native import if_list, rest
+from dragoman.shapes import if_list, rest
 
 __all__ = ["add_fields", "dump_reason", "dump_usage", "load_reason", "load_usage"]
 

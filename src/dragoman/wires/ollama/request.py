@@ -9,8 +9,9 @@ from dragoman.errors import HistoryError
 from dragoman.message import Origin
 from dragoman.replay import Loss
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings, ToolSpec
+from dragoman.shapes import if_list, if_object, if_text, merged, rest
 from dragoman.wires.ollama.messages import dump_messages, load_messages
-from dragoman.wires.ollama.native import extra, if_list, if_object, if_text, marked, merged, rest, spelling
+from dragoman.wires.ollama.native import extra, marked, spelling
 from dragoman.wires.ollama.quirks import Quirks
 from dragoman.wires.ollama.settings import UNKNOWN, dump_options, dump_think, load_options, load_think, neutral
 from dragoman.wires.ollama.tools import dump_tool, is_tool, load_tool

@@ -9,9 +9,10 @@ import msgspec
 
 from dragoman.errors import HistoryError
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
+from dragoman.shapes import if_object, if_text, merged, rest
 from dragoman.wires.ollama.calls import is_unnamed
 from dragoman.wires.ollama.images import load_images
-from dragoman.wires.ollama.native import extra, if_object, if_text, marked, merged, rest, spelling
+from dragoman.wires.ollama.native import extra, marked, spelling
 from dragoman.wires.ollama.said import Lose, Said
 
 __all__ = ["dump_result", "load_result"]

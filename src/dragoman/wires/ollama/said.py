@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from dragoman.message import Content, DataPart, FilePart, LinkPart, TextPart
+from dragoman.replay import kind_of
 from dragoman.wires.ollama.images import dump_image
-from dragoman.wires.ollama.native import kind_of
 
 __all__ = ["Lose", "Said"]
 

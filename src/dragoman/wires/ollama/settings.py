@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, cast
 
 from dragoman.request import Settings
-from dragoman.wires.ollama.native import if_list, if_object
+from dragoman.shapes import if_list, if_object
 from dragoman.wires.ollama.quirks import Quirks
 
 __all__ = ["NAMES", "UNKNOWN", "dump_options", "dump_think", "load_options", "load_think"]

@@ -7,7 +7,8 @@ from typing import Any
 
 from dragoman.replay import Loss
 from dragoman.request import ServerTool, ToolSpec
-from dragoman.wires.ollama.native import extra, if_object, if_text, marked, merged, rest, spelling
+from dragoman.shapes import if_object, if_text, merged, rest
+from dragoman.wires.ollama.native import extra, marked, spelling
 
 __all__ = ["dump_tool", "is_tool", "load_tool"]
 

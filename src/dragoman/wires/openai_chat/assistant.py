@@ -21,6 +21,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
+from dragoman.replay import kind_of
 from dragoman.shapes import if_object, if_objects, if_text, merged, rest
 from dragoman.wires.openai_chat.calls import (
     dump_call,
@@ -31,7 +32,7 @@ from dragoman.wires.openai_chat.calls import (
     load_function_call,
 )
 from dragoman.wires.openai_chat.content import dump_block, dump_content, load_block, load_content
-from dragoman.wires.openai_chat.native import NAME, bare, extra, kind_of, marked, respelled, spelling
+from dragoman.wires.openai_chat.native import NAME, bare, extra, marked, respelled, spelling
 from dragoman.wires.openai_chat.outgoing import Outgoing
 from dragoman.wires.openai_chat.thinking import dump_thinking, load_thinking
 

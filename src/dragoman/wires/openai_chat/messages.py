@@ -11,11 +11,11 @@ from typing import Any, cast
 
 from dragoman.errors import HistoryError
 from dragoman.message import Message, Origin, Role, ToolCallPart, ToolResultPart
-from dragoman.replay import Loss
+from dragoman.replay import Loss, kind_of
 from dragoman.shapes import if_object, merged, rest
 from dragoman.wires.openai_chat.assistant import dump_assistant, load_assistant
 from dragoman.wires.openai_chat.content import dump_block, dump_content, load_content
-from dragoman.wires.openai_chat.native import extra, kind_of, marked, spelling
+from dragoman.wires.openai_chat.native import extra, marked, spelling
 from dragoman.wires.openai_chat.outgoing import Outgoing, outgoing
 from dragoman.wires.openai_chat.quirks import Quirks
 from dragoman.wires.openai_chat.results import dump_result, load_result

@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from dragoman.message import DataPart, FilePart, LinkPart, ProviderPart, TextPart
-from dragoman.wires.openai_responses.native import NAME, fields, note, rest, spelling
+from dragoman.shapes import rest
+from dragoman.wires.openai_responses.native import NAME, fields, note, spelling
 
 __all__ = ["Block", "Media", "data_url", "decoded", "dump_block", "load_block", "media_text"]
 

@@ -21,9 +21,9 @@ from dragoman.event import (
 )
 from dragoman.framing import event_bytes
 from dragoman.message import Content, FinishReason, Origin, Role, ThinkingPart, Usage
+from dragoman.shapes import rest
 from dragoman.wires.openai_responses.errors import code_of, dump_error
 from dragoman.wires.openai_responses.native import response as around_of
-from dragoman.wires.openai_responses.native import rest
 from dragoman.wires.openai_responses.outcome import dump_status, dump_usage
 from dragoman.wires.openai_responses.telling import Telling
 from dragoman.wires.openai_responses.thinking import dump_reasoning

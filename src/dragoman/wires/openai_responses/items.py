@@ -8,9 +8,10 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.message import Content, ProviderPart, Role, TextPart, ToolCallPart
+from dragoman.shapes import rest
 from dragoman.wires.openai_responses.calls import KINDS, load_call
 from dragoman.wires.openai_responses.content import load_block
-from dragoman.wires.openai_responses.native import NAME, note, of_message, rest, spelled
+from dragoman.wires.openai_responses.native import NAME, note, of_message, spelled
 from dragoman.wires.openai_responses.results import ANSWERS, load_provider_result
 from dragoman.wires.openai_responses.thinking import load_reasoning
 

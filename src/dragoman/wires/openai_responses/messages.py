@@ -15,8 +15,9 @@ from dragoman.errors import HistoryError
 from dragoman.ids import STANDARD
 from dragoman.message import Content, Message, Origin, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.replay import Loss
+from dragoman.shapes import rest
 from dragoman.wires.openai_responses.items import ABSENT, ROLES, Calls, load_content, load_item, side_of
-from dragoman.wires.openai_responses.native import is_ours, note, of_message, rest, spelled, spelling
+from dragoman.wires.openai_responses.native import is_ours, note, of_message, spelled, spelling
 from dragoman.wires.openai_responses.outgoing import Outgoing, outgoing
 from dragoman.wires.openai_responses.pieces import Writer
 from dragoman.wires.openai_responses.quirks import Quirks

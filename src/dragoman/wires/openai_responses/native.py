@@ -12,46 +12,21 @@ Its keys are fields of the wire's own JSON object, which a dump writes as they a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from dragoman.message import Native
+from dragoman.native import Own
 
-__all__ = ["NAME", "begun_item", "fields", "is_ours", "note", "of_message", "response", "rest", "spelled", "spelling"]
+__all__ = ["NAME", "begun_item", "fields", "is_ours", "note", "of_message", "response", "spelled", "spelling"]
 
 NAME = "openai_responses"
-_RESERVED = ("spelling", "response", "item", "digest")
 
-
-def is_ours(native: Native) -> bool:
-    """Whether the value came through this wire with something of its own."""
-    return native is not None and NAME in native
-
-
-def fields(native: Native) -> dict[str, Any]:
-    """The fields that are written as they are."""
-    return {key: value for key, value in of_message(native).items() if key not in _RESERVED}
-
-
-def spelling(native: Native) -> Mapping[str, Any]:
-    """How neutral fields were spelled, where it is not the usual way."""
-    return of_message(native).get("spelling", {})
-
-
-def response(native: Native) -> Mapping[str, Any]:
-    """What stands in a response only."""
-    return of_message(native).get("response", {})
-
-
-def begun_item(native: Native) -> Mapping[str, Any] | None:
-    """Fields of the message item that begins with this piece; `None`: nothing is known of it."""
-    return of_message(native).get("item")
-
-
-def note(fields: Mapping[str, Any] | None = None, **reserved: Mapping[str, Any] | str | None) -> Native:
-    """The native mapping of these fields; `reserved` as above. `None` where there is nothing to say."""
-    told = {key: value for key, value in reserved.items() if value or (key == "item" and value is not None)}
-    own = {**(fields or {}), **told}
-    return {NAME: own} if own else None
+_OWN = Own(NAME, "item", "digest")
+fields = _OWN.fields
+is_ours = _OWN.is_ours
+of_message = _OWN.all
+response = _OWN.response
+spelling = _OWN.spelling
 
 
 def spelled(native: Native, **how: Any) -> Native:
@@ -59,11 +34,11 @@ def spelled(native: Native, **how: Any) -> Native:
     return {NAME: {**of_message(native), "spelling": {**spelling(native), **how}}}
 
 
-def rest(block: Mapping[str, Any], *known: str) -> dict[str, Any]:
-    """The fields of a JSON object that are not among the known ones."""
-    return {key: value for key, value in block.items() if key not in known}
+def begun_item(native: Native) -> Mapping[str, Any] | None:
+    """Fields of the message item that begins with this piece; `None`: nothing is known of it."""
+    return of_message(native).get("item")
 
 
-def of_message(native: Native) -> Mapping[str, Any]:
-    """All that is this wire's own, reserved keys included."""
-    return cast("Mapping[str, Any]", native.get(NAME, {})) if native else {}
+def note(fields: Mapping[str, Any] | None = None, *, item: Mapping[str, Any] | None = None, **reserved: Any) -> Native:
+    """The native mapping of these fields; `reserved` as above. `None` where there is nothing to say. An item without fields is one."""
+    return _OWN.note({**(fields or {}), **({} if item is None else {"item": item})}, **reserved)

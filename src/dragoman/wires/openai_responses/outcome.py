@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from dragoman.message import FinishReason, Usage
-from dragoman.wires.openai_responses.native import rest
+from dragoman.shapes import rest
 
 __all__ = ["around", "dump_status", "dump_usage", "load_finish", "load_usage", "other_usage"]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from dragoman.json_schema import strict_schema
-from dragoman.wires.openai_responses.native import rest
+from dragoman.shapes import rest
 
 __all__ = ["dump_output", "load_output"]
 

@@ -19,10 +19,11 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
+from dragoman.shapes import rest
 from dragoman.wires.openai_responses.calls import FUNCTION, dump_call, hold_result
 from dragoman.wires.openai_responses.content import dump_block, media_text
 from dragoman.wires.openai_responses.items import ABSENT, is_plain
-from dragoman.wires.openai_responses.native import begun_item, fields, is_ours, note, rest, spelling
+from dragoman.wires.openai_responses.native import begun_item, fields, is_ours, note, spelling
 from dragoman.wires.openai_responses.outgoing import Outgoing
 from dragoman.wires.openai_responses.results import dump_provider_result, dump_result
 from dragoman.wires.openai_responses.thinking import dump_reasoning, resolved

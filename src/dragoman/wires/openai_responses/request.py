@@ -9,9 +9,10 @@ from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.message import Origin
 from dragoman.replay import Loss
 from dragoman.request import HttpRequest, ModelRequest, ToolSpec
+from dragoman.shapes import rest
 from dragoman.wires.openai_responses.linking import LINKED_BY_CALLER, anchor, is_stored
 from dragoman.wires.openai_responses.messages import dump_conversation, load_messages
-from dragoman.wires.openai_responses.native import fields, note, rest, spelling
+from dragoman.wires.openai_responses.native import fields, note, spelling
 from dragoman.wires.openai_responses.outgoing import outgoing
 from dragoman.wires.openai_responses.output import dump_output, load_output
 from dragoman.wires.openai_responses.quirks import Quirks

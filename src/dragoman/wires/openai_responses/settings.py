@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from dragoman.request import Settings
-from dragoman.wires.openai_responses.native import rest
+from dragoman.shapes import rest
 from dragoman.wires.openai_responses.quirks import Quirks
 
 __all__ = ["FIELDS", "UNKNOWN", "dump_settings", "load_settings"]

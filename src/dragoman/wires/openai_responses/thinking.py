@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from dragoman.message import ThinkingPart
-from dragoman.wires.openai_responses.native import fields, note, rest, spelling
+from dragoman.shapes import rest
+from dragoman.wires.openai_responses.native import fields, note, spelling
 
 __all__ = ["BETWEEN", "TYPES", "dump_reasoning", "load_reasoning", "resolved", "texts_of"]
 

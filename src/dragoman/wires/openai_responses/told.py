@@ -12,9 +12,10 @@ from dragoman.errors import DecodeError
 from dragoman.event import OpenText
 from dragoman.fold import arguments_text
 from dragoman.message import Content, DataPart, TextPart, ThinkingPart, ToolCallPart
+from dragoman.shapes import rest
 from dragoman.wires.openai_responses.calls import FUNCTION, KINDS, kind_of
 from dragoman.wires.openai_responses.items import Calls, load_item, sendable
-from dragoman.wires.openai_responses.native import note, rest, spelling
+from dragoman.wires.openai_responses.native import note, spelling
 from dragoman.wires.openai_responses.thinking import BETWEEN, TYPES
 
 __all__ = ["ToldItems"]

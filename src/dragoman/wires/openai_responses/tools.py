@@ -8,7 +8,8 @@ from typing import Any, cast
 from dragoman.errors import HistoryError
 from dragoman.ids import STANDARD
 from dragoman.request import ServerTool, ToolSpec
-from dragoman.wires.openai_responses.native import fields, note, rest, spelling
+from dragoman.shapes import rest
+from dragoman.wires.openai_responses.native import fields, note, spelling
 from dragoman.wires.openai_responses.quirks import Quirks
 
 __all__ = ["dump_tool", "load_tool"]
