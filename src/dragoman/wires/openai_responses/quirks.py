@@ -12,8 +12,6 @@ from dragoman.ids import STANDARD, Rule
 
 __all__ = ["Quirks"]
 
-_SERVER_TOOLS = {"code_execution": "code_interpreter", "web_search_preview": "web_search"}
-
 
 class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """One vendor's differences. The defaults are OpenAI's own API."""
@@ -35,7 +33,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """Knows a message of the model's by its type and a list of content only, never as a string (llama.cpp)."""
     developer: bool = True
     """Knows the role `developer`; else such messages are sent as `system`."""
-    server_tools: Mapping[str, str] = MappingProxyType(_SERVER_TOOLS)
+    server_tools: Mapping[str, str] = MappingProxyType({"code_execution": "code_interpreter"})
     """Another provider's name of a tool that the provider runs → the name of it here."""
     ids: Rule = STANDARD
     """What ids of tool calls it takes."""
