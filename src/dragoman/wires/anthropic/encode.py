@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
+from dragoman.answer import Answer, model_of, whole_answer
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
     MessageDropped,
-    MessageFinished,
     MessageStarted,
     PartDelta,
     PartFinished,
@@ -19,9 +19,8 @@ from dragoman.event import (
     RunError,
     RunFinished,
 )
-from dragoman.fold import fold
 from dragoman.framing import event_bytes
-from dragoman.message import Content, FinishReason, Message, Role, TextPart, ThinkingPart, ToolCallPart, Usage
+from dragoman.message import Content, Role, TextPart, ThinkingPart, ToolCallPart
 from dragoman.wires.anthropic.blocks import CALLS
 from dragoman.wires.anthropic.errors import dump_error
 from dragoman.wires.anthropic.native import fields, response, spelling
@@ -43,24 +42,19 @@ def encoder(**envelope: Any) -> Encoder:
 
 def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
     """Events → a whole response; an error's body where they tell of an error."""
-    events = list(events)
-    for event in events:
-        if isinstance(event, RunError):
-            return dump_error(event.error)[1]
-    messages = [message for message in fold(events) if message.role is Role.MODEL]
-    last = messages[-1] if messages else Message.model()
-    around = dict(response(last.native))
-    usage = sum((message.usage for message in messages if message.usage is not None), Usage())
-    origin = last.origin
+    message = whole_answer(events)
+    if isinstance(message, DragomanError):
+        return dump_error(message)[1]
+    around, origin = dict(response(message.native)), message.origin
     return {
-        "id": envelope.get("id") or (origin.response_id if origin else None) or last.id or "message-0",
+        "id": envelope.get("id") or (origin and origin.response_id) or message.id or "message-0",
         "type": "message",
         "role": "assistant",
-        "model": envelope.get("model") or (origin and (origin.served_model or origin.model)) or "",
-        "content": [block for message in messages for block in _blocks(*message.content)],
-        "stop_reason": dump_stop(last.finish_reason, around.pop("stop_reason", None)),
+        "model": envelope.get("model") or model_of(origin),
+        "content": _blocks(*message.content),
+        "stop_reason": dump_stop(message.finish_reason, around.pop("stop_reason", None)),
         "stop_sequence": around.pop("stop_sequence", None),
-        "usage": dump_usage(usage, around.pop("usage", {})),
+        "usage": dump_usage(message.usage, around.pop("usage", {})),
         **around,
     }
 
@@ -73,81 +67,62 @@ class Encoder:
 
     def __init__(self, envelope: Mapping[str, Any]) -> None:
         self._envelope = envelope
-        self._shown: set[str] = set()  # ids of the messages that are written
+        self._answer = Answer(response)
         self._parts: dict[tuple[str, int], Content] = {}  # parts that are open, as they began
         self._turn: tuple[str, int] | None = None
         self._waiting: dict[tuple[str, int], list[PartDelta | PartFinished]] = {}
         self._block = -1
         self._open = False  # a block is
-        self._reason: FinishReason | None = None
-        self._usage = Usage()
-        self._around: dict[str, Any] = {}
-        self._started = False
         self._over = False
 
     def feed(self, event: Event) -> bytes:
         """One event → the bytes that tell of it (`b""`: none, or not yet)."""
-        if self._over:
+        first = not self._answer.started
+        if self._over or not self._answer.takes(event):
             return b""
         if isinstance(event, (PartDelta, PartFinished)):
-            return self._part(event) if event.message_id in self._shown else b""
+            return self._part(event)
         if isinstance(event, PartStarted):
-            if event.message_id in self._shown:
-                self._parts[event.message_id, event.index] = event.part
+            self._parts[event.message_id, event.index] = event.part
         elif isinstance(event, MessageStarted):
-            if event.role is Role.MODEL and event.candidate == 0:
-                self._shown.add(event.message_id)
-                return self._start(event)
-        elif isinstance(event, MessageFinished):
-            if event.message_id in self._shown:
-                self._reason = event.finish_reason
-                self._usage += event.usage or Usage()
-                self._around |= response(event.native)
+            return self._start() if first else b""
         elif isinstance(event, MessageDropped):
-            if event.message_id in self._shown:
-                self._shown.remove(event.message_id)
-                return self._end_all()
+            return self._end_all()
         elif isinstance(event, RunError):
-            return self._fail(event.error)
+            self._over = True
+            return event_bytes(_json(dump_error(event.error)[1]), "error")
         elif isinstance(event, RunFinished):
             return self.close()
         return b""
 
     def close(self) -> bytes:
         """The end of the events → the end of the response."""
-        if self._over or not self._started:
+        answer = self._answer
+        if self._over or not answer.started:
             return b""
         self._over = True
-        around = dict(self._around)
+        around = dict(answer.around)
         delta = {
-            "stop_reason": dump_stop(self._reason, around.pop("stop_reason", None)),
+            "stop_reason": dump_stop(answer.reason, around.pop("stop_reason", None)),
             "stop_sequence": None,
             **{key: around.pop(key) for key in _IN_DELTA if key in around},
         }
-        usage = dump_usage(self._usage, around.pop("usage", {}))
+        usage = dump_usage(answer.usage, around.pop("usage", {}))
         return self._end_all() + _event("message_delta", delta=delta, usage=usage, **around) + _event("message_stop")
 
-    def _start(self, event: MessageStarted) -> bytes:
-        self._around |= response(event.native)
-        if self._started:
-            return b""
-        self._started = True
-        origin = event.origin
+    def _start(self) -> bytes:
+        origin = self._answer.origin
         message = {
-            "id": self._envelope.get("id") or (origin and origin.response_id) or event.message_id,
+            "id": self._envelope.get("id") or (origin and origin.response_id) or self._answer.id,
             "type": "message",
             "role": "assistant",
-            "model": self._envelope.get("model") or (origin and (origin.served_model or origin.model)) or "",
+            "model": self._envelope.get("model") or model_of(origin),
             "content": (),
             "stop_reason": None,
             "stop_sequence": None,
             "usage": {"input_tokens": 0, "output_tokens": 0},
         }
         return _event("message_start", message=message)
-
-    def _fail(self, error: DragomanError) -> bytes:
-        self._over = True
-        return event_bytes(_json(dump_error(error)[1]), "error")
 
     def _part(self, event: PartDelta | PartFinished) -> bytes:
         """A delta or the end of a part: written now, where no other part has its turn."""

@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 
+from dragoman.answer import Answer, whole_answer
+from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
-    MessageDropped,
     MessageFinished,
     MessageStarted,
     PartDelta,
@@ -18,9 +19,9 @@ from dragoman.event import (
     RunError,
     RunFinished,
 )
-from dragoman.fold import arguments_text, fold
+from dragoman.fold import arguments_text
 from dragoman.framing import event_bytes
-from dragoman.message import Content, FinishReason, Message, Role, TextPart, ThinkingPart, ToolCallPart, Usage
+from dragoman.message import Content, FinishReason, TextPart, ThinkingPart, ToolCallPart, Usage
 from dragoman.shapes import merged, rest
 from dragoman.wires.cohere.calls import dump_call
 from dragoman.wires.cohere.content import dump_block
@@ -39,14 +40,11 @@ def encoder(**envelope: Any) -> Encoder:
 
 def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
     """Events → a whole response; an error's body where they tell of an error."""
-    events = list(events)
-    for event in events:
-        if isinstance(event, RunError):
-            return dump_error(event.error)[1]
-    messages = [message for message in fold(events) if message.role is Role.MODEL]
-    last = messages[-1] if messages else Message.model()
+    message = whole_answer(events)
+    if isinstance(message, DragomanError):
+        return dump_error(message)[1]
     plan, blocks, calls = "", list[Any](), list[dict[str, Any]]()
-    for piece in [piece for message in messages for piece in message.content]:
+    for piece in message.content:
         if _is_plan(piece):
             plan += _text(piece)
         elif isinstance(piece, ToolCallPart):
@@ -55,13 +53,11 @@ def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
             blocks.append(block)
     fields = {PLAN: plan, "content": blocks, "tool_calls": calls}
     said = {field: value for field, value in fields.items() if value}
-    usage = sum((message.usage for message in messages if message.usage is not None), Usage())
-    around = response(last.native)
-    origin = last.origin
+    origin = message.origin
     return {
-        "id": envelope.get("id") or (origin and origin.response_id) or last.id or "message-0",
-        "message": merged({"role": "assistant", **said}, extra(last.native)),
-        **_end(last.finish_reason, usage, around),
+        "id": envelope.get("id") or (origin and origin.response_id) or message.id or "message-0",
+        "message": merged({"role": "assistant", **said}, extra(message.native)),
+        **_end(message.finish_reason, message.usage, response(message.native)),
     }
 
 
@@ -70,20 +66,17 @@ class Encoder:
 
     def __init__(self, envelope: Mapping[str, Any]) -> None:
         self._envelope = envelope
-        self._shown: set[str] = set()  # ids of the messages that are written
+        self._answer = Answer(response)
         self._open: dict[tuple[str, int], tuple[Content, int | None]] = {}  # open parts and their number on the wire
         self._told: set[tuple[str, int]] = set()
         self._numbers = {"content": 0, "call": 0}
-        self._reason: FinishReason | None = None
-        self._usage = Usage()
-        self._around: dict[str, Any] = {}
         self._citations: list[Any] = []
-        self._started = False
         self._over = False
 
     def feed(self, event: Event) -> bytes:
         """One event → the bytes that tell of it (`b""`: none)."""
-        if self._over:
+        first = not self._answer.started
+        if self._over or not self._answer.takes(event):
             return b""
         if isinstance(event, PartDelta):
             key = (event.message_id, event.index)
@@ -91,22 +84,12 @@ class Encoder:
                 self._told.add(key)
                 return self._tell(*self._open[key], str(event.delta))
         elif isinstance(event, PartStarted):
-            if event.message_id in self._shown:
-                return self._begin((event.message_id, event.index), event.part)
+            return self._begin((event.message_id, event.index), event.part)
         elif isinstance(event, PartFinished):
             return self._finish((event.message_id, event.index), event.part)
-        elif isinstance(event, MessageStarted):
-            if event.role is Role.MODEL and event.candidate == 0:
-                self._shown.add(event.message_id)
-                return self._start(event)
-        elif isinstance(event, MessageFinished):
-            if event.message_id in self._shown:
-                self._reason = event.finish_reason
-                self._usage += event.usage or Usage()
-                self._around |= response(event.native)
-                self._citations += extra(event.native).get("citations", ())
-        elif isinstance(event, MessageDropped):
-            self._shown.discard(event.message_id)
+        elif isinstance(event, (MessageStarted, MessageFinished)):
+            self._citations += extra(event.native).get("citations", ())
+            return self._start() if first else b""
         elif isinstance(event, RunError):
             self._over = True
             delta = {"finish_reason": "ERROR", "error": dump_error(event.error)[1]["message"]}
@@ -117,7 +100,8 @@ class Encoder:
 
     def close(self) -> bytes:
         """The end of the events → the end of the response."""
-        if self._over or not self._started:
+        answer = self._answer
+        if self._over or not answer.started:
             return b""
         self._over = True
         cited = b"".join(
@@ -125,18 +109,13 @@ class Encoder:
             + _event("citation-end", index=n)
             for n, citation in enumerate(self._citations)
         )
-        end = _event("message-end", delta=_end(self._reason, self._usage, self._around))
+        end = _event("message-end", delta=_end(answer.reason, answer.usage, answer.around))
         return cited + end + event_bytes(b"[DONE]")
 
-    def _start(self, event: MessageStarted) -> bytes:
-        self._citations += extra(event.native).get("citations", ())
-        self._around |= response(event.native)
-        if self._started:
-            return b""
-        self._started = True
-        origin = event.origin
+    def _start(self) -> bytes:
+        origin = self._answer.origin
         message = {"role": "assistant", "content": (), PLAN: "", "tool_calls": (), "citations": ()}
-        own = self._envelope.get("id") or (origin and origin.response_id) or event.message_id
+        own = self._envelope.get("id") or (origin and origin.response_id) or self._answer.id
         return _event("message-start", id=own, delta={"message": message})
 
     def _begin(self, key: tuple[str, int], part: Content) -> bytes:
@@ -199,7 +178,7 @@ def _call(call: ToolCallPart, text: str) -> dict[str, Any]:
     return {**block, "function": {**block["function"], "arguments": text}}
 
 
-def _end(reason: FinishReason | None, usage: Usage, around: Mapping[str, Any]) -> dict[str, Any]:
+def _end(reason: FinishReason | None, usage: Usage | None, around: Mapping[str, Any]) -> dict[str, Any]:
     """What ends a response."""
     end: dict[str, Any] = {"finish_reason": dump_finish(reason, around.get("finish_reason"))}
     if told := dump_usage(usage, around.get("usage", {})):

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from dragoman.answer import Answer, model_of, whole_answer
+from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
     MessageFinished,
@@ -18,9 +20,9 @@ from dragoman.event import (
     RunError,
     RunFinished,
 )
-from dragoman.fold import close_part, fold
+from dragoman.fold import close_part
 from dragoman.framing import event_bytes
-from dragoman.message import Content, FinishReason, Message, Origin, Role, TextPart, ThinkingPart, Usage
+from dragoman.message import Content, FinishReason, Origin, Role, TextPart, ThinkingPart, Usage
 from dragoman.wires.google.errors import dump_error
 from dragoman.wires.google.native import is_ours, response
 from dragoman.wires.google.outcome import dump_finish, dump_usage
@@ -40,18 +42,14 @@ def encoder(**envelope: Any) -> Encoder:
 
 def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
     """Events → a whole response; an error's body where they tell of an error."""
-    events = list(events)
-    for event in events:
-        if isinstance(event, RunError):
-            return dump_error(event.error)[1]
-    messages = [message for message in fold(events) if message.role is Role.MODEL]
-    last = messages[-1] if messages else Message.model()
+    message = whole_answer(events)
+    if isinstance(message, DragomanError):
+        return dump_error(message)[1]
     content: dict[str, Any] = {"role": "model"}
-    if parts := [part for message in messages for piece in message.content for part in _parts(piece)]:
+    if parts := [part for piece in message.content for part in _parts(piece)]:
         content["parts"] = parts
-    usage = sum((message.usage for message in messages if message.usage is not None), Usage())
-    around = response(last.native)
-    return {**_end(content, last.finish_reason, usage, around), **_identity(last.origin, envelope)}
+    end = _end(content, message.finish_reason, message.usage, response(message.native))
+    return {**end, **_identity(message.origin, envelope)}
 
 
 class _Part:
@@ -73,32 +71,23 @@ class Encoder:
 
     def __init__(self, envelope: Mapping[str, Any]) -> None:
         self._envelope = envelope
+        self._answer = Answer(response)
         self._identity: dict[str, Any] = {}
         self._parts: dict[str, dict[int, _Part]] = {}  # message → its parts that are not written yet
         self._text: type[Content] | None = None  # what the last chunk's text would be taken to go on with
-        self._reason: FinishReason | None = None
-        self._usage = Usage()
-        self._around: dict[str, Any] = {}
         self._over = False
 
     def feed(self, event: Event) -> bytes:
         """One event → the bytes that tell of it (`b""`: none, or not yet)."""
-        if self._over:
+        if self._over or not self._answer.takes(event):
             return b""
         if isinstance(event, PartDelta | PartFinished | PartStarted):
-            parts = self._parts.get(event.message_id)
-            return b"" if parts is None else self._part(parts, event)
+            return self._part(self._parts[event.message_id], event)
         if isinstance(event, MessageStarted):
-            if event.role is Role.MODEL and event.candidate == 0:
-                self._parts[event.message_id] = {}
-                self._identity = self._identity or _identity(event.origin, self._envelope)
-                self._around |= response(event.native)
+            self._parts[event.message_id] = {}
+            self._identity = self._identity or _identity(event.origin, self._envelope)
         elif isinstance(event, MessageFinished):
-            if event.message_id in self._parts:
-                self._reason = event.finish_reason
-                self._usage += event.usage or Usage()
-                self._around |= response(event.native)
-                return self._flush(event.message_id)
+            return self._flush(event.message_id)
         elif isinstance(event, RunError):
             self._over = True
             return event_bytes(msgspec.json.encode(dump_error(event.error)[1]))
@@ -112,8 +101,8 @@ class Encoder:
             return b""
         rest = b"".join([self._flush(message_id) for message_id in self._parts])
         self._over = True
-        end = _end({"role": "model"}, self._reason, self._usage, self._around)
-        return rest + self._chunk(end)
+        answer = self._answer
+        return rest + self._chunk(_end({"role": "model"}, answer.reason, answer.usage, answer.around))
 
     def _part(self, parts: dict[int, _Part], event: PartDelta | PartFinished | PartStarted) -> bytes:
         if isinstance(event, PartStarted):
@@ -188,13 +177,13 @@ def _parts(piece: Content) -> list[dict[str, Any]]:
 
 
 def _identity(origin: Origin | None, envelope: Mapping[str, Any]) -> dict[str, Any]:
-    model = envelope.get("model") or (origin and (origin.served_model or origin.model))
+    model = envelope.get("model") or model_of(origin)
     id_ = envelope.get("id") or (origin and origin.response_id)
     return {**({"modelVersion": model} if model else {}), **({"responseId": id_} if id_ else {})}
 
 
 def _end(
-    content: dict[str, Any], reason: FinishReason | None, usage: Usage, around: Mapping[str, Any]
+    content: dict[str, Any], reason: FinishReason | None, usage: Usage | None, around: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The fields of a response, or of the last chunk of one."""
     told = dict(around)

@@ -6,14 +6,16 @@ Calls are told whole, as this API tells them; tools that the provider ran are no
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from dragoman.event import Event, MessageFinished, MessageStarted, PartDelta, PartFinished, PartStarted, RunError
+from dragoman.answer import Answer, model_of, whole_answer
+from dragoman.errors import DragomanError
+from dragoman.event import Event, MessageStarted, PartDelta, PartFinished, PartStarted, RunError
 from dragoman.framing import event_bytes
-from dragoman.message import Content, FinishReason, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart, Usage
+from dragoman.message import Content, FinishReason, Origin, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.shapes import rest
 from dragoman.wires.mistral.calls import dump_call
 from dragoman.wires.mistral.chunks import dump_chunk, dump_content
@@ -35,110 +37,79 @@ def encoder(**envelope: Any) -> Encoder:
 
 def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
     """Events → a whole response, or, where one of them is an error, the body that tells of it. `envelope`: as for `encoder`."""
-    writer = Encoder(**envelope)
-    chunks: list[dict[str, Any]] = []
-    calls: list[dict[str, Any]] = []
-    for event in events:
-        if isinstance(event, RunError):
-            return dump_error(event.error)[1]
-        writer.feed(event)
-        if not isinstance(event, PartFinished) or not writer.tells(event.message_id):
-            continue
-        if isinstance(event.part, ToolCallPart) and event.part.run_by != "provider":
-            calls.append(_call(event.part, len(calls)))
-        elif (chunk := _chunk(event.part)) is not None:
-            chunks.append(chunk)
-    message = {"role": "assistant", **dump_content(chunks, {}), "tool_calls": calls or None}
-    choice = {"index": 0, "message": message, **writer.outcome()}
-    return {**writer.envelope("chat.completion"), "choices": [choice], "usage": writer.usage()}
+    said = whole_answer(events)
+    if isinstance(said, DragomanError):
+        return dump_error(said)[1]
+    calls = [part for part in said.content if isinstance(part, ToolCallPart) and part.run_by != "provider"]
+    chunks = [chunk for part in said.content if (chunk := _chunk(part)) is not None]
+    told = [_call(call, index) for index, call in enumerate(calls)]
+    message = {"role": "assistant", **dump_content(chunks, {}), "tool_calls": told or None}
+    around = response_of(said.native)
+    return {
+        **_envelope("chat.completion", said.id or "", said.origin, around, envelope),
+        "choices": [{"index": 0, "message": message, **_outcome(said.finish_reason, around)}],
+        "usage": dump_usage(said.usage, around.get("usage", {})),
+    }
 
 
 class Encoder:
     """Writes one streamed response."""
 
     def __init__(self, **envelope: Any) -> None:
-        self._envelope = envelope
-        self._usage: Usage | None = None
-        self._messages: set[str] = set()
+        self._given = envelope
+        self._answer = Answer(response_of)
         self._open: dict[tuple[str, int], Content] = {}
         self._said: dict[tuple[str, int], str] = {}
         self._calls = 0
         self._last = ""
-        self._reason: FinishReason | None = None
-        self._response: dict[str, Any] = {}
         self._head = b""
         self._over = False
 
     def feed(self, event: Event) -> bytes:
         """One event → the chunks that tell of it."""
-        if self._over:
+        if self._over or not self._answer.takes(event):
             return b""
         if isinstance(event, RunError):
             self._over = True
             return event_bytes(_encode(dump_error(event.error)[1]))
-        deltas = self._deltas(event)
-        return b"".join([self._head + _encode(delta) + b',"finish_reason":null}]}\n\n' for delta in deltas])
+        return b"".join(
+            [self._head + _encode(delta) + b',"finish_reason":null}]}\n\n' for delta in self._deltas(event)]
+        )
 
     def close(self) -> bytes:
         """The end: why it stopped, the usage, and the mark that nothing follows."""
         if self._over:
             return b""
         self._over = True
-        choice: dict[str, Any] = {"index": 0, "delta": {"content": ""}, **self.outcome()}
-        chunk: dict[str, Any] = {**self.envelope("chat.completion.chunk"), "choices": [choice]}
-        if self._usage is not None:
-            chunk["usage"] = self.usage()
+        answer = self._answer
+        choice: dict[str, Any] = {"index": 0, "delta": {"content": ""}, **_outcome(answer.reason, answer.around)}
+        chunk: dict[str, Any] = {**self._envelope(), "choices": [choice]}
+        if answer.usage is not None:
+            chunk["usage"] = dump_usage(answer.usage, answer.around.get("usage", {}))
         return event_bytes(_encode(chunk)) + event_bytes(b"[DONE]")
 
-    def tells(self, message_id: str) -> bool:
-        """Whether that message is told."""
-        return message_id in self._messages
-
-    def envelope(self, kind: str) -> dict[str, Any]:
-        """What stands around the choices."""
-        beside = rest(self._response, *_OF_CHOICE, "usage", "finish_reason")
-        return {"id": "", "object": kind, "created": 0, "model": "", **beside, **self._envelope}
-
-    def outcome(self) -> dict[str, Any]:
-        """What a choice says beside its message."""
-        beside = {name: self._response[name] for name in _OF_CHOICE if name in self._response}
-        return {**beside, "finish_reason": dump_finish(self._reason, self._response.get("finish_reason"))}
-
-    def usage(self) -> dict[str, Any]:
-        """The usage, as this format tells it."""
-        return dump_usage(self._usage, self._response.get("usage", {}))
+    def _envelope(self) -> dict[str, Any]:
+        answer = self._answer
+        return _envelope("chat.completion.chunk", answer.id, answer.origin, answer.around, self._given)
 
     def _deltas(self, event: Event) -> list[dict[str, Any]]:
-        """One event → what it adds to the message."""
+        """One event of this answer → what it adds to the message."""
         if isinstance(event, MessageStarted):
-            return self._start(event)
-        if isinstance(event, (PartStarted, PartDelta, PartFinished)) and self.tells(event.message_id):
-            place = event.message_id, event.index
-            if isinstance(event, PartStarted):
-                self._open[place], self._said[place] = event.part, ""
-            elif isinstance(event, PartFinished):
-                return self._end(place, event.part)
-            elif isinstance(event.delta, str):
-                return self._more(place, event.delta)
-        elif isinstance(event, MessageFinished) and self.tells(event.message_id):
-            self._reason = event.finish_reason
-            self._response |= response_of(event.native)
-            if event.usage is not None:
-                self._usage = event.usage if self._usage is None else self._usage + event.usage
+            return self._start()
+        if not isinstance(event, (PartStarted, PartDelta, PartFinished)):
+            return []
+        place = event.message_id, event.index
+        if isinstance(event, PartFinished):
+            return self._end(place, event.part)
+        if isinstance(event, PartDelta):
+            return self._more(place, event.delta) if isinstance(event.delta, str) else []
+        self._open[place], self._said[place] = event.part, ""
         return []
 
-    def _start(self, event: MessageStarted) -> list[dict[str, Any]]:
-        if event.role is not Role.MODEL or event.candidate != 0:
+    def _start(self) -> list[dict[str, Any]]:
+        if self._head:
             return []
-        first = not self._messages
-        self._messages.add(event.message_id)
-        if not first:
-            return []
-        origin = event.origin
-        served = (origin.served_model or origin.model or "") if origin is not None else ""
-        self._envelope = {"id": event.message_id, "model": served, **self._envelope}
-        envelope = _encode(self.envelope("chat.completion.chunk"))
-        self._head = b"data: " + envelope[:-1] + b',"choices":[{"index":0,"delta":'
+        self._head = b"data: " + _encode(self._envelope())[:-1] + b',"choices":[{"index":0,"delta":'
         return [{"role": "assistant", "content": ""}]
 
     def _more(self, place: tuple[str, int], delta: str) -> list[dict[str, Any]]:
@@ -171,6 +142,20 @@ class Encoder:
         chunk = _chunk(part)
         self._last = "chunk" if chunk is not None else self._last
         return [] if chunk is None else [{"content": [chunk]}]
+
+
+def _envelope(
+    kind: str, id_: str, origin: Origin | None, around: Mapping[str, Any], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What stands around the choices."""
+    beside = rest(around, *_OF_CHOICE, "usage", "finish_reason")
+    return {"id": id_, "object": kind, "created": 0, "model": model_of(origin), **beside, **given}
+
+
+def _outcome(reason: FinishReason | None, around: Mapping[str, Any]) -> dict[str, Any]:
+    """What a choice says beside its message."""
+    beside = {name: around[name] for name in _OF_CHOICE if name in around}
+    return {**beside, "finish_reason": dump_finish(reason, around.get("finish_reason"))}
 
 
 def _thinking(items: list[dict[str, Any]]) -> dict[str, Any]:

@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 
+from dragoman.answer import Answer, model_of, whole_answer
+from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
-    MessageDropped,
     MessageFinished,
     MessageStarted,
     PartDelta,
@@ -18,8 +19,7 @@ from dragoman.event import (
     RunError,
     RunFinished,
 )
-from dragoman.fold import fold
-from dragoman.message import Content, FinishReason, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, Usage
+from dragoman.message import Content, FinishReason, Origin, TextPart, ThinkingPart, ToolCallPart, Usage
 from dragoman.shapes import merged
 from dragoman.wires.ollama.calls import dump_call
 from dragoman.wires.ollama.errors import dump_error
@@ -39,22 +39,18 @@ def encoder(**envelope: Any) -> Encoder:
 
 def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
     """Events → a whole response; an error's body where they tell of an error."""
-    events = list(events)
-    for event in events:
-        if isinstance(event, RunError):
-            return dump_error(event.error)[1]
-    messages = [message for message in fold(events) if message.role is Role.MODEL]
-    last = messages[-1] if messages else Message.model()
+    message = whole_answer(events)
+    if isinstance(message, DragomanError):
+        return dump_error(message)[1]
     said: dict[str, Any] = {}
-    for piece in [piece for message in messages for piece in message.content]:
+    for piece in message.content:
         for field, value in _fields(piece).items():
             said[field] = said[field] + value if field in said else value
-    usage = sum((message.usage for message in messages if message.usage is not None), Usage())
-    around = {**response(last.native)}
+    around = response(message.native)
     return {
-        **_head(last.origin, envelope, around),
-        "message": merged({"role": "assistant", "content": "", **said}, extra(last.native)),
-        **_tail(last.finish_reason, usage, around),
+        **_head(message.origin, envelope, around),
+        "message": merged({"role": "assistant", "content": "", **said}, extra(message.native)),
+        **_tail(message.finish_reason, message.usage, around),
     }
 
 
@@ -65,18 +61,15 @@ class Encoder:
     def __init__(self, envelope: Mapping[str, Any]) -> None:
         self._envelope = envelope
         self._head: dict[str, Any] = {}
-        self._shown: set[str] = set()  # ids of the messages that are written
+        self._answer = Answer(response)
         self._fields: dict[tuple[str, int], str] = {}  # parts that are open → the field of their deltas
         self._told: set[tuple[str, int]] = set()
-        self._reason: FinishReason | None = None
-        self._usage = Usage()
-        self._around: dict[str, Any] = {}
         self._own: dict[str, Any] = {}
         self._over = False
 
     def feed(self, event: Event) -> bytes:
         """One event → the bytes that tell of it (`b""`: none, or not yet)."""
-        if self._over:
+        if self._over or not self._answer.takes(event):
             return b""
         if isinstance(event, PartDelta):
             key = (event.message_id, event.index)
@@ -84,25 +77,17 @@ class Encoder:
                 self._told.add(key)
                 return self._line({field: event.delta})
         elif isinstance(event, PartStarted):
-            if event.message_id in self._shown and isinstance(event.part, (TextPart, ThinkingPart)):
+            if isinstance(event.part, (TextPart, ThinkingPart)):
                 field = "content" if isinstance(event.part, TextPart) else "thinking"
                 self._fields[event.message_id, event.index] = field
         elif isinstance(event, PartFinished):
             key = (event.message_id, event.index)
-            if event.message_id in self._shown and key not in self._told and (said := _fields(event.part)):
+            if key not in self._told and (said := _fields(event.part)):
                 return self._line(said)
         elif isinstance(event, MessageStarted):
-            if event.role is Role.MODEL and event.candidate == 0:
-                self._shown.add(event.message_id)
-                self._head = self._head or _head(event.origin, self._envelope, response(event.native))
+            self._head = self._head or _head(event.origin, self._envelope, self._answer.around)
         elif isinstance(event, MessageFinished):
-            if event.message_id in self._shown:
-                self._reason = event.finish_reason
-                self._usage += event.usage or Usage()
-                self._around |= response(event.native)
-                self._own |= extra(event.native)
-        elif isinstance(event, MessageDropped):
-            self._shown.discard(event.message_id)
+            self._own |= extra(event.native)
         elif isinstance(event, RunError):
             self._over = True
             return _bytes(dump_error(event.error)[1])
@@ -115,9 +100,10 @@ class Encoder:
         if self._over or not self._head:
             return b""
         self._over = True
-        head = {**self._head, **_created(self._envelope, self._around)}
+        answer = self._answer
+        head = {**self._head, **_created(self._envelope, answer.around)}
         message = merged({"role": "assistant", "content": ""}, self._own)
-        return _bytes({**head, "message": message, **_tail(self._reason, self._usage, self._around)})
+        return _bytes({**head, "message": message, **_tail(answer.reason, answer.usage, answer.around)})
 
     def _line(self, said: Mapping[str, Any]) -> bytes:
         return _bytes({**self._head, "message": {"role": "assistant", "content": "", **said}, "done": False})
@@ -136,7 +122,7 @@ def _fields(piece: Content) -> dict[str, Any]:
 
 
 def _head(origin: Origin | None, envelope: Mapping[str, Any], around: Mapping[str, Any]) -> dict[str, Any]:
-    model = envelope.get("model") or (origin and (origin.served_model or origin.model)) or ""
+    model = envelope.get("model") or model_of(origin)
     return {"model": model, **_created(envelope, around)}
 
 

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman.answer import Answer, model_of
 from dragoman.event import Event, MessageFinished, MessageStarted, PartDelta, PartFinished, PartStarted, RunError
 from dragoman.framing import event_bytes
-from dragoman.message import FinishReason, Role, Usage
 from dragoman.shapes import rest
 from dragoman.wires.openai_chat.errors import dump_error
 from dragoman.wires.openai_chat.native import extra, response_of
@@ -50,22 +50,18 @@ def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
     for field in _LISTS & message.keys():
         message[field] = [rest(entry, "index") for entry in message[field]]
     choice = {"index": 0, "message": message, "logprobs": None, **writer.outcome()}
-    body = {**writer.envelope("chat.completion"), "choices": [choice]}
-    return body if writer.usage is None else {**body, "usage": writer.usage_body()}
+    return {**writer.envelope("chat.completion"), "choices": [choice], **writer.usage()}
 
 
 class Encoder:
     """Writes one streamed response."""
 
     def __init__(self, *, include_usage: bool = True, **envelope: Any) -> None:
-        self.usage: Usage | None = None
         self._include_usage = include_usage
         self._envelope = envelope
         self._head = b""
         self._telling = Telling()
-        self._messages: set[str] = set()
-        self._reason: FinishReason | None = None
-        self._response: dict[str, Any] = {}
+        self._answer = Answer(response_of)
         self._over = False
 
     def feed(self, event: Event) -> bytes:
@@ -86,58 +82,46 @@ class Encoder:
         envelope = self.envelope("chat.completion.chunk")
         choice: dict[str, Any] = {"index": 0, "delta": {}, **self.outcome()}
         chunks: list[dict[str, Any]] = [{**envelope, "choices": [choice]}]
-        if self.usage is not None and self._include_usage:
-            chunks.append({**envelope, "choices": [], "usage": self.usage_body()})
+        if self._include_usage and (usage := self.usage()):
+            chunks.append({**envelope, "choices": [], **usage})
         return b"".join([event_bytes(_encode(chunk)) for chunk in chunks]) + event_bytes(b"[DONE]")
 
     def deltas(self, event: Event) -> list[dict[str, Any]]:
         """One event → what it adds to the message."""
+        if not self._answer.takes(event):
+            return []
         if isinstance(event, PartDelta):
             return self._telling.more((event.message_id, event.index), event.delta)
         if isinstance(event, MessageStarted):
-            return self._start(event)
-        if isinstance(event, (PartStarted, PartFinished, MessageFinished)) and event.message_id in self._messages:
-            if isinstance(event, MessageFinished):
-                return self._finish(event)
+            return self._start()
+        if isinstance(event, (PartStarted, PartFinished)):
             tell = self._telling.begin if isinstance(event, PartStarted) else self._telling.end
             return tell((event.message_id, event.index), event.part)
-        return []
+        return self._telling.notes(extra(event.native)) if isinstance(event, MessageFinished) else []
 
     def envelope(self, kind: str) -> dict[str, Any]:
         """What stands around the choices."""
-        beside = rest(self._response, *_OF_CHOICE, "usage", "finish_reason")
+        beside = rest(self._answer.around, *_OF_CHOICE, "usage", "finish_reason")
         return {"id": "", "object": kind, "created": 0, "model": "", **beside, **self._envelope}
 
     def outcome(self) -> dict[str, Any]:
         """What a choice says beside its message."""
-        beside = {name: self._response[name] for name in _OF_CHOICE if name in self._response}
-        return {**beside, "finish_reason": dump_finish(self._reason, self._response.get("finish_reason"))}
+        around = self._answer.around
+        beside = {name: around[name] for name in _OF_CHOICE if name in around}
+        return {**beside, "finish_reason": dump_finish(self._answer.reason, around.get("finish_reason"))}
 
-    def usage_body(self) -> dict[str, Any]:
-        """The usage, as this format tells it."""
-        return dump_usage(self.usage or Usage(), self._response.get("usage", {}))
+    def usage(self) -> dict[str, Any]:
+        """The field that tells the usage, where it is known."""
+        answer = self._answer
+        return {} if answer.usage is None else {"usage": dump_usage(answer.usage, answer.around.get("usage", {}))}
 
-    def _start(self, event: MessageStarted) -> list[dict[str, Any]]:
-        if event.role is not Role.MODEL or event.candidate != 0:
+    def _start(self) -> list[dict[str, Any]]:
+        if self._head:
             return []
-        first = not self._messages
-        self._messages.add(event.message_id)
-        if not first:
-            return []
-        origin = event.origin
-        served = (origin.served_model or origin.model or "") if origin is not None else ""
-        known = {"id": event.message_id, "model": served}
-        self._envelope = {**known, **self._envelope}
-        envelope = _encode({**self.envelope("chat.completion.chunk")})
+        self._envelope = {"id": self._answer.id, "model": model_of(self._answer.origin), **self._envelope}
+        envelope = _encode(self.envelope("chat.completion.chunk"))
         self._head = b"data: " + envelope[:-1] + b',"choices":[{"index":0,"delta":'
         return [{"role": "assistant", "content": ""}]
-
-    def _finish(self, event: MessageFinished) -> list[dict[str, Any]]:
-        self._reason = event.finish_reason
-        self._response |= response_of(event.native)
-        if event.usage is not None:
-            self.usage = event.usage if self.usage is None else self.usage + event.usage
-        return self._telling.notes(extra(event.native))
 
 
 def _join(message: dict[str, Any], delta: Mapping[str, Any]) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
+from dragoman.answer import Answer, model_of
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
     MessageDropped,
-    MessageFinished,
     MessageStarted,
     PartDelta,
     PartFinished,
@@ -20,7 +20,7 @@ from dragoman.event import (
     RunFinished,
 )
 from dragoman.framing import event_bytes
-from dragoman.message import Content, FinishReason, Origin, Role, ThinkingPart, Usage
+from dragoman.message import Content, FinishReason, ThinkingPart
 from dragoman.shapes import rest
 from dragoman.wires.openai_responses.errors import code_of, dump_error
 from dragoman.wires.openai_responses.native import response as around_of
@@ -83,34 +83,24 @@ class Encoder:
         self._written: list[bytes] = []
         self._sequence = 0
         self._telling = Telling(self._tell)
-        self._shown: set[str] = set()  # ids of the messages that are told
+        self._answer = Answer(around_of)
         self._parts: dict[tuple[str, int], Content] = {}  # parts that are open, as they began
         self._items: dict[tuple[str, int], dict[str, Any]] = {}  # of each part that is told, its item
         self._turn: tuple[str, int] | None = None
         self._waiting: dict[tuple[str, int], list[PartDelta | PartFinished]] = {}
-        self._reason: FinishReason | None = None
-        self._usage: Usage | None = None
-        self._around: dict[str, Any] = {}
         self._over = False
 
     def feed(self, event: Event) -> bytes:
         """One event → the bytes that tell of it (`b""`: none, or not yet)."""
-        if self._over:
+        if self._over or not self._answer.takes(event):
             return b""
         if isinstance(event, (PartDelta, PartFinished)):
-            if event.message_id in self._shown:
-                self._part(event)
+            self._part(event)
         elif isinstance(event, PartStarted):
-            if event.message_id in self._shown:
-                self._parts[event.message_id, event.index] = event.part
+            self._parts[event.message_id, event.index] = event.part
         elif isinstance(event, MessageStarted):
-            if event.role is Role.MODEL and event.candidate == 0:
-                self._start(event)
-        elif isinstance(event, MessageFinished):
-            if event.message_id in self._shown:
-                self._finish(event)
+            self._begin()
         elif isinstance(event, MessageDropped):
-            self._shown.discard(event.message_id)
             self._end_parts()
         elif isinstance(event, RunError):
             self._fail(event.error)
@@ -122,38 +112,34 @@ class Encoder:
         """The end of the events → the end of the response."""
         if self._over:
             return b""
-        self._begin(None, "")
+        self._begin()
         self._end_parts()
         self._telling.end_item()
         self._over = True
-        told = self._around
-        status = dump_status(self._reason)
-        if self._reason in (None, FinishReason.unspecified) or told.get("status") == status["status"]:
+        reason, told, counted = self._answer.reason, self._answer.around, self._answer.usage
+        status = dump_status(reason)
+        if reason in (None, FinishReason.unspecified) or told.get("status") == status["status"]:
             status = {key: told.get(key, value) for key, value in status.items()}
-        usage = None if self._usage is None else dump_usage(self._usage, told.get("usage", {}))
+        usage = None if counted is None else dump_usage(counted, told.get("usage", {}))
         self.response |= {**rest(told, "usage", *status), **status, "output": self._telling.output, "usage": usage}
         self.response |= rest(self._envelope, "output", "usage")
         ending = "incomplete" if self.response["status"] == "incomplete" else "completed"
         self._tell(ending, response=self.response)
         return self._taken()
 
-    def _start(self, event: MessageStarted) -> None:
-        self._shown.add(event.message_id)
-        self._around |= around_of(event.native)
-        self._begin(event.origin, event.message_id)
-
-    def _begin(self, origin: Origin | None, message_id: str) -> None:
+    def _begin(self) -> None:
         """The response begins, if it has not begun."""
         if self.response:
             return
+        answer, origin = self._answer, self._answer.origin
         self.response = {
-            "id": (origin and origin.response_id) or f"resp_{message_id}",
+            "id": (origin and origin.response_id) or f"resp_{answer.id}",
             "object": "response",
-            "created_at": self._around.get("created_at", 0),
+            "created_at": answer.around.get("created_at", 0),
             "status": "in_progress",
             "error": None,
             "incomplete_details": None,
-            "model": (origin and (origin.served_model or origin.model)) or "",
+            "model": model_of(origin),
             "output": [],
             "usage": None,
             **_USUAL,
@@ -191,12 +177,6 @@ class Encoder:
             if part is not None:
                 self._part(PartFinished(*self._turn, part))
             self._turn = None
-
-    def _finish(self, event: MessageFinished) -> None:
-        self._reason = event.finish_reason
-        self._around |= around_of(event.native)
-        if event.usage is not None:
-            self._usage = event.usage if self._usage is None else self._usage + event.usage
 
     def _fail(self, error: DragomanError) -> None:
         self._over = True

@@ -1,0 +1,97 @@
+"""What every encoder does the same way: of a run's events, those that a response tells, and what they say of its end.
+
+A response is one message of the model's. Of a run it tells all of them as one; other candidates, and what others said, are
+passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dragoman.errors import DragomanError
+from dragoman.event import (
+    Event,
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    RunError,
+    RunFinished,
+)
+from dragoman.fold import fold
+from dragoman.message import FinishReason, Message, Native, Origin, Role, Usage
+
+__all__ = ["Answer", "model_of", "whole_answer"]
+
+
+class Answer:
+    """What is known of a response while its events come."""
+
+    __slots__ = ("_native", "_told", "around", "id", "origin", "reason", "started", "usage")
+
+    def __init__(self, around: Callable[[Native], dict[str, Any]]) -> None:
+        """`around`: reads the wire's own fields around a message out of the `native` of its start and end."""
+        self.started = False
+        self.id = ""
+        """Of the first message."""
+        self.origin: Origin | None = None
+        """Of the first message."""
+        self.around: dict[str, Any] = {}
+        self.reason: FinishReason | None = None
+        self.usage: Usage | None = None
+        self._native = around
+        self._told: set[str] = set()
+
+    def takes(self, event: Event) -> bool:
+        """Whether an event is of this response. What it says of the whole is noted."""
+        if isinstance(event, (PartDelta, PartStarted, PartFinished)):
+            return event.message_id in self._told
+        if isinstance(event, MessageStarted):
+            return self._start(event)
+        if isinstance(event, (MessageFinished, MessageDropped)):
+            return self._end(event)
+        return isinstance(event, (RunError, RunFinished))
+
+    def _start(self, event: MessageStarted) -> bool:
+        if event.role is not Role.MODEL or event.candidate != 0:
+            return False
+        if not self.started:
+            self.started, self.id, self.origin = True, event.message_id, event.origin
+        self._told.add(event.message_id)
+        self.around |= self._native(event.native)
+        return True
+
+    def _end(self, event: MessageFinished | MessageDropped) -> bool:
+        if event.message_id not in self._told:
+            return False
+        if isinstance(event, MessageDropped):
+            self._told.remove(event.message_id)
+            return True
+        self.reason = event.finish_reason
+        self.around |= self._native(event.native)
+        if event.usage is not None:
+            self.usage = event.usage if self.usage is None else self.usage + event.usage
+        return True
+
+
+def model_of(origin: Origin | None) -> str:
+    """The model that answers: the one that serves, else the one that was asked for. Empty: not known."""
+    return (origin.served_model or origin.model or "") if origin is not None else ""
+
+
+def whole_answer(events: Iterable[Event]) -> Message | DragomanError:
+    """All messages of the model's as one, or the error that the events tell of. The end is that of the last message, its
+    usage that of all."""
+    events = list(events)
+    for event in events:
+        if isinstance(event, RunError):
+            return event.error
+    messages = [message for message in fold(events) if message.role is Role.MODEL] or [Message.model()]
+    told = [message.usage for message in messages if message.usage is not None]
+    return messages[-1].replace(
+        content=tuple(piece for message in messages for piece in message.content),
+        usage=sum(told, Usage()) if told else None,
+    )
