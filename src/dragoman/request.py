@@ -49,6 +49,9 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     parallel_tool_calls: bool | None = None
     reasoning: Literal["off", "low", "medium", "high"] | int | None = None
     """How much to think: an effort, or a budget in tokens."""
+    cache: Literal["short", "long"] | None = None
+    """Keep the prompt in the provider's cache, so that the next request of the conversation costs less: for minutes, or for
+    an hour and more. Nothing is sent to providers that cache by themselves."""
 
     def over(self, other: Settings | None) -> Settings:
         """These settings, and `other`'s where these say nothing."""

@@ -3,6 +3,7 @@
 from types import MappingProxyType
 
 from dragoman.capability import Capability
+from dragoman.providers.openai import PROVIDER as OPENAI
 from dragoman.providers.provider import Provider
 
 __all__ = ["PROVIDER"]
@@ -29,4 +30,5 @@ PROVIDER = Provider(
             Capability.models,
         }
     ),
+    quirks=OPENAI.quirks,
 )

@@ -11,6 +11,7 @@ PROVIDER = msgspec.structs.replace(
     name="azure-responses",
     display_name="Azure OpenAI Responses",
     wire="openai_responses",
+    quirks=None,
     aliases=(),
     capabilities=openai_responses.PROVIDER.capabilities,
 )

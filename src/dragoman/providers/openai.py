@@ -30,5 +30,11 @@ PROVIDER = Provider(
             Capability.models,
         }
     ),
-    quirks=Quirks(max_tokens="max_completion_tokens", thinking=None, max_id_length=40, refuses=("top_k",)),
+    quirks=Quirks(
+        max_tokens="max_completion_tokens",
+        cache="prompt_cache_retention",
+        thinking=None,
+        max_id_length=40,
+        refuses=("top_k",),
+    ),
 )

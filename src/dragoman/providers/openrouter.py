@@ -33,6 +33,7 @@ PROVIDER = Provider(
     ),
     quirks=Quirks(
         reasoning="reasoning",
+        cache="cache_control",
         thinking="reasoning",
         tool_media=True,
         blocks={"video": "video_url", "application": "file"},

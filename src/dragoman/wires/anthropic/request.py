@@ -26,6 +26,7 @@ _SIMPLE = {
     "stop_sequences": ("stop", list),
 }
 """Field of the body → the setting of the same meaning, and the type it must have for that."""
+_CACHES: Mapping[str, dict[str, Any]] = {"short": {"type": "ephemeral"}, "long": {"type": "ephemeral", "ttl": "1h"}}
 _NEUTRAL = (*_SIMPLE, "model", "system", "stream", "tools", "tool_choice", "thinking", "output_config", "output_format")
 _UNKNOWN = ("presence_penalty", "frequency_penalty", "seed")
 
@@ -69,6 +70,10 @@ def load_request(
         del rest["tool_choice"]
         settings |= choice[0]
         spelled |= choice[1]
+    for cache, control in _CACHES.items():
+        if rest.get("cache_control") == control:
+            settings["cache"] = cache
+            del rest["cache_control"]
     settings["reasoning"], effort_spelled = load_effort(rest)
     schema, schema_spelled = load_format(rest)
     betas = {"betas": values} if (values := _header(headers)) else {}
@@ -115,6 +120,7 @@ def dump_request(
         "thinking": thinking,
         **{key: getattr(settings, name) for key, (name, _) in _SIMPLE.items()},
         "stop_sequences": None if settings.stop is None else list(settings.stop),
+        "cache_control": None if settings.cache is None else _CACHES[settings.cache],
         "stream": True if request.stream else False if "stream" in spelled else None,
         **formats,
     }

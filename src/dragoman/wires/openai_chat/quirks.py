@@ -20,6 +20,9 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: Literal["reasoning_effort", "reasoning", "thinking", "enable_thinking"] | None = "reasoning_effort"
     """Field that says how much to think: `reasoning_effort` (OpenAI, Groq, xAI), `reasoning` (OpenRouter), `thinking`
     (DeepSeek, Z.ai), `enable_thinking` (Qwen, DashScope); `None`: there is none."""
+    cache: Literal["prompt_cache_retention", "cache_control"] | None = None
+    """Field that says how long to keep the prompt in its cache: `prompt_cache_retention` (OpenAI, Azure; for a long time
+    only), `cache_control` (OpenRouter, for Anthropic's models); `None`: it caches by itself, or not at all."""
     thinking: Literal["reasoning_content", "reasoning"] | None = "reasoning_content"
     """Field in which a model's thinking goes back where the message itself does not tell: `reasoning_content` (DeepSeek,
     Z.ai, Moonshot, llama.cpp, vLLM), `reasoning` (OpenRouter, Groq, Ollama, Cerebras); `None`: it is not taken back."""

@@ -51,7 +51,12 @@ _REASONING: dict[str, Callable[[Reasoning], Any]] = {
     "thinking": _thinking,
     "enable_thinking": _enable,
 }
-FIELDS = (*_SAME, "max_tokens", "max_completion_tokens", "stop", "tool_choice", "function_call", *_REASONING)
+_CACHES: Mapping[str, Mapping[str, Any]] = {
+    "prompt_cache_retention": {"long": "24h"},
+    "cache_control": {"short": {"type": "ephemeral"}, "long": {"type": "ephemeral", "ttl": "1h"}},
+}
+"""Field → its value for each cache."""
+FIELDS = (*_SAME, *_CACHES, "max_tokens", "max_completion_tokens", "stop", "tool_choice", "function_call", *_REASONING)
 """The body's fields that settings are told in."""
 
 
@@ -76,6 +81,11 @@ def load_settings(body: dict[str, Any], spelled: dict[str, Any]) -> Settings:
             del body[name]
             if name != "reasoning_effort":
                 spelled["reasoning"] = name
+    for name, values in _CACHES.items():
+        for cache, value in values.items():
+            if body.get(name) == value and "cache" not in known:
+                known["cache"], spelled["cache"] = cache, name
+                del body[name]
     for name in ("tool_choice", "function_call"):
         if "tool_choice" not in known and (chosen := _chosen(body.get(name))) is not None:
             known["tool_choice"] = chosen
@@ -98,6 +108,9 @@ def dump_settings(
     reasoning = spelled.get("reasoning", quirks.reasoning)
     if settings.reasoning is not None and reasoning is not None:
         body[reasoning] = _REASONING[reasoning](settings.reasoning)
+    cached = spelled.get("cache", quirks.cache)
+    if settings.cache is not None and cached is not None and settings.cache in _CACHES[cached]:
+        body[cached] = _CACHES[cached][settings.cache]
     if (choice := settings.tool_choice) is not None:
         older = spelled.get("tool_choice") == "function_call"
         named = {"name": name(choice)}

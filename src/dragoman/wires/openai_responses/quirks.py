@@ -27,6 +27,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     summary: Literal["auto", "concise", "detailed"] | None = "detailed"
     """Which summary of its thinking to ask for where an effort is set and nothing else is said (D-143r); `None`: none
     (vendors that tell their thinking anyway, or know no summaries)."""
+    retention: bool = True
+    """Takes `prompt_cache_retention`."""
     encrypted: bool = True
     """Gives its reasoning encrypted on request; asked for where nothing is to be stored."""
     listed: bool = False

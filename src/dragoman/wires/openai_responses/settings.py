@@ -18,7 +18,8 @@ _SAME: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "parallel_tool_calls": ("parallel_tool_calls", (bool,)),
 }
 """Field of the body → the setting of the same meaning, and the types that it may have for that."""
-FIELDS = (*_SAME, "tool_choice", "reasoning")
+_RETENTION, _LONG = "prompt_cache_retention", "24h"
+FIELDS = (*_SAME, _RETENTION, "tool_choice", "reasoning")
 """The body's fields that settings are told in."""
 UNKNOWN = ("top_k", "presence_penalty", "frequency_penalty", "stop", "seed")
 """Settings that the API does not have."""
@@ -36,6 +37,9 @@ def load_settings(body: dict[str, Any], spelled: dict[str, Any]) -> Settings:
     if (choice := _chosen(body.get("tool_choice"))) is not None:
         known["tool_choice"] = choice
         del body["tool_choice"]
+    if body.get(_RETENTION) == _LONG:
+        known["cache"] = "long"
+        del body[_RETENTION]
     reasoning = body.get("reasoning")
     if isinstance(reasoning, dict):
         told = cast("dict[str, Any]", reasoning)
@@ -55,6 +59,8 @@ def dump_settings(
     body = {field: value for field, (name, _) in _SAME.items() if (value := getattr(settings, name)) is not None}
     if (choice := settings.tool_choice) is not None:
         body["tool_choice"] = choice if choice in _CHOICES else {"type": "function", "name": names.get(choice, choice)}
+    if settings.cache == "long" and quirks.retention:
+        body[_RETENTION] = _LONG
     if settings.reasoning is not None:
         effort = _effort(settings.reasoning)
         asks = quirks.summary is not None and effort != "none" and "summary" not in spelled
