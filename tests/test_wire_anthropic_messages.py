@@ -71,6 +71,10 @@ def test_decision_20b_a_later_system_message_stays_where_the_model_takes_it():
     assert losses(*talk, target=target) == []
 
 
+def test_a_system_message_that_only_changes_settings_survives():
+    there_and_back({"role": "user", "content": "Hi"}, {"role": "system", "output_config": {"effort": "low"}})
+
+
 def test_system_messages_of_every_spelling_survive():
     there_and_back({"role": "user", "content": "Hi"}, system="Be brief.")
     marked = [

@@ -149,6 +149,8 @@ def _load(role: Role, entry: Mapping[str, Any], names: dict[str, str], where: st
             native = spelled(native, content=[])
         elif _is_plain(blocks):
             native = spelled(native, content="list")
+    elif role is Role.SYSTEM and "content" not in entry:  # it only changes settings, in fields of its own
+        native = spelled(native, content="absent")
     else:
         raise HistoryError(f'"{where}.content" must be a string or a list of content blocks')
     return Message(role, tuple(pieces), native=native)
@@ -179,6 +181,8 @@ def _entry(writer: Writer, message: Message, takes_system: bool) -> dict[str, An
     empty = spelling(message.native).get("content")
     if not blocks and not message.content and (empty == [] or (isinstance(empty, str) and not empty.strip())):
         return {**own, "content": empty}
+    if empty == "absent" and not message.content:
+        return own
     if not blocks:
         writer.lose(None, "message", "nothing of it can be sent, and the API takes no empty message")
         return None
