@@ -250,7 +250,8 @@ def test_output_schemas_of_every_spelling_survive():
 
 def test_an_output_schema_by_hand():
     body = dump(output_schema=SCHEMA, options={"output_config": {"task_budget": {"total": 1}}})
-    assert body["output_config"] == {"format": {"type": "json_schema", "schema": SCHEMA}, "task_budget": {"total": 1}}
+    sent = {**SCHEMA, "additionalProperties": False}
+    assert body["output_config"] == {"format": {"type": "json_schema", "schema": sent}, "task_budget": {"total": 1}}
 
 
 def http(**fields):

@@ -1,4 +1,4 @@
-"""How much to think, and in which form to answer: `thinking` and `output_config` ↔ `Settings.reasoning` and the output schema.
+"""How much to think: `thinking` and the effort of `output_config` ↔ `Settings.reasoning`.
 
 A budget is `thinking: enabled`; an effort is a budget too (from `Quirks.budgets`), or on newer models
 `thinking: adaptive` with `output_config.effort`.
@@ -12,7 +12,7 @@ from typing import Any, cast
 from dragoman.request import ModelRequest
 from dragoman.wires.anthropic.quirks import Quirks
 
-__all__ = ["dump_effort", "dump_format", "load_effort", "load_format"]
+__all__ = ["dump_effort", "load_effort", "take"]
 
 _EFFORTS = ("low", "medium", "high")
 _USUAL_EFFORT = "high"  # what the API assumes where none is told
@@ -32,7 +32,7 @@ def load_effort(body: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         case {"type": "adaptive"}:
             reasoning, known = effort or _USUAL_EFFORT, ()
         case None if effort is not None:
-            _take(body, "output_config", "effort")
+            take(body, "output_config", "effort")
             return effort, {"reasoning": {"thinking": None, "effort": True}}
         case _:
             return None, {}
@@ -41,7 +41,7 @@ def load_effort(body: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     if known:
         return reasoning, {"reasoning": {"thinking": form}} if form else {}
     if effort is not None:
-        _take(body, "output_config", "effort")
+        take(body, "output_config", "effort")
     return reasoning, {"reasoning": {"thinking": form, "effort": effort is not None}}
 
 
@@ -70,45 +70,7 @@ def dump_effort(
     return {**details, "type": "enabled", "budget_tokens": budget}, None
 
 
-def load_format(body: dict[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    """Takes the output schema out of a body → the schema, and its spelling."""
-    config = body.get("output_config")
-    for key, form in (
-        ("output_config", cast("dict[str, Any]", config).get("format") if isinstance(config, dict) else None),
-        ("output_format", body.get("output_format")),
-    ):
-        match form:
-            case {"type": "json_schema", "schema": dict()}:
-                form = cast("dict[str, Any]", form)
-                rest = {name: value for name, value in form.items() if name not in ("type", "schema")}
-                if key == "output_config":
-                    _take(body, "output_config", "format")
-                else:
-                    del body["output_format"]
-                told = {**({"key": key} if key == "output_format" else {}), **({"fields": rest} if rest else {})}
-                return form["schema"], {"output_schema": told} if told else {}
-            case _:
-                pass
-    return None, {}
-
-
-def dump_format(request: ModelRequest, effort: str | None, spelled: Mapping[str, Any]) -> dict[str, Any]:
-    """The output schema and the effort → `output_config`, or `output_format` where it was spelled so."""
-    config = dict(cast("dict[str, Any]", request.options.get("output_config") or {}))
-    if effort is not None:
-        config["effort"] = effort
-    out: dict[str, Any] = {}
-    if request.output_schema is not None:
-        told = cast("Mapping[str, Any]", spelled.get("output_schema", {}))
-        form = {**told.get("fields", {}), "type": "json_schema", "schema": request.output_schema}
-        if told.get("key") == "output_format":
-            out["output_format"] = form
-        else:
-            config["format"] = form
-    return {**out, "output_config": config} if config else out
-
-
-def _take(body: dict[str, Any], outer: str, inner: str) -> None:
+def take(body: dict[str, Any], outer: str, inner: str) -> None:
     """Takes a field out of an object of the body, and the object with its last field."""
     body[outer] = {key: value for key, value in body[outer].items() if key != inner}
     if not body[outer]:

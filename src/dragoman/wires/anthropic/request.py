@@ -11,8 +11,9 @@ from dragoman.replay import Loss
 from dragoman.request import HttpRequest, ModelRequest, Settings, ToolSpec
 from dragoman.wires.anthropic.messages import load_messages, sent_names, write_conversation
 from dragoman.wires.anthropic.native import note, spelling
+from dragoman.wires.anthropic.output import dump_format, load_format
 from dragoman.wires.anthropic.quirks import Quirks
-from dragoman.wires.anthropic.reasoning import dump_effort, dump_format, load_effort, load_format
+from dragoman.wires.anthropic.reasoning import dump_effort, load_effort
 from dragoman.wires.anthropic.tools import dump_choice, dump_tool, load_choice, load_tool
 
 __all__ = ["dump_http", "dump_request", "load_request"]
@@ -108,7 +109,7 @@ def dump_request(
         if getattr(settings, name) is not None
     ]
     thinking, effort = dump_effort(request, quirks, spelled)
-    formats = dump_format(request, effort, spelled)
+    formats = dump_format(request, effort, spelled, losses)
     told: dict[str, Any] = {
         "model": request.model or None,
         "system": spelled.get("system"),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.errors import HistoryError
+from dragoman.json_dialect import Dialect, fit
 from dragoman.message import Origin
 from dragoman.replay import Loss
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
@@ -21,6 +22,13 @@ __all__ = ["dump_http", "dump_request", "load_request"]
 _OWN = (*FIELDS, "model", "tools", "response_format", "stream")
 """Fields that have a neutral name. One whose value has no neutral meaning is kept in `native`, never in `options`."""
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
+_DIALECT = Dialect(
+    kept=frozenset({"title", "description", "enum", "const", "pattern", "format"}),
+    only={"format": frozenset({"date-time", "date", "time", "uuid"})},
+    free=False,
+    lists=False,
+    some_required=True,
+)
 _SCHEMA = ("json_schema", "schema")
 """Where the schema stands in `response_format`: today's name, and the older one."""
 
@@ -79,11 +87,7 @@ def dump_request(
         body["stream"] = request.stream
     body |= dump_settings(request.settings, quirks, losses)
     if (schema := request.output_schema) is not None:
-        plain = schema == _ANY_OBJECT and "schema" not in spelled
-        body["response_format"] = {
-            "type": "json_object",
-            **({} if plain else {spelled.get("schema", "json_schema"): schema}),
-        }
+        body["response_format"] = _dump_format(schema, spelled, losses)
     return merged(body, own) | dict(request.options)
 
 
@@ -104,8 +108,17 @@ def _load_format(left: dict[str, Any], spelled: dict[str, Any]) -> tuple[Mapping
         schema = stated.get(field)
         if isinstance(schema, dict):
             del left["response_format"]
-            if field != "json_schema" or schema == _ANY_OBJECT:
-                spelled["schema"] = field
+            spelled["schema"] = field
             beside = rest(stated, "type", field)
             return if_object(schema), {"response_format": beside} if beside else {}
     return None, {}
+
+
+def _dump_format(schema: Mapping[str, Any], spelled: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any]:
+    """The output schema → `response_format`. A loaded one is sent as it was, any other in the API's dialect."""
+    if field := spelled.get("schema"):
+        return {"type": "json_object", field: schema}
+    sent = None if schema == _ANY_OBJECT else fit(schema, _DIALECT)
+    if sent is None and schema != _ANY_OBJECT:
+        losses.append(Loss(None, None, "output_schema", "it refers to what is not in it"))
+    return {"type": "json_object"} if sent is None else {"type": "json_object", "json_schema": sent}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from dragoman.json_dialect import Dialect, fit
 from dragoman.replay import Loss
 from dragoman.request import ModelRequest
 from dragoman.wires.google.native import camelled, merged, snaked
@@ -25,6 +26,27 @@ _SIMPLE: Mapping[str, tuple[str, Any]] = {
 }
 """Field → the setting of the same meaning, and the type it must have for that."""
 _JSON = "application/json"
+_AS_IS = "as is"
+_DIALECT = Dialect(
+    kept=frozenset(
+        [
+            "$id",
+            "$anchor",
+            "title",
+            "description",
+            "format",
+            "enum",
+            "prefixItems",
+            "minItems",
+            "maxItems",
+            "minimum",
+            "maximum",
+            "propertyOrdering",
+        ]
+    ),
+    cut_recursion=True,
+    const=False,
+)
 _LEVELS = ("low", "medium", "high")
 _NEUTRAL = (*_SIMPLE, "stopSequences", "responseSchema", "responseJsonSchema", "thinkingConfig")
 
@@ -125,6 +147,7 @@ def _load_schema(config: dict[str, Any]) -> tuple[dict[str, Any] | None, dict[st
         return None, {}
     told: dict[str, Any] = {}
     schema = cast("dict[str, Any]", config.pop(key))
+    told["schema"] = _AS_IS
     if key == "responseSchema":
         schema, told["schema"] = load_schema(schema)
     if config.get("responseMimeType") == _JSON:
@@ -135,6 +158,10 @@ def _load_schema(config: dict[str, Any]) -> tuple[dict[str, Any] | None, dict[st
 
 
 def _dump_schema(schema: Mapping[str, Any], told: Mapping[str, Any], quirks: Quirks) -> dict[str, Any]:
+    """A loaded schema is sent as it was, any other in the API's dialect."""
     how = told.get("schema", "" if quirks.json_schema else "upper")
-    said: dict[str, Any] = {"responseSchema": dump_schema(schema, how)} if how else {"responseJsonSchema": schema}
+    if how in ("", _AS_IS):
+        said: dict[str, Any] = {"responseJsonSchema": schema if how else fit(schema, _DIALECT) or schema}
+    else:
+        said = {"responseSchema": dump_schema(schema, how)}
     return said if told.get("mime") == "as is" else {**said, "responseMimeType": _JSON}

@@ -1,0 +1,254 @@
+"""Output schemas in the dialects of Anthropic, Google and Cohere: golden forms, and what any of them keeps."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Annotated, Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator as Validator
+from pydantic import BaseModel, Field, TypeAdapter
+
+from dragoman import wires
+from dragoman.json_dialect import Dialect, fit
+from dragoman.message import Message, Origin
+from dragoman.request import ModelRequest
+
+CLOSED = {"additionalProperties": False}
+STRING = {"type": "string"}
+NODE = {
+    "type": "object",
+    "properties": {"children": {"type": "array", "items": {"$ref": "#/$defs/Node"}}, "name": STRING},
+    "required": ["children", "name"],
+}
+TREE = {
+    "type": "object",
+    "properties": {"root": {"$ref": "#/$defs/Node"}},
+    "required": ["root"],
+    "$defs": {"Node": NODE},
+}
+
+
+def sent(wire: str, schema: dict[str, Any]) -> tuple[dict[str, Any] | None, list[str]]:
+    """The schema that a wire sends, and what was lost."""
+    losses: list[Any] = []
+    request = ModelRequest("m", (Message.user("x"),), output_schema=schema)
+    body = wires.get(wire).dump_request(request, target=Origin("p", model="m"), losses=losses)
+    place: dict[str, tuple[str, ...]] = {
+        "anthropic": ("output_config", "format", "schema"),
+        "google": ("generationConfig", "responseJsonSchema"),
+        "cohere": ("response_format", "json_schema"),
+    }
+    found: Any = body
+    for key in place[wire]:
+        found = (found or {}).get(key)
+    return found, [loss.what for loss in losses]
+
+
+def of(part: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"it": part}, "required": ["it"], "$defs": {"A": {**STRING, "title": "A"}}}
+
+
+PARTS: dict[str, tuple[Any, Any, Any, Any]] = {
+    # what it shows: (schema, Anthropic, Google, Cohere); `...`: unchanged
+    "a plain string": (STRING, ..., ..., ...),
+    "a description": ({**STRING, "description": "d"}, ..., ..., ...),
+    "an enum": ({**STRING, "enum": ["a", "b"]}, ..., ..., ...),
+    "a constant": ({**STRING, "const": "a"}, ..., {**STRING, "enum": ["a"]}, ...),
+    "a default": (
+        {**STRING, "default": "a"},
+        ...,
+        STRING,
+        STRING,
+    ),
+    "a bound": (
+        {"type": "integer", "minimum": 1, "description": "d"},
+        {"type": "integer", "description": "d\nminimum: 1"},
+        ...,
+        {"type": "integer", "description": "d\nminimum: 1"},
+    ),
+    "a pattern": (
+        {**STRING, "pattern": "^a"},
+        {**STRING, "description": 'pattern: "^a"'},
+        {**STRING, "description": 'pattern: "^a"'},
+        ...,
+    ),
+    "a format": (
+        {**STRING, "format": "email"},
+        ...,
+        ...,
+        {**STRING, "description": 'format: "email"'},
+    ),
+    "a format of nobody's": (
+        {**STRING, "format": "color"},
+        {**STRING, "description": 'format: "color"'},
+        ...,
+        {**STRING, "description": 'format: "color"'},
+    ),
+    "at least one": (
+        {"type": "array", "items": STRING, "minItems": 1},
+        ...,
+        ...,
+        {"type": "array", "items": STRING, "description": "minItems: 1"},
+    ),
+    "at least two": (
+        {"type": "array", "items": STRING, "minItems": 2},
+        {"type": "array", "items": STRING, "description": "minItems: 2"},
+        ...,
+        {"type": "array", "items": STRING, "description": "minItems: 2"},
+    ),
+    "a union": (
+        {"oneOf": [STRING, {"type": "integer"}], "discriminator": {"propertyName": "k"}},
+        {"anyOf": [STRING, {"type": "integer"}]},
+        {"anyOf": [STRING, {"type": "integer"}]},
+        {"anyOf": [STRING, {"type": "integer"}]},
+    ),
+    "nullable by a list": (
+        {"type": ["string", "null"], "enum": ["a", None]},
+        {"anyOf": [{**STRING, "enum": ["a"]}, {"type": "null"}]},
+        ...,
+        {"anyOf": [{**STRING, "enum": ["a"]}, {"type": "null"}]},
+    ),
+    "a reference": ({"$ref": "#/$defs/A"}, ..., ..., ...),
+    "a reference with a description": (
+        {"$ref": "#/$defs/A", "description": "d"},
+        {"anyOf": [{"$ref": "#/$defs/A"}], "description": "d"},
+        {"anyOf": [{"$ref": "#/$defs/A"}], "description": "d"},
+        {"anyOf": [{"$ref": "#/$defs/A"}], "description": "d"},
+    ),
+    "all of one": (
+        {"allOf": [{"$ref": "#/$defs/A"}], "default": "x"},
+        {"anyOf": [{"$ref": "#/$defs/A"}], "default": "x"},
+        {"$ref": "#/$defs/A"},
+        {"$ref": "#/$defs/A"},
+    ),
+    "all of two": (
+        {"allOf": [{"properties": {"a": STRING}, "required": ["a"]}, {"properties": {"b": STRING}, "required": ["b"]}], "type": "object"},
+        {"type": "object", "properties": {"a": STRING, "b": STRING}, "required": ["a", "b"], **CLOSED},
+        {"type": "object", "properties": {"a": STRING, "b": STRING}, "required": ["a", "b"]},
+        {"type": "object", "properties": {"a": STRING, "b": STRING}, "required": ["a", "b"]},
+    ),
+    "an object with nothing required": (
+        {"type": "object", "properties": {"a": STRING}},
+        {"type": "object", "properties": {"a": STRING}, **CLOSED},
+        ...,
+        {"type": "object", "properties": {"a": STRING}, "required": ["a"]},
+    ),
+    "a closed object": (
+        {"type": "object", "properties": {"a": STRING}, "required": ["a"], **CLOSED},
+        ...,
+        ...,
+        {"type": "object", "properties": {"a": STRING}, "required": ["a"]},
+    ),
+    "free keys": (
+        {"type": "object", "additionalProperties": STRING},
+        None,
+        ...,
+        {"type": "object"},
+    ),
+    "anything": ({}, None, ..., ...),
+    "a tuple": (
+        {"type": "array", "prefixItems": [STRING, {"const": 1}]},
+        {"type": "array", "description": 'prefixItems: [{"type":"string"},{"const":1}]'},
+        {"type": "array", "prefixItems": [STRING, {"enum": [1]}]},
+        {"type": "array", "description": 'prefixItems: [{"type":"string"},{"const":1}]'},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_golden(name: str) -> None:
+    part, *expected = PARTS[name]
+    schema = of(part)
+    before = deepcopy(schema)
+    for wire, want in zip(("anthropic", "google", "cohere"), expected, strict=True):
+        got, lost = sent(wire, schema)
+        assert schema == before
+        if want is None:
+            assert got is None and lost == ["output_schema"]
+            continue
+        assert got is not None and got["properties"]["it"] == (part if want is ... else want), wire
+        assert got["$defs"]["A"]["type"] == "string"
+        assert lost == []
+        assert ("additionalProperties" in got) == (wire == "anthropic")
+
+
+def test_recursion() -> None:
+    assert sent("anthropic", TREE) == (None, ["output_schema"])
+    google, _ = sent("google", TREE)
+    assert google is not None and google["required"] == ["root"]
+    assert google["$defs"]["Node"]["required"] == ["name"], "a property that leads back must not be required"
+    cohere, _ = sent("cohere", TREE)
+    assert cohere == TREE
+
+
+def test_a_recursive_model_of_pydantic_is_an_object_at_the_root() -> None:
+    class Tree(BaseModel):
+        children: list[Tree] = []
+
+    for wire in ("google", "cohere"):
+        schema, lost = sent(wire, Tree.model_json_schema())
+        assert schema is not None and schema["type"] == "object" and "Tree" in schema["$defs"] and not lost
+
+
+@pytest.mark.parametrize("reference", ["#/$defs/Missing", "https://x.example/schema"])
+def test_a_reference_to_elsewhere_has_no_form(reference: str) -> None:
+    assert fit({"type": "object", "properties": {"a": {"$ref": reference}}}, Dialect(kept=frozenset())) is None
+    assert sent("cohere", {"type": "object", "properties": {"a": {"$ref": reference}}})[1] == ["output_schema"]
+
+
+@pytest.mark.parametrize("wire", ["anthropic", "google", "cohere"])
+def test_a_schema_that_was_loaded_goes_back_as_it_was(wire: str) -> None:
+    odd = {"type": "object", "properties": {"a": {"oneOf": [{"const": 1}], "minimum": 1}}}
+    body: dict[str, Any] = {
+        "anthropic": {"model": "m", "max_tokens": 1, "messages": [], "output_config": {"format": {"type": "json_schema", "schema": odd}}},
+        "google": {"contents": [], "generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": odd}},
+        "cohere": {"model": "m", "messages": [], "stream": False, "response_format": {"type": "json_object", "json_schema": odd}},
+    }[wire]  # fmt: skip
+    assert wires.get(wire).dump_request(wires.get(wire).load_request(body)) == body
+
+
+class Address(BaseModel):
+    street: str = Field(min_length=1)
+    number: Annotated[int, Field(ge=1)] | None = None
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+    tricks: list[str] = Field(default=[], max_length=3)
+
+
+class Person(BaseModel):
+    address: Annotated[Address, Field(description="Home.")]
+    pet: Annotated[Cat | Dog, Field(discriminator="kind")]
+    tags: tuple[str, ...] = ()
+
+
+ADDRESSES = st.builds(Address, street=st.text(min_size=1), number=st.none() | st.integers(min_value=1))
+PETS = st.just(Cat(kind="cat")) | st.builds(Dog, kind=st.just("dog"), tricks=st.lists(st.text(), max_size=3))
+
+
+@given(st.builds(Person, address=ADDRESSES, pet=PETS))
+def test_what_satisfies_the_model_satisfies_what_is_sent(person: Person) -> None:
+    value = TypeAdapter(Person).dump_python(person, mode="json")
+    schema = Person.model_json_schema()
+    Validator(schema).validate(value)
+    for wire in ("anthropic", "google", "cohere"):
+        form, lost = sent(wire, schema)
+        assert form is not None and not lost
+        Validator.check_schema(form)
+        Validator(form).validate(value)
+
+
+def test_what_is_sent_still_refuses_what_is_of_another_shape() -> None:
+    wrong = {"address": {"street": 1}, "pet": {"kind": "cow"}}
+    for wire in ("anthropic", "google", "cohere"):
+        form, _ = sent(wire, Person.model_json_schema())
+        assert form is not None
+        assert len(list(Validator(form).iter_errors(wrong))) >= 2
