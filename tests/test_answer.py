@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman import wires
-from dragoman.answer import Answer, whole_answer
+from dragoman.answer import Answer, model_of, whole_answer
 from dragoman.errors import DragomanError, OverloadedError
 from dragoman.event import MessageDropped, MessageFinished, MessageStarted, PartDelta, RunError, RunFinished
 from dragoman.fold import fold, unfold
@@ -48,15 +48,35 @@ def test_what_nobody_counted_has_no_usage():
     assert isinstance(said, Message) and said.usage is None
 
 
+@pytest.mark.parametrize(
+    ("origin", "model"),
+    [
+        (None, ""),
+        (Origin("p"), ""),
+        (Origin("p", model="asked"), "asked"),
+        (Origin("p", served_model="served"), "served"),
+        (Origin("p", model="asked", served_model="served"), "served"),
+    ],
+)
+def test_who_answers(origin, model):
+    assert model_of(origin) == model
+
+
+def test_no_message_is_an_empty_answer():
+    said = whole_answer([])
+    assert isinstance(said, Message) and said.content == ()
+
+
 def test_other_candidates_other_speakers_and_unknown_messages_are_passed_over():
     answer = Answer(lambda _: {})
     others = (started(candidate=1), MessageStarted("a", Role.USER), PartDelta("a", 0, "x"), MessageFinished("a"))
-    assert not any(answer.takes(event) for event in others)
+    assert {answer.takes(event) for event in others} == {False}
     assert not answer.started
 
 
 def test_nothing_more_is_told_of_a_message_that_was_dropped():
     answer = Answer(lambda _: {})
+    assert answer.id == ""
     assert answer.takes(started()) and answer.takes(MessageDropped("a", "no"))
     assert not answer.takes(PartDelta("a", 0, "x"))
     assert not answer.takes(MessageDropped("a", "again"))
@@ -65,7 +85,7 @@ def test_nothing_more_is_told_of_a_message_that_was_dropped():
 def test_fields_around_a_message_come_from_its_start_and_its_end():
     answer = Answer(lambda native: (native or {}).get("w", {}))
     for event in (started(native={"w": {"a": 1, "b": 1}}), MessageFinished("a", native={"w": {"b": 2}})):
-        answer.takes(event)
+        assert answer.takes(event)
     assert answer.around == {"a": 1, "b": 2}
 
 

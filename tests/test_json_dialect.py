@@ -210,6 +210,110 @@ def test_a_schema_that_was_loaded_goes_back_as_it_was(wire: str) -> None:
     assert wires.get(wire).dump_request(wires.get(wire).load_request(body)) == body
 
 
+ANY = Dialect(kept=frozenset({"title", "description", "const"}))
+SHUT = Dialect(kept=frozenset({"title", "description"}), closed=True, recursive=False)
+CUT = Dialect(kept=frozenset(), cut_recursion=True)
+
+
+@pytest.mark.parametrize(
+    "note",
+    ["$schema", "$id", "$comment", "examples", "example", "deprecated", "default"],
+)
+def test_what_narrows_nothing_is_left_out_without_a_word(note: str) -> None:
+    assert fit({"type": "object", "properties": {"a": {**STRING, note: "x"}}}, CUT) == {
+        "type": "object",
+        "properties": {"a": STRING},
+    }
+
+
+def test_a_description_that_is_not_kept_is_not_told_as_a_constraint() -> None:
+    assert fit({"type": "object", "description": "d"}, CUT) == {"type": "object"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "form"),
+    [
+        ({"oneOf": [STRING], "title": "T"}, {"anyOf": [STRING], "title": "T"}),
+        ({"oneOf": [{"const": 1}], "anyOf": [STRING]}, {"anyOf": [STRING]}),
+        ({"properties": {"a": STRING}}, {"properties": {"a": STRING}}),
+        ({"type": ["object"], "properties": {"a": STRING}}, {"type": ["object"], "properties": {"a": STRING}}),
+        ({"allOf": [STRING, {"title": "T"}]}, {"type": "string", "title": "T"}),
+        ({"allOf": [{"$ref": "#/$defs/A"}, {"description": "d"}]}, {"type": "object", "properties": {"a": STRING}, "description": "d"}),
+        ({"allOf": [{"oneOf": [STRING]}]}, {"anyOf": [STRING]}),
+        ({"items": [STRING], "type": "array"}, {"type": "array", "items": {}}),
+        ({"type": "object", "additionalProperties": {"oneOf": [STRING]}}, {"type": "object", "additionalProperties": {"anyOf": [STRING]}}),
+        ({"type": "object", "additionalProperties": False}, {"type": "object", "additionalProperties": False}),
+    ],
+)  # fmt: skip
+def test_the_structure(schema: dict[str, Any], form: dict[str, Any]) -> None:
+    definitions = {"A": {"type": "object", "properties": {"a": STRING}}}
+    fitted = fit({"type": "object", "properties": {"it": schema}, "$defs": definitions}, ANY)
+    assert fitted == {"type": "object", "properties": {"it": form}, "$defs": definitions}
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"allOf": [{"$ref": "#/$defs/B"}, STRING]},
+        {"allOf": [{"$ref": "#/$defs/C"}, STRING]},
+        {"allOf": [{"$ref": "#/$defs/Missing"}, STRING]},
+    ],
+)
+def test_an_all_of_that_would_have_to_be_followed_further_has_no_form(part: dict[str, Any]) -> None:
+    definitions = {"A": STRING, "B": {"$ref": "#/$defs/A"}, "C": {"allOf": [STRING]}}
+    assert fit({"type": "object", "properties": {"it": part}, "$defs": definitions}, ANY) is None
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"type": "object"}, False),
+        ({"type": "object", "additionalProperties": True}, False),
+        ({"type": "object", "additionalProperties": STRING, "properties": {"a": STRING}}, False),
+        ({"type": "object", "additionalProperties": True, "properties": {"a": STRING}}, True),
+        ({"type": "object", **CLOSED}, True),
+    ],
+)
+def test_where_objects_are_closed_free_keys_have_no_form(schema: dict[str, Any], said: bool) -> None:
+    assert (fit(schema, SHUT) is not None) == said
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A"}}},
+        {"$ref": "#"},
+        {"$ref": "#/$defs/Missing"},
+    ],
+)
+def test_a_root_that_leads_nowhere_has_no_form(schema: dict[str, Any]) -> None:
+    assert fit(schema, ANY) is None
+
+
+def test_recursion_by_way_of_another_definition_and_of_the_whole() -> None:
+    definitions = {
+        "A": {"type": "object", "properties": {"b": {"anyOf": [{"$ref": "#/$defs/B"}]}, "c": {"$ref": "#/$defs/C"}}, "required": ["b", "c"]},
+        "B": {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "required": ["a"]},
+        "C": {"type": "object", "properties": {"d": {"$ref": "#/definitions/D"}}, "required": ["d"]},
+    }  # fmt: skip
+    schema = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/A"}, "next": {"$ref": "#"}},
+        "required": ["a", "next"],
+        "$defs": definitions,
+        "definitions": {"D": STRING},
+    }
+    form = fit(schema, CUT)
+    assert form is not None
+    required = {name: each.get("required") for name, each in form["$defs"].items()}
+    assert required == {"A": ["c"], "B": None, "C": ["d"]}
+    assert form["required"] == ["a"]
+    assert form["definitions"] == {"D": STRING}
+    assert fit(schema, SHUT) is None
+    without = {**schema, "properties": {"c": {"$ref": "#/$defs/C"}}, "$defs": {"C": definitions["C"]}}
+    assert fit({**without, "required": ["c"]}, SHUT) is not None
+
+
 class Address(BaseModel):
     street: str = Field(min_length=1)
     number: Annotated[int, Field(ge=1)] | None = None

@@ -74,7 +74,7 @@ class _Fitting:
     def __init__(self, dialect: Dialect, definitions: Mapping[str, Any]) -> None:
         self._dialect = dialect
         self._definitions = definitions
-        self._reach = {name: _references(each, own=name == "#") for name, each in definitions.items()}
+        self._reach = {name: _references(each) for name, each in definitions.items()}
 
     def root(self) -> tuple[Any, str]:
         """The schema of the whole, and the definition that it stands in: pydantic writes a recursive model as a reference."""
@@ -207,10 +207,10 @@ def _of(schema: Schema, kind: Any) -> dict[str, Any]:
     return one
 
 
-def _references(schema: Any, *, own: bool = False) -> set[str]:
-    """The names that a schema refers to. `own`: without what its definitions refer to."""
+def _references(schema: Any) -> set[str]:
+    """The names that a schema refers to."""
     if isinstance(schema, Mapping):
         schema = cast("Schema", schema)
         found = {schema["$ref"]} if isinstance(schema.get("$ref"), str) else set[str]()
-        return found.union(*(_references(each) for key, each in schema.items() if not (own and key in _DEFINITIONS)))
+        return found.union(*map(_references, schema.values()))
     return set[str]().union(*map(_references, cast("list[Any]", schema))) if isinstance(schema, list) else set()
