@@ -171,15 +171,16 @@ def test_models_without_a_key_names_the_variable(cli) -> None:
 
 
 def test_local_pull_tells_its_progress_and_where_the_model_is(cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fetched(progress: Callable[[str], None]) -> Path:
-        progress("fetching")
+    def fetched(progress: Callable[[str], None], model: str) -> Path:
+        progress(f"fetching {model}")
         return Path("/models/small.gguf")
 
-    def failing(progress: Callable[[str], None]) -> Path:
+    def failing(progress: Callable[[str], None], model: str) -> Path:
         raise errors.SettingsError("the model could not be fetched")
 
     monkeypatch.setattr("dragoman.providers.local_pull.pull", fetched)
-    assert cli("local", "pull") == (0, "/models/small.gguf\n", "fetching\n")
+    assert cli("local", "pull") == (0, "/models/small.gguf\n", "fetching SmolLM2-135M-Instruct\n")
+    assert cli("local", "pull", "all-MiniLM-L6-v2") == (0, "/models/small.gguf\n", "fetching all-MiniLM-L6-v2\n")
     monkeypatch.setattr("dragoman.providers.local_pull.pull", failing)
     assert cli("local", "pull") == (3, "", "error: the model could not be fetched\n")
 

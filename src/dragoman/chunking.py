@@ -34,14 +34,19 @@ def chunks(text: str, size: int = 512, overlap: int = 100) -> list[Chunk]:
         InvalidRequestError: `size` is not above 0, or `overlap` not from 0 to below `size`.
     """
     if size < 1 or not 0 <= overlap < size:
-        raise InvalidRequestError(f"chunks of {size} characters that overlap by {overlap}: the overlap must be below the size")
+        raise InvalidRequestError(
+            f"chunks of {size} characters that overlap by {overlap}: the overlap must be below the size"
+        )
     return [chunk for start, paragraph in _paragraphs(text) for chunk in _cut(paragraph, start, size, overlap)]
 
 
 def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
     """The paragraphs, trimmed, and where each begins."""
     start = 0
-    for end, following in [*((found.start(), found.end()) for found in _BLANK_LINE.finditer(text)), (len(text), len(text))]:
+    for end, following in [
+        *((found.start(), found.end()) for found in _BLANK_LINE.finditer(text)),
+        (len(text), len(text)),
+    ]:
         piece = text[start:end]
         if paragraph := piece.strip():
             yield start + len(piece) - len(piece.lstrip()), paragraph

@@ -43,7 +43,9 @@ def load_texts(body: Mapping[str, Any], own: Own, *, texts: str = "input", dimen
     try:
         loaded = msgspec.convert([given] if isinstance(given, str) else given, tuple[str, ...])
     except msgspec.ValidationError as error:
-        raise InvalidRequestError(f"an embeddings request needs the field {texts}, a text or a list of texts") from error
+        raise InvalidRequestError(
+            f"an embeddings request needs the field {texts}, a text or a list of texts"
+        ) from error
     model = left.pop("model") if if_text(left.get("model")) else ""
     size = left.pop(dimensions) if type(left.get(dimensions)) is int else None
     alone = {texts: "text"} if isinstance(given, str) else {}
@@ -74,7 +76,8 @@ def load_answer(body: bytes | Mapping[str, Any]) -> dict[str, Any]:
         answer = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise DecodeError(
-            f"the answer is no JSON: {error}; is the base URL right?", body=body if len(body) < 10_000 else body[:10_000]
+            f"the answer is no JSON: {error}; is the base URL right?",
+            body=body if len(body) < 10_000 else body[:10_000],
         ) from error
     if not isinstance(answer, dict):
         raise malformed(answer, "an answer that is no object")
@@ -139,7 +142,9 @@ def input_usage(usage: Usage | None) -> Usage | None:
         return None
     tokens = usage.total_tokens if usage.input_tokens is None else usage.input_tokens
     total = tokens if usage.total_tokens is None else usage.total_tokens
-    return msgspec.structs.replace(usage, input_tokens=tokens, output_tokens=usage.output_tokens or 0, total_tokens=total)
+    return msgspec.structs.replace(
+        usage, input_tokens=tokens, output_tokens=usage.output_tokens or 0, total_tokens=total
+    )
 
 
 def _unpacked(told: str) -> Vector:

@@ -91,9 +91,7 @@ class EmbeddingsModel:
             DecodeError: it answered something else than a vector.
         """
         result = await self._embed([text], "query", **how)
-        return EmbeddingsResult(
-            result.embeddings[0], result.usage, result.finish_reason, result.metadata, result.id
-        )
+        return EmbeddingsResult(result.embeddings[0], result.usage, result.finish_reason, result.metadata, result.id)
 
     async def embed_documents(self, texts: Iterable[str], **how: Unpack[EmbeddingsOptions]) -> BatchEmbeddingsResult:
         """Texts to be found → their vectors, in the same order. No text: no request (D-142).
@@ -113,7 +111,7 @@ class EmbeddingsModel:
     ) -> BatchEmbeddingsResult:
         for place, text in enumerate(texts):
             if not text:
-                raise InvalidRequestError(f"text {place} of {len(texts)} is empty: it has no meaning to embed; leave it out")
+                raise InvalidRequestError(f"texts[{place}] is empty: there is no meaning in it to embed; leave it out")
         request = EmbeddingsRequest(
             self.name,
             purpose=purpose,
@@ -158,7 +156,8 @@ class EmbeddingsModel:
         try:
             return _checked(self.wire.load_response(answer.body), request)
         except DragomanError as error:
-            raise error.at(provider=provider.name, request_id=request_id(answer.headers), body=answer.body)
+            error.at(provider=provider.name, request_id=request_id(answer.headers), body=answer.body)
+            raise
 
 
 def _lacking(provider: Provider) -> str:

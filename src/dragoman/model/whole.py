@@ -37,7 +37,8 @@ async def whole_answer(provider: Provider, transport: Transport, request: HttpRe
         finally:
             await response.close()
     except DragomanError as error:
-        raise error.at(provider=provider.name)
+        error.at(provider=provider.name)
+        raise
     if refused:
         error = wires.get(provider.wire).load_error(response.status, response.headers, body)
         raise error.at(provider=provider.name, status=response.status, body=body)

@@ -90,7 +90,9 @@ def _server(model: Path, embeddings: bool) -> Any:
     # llama.cpp's threads wait for each other in busy loops: one more than there are free cores makes it ten times slower.
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = max(1, (os.cpu_count() or 1) // 2)
     params.embedding = embeddings
-    if embeddings:  # a text is read in one go; one that is too long for the model is refused only where this is longer still
+    if (
+        embeddings
+    ):  # a text is read in one go; one that is too long for the model is refused only where this is longer still
         params.n_batch = params.n_ubatch = CONTEXT
     params.use_jinja = True
     params.ui = False

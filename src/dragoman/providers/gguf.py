@@ -36,8 +36,7 @@ class Tensor(msgspec.Struct, frozen=True):
 def write_gguf(out: BinaryIO, values: Mapping[str, Value], tensors: Sequence[Tensor], data: BinaryIO) -> None:
     """Writes a whole file; the tensors' bytes are read from `data`."""
     out.write(_MAGIC + struct.pack("<IQQ", _VERSION, len(tensors), len(values)))
-    for name, value in values.items():
-        out.write(_string(name) + _value(value))
+    out.writelines(_string(name) + _value(value) for name, value in values.items())
     offset = 0
     for tensor in tensors:
         shape = struct.pack(f"<{len(tensor.shape)}Q", *reversed(tensor.shape))

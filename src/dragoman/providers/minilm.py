@@ -88,7 +88,10 @@ def _architecture(config: Mapping[str, Any]) -> dict[str, Value]:
 
 def _vocabulary(words: list[str]) -> dict[str, Value]:
     """The vocabulary: llama.cpp marks where a word begins, BERT where one goes on."""
-    special = {_SPECIAL["unknown"]: _UNKNOWN, **{word: _CONTROL for name, word in _SPECIAL.items() if name != "unknown"}}
+    special = {
+        _SPECIAL["unknown"]: _UNKNOWN,
+        **{word: _CONTROL for name, word in _SPECIAL.items() if name != "unknown"},
+    }
     return {
         "tokenizer.ggml.model": "bert",
         "tokenizer.ggml.pre": "default",

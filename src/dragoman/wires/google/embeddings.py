@@ -52,7 +52,9 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
         told["config"] = all(_CONFIG in entry for entry in entries)
         fields = [{**rest(entry, "content", _CONFIG), **if_object(entry.get(_CONFIG))} for entry in entries]
     if not texts or not all(texts):
-        raise InvalidRequestError("an embeddings request needs a content with one text, or several of these in requests")
+        raise InvalidRequestError(
+            "an embeddings request needs a content with one text, or several of these in requests"
+        )
     if any(other != fields[0] for other in fields):
         raise InvalidRequestError("the entries of an embeddings request must be alike in all but their text")
     options = fields[0]
@@ -106,7 +108,9 @@ def load_response(body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
     if any(if_object(entry.get("statistics")).get("truncated") for entry in entries):
         metadata["truncated"] = True
     usage = load_usage(around) or _counted(entries)
-    return BatchEmbeddingsResult([load_vector(entry.get("values")) for entry in entries], input_usage(usage), metadata=metadata)
+    return BatchEmbeddingsResult(
+        [load_vector(entry.get("values")) for entry in entries], input_usage(usage), metadata=metadata
+    )
 
 
 def dump_response(result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None) -> dict[str, Any]:
