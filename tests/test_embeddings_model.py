@@ -172,7 +172,7 @@ async def test_options_are_passed_on_as_they_are() -> None:
     [
         (lambda vectors: vectors[:1], "1 vectors for 2 texts"),
         (lambda vectors: [*vectors, vectors[0]], "3 vectors for 2 texts"),
-        (lambda vectors: [vectors[0], []], "of \\[0, 16\\] numbers"),
+        (lambda vectors: [vectors[0], []], r"of \[0, 16\] numbers"),
         (lambda vectors: [[], []], "of \\[0\\] numbers"),
         (lambda vectors: [vectors[0], vectors[1][:3]], "of \\[3, 16\\] numbers"),
     ],
@@ -207,13 +207,15 @@ async def test_texts_that_are_none_are_refused_before_anything_is_sent() -> None
 
 async def test_the_first_failure_stops_the_others_and_is_raised_as_itself() -> None:
     reached: list[str] = []
+    others_wait = anyio.Event()
 
     async def before(request: EmbeddingsRequest) -> None:
         if request.texts == ("bad",):
-            while len(reached) < 2:  # the others wait already
-                await asyncio.sleep(0)
+            await others_wait.wait()
             raise RateLimitError("slower", retry_after=3.0)
         reached.append(request.texts[0])
+        if len(reached) == 2:
+            others_wait.set()
         await anyio.sleep_forever()
 
     embedder, transport = model(before=before, max_concurrency=3)
@@ -281,7 +283,7 @@ async def test_an_answer_that_is_no_vector_is_a_decode_error(body: bytes) -> Non
 @pytest.mark.parametrize("name", ["anthropic", "groq", "deepseek", "xai"])
 async def test_d78_a_provider_without_embeddings_says_who_has_them(name: str) -> None:
     agent = Agent(name, **KEY)
-    with pytest.raises(SettingsError, match="makes no embeddings; these do: .*cohere.*openai") as caught:
+    with pytest.raises(SettingsError, match=r"makes no embeddings; these do: .*cohere.*openai") as caught:
         await agent.embed_query("a")
     assert caught.value.provider == name
     with pytest.raises(SettingsError, match="makes no embeddings"):

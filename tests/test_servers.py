@@ -154,7 +154,8 @@ async def test_texts_become_vectors_and_faults_are_tried_again(server: Aimock, m
     transport = retrying(server, waits)
     async with agent(server, f"{model}:m", transport=transport) as a:
         single = await a.embed_query("a fox")
-        several = await a.embed_documents(["a fox", "and another fox"], batch_size=1)  # aimock's Ollama gives one vector
+        texts = ["a fox", "and another fox"]
+        several = await a.embed_documents(texts, batch_size=1)  # aimock's Ollama gives one vector a request
     await transport.close()
     assert single.embeddings == pytest.approx([0.6, 0.0, -0.8])
     assert several.embeddings == [single.embeddings] * 2

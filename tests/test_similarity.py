@@ -46,7 +46,7 @@ def test_d145_a_vector_of_zeros_is_like_nothing() -> None:
 
 
 def test_d145_vectors_of_different_lengths_are_an_error() -> None:
-    with pytest.raises(InvalidRequestError, match="2 numbers and one of 3 .* same model"):
+    with pytest.raises(InvalidRequestError, match=r"2 numbers and one of 3 .* same model"):
         cosine_similarity([1, 2], [1, 2, 3])
     with pytest.raises(InvalidRequestError):
         most_similar([1, 2], [[1, 2], [1]])

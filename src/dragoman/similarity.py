@@ -1,7 +1,9 @@
-"""How near texts are in meaning: cosines of their vectors. In plain Python, some 50 µs for vectors of 1,536 numbers."""
+"""How near texts are in meaning: cosines of their vectors. In plain Python: thousands of vectors a second, with Python 3.12 or
+later ten thousands. For more there are vector stores."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from math import sqrt
 from operator import mul
@@ -9,6 +11,13 @@ from operator import mul
 from dragoman.errors import InvalidRequestError
 
 __all__ = ["cosine_similarity", "most_similar"]
+
+if sys.version_info >= (3, 12):
+    from math import sumprod as _product
+else:
+
+    def _product(a: Sequence[float], b: Sequence[float]) -> float:
+        return sum(map(mul, a, b))
 
 
 def cosine_similarity(a: Sequence[float], b: Sequence[float]) -> float:
@@ -41,8 +50,8 @@ def _cosine(a: Sequence[float], length: float, b: Sequence[float]) -> float:
             f"a vector of {len(a)} numbers and one of {len(b)} cannot be compared: embed both with the same model and dimensions"
         )
     lengths = length * _length(b)
-    return max(-1.0, min(1.0, sum(map(mul, a, b)) / lengths)) if lengths else 0.0
+    return max(-1.0, min(1.0, _product(a, b) / lengths)) if lengths else 0.0
 
 
 def _length(vector: Sequence[float]) -> float:
-    return sqrt(sum(map(mul, vector, vector)))
+    return sqrt(_product(vector, vector))
