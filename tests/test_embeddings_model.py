@@ -70,10 +70,11 @@ def test_d140_order_is_kept_whatever_answer_comes_first(
         for _turn in range(next(turns)):
             await asyncio.sleep(0)
 
-    embedder, transport = model(before=before, max_concurrency=concurrency)
+    embedder, transport = model(before=before)
     texts = [f"number {number}" for number in range(count)]
     seen: list[int] = []
-    result = asyncio.run(embedder.embed_documents(texts, batch_size=size, progress=seen.append))
+    how: Any = {"batch_size": size, "max_concurrency": concurrency, "progress": seen.append}
+    result = asyncio.run(embedder.embed_documents(texts, **how))
     assert texts_of(transport.requests) == texts
     assert transport.most == min(concurrency, math.ceil(count / size))
     assert result.usage == Usage(input_tokens=2 * count, output_tokens=0, total_tokens=2 * count)
@@ -200,8 +201,9 @@ async def test_texts_that_are_none_are_refused_before_anything_is_sent() -> None
         await embedder.embed_documents(["a", ""])
     with pytest.raises(InvalidRequestError, match="takes a list"):
         await embedder.embed_documents("a text")
-    with pytest.raises(InvalidRequestError, match="batch_size"):
-        await embedder.embed_documents(["a"], batch_size=0)
+    for how in ({"batch_size": 0}, {"max_concurrency": 0}):
+        with pytest.raises(InvalidRequestError, match="must be above 0"):
+            await embedder.embed_documents(["a"], **how)
     assert transport.sent == []
 
 
@@ -218,9 +220,9 @@ async def test_the_first_failure_stops_the_others_and_is_raised_as_itself() -> N
             others_wait.set()
         await anyio.sleep_forever()
 
-    embedder, transport = model(before=before, max_concurrency=3)
+    embedder, transport = model(before=before)
     with pytest.raises(RateLimitError, match="slower") as caught:
-        await embedder.embed_documents(["a", "b", "bad", "never asked for"], batch_size=1)
+        await embedder.embed_documents(["a", "b", "bad", "never asked for"], batch_size=1, max_concurrency=3)
     assert caught.value.retry_after == 3.0 and caught.value.provider == "openai"
     assert transport.under_way == 0
     assert "never asked for" not in texts_of(transport.requests)

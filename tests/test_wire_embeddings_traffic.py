@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -188,6 +189,40 @@ def test_the_official_client_reads_the_same(folder: str) -> None:
             assert result.usage.input_tokens == tokens, exchange
         compared += 1
     assert compared > 0
+
+
+def mutated(value: Any, dice: random.Random) -> Any:
+    """The value with something in it replaced."""
+    if isinstance(value, (dict, list)) and value and dice.random() < 0.85:
+        copy: Any = value.copy()
+        place = dice.choice(list(copy) if isinstance(copy, dict) else range(min(3, len(copy))))
+        if isinstance(copy, dict) and dice.random() < 0.1:
+            del copy[place]
+        else:
+            copy[place] = mutated(copy[place], dice)
+        return copy
+    return dice.choice([None, "", "x", -1, 2.5, True, [], {}, [None], [[1.0]], {"x": 1}])
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_what_is_damaged_is_read_or_an_error_of_our_tree(folder: str) -> None:
+    dice, refused = random.Random(folder), 0
+    for exchange in recorded(folder):
+        wire, told = wire_of(exchange), json.loads(exchange.body)
+        for _ in range(20):
+            try:
+                result = wire.load_response(json.dumps(mutated(told, dice)).encode())
+                json.dumps(wire.dump_response(result))
+            except DragomanError:
+                refused += 1
+            if exchange.request is not None:
+                body = mutated(exchange.request, dice)
+                try:
+                    request = wire.load_request(body if isinstance(body, dict) else {}, path=exchange.url)
+                except DragomanError:
+                    continue
+                assert wire.dump_request(request) == body, exchange
+    assert refused > 3
 
 
 def test_bytes_in_base64_are_no_floats() -> None:

@@ -13,6 +13,7 @@ from dragoman import wires
 from dragoman.capability import Capability
 from dragoman.embedding import input_usage
 from dragoman.errors import DecodeError, DragomanError, InvalidRequestError, SettingsError
+from dragoman.logs import logger
 from dragoman.message import Usage
 from dragoman.model.whole import request_id, whole_answer
 from dragoman.providers.address import find_base_url
@@ -24,7 +25,9 @@ from dragoman.transport.base import Transport
 
 __all__ = ["EmbeddingsModel", "EmbeddingsOptions"]
 
-CHARACTERS_A_TOKEN = 4
+_LOG = logger("embeddings")
+_WORKERS = 8
+_CHARACTERS_A_TOKEN = 4
 """By which tokens are estimated where a provider tells none (D-141)."""
 _NEARLY = 0.999
 """A vector that is shorter has been cut."""
@@ -39,6 +42,8 @@ class EmbeddingsOptions(TypedDict, total=False):
     """Body fields without a neutral name, passed on as they are (`user`, `truncate`, `input_type`, …)."""
     batch_size: int
     """Most texts of one request, in place of the provider's usual number."""
+    max_concurrency: int
+    """Most requests that are under way at once; 8 where nothing is said."""
     progress: Callable[[int], object]
     """Called with the number of texts that are done, each time that a request is."""
 
@@ -56,13 +61,8 @@ class EmbeddingsModel:
         base_url: str | None = None,
         headers: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
-        max_concurrency: int = 8,
     ) -> None:
-        """`max_concurrency`: requests that are under way at once.
-
-        Raises:
-            SettingsError: the provider makes no embeddings (D-78), or has no default model and none is given.
-        """
+        """Raises `SettingsError` where the provider makes no embeddings (D-78), or has no default model and none is given."""
         wire = wires.embeddings(provider.wire)
         if wire is None or Capability.embeddings not in provider.capabilities:
             raise SettingsError(_lacking(provider), provider=provider.name)
@@ -80,7 +80,6 @@ class EmbeddingsModel:
         self._base_url = base_url
         self._headers = headers
         self._environment = environment
-        self._max_concurrency = max_concurrency
 
     async def embed_query(self, text: str, **how: Unpack[EmbeddingsOptions]) -> EmbeddingsResult:
         """A text to search with → its vector.
@@ -118,12 +117,13 @@ class EmbeddingsModel:
             dimensions=how.get("dimensions"),
             options={**self.provider.embeddings_options, **how.get("options", {})},
         )
-        size = how.get("batch_size", self.provider.embeddings_batch)
-        if size < 1:
-            raise InvalidRequestError(f"a batch of {size} texts cannot be sent: batch_size must be above 0")
+        size, workers = how.get("batch_size", self.provider.embeddings_batch), how.get("max_concurrency", _WORKERS)
+        if size < 1 or workers < 1:
+            raise InvalidRequestError("nothing would ever be sent: batch_size and max_concurrency must be above 0")
         batches = list(_batches(texts, size, self.provider.embeddings_characters))
         if not batches:
             return BatchEmbeddingsResult([])
+        _LOG.debug("%s: %d texts in %d requests", self.name, len(texts), len(batches))
         progress = how.get("progress", _silent)
         results: list[BatchEmbeddingsResult] = [_NOTHING] * len(batches)
         waiting = iter(enumerate(batches))
@@ -138,7 +138,7 @@ class EmbeddingsModel:
 
         try:
             async with anyio.create_task_group() as group:
-                for _ in range(min(self._max_concurrency, len(batches))):
+                for _ in range(min(workers, len(batches))):
                     group.start_soon(work)
         except BaseExceptionGroup as failed:
             error = _first(failed)
@@ -196,7 +196,7 @@ def _checked(result: BatchEmbeddingsResult, request: EmbeddingsRequest) -> Batch
             )
         result = msgspec.structs.replace(result, embeddings=[_unit(vector) for vector in result.embeddings])
     if result.usage is None:
-        tokens = ceil(sum(map(len, request.texts)) / CHARACTERS_A_TOKEN)
+        tokens = ceil(sum(map(len, request.texts)) / _CHARACTERS_A_TOKEN)
         metadata = {**result.metadata, "usage_estimated": True}
         result = msgspec.structs.replace(result, usage=input_usage(Usage(input_tokens=tokens)), metadata=metadata)
     return result
