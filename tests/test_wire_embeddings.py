@@ -163,6 +163,28 @@ def test_google_knows_the_shape_of_one_text_and_refuses_batches_that_differ() ->
         wire("google").load_request({"requests": entries})
 
 
+def test_google_an_option_has_the_last_word_however_it_is_spelled() -> None:
+    for option in ("taskType", "task_type"):
+        request = EmbeddingsRequest("m", ("t",), "query", None, {option: "CLUSTERING"})
+        (entry,) = wire("google").dump_request(request)["requests"]
+        assert entry == {"model": "models/m", "content": {"parts": [{"text": "t"}]}, option: "CLUSTERING"}
+
+
+def test_google_a_request_of_ai_studio_goes_to_vertex_in_its_shape() -> None:
+    body = {
+        "requests": [
+            {
+                "model": "models/gemini-embedding-001",
+                "content": {"parts": [{"text": "t"}]},
+                "taskType": "RETRIEVAL_QUERY",
+            }
+        ]
+    }
+    http = wire("google").dump_http(wire("google").load_request(body), quirks=providers.get("vertex").quirks)
+    assert http.path == "/publishers/google/models/gemini-embedding-001:embedContent"
+    assert http.body == {"content": {"parts": [{"text": "t"}]}, "embedContentConfig": {"taskType": "RETRIEVAL_QUERY"}}
+
+
 class Nobody(Credentials):  # type: ignore[misc]
     """Credentials that need nobody to be asked."""
 

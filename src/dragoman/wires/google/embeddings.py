@@ -59,7 +59,7 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
         raise InvalidRequestError("the entries of an embeddings request must be alike in all but their text")
     options = fields[0]
     model, _ = model_of_path(path)
-    if named := if_text(options.get("model")):
+    if (named := if_text(options.get("model"))) and named.endswith(model):
         model = model or named.removeprefix("models/")
         told["model"] = options.pop("model").removesuffix(model)
     told["snake"] = [camel for camel, snake in _SNAKE.items() if snake in options and told["shape"] != _PREDICT]
@@ -73,14 +73,13 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
 
 def dump_request(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> dict[str, Any]:
     """The neutral request → a body. A purpose is a task type (D-144)."""
-    return _dumped(request, quirks or Quirks())[1]
+    return _dumped(request, quirks)[1]
 
 
 def dump_http(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> HttpRequest:
     """The neutral request → path, headers and body."""
-    quirks = quirks or Quirks()
     method, body = _dumped(request, quirks)
-    model = request.model if "/" in request.model else f"{quirks.models}/{request.model}"
+    model = request.model if "/" in request.model else f"{(quirks or Quirks()).models}/{request.model}"
     return HttpRequest(f"/{model}:{method}", {}, body)
 
 
@@ -125,12 +124,12 @@ def dump_response(result: BatchEmbeddingsResult, *, request: EmbeddingsRequest |
             return {"embeddings": vectors}
 
 
-def _dumped(request: EmbeddingsRequest, quirks: Quirks) -> tuple[str, dict[str, Any]]:
-    """The method and the body."""
-    told = spelling(request.native)
+def _dumped(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, dict[str, Any]]:
+    """The method and the body: as it was spelled, or as an endpoint wants it."""
+    told = spelling(request.native) if quirks is None else {}
+    vertex = quirks is not None and quirks.vertex_embeddings
     gemini = any(part in request.model for part in ("gemini", "maas"))
-    usual = _BATCH if not quirks.vertex_embeddings else _ONE if gemini else _PREDICT
-    shape = told.get("shape", usual)
+    shape = told.get("shape", _BATCH if not vertex else _ONE if gemini else _PREDICT)
     if shape == _ONE and len(request.texts) != 1:
         shape = _BATCH
     settings: dict[str, Any] = {}
@@ -139,16 +138,18 @@ def _dumped(request: EmbeddingsRequest, quirks: Quirks) -> tuple[str, dict[str, 
     if request.dimensions is not None:
         settings["outputDimensionality"] = request.dimensions
     snake = told.get("snake", ())
-    settings = {_SNAKE[key] if key in snake else key: value for key, value in settings.items()} | dict(request.options)
+    settings = {_SNAKE[key] if key in snake else key: value for key, value in settings.items()}
+    settings = {key: value for key, value in settings.items() if _SNAKE.get(key) not in request.options}
+    settings |= request.options
     if shape == _PREDICT:
         own = {key: value for key, value in settings.items() if key in _INSTANCE}
         parameters = rest(settings, *_INSTANCE)
         instances = [{"content": text, **own} for text in request.texts]
         return shape, {"instances": instances, **({"parameters": parameters} if parameters else {})}
-    prefix = None if quirks.vertex_embeddings else "" if "/" in request.model else "models/"
+    prefix = None if vertex else "" if "/" in request.model else "models/"
     before = told.get("model") if told else prefix
     named = {} if before is None else {"model": before + request.model}
-    if told.get("config", quirks.vertex_embeddings):
+    if told.get("config", vertex):
         settings = {_CONFIG: settings} if settings else {}
     entries = [{**named, "content": {"parts": [{"text": text}]}, **settings} for text in request.texts]
     return shape, entries[0] if shape == _ONE else {"requests": entries}
