@@ -40,6 +40,18 @@ def test_a_sentence_that_does_not_fit_is_cut_into_windows() -> None:
     ]
 
 
+def test_what_fits_exactly_fits() -> None:
+    assert chunks("ab.\ncd.", 7, 1) == [Chunk("ab.\ncd.", 0)]
+    assert chunks("ab.\ncd.  ef.", 7, 1) == [Chunk("ab. cd.", 0), Chunk("ef.", 9)]
+    assert chunks("ab.\ncd.  ef.", 6, 1) == [Chunk("ab.", 0), Chunk("cd.", 4), Chunk("ef.", 9)]
+    assert chunks("abcdef.\ngh.", 7, 1) == [Chunk("abcdef.", 0), Chunk("gh.", 8)]
+    assert chunks("abcdefghij", 6, 2) == [Chunk("abcdef", 0), Chunk("efghij", 4)]
+
+
+def test_usually_they_have_512_characters_and_windows_share_100() -> None:
+    assert [(chunk.offset, len(chunk.text)) for chunk in chunks("x" * 1000)] == [(0, 512), (412, 512), (824, 176)]
+
+
 def test_dots_inside_words_end_no_sentence() -> None:
     assert [chunk.text for chunk in chunks("Version 3.11 is out. Get it.", 20, 0)] == [
         "Version 3.11 is out.",

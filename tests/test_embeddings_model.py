@@ -111,6 +111,60 @@ async def test_d141_numbers_are_added_where_several_requests_tell_of_them() -> N
     assert result.id == "id 1"
 
 
+async def test_d141_what_only_one_request_tells_is_kept() -> None:
+    told: list[Any] = [
+        (None, {"cached": True, "first": 1}),
+        (Usage(input_tokens=2, output_tokens=0, total_tokens=2), {"cached": False, "last": [2]}),
+    ]
+
+    def edit(result: BatchEmbeddingsResult) -> BatchEmbeddingsResult:
+        usage, metadata = told.pop(0)
+        return msgspec.structs.replace(result, usage=usage, metadata=metadata)
+
+    embedder, _ = model("cohere", edit=edit)
+    result = await embedder.embed_documents(["four", "more"], batch_size=1, max_concurrency=1)
+    assert {key: result.metadata[key] for key in ("cached", "first", "last")} == {
+        "cached": True,
+        "first": 1,
+        "last": [2],
+    }
+    assert result.usage == Usage(input_tokens=1 + 2, output_tokens=0, total_tokens=3)
+
+
+async def test_a_request_goes_where_the_provider_is_with_key_and_headers() -> None:
+    places: list[str] = []
+
+    async def place(name: str) -> str:
+        places.append(name)
+        return "http://elsewhere/v1/"
+
+    provider = msgspec.structs.replace(providers.get("openai"), embeddings_url=place)
+    for how, url, key in (
+        ({}, "http://elsewhere/v1/embeddings", "Bearer own"),
+        ({"base_url": "http://given"}, "http://given/embeddings", "Bearer own"),
+        (
+            {"environment": {"OPENAI_API_KEY": "e", "OPENAI_BASE_URL": "http://env"}},
+            "http://env/embeddings",
+            "Bearer own",
+        ),
+        ({"api_key": None, "environment": {"OPENAI_API_KEY": "e"}}, "http://elsewhere/v1/embeddings", "Bearer e"),
+    ):
+        transport = Embedder(provider)
+        asked: Any = {"api_key": "own", "headers": {"X-Own": "1"}, "environment": {}, **how}
+        await EmbeddingsModel(provider, "named", transport=transport, **asked).embed_query("a")
+        (sent,) = transport.sent
+        assert (sent.path, sent.headers["authorization"], sent.headers["x-own"]) == (url, key, "1")
+        assert sent.headers["content-type"] == "application/json"
+    assert set(places) == {"named"}
+
+
+async def test_characters_that_fit_exactly_go_together() -> None:
+    embedder, transport = model()
+    embedder.provider = msgspec.structs.replace(embedder.provider, embeddings_characters=4)
+    await embedder.embed_documents(["aa", "bb", "c"], max_concurrency=1)
+    assert [request.texts for request in transport.requests] == [("aa", "bb"), ("c",)]
+
+
 async def test_d141_tokens_are_estimated_where_the_provider_tells_none_and_marked_as_such() -> None:
     embedder, _ = model("google")
     result = await embedder.embed_documents(["x" * 9, "y" * 4], batch_size=1)

@@ -8,6 +8,7 @@ from array import array
 from typing import Any
 
 import httpx2
+import msgspec
 import pytest
 from google import genai
 from google.auth.credentials import Credentials
@@ -115,6 +116,17 @@ def test_an_error_in_the_place_of_an_answer_is_of_our_tree(name: str) -> None:
 def test_a_request_without_texts_is_refused(name: str, body: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequestError):
         wire(name).load_request(body)
+
+
+@pytest.mark.parametrize("name", ["openai_chat", "mistral"])
+def test_all_tokens_are_input_whatever_is_told_of_them(name: str) -> None:
+    def usage(**told: int) -> Usage | None:
+        return wire(name).load_response({"data": [{"embedding": [1.0]}], "usage": told}).usage
+
+    whole = Usage(input_tokens=5, output_tokens=0, total_tokens=5)
+    assert usage(total_tokens=5) == usage(prompt_tokens=5) == usage(prompt_tokens=5, total_tokens=5) == whole
+    assert usage(prompt_tokens=5, total_tokens=7) == msgspec.structs.replace(whole, total_tokens=7)
+    assert usage() is None
 
 
 def test_openai_vectors_are_packed_where_the_client_asks_for_it() -> None:

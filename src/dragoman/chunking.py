@@ -31,9 +31,9 @@ def chunks(text: str, size: int = 512, overlap: int = 100) -> list[Chunk]:
     characters of the one before.
 
     Raises:
-        InvalidRequestError: `size` is not above 0, or `overlap` not from 0 to below `size`.
+        InvalidRequestError: `overlap` is not from 0 to below `size`.
     """
-    if size < 1 or not 0 <= overlap < size:
+    if not 0 <= overlap < size:
         raise InvalidRequestError(
             f"chunks of {size} characters that overlap by {overlap}: the overlap must be below the size"
         )

@@ -77,10 +77,7 @@ def load_answer(body: bytes | Mapping[str, Any]) -> dict[str, Any]:
     try:
         answer = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise DecodeError(
-            f"the answer is no JSON: {error}; is the base URL right?",
-            body=body if len(body) < 10_000 else body[:10_000],
-        ) from error
+        raise DecodeError(f"the answer is no JSON: {error}; is the base URL right?", body=body) from error
     if not isinstance(answer, dict):
         raise malformed(answer, "an answer that is no object")
     return cast("dict[str, Any]", answer)
@@ -154,7 +151,7 @@ def _unpacked(told: str) -> Vector:
         data = b64decode(told, validate=True)
     except ValueError as error:
         raise malformed(told, "a vector that is no base64") from error
-    if data and len(data) % 4 == 0:
+    if len(data) % 4 == 0:
         floats = array("f", data)
         if sys.byteorder == "big":
             floats.byteswap()

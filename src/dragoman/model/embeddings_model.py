@@ -141,7 +141,7 @@ class EmbeddingsModel:
                 for _ in range(min(workers, len(batches))):
                     group.start_soon(work)
         except BaseExceptionGroup as failed:
-            error = _first(failed)
+            error = failed.exceptions[0]
             raise error from error.__cause__
         return _joined(results)
 
@@ -232,12 +232,6 @@ def _together(one: Any, other: Any) -> Any:
             return one + other
         case _:
             return other
-
-
-def _first(failed: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What went wrong first."""
-    error = failed.exceptions[0]
-    return _first(cast("BaseExceptionGroup[BaseException]", error)) if isinstance(error, BaseExceptionGroup) else error
 
 
 def _silent(_: int) -> None:
