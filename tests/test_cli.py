@@ -126,11 +126,21 @@ def test_help_teaches_and_loads_little() -> None:
     assert not loaded & {"rich", "aiohttp", "pydantic", "dragoman.agent", "asyncio", "xllamacpp"}
 
 
-@pytest.mark.parametrize("command", [("chat",), ("providers",), ("models",), ("decode",), ("local", "pull")])
+COMMANDS = ("chat", "providers", "models", "decode", "embed create", "embed search", "embed text", "local pull")
+
+
+@pytest.mark.parametrize("command", [tuple(command.split()) for command in COMMANDS])
 def test_every_command_shows_examples(cli, command: tuple[str, ...]) -> None:
     code, out, _ = cli(*command, "--help")
     assert code == 0
     assert "\n  dragoman " in out
+
+
+@pytest.mark.parametrize("command", [(), ("local",), ("embed",)])
+def test_a_command_that_is_given_nothing_shows_its_help_as_it_is(cli, command: tuple[str, ...]) -> None:
+    code, out, err = cli(*command)
+    assert (code, out) == (2, "")
+    assert err == cli(*command, "--help")[1]
 
 
 def test_version(cli) -> None:
