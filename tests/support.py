@@ -16,6 +16,7 @@ from dragoman.request import ModelRequest
 ALL = frozenset(
     {
         Capability.chat,
+        Capability.embeddings,
         Capability.tools,
         Capability.parallel_tools,
         Capability.typed_output,
@@ -28,6 +29,7 @@ PROVIDER = Provider(
     wire="openai_chat",
     base_url="http://127.0.0.1:9/v1",
     chat_model="m",
+    embeddings_model="e",
     capabilities=ALL,
 )
 FORCING = msgspec.structs.replace(

@@ -12,9 +12,11 @@ from typing import Any
 
 import msgspec
 
-from dragoman import Message, ModelRequest, ToolCallPart, ToolSpec, Usage, unfold, wires
+from dragoman import BatchEmbeddingsResult, Message, ModelRequest, ToolCallPart, ToolSpec, Usage, unfold, wires
 from dragoman.errors import DragomanError
+from dragoman.request import EmbeddingsRequest
 from support import pieces, says
+from support_embeddings import SIZE, made_up
 
 WIRES = {"/chat/completions": "openai_chat", "/messages": "anthropic"}
 USAGE = Usage(input_tokens=3, output_tokens=4, total_tokens=7)
@@ -62,6 +64,7 @@ class Llm:
     def __init__(self, reply: Reply) -> None:
         self.reply = reply
         self.requests: list[ModelRequest] = []
+        self.embedded: list[EmbeddingsRequest] = []
         self.headers: list[dict[str, str]] = []
         self.held: Flag | None = None
         self.half = Flag()
@@ -80,6 +83,8 @@ class Llm:
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                if self.path.endswith("/embeddings"):
+                    return self._send(200, json.dumps(llm.embed(body)).encode(), "application/json")
                 wire = wires.get(next(name for path, name in WIRES.items() if self.path.endswith(path)))
                 request = wire.load_request(body)
                 llm.requests.append(request)
@@ -111,6 +116,17 @@ class Llm:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
+
+    def embed(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A vector for each text; texts that share words are near each other."""
+        wire = wires.embeddings("openai_chat")
+        assert wire is not None
+        request = wire.load_request(body)
+        self.embedded.append(request)
+        vectors = [made_up(text, request.dimensions or SIZE) for text in request.texts]
+        return wire.dump_response(
+            BatchEmbeddingsResult(vectors, Usage(input_tokens=3, total_tokens=3)), request=request
+        )
 
     @property
     def url(self) -> str:

@@ -33,6 +33,7 @@ VENDORS = {
     ("openai_chat", "openai"): "openai",
     ("openai_embeddings", "openai"): "openai",
     ("openai_embeddings", "llama.cpp"): "llamacpp",
+    ("openai_embeddings", "azure"): "azure",
     ("openai_compatible", "llama.cpp"): "llamacpp",
     ("openai_compatible", "groq"): "groq",
     ("openai_compatible", "deepseek"): "deepseek",
@@ -54,9 +55,10 @@ NOT_DECLARED = {
 }
 """Seen in traffic, and not declared because it does not hold of the provider's usual models, streamed."""
 NOT_RECORDED = {
-    "vertex": {"forced_tools", "thinking", "server_tools"},
+    "vertex": {"embeddings", "forced_tools", "thinking", "server_tools"},
     "azure": {"typed_output_with_tools", "forced_tools", "vision", "models"},  # recorded in their plainest use
     "azure-responses": {
+        "embeddings",
         "parallel_tools",
         "typed_output",
         "typed_output_with_tools",
@@ -65,9 +67,9 @@ NOT_RECORDED = {
         "files",
         "models",
     },  # the same; it is OpenAI's own API
-    "openai-responses": {"models"},
+    "openai-responses": {"embeddings", "models"},  # the endpoint of openai
     "openrouter": {"models"},
-    "together": {"models"},
+    "together": {"embeddings", "models"},
     "groq": {"models"},
     "deepseek": {"models"},
     "ollama": {"models"},
@@ -181,6 +183,7 @@ def shown_by_ollama(exchange):
         capability
         for capability, is_shown in {
             "chat": any(said),
+            "embeddings": exchange.endpoint == "embed",
             "tools": calls,
             "parallel_tools": len(calls) > 1,
             "typed_output": isinstance(request.get("format"), dict),

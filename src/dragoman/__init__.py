@@ -50,7 +50,7 @@ from dragoman.message import (
 )
 from dragoman.repair import repair
 from dragoman.request import ModelRequest, ServerTool, Settings, ToolSpec
-from dragoman.result import ChatResult, ModelInfo
+from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
 
 if TYPE_CHECKING:
     from dragoman.agent import Agent
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from dragoman.limits import Limits
     from dragoman.providers import Provider
     from dragoman.run import Run
+    from dragoman.similarity import cosine_similarity, most_similar
     from dragoman.tools import (
         ParallelToolExecutor,
         Tool,
@@ -70,12 +71,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Agent",
+    "BatchEmbeddingsResult",
     "Capability",
     "Chat",
     "ChatResult",
     "Custom",
     "DataPart",
     "DragomanError",
+    "EmbeddingsResult",
     "Event",
     "FilePart",
     "FinishReason",
@@ -117,7 +120,9 @@ __all__ = [
     "ToolSpec",
     "Usage",
     "compact",
+    "cosine_similarity",
     "fold",
+    "most_similar",
     "repair",
     "tool",
     "unfold",
@@ -129,6 +134,8 @@ _LAZY = {
     "Limits": "dragoman.limits",
     "Provider": "dragoman.providers",
     "Run": "dragoman.run",
+    "cosine_similarity": "dragoman.similarity",
+    "most_similar": "dragoman.similarity",
     "ParallelToolExecutor": "dragoman.tools",
     "Tool": "dragoman.tools",
     "ToolContext": "dragoman.tools",

@@ -22,13 +22,14 @@ from dragoman.output import Output, json_output, typed_output
 from dragoman.portal import Portal
 from dragoman.providers import Provider
 from dragoman.request import ModelRequest, ServerTool, Settings
-from dragoman.result import ChatResult, ModelInfo
+from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
 from dragoman.run import Run
 from dragoman.tools import Tool, ToolExecutor, tool
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from dragoman.model.embeddings_model import EmbeddingsModel, EmbeddingsOptions
     from dragoman.transport import Transport
 
 __all__ = ["Agent", "History", "Prompt", "RunOptions"]
@@ -60,6 +61,14 @@ class RunOptions(TypedDict, total=False):
     """Given to tools as `ToolContext.deps`."""
     limits: Limits | None
     """In place of the agent's."""
+
+
+class _Access(TypedDict, total=False):
+    """How the agent's own provider is reached, and no other."""
+
+    base_url: str | None
+    api_key: str | None
+    headers: Mapping[str, str] | None
 
 
 class Agent(Generic[Deps]):
@@ -108,9 +117,7 @@ class Agent(Generic[Deps]):
         self._request = ModelRequest(
             "", tools=tuple(server_tools), settings=settings or Settings(), options=options or {}, stream=True
         )
-        self._base_url = base_url
-        self._api_key = api_key
-        self._headers = headers
+        self._access: _Access = {"base_url": base_url, "api_key": api_key, "headers": headers}
         self._environment = environment
         self._own_transport = transport is None
         self._transport = transport if transport is not None else _default_transport()
@@ -243,6 +250,22 @@ class Agent(Generic[Deps]):
                 if isinstance(event, RunError):
                     raise event.error
 
+    async def embed_query(self, text: str, **how: Unpack[EmbeddingsOptions]) -> EmbeddingsResult:
+        """A text to search with → its vector. See `EmbeddingsModel.embed_query`.
+
+        Raises:
+            SettingsError: the provider makes no embeddings (D-78).
+        """
+        return await self._embeddings_model().embed_query(text, **how)
+
+    async def embed_documents(self, texts: Iterable[str], **how: Unpack[EmbeddingsOptions]) -> BatchEmbeddingsResult:
+        """Texts to be found → their vectors, in the same order. See `EmbeddingsModel.embed_documents`.
+
+        Raises:
+            SettingsError: the provider makes no embeddings (D-78).
+        """
+        return await self._embeddings_model().embed_documents(texts, **how)
+
     # the same from outside an event loop
 
     def send_sync(self, prompt: Prompt, **how: Unpack[RunOptions]) -> ChatResult[str]:
@@ -257,6 +280,14 @@ class Agent(Generic[Deps]):
         """`send_stream` from any thread."""
         return self._portal.iterate(self.send_stream(prompt, **how))
 
+    def embed_query_sync(self, text: str, **how: Unpack[EmbeddingsOptions]) -> EmbeddingsResult:
+        """`embed_query` from any thread."""
+        return self._portal.call(self.embed_query(text, **how))
+
+    def embed_documents_sync(self, texts: Iterable[str], **how: Unpack[EmbeddingsOptions]) -> BatchEmbeddingsResult:
+        """`embed_documents` from any thread."""
+        return self._portal.call(self.embed_documents(texts, **how))
+
     # the rest
 
     async def list_models(self) -> list[ModelInfo]:
@@ -268,14 +299,7 @@ class Agent(Generic[Deps]):
         """
         from dragoman.model.listing import list_models
 
-        return await list_models(
-            self._provider,
-            self._transport,
-            base_url=self._base_url,
-            api_key=self._api_key,
-            headers=self._headers,
-            environment=self._environment,
-        )
+        return await list_models(self._provider, self._transport, environment=self._environment, **self._access)
 
     async def close(self) -> None:
         """Gives back connections, and the thread of the synchronous calls. A transport that was passed in stays open."""
@@ -303,15 +327,21 @@ class Agent(Generic[Deps]):
                 provider,
                 name,
                 transport=self._transport,
-                api_key=self._api_key if own else None,
-                base_url=self._base_url if own else None,
-                headers=self._headers if own else None,
                 environment=self._environment,
+                **(self._access if own else _Access()),
                 middleware=(*self._middleware, *_needed(provider)),
                 new_id=self._new_id,
                 clock=self._clock,
             )
         return found
+
+    def _embeddings_model(self) -> EmbeddingsModel:
+        from dragoman.model.embeddings_model import EmbeddingsModel
+
+        string, transport = self._string, self._transport
+        return EmbeddingsModel(
+            self._provider, string.embeddings, transport=transport, environment=self._environment, **self._access
+        )
 
     def _message(self, prompt: Prompt, attachments: Sequence[Content]) -> Message | None:
         """The prompt as a message of this conversation, with an id and a time."""

@@ -1,4 +1,4 @@
-"""What is asked of a model: `ModelRequest` and what it holds. Neutral; a wire turns it into a body and back."""
+"""What is asked of a model: `ModelRequest` and what it holds, `EmbeddingsRequest`. Neutral; a wire turns it into a body and back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.message import Message, Native
 
-__all__ = ["HttpRequest", "ModelRequest", "ServerTool", "Settings", "ToolSpec"]
+__all__ = ["EmbeddingsRequest", "HttpRequest", "ModelRequest", "Purpose", "ServerTool", "Settings", "ToolSpec"]
 
 
 class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, tag="tool"):
@@ -86,6 +86,34 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
                 msgspec.structs.force_setattr(self, name, tuple(value))
 
     def replace(self, **changes: Any) -> ModelRequest:
+        """A copy with some fields changed."""
+        return msgspec.structs.replace(self, **changes)
+
+
+Purpose = Literal["query", "document"]
+"""What a vector is for: to search with, or to be found (D-144)."""
+
+
+class EmbeddingsRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Texts that are to be turned into vectors by one request."""
+
+    model: str
+    """The provider's name of the model."""
+    texts: tuple[str, ...] = ()
+    purpose: Purpose | None = None
+    """`None`: another one, or the provider knows no such thing."""
+    dimensions: int | None = None
+    """Numbers of each vector (D-143); `None`: as many as the model gives."""
+    options: Mapping[str, Any] = {}
+    """Body fields without a neutral name, passed through as they are."""
+    native: Native = None
+    """As in `ModelRequest`."""
+
+    def __post_init__(self) -> None:
+        if type(self.texts) is not tuple:
+            msgspec.structs.force_setattr(self, "texts", tuple(self.texts))
+
+    def replace(self, **changes: Any) -> EmbeddingsRequest:
         """A copy with some fields changed."""
         return msgspec.structs.replace(self, **changes)
 

@@ -1,4 +1,4 @@
-"""What a send returns, whole or as a chunk of a stream."""
+"""What a send returns, whole or as a chunk of a stream; what embedding returns; a model in a list."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ import msgspec
 
 from dragoman.message import FinishReason, Message, ToolCallPart, Usage
 
-__all__ = ["ChatResult", "ModelInfo"]
+__all__ = ["BatchEmbeddingsResult", "ChatResult", "EmbeddingsResult", "ModelInfo", "Vector"]
 
 T = TypeVar("T")
+
+Vector = list[float]
+"""A text as numbers. A plain list, because that is what numpy, JSON, SQLite's and Postgres' vector types and every vector
+store take as it is; a number in it costs 32 bytes. To hold millions of vectors pack them: `array("f", vector)` takes 4."""
 
 
 class ChatResult(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
@@ -30,6 +34,44 @@ class ChatResult(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
     """The run's id; `""` on the chunk that shows the prompt (D-01)."""
     pending: tuple[ToolCallPart, ...] = ()
     """Calls that the client must answer before the conversation can go on."""
+
+
+class EmbeddingsResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One text as a vector."""
+
+    embeddings: Vector
+    """The vector."""
+    usage: Usage | None = None
+    """Input tokens. Where the provider tells none: characters / 4, and `metadata["usage_estimated"]` is true (D-141)."""
+    finish_reason: FinishReason = FinishReason.stop
+    metadata: dict[str, Any] = {}
+    """What the provider said beside the vectors, such as `model`, the one that served."""
+    id: str = ""
+    """The provider's id of the response; `""`: it gave none."""
+
+
+class BatchEmbeddingsResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Texts as vectors, in the order of the texts."""
+
+    embeddings: list[Vector]
+    """A vector for each text (D-140)."""
+    usage: Usage | None = None
+    """As in `EmbeddingsResult`, summed over all requests that were needed (D-141)."""
+    finish_reason: FinishReason = FinishReason.stop
+    metadata: dict[str, Any] = {}
+    """As in `EmbeddingsResult`. Of several requests: numbers are added, lists joined, of all else the last stands."""
+    id: str = ""
+    """Of the first request; `""`: the provider gave none."""
+
+    @property
+    def count(self) -> int:
+        """How many vectors."""
+        return len(self.embeddings)
+
+    @property
+    def dimensions(self) -> int:
+        """Numbers of each vector; 0 where there is none."""
+        return len(self.embeddings[0]) if self.embeddings else 0
 
 
 class ModelInfo(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -9,6 +9,7 @@ import typer
 from dragoman.cli.catalogue import models, providers
 from dragoman.cli.chat import chat
 from dragoman.cli.decode import decode
+from dragoman.cli.embed import create, search, text
 from dragoman.cli.local import pull
 
 __all__ = ["app"]
@@ -23,12 +24,17 @@ app = typer.Typer(
     context_settings=_CONTEXT,
     pretty_exceptions_enable=False,
 )
+_embed = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Texts as vectors, and search by meaning.")
 _local = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The embedded model, which needs no key.")
 
 app.command()(chat)
 app.command()(providers)
 app.command()(models)
 app.command()(decode)
+_embed.command()(create)
+_embed.command()(search)
+_embed.command()(text)
+app.add_typer(_embed, name="embed")
 _local.command()(pull)
 app.add_typer(_local, name="local")
 
@@ -56,6 +62,7 @@ def dragoman(
     dragoman chat "Why is the sky blue?"       the embedded model answers: no key, no network
     dragoman chat -m openai:gpt-4o "Hello"     a hosted one; needs OPENAI_API_KEY
     dragoman chat                              a conversation, when started in a terminal
+    dragoman embed create *.md > notes.json    vectors of texts, to be searched with dragoman embed search
     dragoman providers                         who can be asked, and what each can do
 
     \b

@@ -40,9 +40,13 @@ def exit_code(error: Exception) -> int:
 
 
 def tell(error: Exception) -> None:
-    """Says on standard error what is wrong, in one line; for a wrong command line also where to read on."""
+    """Says on standard error what is wrong, in one line; for a wrong command line also where to read on. What a command that
+    was given nothing raises is its help, which is shown as it is."""
     text = error.format_message() if isinstance(error, TyperException) else str(error)
     context = getattr(error, "ctx", None)
+    if context is not None and text == context.get_help():
+        print(text, file=sys.stderr)  # noqa: T201
+        return
     hint = f" (see {context.command_path} --help)" if context is not None else ""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     print(f"error: {line}{hint}", file=sys.stderr)  # noqa: T201 - the command line's own output

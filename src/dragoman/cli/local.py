@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 __all__ = ["pull"]
 
 
-def pull() -> None:
-    """Fetch the embedded model, 98 MB, once, and print where it is.
+def pull(
+    model: Annotated[
+        str,
+        typer.Argument(help="all-MiniLM-L6-v2, for dragoman embed; left out, the one that chats.", show_default=False),
+    ] = "",
+) -> None:
+    """Fetch an embedded model, some 90 MB, once, and print where it is.
 
     \b
     pip install 'dragoman[local]'
     dragoman local pull
     dragoman chat "Hello"
+    dragoman local pull all-MiniLM-L6-v2
+    dragoman embed text "Hello"
     """
     from dragoman.providers import local_pull
+    from dragoman.providers.local_models import DEFAULT
 
-    typer.echo(local_pull.pull(lambda line: typer.echo(line, err=True)))
+    typer.echo(local_pull.pull(lambda line: typer.echo(line, err=True), model or DEFAULT))

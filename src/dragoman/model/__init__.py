@@ -1,3 +1,27 @@
 """A provider, its wire and a transport put together."""
 
-__all__: list[str] = []
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dragoman.model.chat_model import ChatModel
+    from dragoman.model.embeddings_model import EmbeddingsModel
+    from dragoman.model.middleware import Middleware
+    from dragoman.model.strings import parse_model_string
+
+__all__ = ["ChatModel", "EmbeddingsModel", "Middleware", "parse_model_string"]
+
+_MODULES = {
+    "ChatModel": "chat_model",
+    "EmbeddingsModel": "embeddings_model",
+    "Middleware": "middleware",
+    "parse_model_string": "strings",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'dragoman.model' has no attribute {name!r}")
+    return getattr(import_module(f"dragoman.model.{_MODULES[name]}"), name)

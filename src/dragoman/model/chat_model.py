@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from contextlib import aclosing
 from datetime import UTC, datetime
 from os import urandom
-from typing import Any
 
 import msgspec
 
@@ -19,6 +18,7 @@ from dragoman.ids import fitted
 from dragoman.message import Origin, ToolCallPart
 from dragoman.model.linking import unlinked
 from dragoman.model.middleware import Middleware, wrap
+from dragoman.model.whole import read_all, request_id
 from dragoman.providers.address import find_base_url
 from dragoman.providers.keys import request_headers
 from dragoman.providers.provider import Provider
@@ -102,7 +102,7 @@ class ChatModel:
             return
         try:
             if response.status >= 400:
-                error = self.wire.load_error(response.status, response.headers, await _all(response))
+                error = self.wire.load_error(response.status, response.headers, await read_all(response))
                 if (again := unlinked(request, error)) is None:
                     yield [RunError(error.at(provider=self.provider.name))]
                     return
@@ -164,7 +164,7 @@ class ChatModel:
                 error.__cause__ = broken
         else:  # the answer was whole before the connection broke
             return events
-        return [*events, RunError(error.at(provider=self.provider.name, request_id=_request_id(headers)))]
+        return [*events, RunError(error.at(provider=self.provider.name, request_id=request_id(headers)))]
 
 
 def _renamed(event: Event, own_names: Mapping[str, str]) -> Event:
@@ -174,17 +174,3 @@ def _renamed(event: Event, own_names: Mapping[str, str]) -> Event:
         if name is not None:
             return msgspec.structs.replace(event, part=msgspec.structs.replace(event.part, name=name))
     return event
-
-
-def _request_id(headers: Mapping[str, str]) -> str | None:
-    return headers.get("x-request-id") or headers.get("request-id")
-
-
-async def _all(response: Any) -> bytes:
-    chunks: list[bytes] = []
-    try:
-        while data := await response.read():
-            chunks.append(data)
-    except DragomanError:  # an error's body that is cut still says what there is of it
-        pass
-    return b"".join(chunks)

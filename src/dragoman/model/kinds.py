@@ -11,7 +11,7 @@ __all__ = ["kinds_of"]
 _BY_NAME: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), kinds)
     for pattern, kinds in (
-        (r"embed|\bbge-|\bgte-|\be5-", ("embeddings",)),
+        (r"embed|minilm|\bbge-|\bgte-|\be5-", ("embeddings",)),
         (r"moderation|rerank|(llama|prompt)-guard|\bocr\b", ("other",)),
         (r"transcribe|whisper|realtime", ("audio",)),
         (r"\btts\b", ("tts",)),

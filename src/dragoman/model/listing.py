@@ -8,9 +8,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import msgspec
 
-from dragoman import wires
 from dragoman.errors import DecodeError, SettingsError
 from dragoman.model.kinds import kinds_of
+from dragoman.model.whole import fetch
 from dragoman.providers.address import find_base_url
 from dragoman.providers.keys import request_headers
 from dragoman.providers.provider import Provider
@@ -102,22 +102,13 @@ def _model(provider: str, item: dict[str, Any]) -> ModelInfo:
 
 
 async def _get(provider: Provider, transport: Transport, request: HttpRequest) -> Any:
-    response = await transport.send(request)
+    answer = await fetch(provider, transport, request)
     try:
-        body = b""
-        while data := await response.read():
-            body += data
-    finally:
-        await response.close()
-    if response.status >= 400:
-        error = wires.get(provider.wire).load_error(response.status, response.headers, body)
-        raise error.at(provider=provider.name, status=response.status, body=body)
-    try:
-        return msgspec.json.decode(body)
+        return msgspec.json.decode(answer.body)
     except (msgspec.DecodeError, UnicodeError) as error:
         raise DecodeError(
             f"the list of models at {request.path} is no JSON: {error}; is the base URL right?",
             provider=provider.name,
-            status=response.status,
-            body=body,
+            status=answer.status,
+            body=answer.body,
         ) from error

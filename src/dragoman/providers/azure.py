@@ -21,6 +21,7 @@ PROVIDER = Provider(
     capabilities=frozenset(
         {
             Capability.chat,
+            Capability.embeddings,
             Capability.tools,
             Capability.parallel_tools,
             Capability.typed_output,

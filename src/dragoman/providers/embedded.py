@@ -1,4 +1,5 @@
-"""llama.cpp inside this process: one HTTP server on a free loopback port for each model file, started on first use.
+"""llama.cpp inside this process: one HTTP server on a free loopback port for each model file and use (to speak, or to
+turn texts into vectors), started on first use.
 
 It needs the library `xllamacpp` (extra `local`). Nothing of llama.cpp's log reaches the terminal.
 """
@@ -25,36 +26,38 @@ ANSWER = 1024
 
 
 class EmbeddedServers:
-    """The servers that one owner has started, by model file. Threads and event loops may share it.
+    """The servers that one owner has started, by model file and use. Threads and event loops may share it.
 
     A process that is forked off starts servers of its own: threads do not live on in it.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._servers: dict[Path, Any] = {}
-        self._inherited: dict[Path, Any] = {}
+        self._servers: dict[tuple[Path, bool], Any] = {}
+        self._inherited: dict[tuple[Path, bool], Any] = {}
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._after_fork)
 
-    def running(self, model: Path) -> str | None:
+    def running(self, model: Path, *, embeddings: bool = False) -> str | None:
         """The URL of the server of this model file; `None`: it is not running. Never waits."""
-        server = self._servers.get(model)
+        server = self._servers.get((model, embeddings))
         return None if server is None else str(server.listening_address)
 
-    def start(self, model: Path) -> str:
+    def start(self, model: Path, *, embeddings: bool = False) -> str:
         """The URL of the server of this model file, which is started if need be. Takes as long as the model loads.
+
+        `embeddings`: it gives vectors and nothing else.
 
         Raises:
             SettingsError: the library is missing, or llama.cpp cannot load the file.
         """
         with self._lock:
-            if model not in self._servers:
-                server = _server(model)
+            if (model, embeddings) not in self._servers:
+                server = _server(model, embeddings)
                 if not self._servers:
                     atexit.register(self.close)
-                self._servers[model] = server
-            return str(self._servers[model].listening_address)
+                self._servers[model, embeddings] = server
+            return str(self._servers[model, embeddings].listening_address)
 
     def close(self) -> None:
         """Stops all servers; answers that are still being given are cut. The next use starts a server again."""
@@ -68,7 +71,7 @@ class EmbeddedServers:
         self._lock = threading.Lock()
 
 
-def _server(model: Path) -> Any:
+def _server(model: Path, embeddings: bool) -> Any:
     try:
         library: Any = import_module("xllamacpp")
     except ImportError as error:
@@ -86,6 +89,11 @@ def _server(model: Path) -> Any:
     params.n_predict = ANSWER
     # llama.cpp's threads wait for each other in busy loops: one more than there are free cores makes it ten times slower.
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = max(1, (os.cpu_count() or 1) // 2)
+    params.embedding = embeddings
+    if (
+        embeddings
+    ):  # a text is read in one go; one that is too long for the model is refused only where this is longer still
+        params.n_batch = params.n_ubatch = CONTEXT
     params.use_jinja = True
     params.ui = False
     params.warmup = False

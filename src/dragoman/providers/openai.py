@@ -1,5 +1,7 @@
 """OpenAI, by its Chat Completions API."""
 
+from types import MappingProxyType
+
 from dragoman.capability import Capability
 from dragoman.providers.provider import Provider
 from dragoman.wires.openai_chat.quirks import Quirks
@@ -15,6 +17,9 @@ PROVIDER = Provider(
     key_names=("OPENAI_API_KEY",),
     chat_model="gpt-4o",
     embeddings_model="text-embedding-3-small",
+    embeddings_batch=512,
+    embeddings_characters=300_000,
+    embeddings_options=MappingProxyType({"encoding_format": "base64"}),
     capabilities=frozenset(
         {
             Capability.chat,

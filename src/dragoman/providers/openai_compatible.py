@@ -16,6 +16,7 @@ PROVIDER = Provider(
     capabilities=frozenset(
         {
             Capability.chat,
+            Capability.embeddings,
             Capability.tools,
             Capability.parallel_tools,
             Capability.typed_output,

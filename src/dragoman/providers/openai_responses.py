@@ -1,5 +1,7 @@
 """OpenAI, by its Responses API: it stores what it answers, and goes on from that."""
 
+from types import MappingProxyType
+
 from dragoman.capability import Capability
 from dragoman.providers.provider import Provider
 
@@ -13,9 +15,14 @@ PROVIDER = Provider(
     base_url_names={"OPENAI_BASE_URL": ""},
     key_names=("OPENAI_API_KEY",),
     chat_model="gpt-5",
+    embeddings_model="text-embedding-3-small",
+    embeddings_batch=512,
+    embeddings_characters=300_000,
+    embeddings_options=MappingProxyType({"encoding_format": "base64"}),
     capabilities=frozenset(
         {
             Capability.chat,
+            Capability.embeddings,
             Capability.tools,
             Capability.parallel_tools,
             Capability.typed_output,

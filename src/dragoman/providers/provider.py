@@ -40,6 +40,16 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     chat_model: str | None = None
     """Default model."""
     embeddings_model: str | None = None
+    """Default model for embeddings."""
+    embeddings_batch: int = 96
+    """Most texts of one request for embeddings (D-140)."""
+    embeddings_characters: int | None = None
+    """Most characters of one request for embeddings, all texts together, by what the provider says of tokens, one of these
+    being two characters or more. A single longer text goes alone. `None`: no limit."""
+    embeddings_options: Mapping[str, Any] = {}
+    """Body fields of every request for embeddings, where the caller's options do not say otherwise."""
+    embeddings_url: str | Callable[[str], Awaitable[str]] | None = None
+    """As `base_url`, for embeddings; `None`: the same."""
     models_path: str | None = "/models"
     """Where it lists its models; `None`: it does not."""
     models: Callable[[], Sequence[str]] | None = None

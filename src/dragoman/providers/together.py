@@ -17,6 +17,7 @@ PROVIDER = Provider(
     capabilities=frozenset(
         {
             Capability.chat,
+            Capability.embeddings,
             Capability.tools,
             Capability.parallel_tools,
             Capability.forced_tools,

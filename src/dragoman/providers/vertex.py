@@ -27,10 +27,13 @@ PROVIDER = Provider(
     key_prefix="",
     key_kinds=MappingProxyType({"ya29.": _TOKEN, "eyJ": _TOKEN}),
     chat_model="gemini-3.5-flash",
+    embeddings_model="gemini-embedding-001",
+    embeddings_batch=1,
     models_path=None,
     capabilities=frozenset(
         {
             Capability.chat,
+            Capability.embeddings,
             Capability.tools,
             Capability.parallel_tools,
             Capability.typed_output,
@@ -42,5 +45,5 @@ PROVIDER = Provider(
             Capability.server_tools,
         }
     ),
-    quirks=Quirks(models="publishers/google/models"),
+    quirks=Quirks(models="publishers/google/models", vertex_embeddings=True),
 )

@@ -15,11 +15,16 @@ from dragoman.errors import DragomanError, SettingsError
 from dragoman.event import Event
 from dragoman.message import Message, Origin
 from dragoman.replay import Loss
-from dragoman.request import HttpRequest, ModelRequest
+from dragoman.request import EmbeddingsRequest, HttpRequest, ModelRequest
+from dragoman.result import BatchEmbeddingsResult
 
-__all__ = ["StreamDecoder", "StreamEncoder", "Wire", "get", "names"]
+__all__ = ["EmbeddingsWire", "StreamDecoder", "StreamEncoder", "Wire", "embeddings", "get", "names"]
 
 _NAMES = ("openai_chat", "openai_responses", "anthropic", "google", "mistral", "ollama", "cohere")
+_EMBEDDINGS = {name: name for name in ("openai_chat", "google", "mistral", "ollama", "cohere")} | {
+    "openai_responses": "openai_chat"
+}
+"""Name of a wire → the one whose embeddings it has: OpenAI's endpoint for them is one for both of its APIs."""
 
 
 class StreamDecoder(Protocol):
@@ -126,6 +131,42 @@ class Wire(Protocol):
         ...
 
 
+class EmbeddingsWire(Protocol):
+    """The embeddings of a wire, both ways: the module `embeddings` of its package, where it has one. Errors with a status
+    are the wire's own `load_error`."""
+
+    def load_request(self, body: Mapping[str, Any], *, path: str = "") -> EmbeddingsRequest:
+        """A request's body → the neutral request.
+
+        Raises:
+            InvalidRequestError: the body is not of this format, or holds no text.
+        """
+        ...
+
+    def dump_request(self, request: EmbeddingsRequest, *, quirks: Any = None) -> dict[str, Any]:
+        """The neutral request → a request's body."""
+        ...
+
+    def dump_http(self, request: EmbeddingsRequest, *, quirks: Any = None) -> HttpRequest:
+        """The neutral request → path, headers and body."""
+        ...
+
+    def load_response(self, body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
+        """A response → its vectors, in the order of the texts.
+
+        Raises:
+            ProviderError: an error stands in the place of the vectors; which subclass tells why.
+            DecodeError: it holds no vectors.
+        """
+        ...
+
+    def dump_response(
+        self, result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
+    ) -> dict[str, Any]:
+        """Vectors → a response to `request`."""
+        ...
+
+
 def names() -> list[str]:
     """The names of all wires."""
     return list(_NAMES)
@@ -140,3 +181,9 @@ def get(name: str) -> Wire:
     if name not in _NAMES:
         raise SettingsError(f"no wire is named {name!r}; there are {', '.join(_NAMES)}")
     return cast("Wire", import_module(f"dragoman.wires.{name}"))
+
+
+def embeddings(name: str) -> EmbeddingsWire | None:
+    """The embeddings of the wire of that name; `None`: it has none."""
+    own = _EMBEDDINGS.get(name)
+    return None if own is None else cast("EmbeddingsWire", import_module(f"dragoman.wires.{own}.embeddings"))

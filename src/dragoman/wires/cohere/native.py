@@ -2,13 +2,13 @@
 
 from dragoman.native import Own
 
-__all__ = ["NAME", "extra", "marked", "respelled", "response", "spelling"]
+__all__ = ["NAME", "OWN", "extra", "marked", "respelled", "response", "spelling"]
 
 NAME = "cohere"
 
-_OWN = Own(NAME)
-extra = _OWN.fields
-marked = _OWN.note
-respelled = _OWN.spelled
-response = _OWN.response
-spelling = _OWN.spelling
+OWN = Own(NAME)
+extra = OWN.fields
+marked = OWN.note
+respelled = OWN.spelled
+response = OWN.response
+spelling = OWN.spelling

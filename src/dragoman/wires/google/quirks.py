@@ -35,6 +35,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     Google documents it. Gemini 3 refuses a round of calls whose first one has no signature."""
     server_tools: Mapping[str, str] = MappingProxyType({"web_search": "googleSearch", "web_fetch": "urlContext"})
     """Name of a tool that the provider runs → the API's name of it, where it is not the same in camelCase."""
+    vertex_embeddings: bool = False
+    """Vectors are asked for as Vertex AI has it: settings in an object of their own, older models by `:predict`."""
     names: Rule = STANDARD
     """What names of functions it takes."""
 

@@ -17,7 +17,7 @@ from dragoman.wires.google.quirks import Quirks
 from dragoman.wires.google.shapes import if_object
 from dragoman.wires.google.tools import dump_choice, dump_tools, load_choice, load_tools
 
-__all__ = ["dump_http", "dump_request", "load_request"]
+__all__ = ["dump_http", "dump_request", "load_request", "model_of_path"]
 
 _PATH = re.compile(r"(?:^|/)((?:publishers|projects|tunedModels|endpoints|models)/[^?]+):(\w+)")
 _OBJECTS = ("generationConfig", "toolConfig", "systemInstruction", "tools")
@@ -64,7 +64,7 @@ def load_request(
         if left:
             rest["generationConfig"] = left
     told |= {**told_tools, **told_choice}
-    model, stream = _of_path(path)
+    model, stream = model_of_path(path)
     if isinstance(named := rest.get("model"), str) and named.endswith(model or named):
         model = model or named.removeprefix("models/")
         told["model"] = rest.pop("model").removesuffix(model)
@@ -135,7 +135,7 @@ def dump_http(request: ModelRequest, *, target: Origin | None = None, quirks: Qu
     return HttpRequest(f"/{model}:{method}", {}, body)
 
 
-def _of_path(path: str) -> tuple[str, bool]:
+def model_of_path(path: str) -> tuple[str, bool]:
     """A path → the model, and whether the answer is streamed."""
     found = _PATH.search(path)
     if found is None:

@@ -8,18 +8,18 @@ from typing import Any
 from dragoman.message import Native
 from dragoman.native import Own
 
-__all__ = ["NAME", "extra", "is_ours", "marked", "respelled", "response_of", "spelling"]
+__all__ = ["NAME", "OWN", "extra", "is_ours", "marked", "respelled", "response_of", "spelling"]
 
 NAME = "mistral"
 
-_OWN = Own(NAME)
-extra = _OWN.fields
-is_ours = _OWN.is_ours
-respelled = _OWN.spelled
-response_of = _OWN.response
-spelling = _OWN.spelling
+OWN = Own(NAME)
+extra = OWN.fields
+is_ours = OWN.is_ours
+respelled = OWN.spelled
+response_of = OWN.response
+spelling = OWN.spelling
 
 
 def marked(fields: Mapping[str, Any], spelled: Mapping[str, Any] | None = None) -> Native:
     """This wire's fields and spellings → `native`; `None` where there is nothing to keep."""
-    return _OWN.note(fields, spelling=spelled)
+    return OWN.note(fields, spelling=spelled)

@@ -2,12 +2,12 @@
 
 from dragoman.native import Own
 
-__all__ = ["NAME", "extra", "marked", "response", "spelling"]
+__all__ = ["NAME", "OWN", "extra", "marked", "response", "spelling"]
 
 NAME = "ollama"
 
-_OWN = Own(NAME)
-extra = _OWN.fields
-marked = _OWN.note
-response = _OWN.response
-spelling = _OWN.spelling
+OWN = Own(NAME)
+extra = OWN.fields
+marked = OWN.note
+response = OWN.response
+spelling = OWN.spelling

@@ -47,7 +47,7 @@ _BY_WORDS: tuple[tuple[type[DragomanError], re.Pattern[str]], ...] = tuple(
         (
             ContextLengthError,
             r"context.?(length|size|window)|too.?many.?(prompt.?)?tokens|prompt.{0,20}too long|maximum context|"
-            r"length of all messages|reduce the length",
+            r"length of all messages|reduce the length|too large to process",
         ),
         (ContentRefusedError, r"content.?(filter|policy|management)|responsible.?ai|flagged|moderation"),
         (ModelNotFoundError, r"(model|deployment).?not.?found|\bmodel\b.{0,200}(does not exist|not a valid)"),
@@ -82,7 +82,7 @@ _ADVICE: dict[type[DragomanError], str] = {
     AuthenticationError: "Check the API key.",
     PermissionDeniedError: "Check what the key may do, and the account's credit.",
     ModelNotFoundError: "Check the model's name and that the key may use it.",
-    ContextLengthError: "Shorten the conversation, or take a model with a longer context.",
+    ContextLengthError: "Shorten what is sent, or take a model with a longer context.",
     ContentRefusedError: "Change what is asked.",
     RateLimitError: "Wait, then try again, or ask for a higher limit.",
     OverloadedError: "Try again later, or take another model.",

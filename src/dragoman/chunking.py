@@ -1,0 +1,87 @@
+"""Cuts a text into pieces that are worth a vector each: paragraphs, else sentences, else windows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from dragoman.errors import InvalidRequestError
+
+__all__ = ["Chunk", "chunks"]
+
+_BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
+_SENTENCE = re.compile(r"\S.*?(?:(?<=[.!?])(?=\s)|\Z)", re.DOTALL)
+
+
+class Chunk(msgspec.Struct, frozen=True):
+    """A piece of a text."""
+
+    text: str
+    offset: int
+    """Where it begins, in characters from the beginning of the text."""
+
+
+def chunks(text: str, size: int = 512, overlap: int = 100) -> list[Chunk]:
+    """A text → its chunks, none longer than `size` characters.
+
+    Paragraphs (blank lines part them) that fit are a chunk each. Of longer ones sentences are packed together, joined by a
+    space, as many as fit; a sentence that does not fit is cut into windows, of which each repeats the last `overlap`
+    characters of the one before.
+
+    Raises:
+        InvalidRequestError: `overlap` is not from 0 to below `size`.
+    """
+    if not 0 <= overlap < size:
+        raise InvalidRequestError(
+            f"chunks of {size} characters that overlap by {overlap}: the overlap must be below the size"
+        )
+    return [chunk for start, paragraph in _paragraphs(text) for chunk in _cut(paragraph, start, size, overlap)]
+
+
+def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
+    """The paragraphs, trimmed, and where each begins."""
+    start = 0
+    for end, following in [
+        *((found.start(), found.end()) for found in _BLANK_LINE.finditer(text)),
+        (len(text), len(text)),
+    ]:
+        piece = text[start:end]
+        if paragraph := piece.strip():
+            yield start + len(piece) - len(piece.lstrip()), paragraph
+        start = following
+
+
+def _cut(paragraph: str, start: int, size: int, overlap: int) -> Iterator[Chunk]:
+    if len(paragraph) <= size:
+        yield Chunk(paragraph, start)
+    else:
+        yield from _packed(paragraph, start, size, overlap)
+
+
+def _packed(paragraph: str, start: int, size: int, overlap: int) -> Iterator[Chunk]:
+    packed, offset = "", 0
+    for found in _SENTENCE.finditer(paragraph):
+        sentence = found[0]
+        if packed and len(packed) + 1 + len(sentence) <= size:
+            packed += f" {sentence}"
+            continue
+        if packed:
+            yield Chunk(packed, offset)
+            packed = ""
+        if len(sentence) <= size:
+            packed, offset = sentence, start + found.start()
+        else:
+            yield from _windows(sentence, start + found.start(), size, overlap)
+    if packed:
+        yield Chunk(packed, offset)
+
+
+def _windows(sentence: str, start: int, size: int, overlap: int) -> Iterator[Chunk]:
+    for at in range(0, len(sentence), size - overlap):
+        window = sentence[at : at + size]
+        if not window.isspace():
+            yield Chunk(window, start + at)
+        if at + size >= len(sentence):
+            return

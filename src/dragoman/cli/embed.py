@@ -1,0 +1,265 @@
+"""`dragoman embed …`: texts → vectors in a JSON file, and search in such files by meaning."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Self, TypeVar
+
+import msgspec
+import typer
+
+from dragoman.cli.prompt import clean, piped
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from dragoman.agent import Agent
+    from dragoman.message import Usage
+
+__all__ = ["create", "search", "text"]
+
+T = TypeVar("T")
+
+_Model = Annotated[
+    str | None,
+    typer.Option("-m", "--model", metavar="MODEL", help="Such as openai, or openai:text-embedding-3-large."),
+]
+_Dimensions = Annotated[int | None, typer.Option(min=1, help="Numbers of each vector, where the model can shorten it.")]
+_BaseUrl = Annotated[str | None, typer.Option(metavar="URL", help="Where the provider is.")]
+_Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Show the usage, on standard error.")]
+
+
+class _Chunk(msgspec.Struct):
+    text: str
+    vector: list[float]
+    offset: int
+
+
+class _Document(msgspec.Struct):
+    file: str
+    chunks: list[_Chunk]
+
+
+class _Embedded(msgspec.Struct, omit_defaults=True):
+    """What `create` writes and `search` reads."""
+
+    model: str
+    created: str
+    chunk_size: int
+    chunk_overlap: int
+    documents: list[_Document]
+    dimensions: int | None = None
+
+
+def create(
+    files: Annotated[list[str] | None, typer.Argument(help="Text files.", show_default=False)] = None,
+    model: _Model = None,
+    chunk_size: Annotated[int, typer.Option(min=1, help="Most characters of a chunk.")] = 512,
+    chunk_overlap: Annotated[
+        int | None, typer.Option(min=0, help="Characters that parts of a long sentence share.  [default: 100]")
+    ] = None,
+    dimensions: _Dimensions = None,
+    base_url: _BaseUrl = None,
+    verbose: _Verbose = False,
+) -> None:
+    """Cut text files into chunks and print a vector for each, as JSON.
+
+    A chunk is a paragraph, or as many sentences of a longer one as fit.
+
+    \b
+    dragoman embed create notes/*.md > notes.json
+    dragoman embed create book.txt -m openai --dimensions 256 --chunk-size 1000 > book.json
+
+    \b
+    The model is -m, else that of DRAGOMAN_MODEL's provider, else local: the embedded one, which needs no key.
+    The JSON: {model, created, chunk_size, chunk_overlap, documents: [{file, chunks: [{text, vector, offset}]}]}
+    """
+    if chunk_overlap is None:
+        chunk_overlap = min(100, chunk_size // 5)
+    if chunk_overlap >= chunk_size:
+        raise typer.BadParameter(f"must be below --chunk-size, {chunk_size}", param_hint="--chunk-overlap")
+    from datetime import UTC, datetime
+
+    from dragoman.chunking import chunks
+
+    documents = [(file, chunks(_read(file), chunk_size, chunk_overlap)) for file in files or ()]
+    texts = [chunk.text for _, cut in documents for chunk in cut]
+    if not texts:
+        raise typer.BadParameter("there is nothing to embed; give files that hold text", param_hint="FILES")
+
+    agent, name = _agent(model, base_url)
+    with _Progress(len(texts)) as progress:
+        result = _run(agent, lambda: agent.embed_documents(texts, dimensions=dimensions, progress=progress))
+    vectors = iter(result.embeddings)
+    embedded = _Embedded(
+        name,
+        datetime.now(UTC).isoformat(timespec="seconds"),
+        chunk_size,
+        chunk_overlap,
+        [
+            _Document(file, [_Chunk(chunk.text, next(vectors), chunk.offset) for chunk in cut])
+            for file, cut in documents
+        ],
+        dimensions,
+    )
+    _tell(embedded, result.usage, verbose)
+
+
+def search(
+    path: Annotated[str, typer.Argument(help="A file that create has written, or a folder of such files.")],
+    query: Annotated[str, typer.Option("-q", "--query", metavar="TEXT", help="What to look for.")],
+    model: _Model = None,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="Most results.")] = 10,
+    base_url: _BaseUrl = None,
+    verbose: _Verbose = False,
+) -> None:
+    """Find the chunks that are nearest in meaning to a text, and print them as JSON.
+
+    \b
+    dragoman embed search -q "How do I reset it?" notes.json
+    dragoman embed search -q "holidays" folder-of-json -n 3
+
+    \b
+    The model is the one that the files were made with.
+    The JSON: {query, results: [{file, text, offset, similarity}]}, the nearest first
+    """
+    from dragoman.errors import InvalidRequestError
+    from dragoman.similarity import cosine_similarity, most_similar
+
+    query = clean(query)
+    if not query.strip():
+        raise typer.BadParameter("there is nothing to look for", param_hint="--query")
+    found = [_load(file) for file in _files(path)]
+    made = {(each.model, each.dimensions) for each in found}
+    if len(made) > 1:
+        names = ", ".join(sorted(f"{name}, {size} numbers" if size else name for name, size in made))
+        raise typer.BadParameter(f"the files were made with different models: {names}", param_hint="PATH")
+    ((made_with, dimensions),) = made
+    agent, _ = _agent(model or made_with, base_url)
+    result = _run(agent, lambda: agent.embed_query(query, dimensions=dimensions))
+    chunks = [(document.file, chunk) for each in found for document in each.documents for chunk in document.chunks]
+    try:
+        nearest = most_similar(result.embeddings, [chunk.vector for _, chunk in chunks], limit)
+    except InvalidRequestError as error:
+        raise typer.BadParameter(str(error), param_hint="--model") from error
+    results = [
+        {
+            "file": file,
+            "text": chunk.text,
+            "offset": chunk.offset,
+            "similarity": cosine_similarity(result.embeddings, chunk.vector),
+        }
+        for file, chunk in (chunks[index] for index in nearest)
+    ]
+    _tell({"query": query, "results": results}, result.usage, verbose, indent=2)
+
+
+def text(
+    text: Annotated[str, typer.Argument(help="Left out: what is piped in.", show_default=False)] = "",
+    model: _Model = None,
+    dimensions: _Dimensions = None,
+    base_url: _BaseUrl = None,
+    verbose: _Verbose = False,
+) -> None:
+    """Print the vector of one text, as JSON: {model, vector}.
+
+    \b
+    dragoman embed text "a red bicycle"
+    cat letter.txt | dragoman embed text -m mistral
+    """
+    text = clean(text) or piped()
+    if not text.strip():
+        raise typer.BadParameter("there is nothing to embed; give a text, or pipe one in", param_hint="TEXT")
+    agent, name = _agent(model, base_url)
+    result = _run(agent, lambda: agent.embed_query(text, dimensions=dimensions))
+    _tell({"model": name, "vector": result.embeddings}, result.usage, verbose)
+
+
+def _agent(model: str | None, base_url: str | None) -> tuple[Agent[None], str]:
+    """The agent, and its model for embeddings as a model string. What follows a colon names that model here: nobody wants a
+    chat model."""
+    from dragoman.agent import Agent
+    from dragoman.model.strings import ModelString, parse_model_string
+
+    if model is not None:
+        string = parse_model_string(model)
+        model = str(ModelString(string.provider, None, string.embeddings or string.chat))
+    agent = Agent[None](model, base_url=base_url)
+    return agent, str(ModelString(agent.provider_name, None, parse_model_string(agent.model).embeddings))
+
+
+def _run(agent: Agent[None], work: Callable[[], Awaitable[T]]) -> T:
+    import asyncio
+
+    async def run() -> T:
+        async with agent:
+            return await work()
+
+    return asyncio.run(run())
+
+
+def _read(file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise typer.BadParameter(f"{file} is no text in UTF-8", param_hint="FILES") from error
+    except OSError as error:
+        raise typer.BadParameter(f"cannot read {file}: {error.strerror}", param_hint="FILES") from error
+
+
+def _files(path: str) -> Iterator[Path]:
+    found = Path(path)
+    if not found.is_dir():
+        yield found
+        return
+    files = sorted(found.glob("*.json"))
+    if not files:
+        raise typer.BadParameter(f"no .json file is in {path}", param_hint="PATH")
+    yield from files
+
+
+def _load(file: Path) -> _Embedded:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=_Embedded)
+    except OSError as error:
+        raise typer.BadParameter(f"cannot read {file}: {error.strerror}", param_hint="PATH") from error
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise typer.BadParameter(
+            f"{file} is not what dragoman embed create writes: {error}", param_hint="PATH"
+        ) from error
+
+
+def _tell(told: object, usage: Usage | None, verbose: bool, indent: int = 0) -> None:
+    """Prints JSON; with `indent` for people, else in one line, as thousands of numbers want it. `verbose`: the usage too."""
+    data = msgspec.json.encode(told)
+    typer.echo(msgspec.json.format(data, indent=indent) if indent else data)
+    if verbose:
+        from dragoman.cli.screen import usage_line
+
+        typer.echo(usage_line(usage), err=True)
+
+
+class _Progress:
+    """Says on standard error, where that is a terminal, how many texts are done."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._shows = sys.stderr is not None and sys.stderr.isatty()
+
+    def __enter__(self) -> Self:
+        self(0)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._write("")
+
+    def __call__(self, done: int) -> None:
+        """So many are done."""
+        self._write(f"embedding: {done} of {self._total} chunks")
+
+    def _write(self, line: str) -> None:
+        if self._shows:
+            sys.stderr.write(f"\r\x1b[2K{line}")
+            sys.stderr.flush()

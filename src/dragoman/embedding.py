@@ -1,0 +1,160 @@
+"""What the wires that have embeddings share: a request for texts, vectors as lists of numbers or packed as base64, usage."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from dragoman.errors import DecodeError, InvalidRequestError
+from dragoman.message import Usage
+from dragoman.native import Own
+from dragoman.request import EmbeddingsRequest
+from dragoman.result import Vector
+from dragoman.shapes import as_list, as_object, if_text, malformed
+
+__all__ = [
+    "dump_entries",
+    "dump_texts",
+    "dump_vector",
+    "input_usage",
+    "load_answer",
+    "load_entries",
+    "load_texts",
+    "load_vector",
+]
+
+_BEYOND = 1e6
+"""No number in a vector of floats is as large; bytes that give such a one are no floats."""
+_TRIED = 64
+"""By so many of its numbers a vector is known: of bytes that are no floats, about each second one is beyond."""
+
+
+def load_texts(body: Mapping[str, Any], own: Own, *, texts: str = "input", dimensions: str) -> EmbeddingsRequest:
+    """A body with a text or a list of them → the neutral request. `texts` and `dimensions` are the fields' names.
+
+    Raises:
+        InvalidRequestError: there is no text (tokens by their numbers belong to one model's tokenizer).
+    """
+    left = dict(body)
+    given = left.pop(texts, None)
+    try:
+        loaded = msgspec.convert([given] if isinstance(given, str) else given, tuple[str, ...])
+    except msgspec.ValidationError as error:
+        raise InvalidRequestError(
+            f"an embeddings request needs the field {texts}, a text or a list of texts"
+        ) from error
+    model = left.pop("model") if if_text(left.get("model")) else ""
+    size = left.pop(dimensions) if type(left.get(dimensions)) is int else None
+    alone = {texts: "text"} if isinstance(given, str) else {}
+    return EmbeddingsRequest(model, loaded, None, size, left, own.note(spelling=alone))
+
+
+def dump_texts(
+    request: EmbeddingsRequest, own: Own, *, texts: str = "input", dimensions: str, **fields: Any
+) -> dict[str, Any]:
+    """The inverse of `load_texts`, with more `fields`. `options` have the last word."""
+    alone = own.spelling(request.native).get(texts) == "text" and len(request.texts) == 1
+    body: dict[str, Any] = {"model": request.model} if request.model else {}
+    body[texts] = request.texts[0] if alone else list(request.texts)
+    if request.dimensions is not None:
+        body[dimensions] = request.dimensions
+    return body | fields | dict(request.options)
+
+
+def load_answer(body: bytes | Mapping[str, Any]) -> dict[str, Any]:
+    """A response's body → the JSON object that it is.
+
+    Raises:
+        DecodeError: it is none.
+    """
+    if isinstance(body, Mapping):
+        return dict(body)
+    try:
+        answer = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise DecodeError(f"the answer is no JSON: {error}; is the base URL right?", body=body) from error
+    if not isinstance(answer, dict):
+        raise malformed(answer, "an answer that is no object")
+    return cast("dict[str, Any]", answer)
+
+
+def load_vector(told: Any) -> Vector:
+    """A vector as it was sent → its numbers.
+
+    Base64 holds 32-bit floats, little endian (OpenAI, Voyage, Cohere), or where these would make no sense, signed bytes
+    (Perplexity).
+
+    Raises:
+        DecodeError: it is no vector.
+    """
+    if isinstance(told, str):
+        return _unpacked(told)
+    try:
+        return msgspec.convert(told, Vector)
+    except msgspec.ValidationError as error:
+        raise malformed(told, "a vector that is no list of numbers") from error
+
+
+def dump_vector(vector: Vector, *, packed: bool = False) -> list[float] | str:
+    """A vector → a list, or packed as base64."""
+    if not packed:
+        return list(vector)
+    floats = array("f", vector)
+    if sys.byteorder == "big":
+        floats.byteswap()
+    return b64encode(floats.tobytes()).decode()
+
+
+def load_entries(told: Any) -> list[Vector]:
+    """A list of `{"index", "embedding"}` (OpenAI, Mistral) → the vectors in the order of their indexes.
+
+    Where no index is told, or one for all, the list's order counts.
+
+    Raises:
+        DecodeError: it is no such list, or an index is told twice.
+    """
+    entries = [as_object(entry, "vector") for entry in as_list(told, "vectors")]
+    places = [entry.get("index") for entry in entries]
+    if len({str(place) for place in places}) > 1:
+        if sorted(place for place in places if isinstance(place, int)) != list(range(len(entries))):
+            raise malformed(places, "vectors whose indexes do not count them")
+        entries.sort(key=lambda entry: entry["index"])
+    return [load_vector(entry.get("embedding")) for entry in entries]
+
+
+def dump_entries(vectors: Iterable[Vector], *, packed: bool = False) -> list[dict[str, Any]]:
+    """The inverse of `load_entries`."""
+    return [
+        {"object": "embedding", "index": index, "embedding": dump_vector(vector, packed=packed)}
+        for index, vector in enumerate(vectors)
+    ]
+
+
+def input_usage(usage: Usage | None) -> Usage | None:
+    """Usage of a request for vectors: all tokens are input, also where only their total is told (Voyage)."""
+    if usage is None:
+        return None
+    tokens = usage.total_tokens if usage.input_tokens is None else usage.input_tokens
+    total = tokens if usage.total_tokens is None else usage.total_tokens
+    return msgspec.structs.replace(
+        usage, input_tokens=tokens, output_tokens=usage.output_tokens or 0, total_tokens=total
+    )
+
+
+def _unpacked(told: str) -> Vector:
+    try:
+        data = b64decode(told, validate=True)
+    except ValueError as error:
+        raise malformed(told, "a vector that is no base64") from error
+    if len(data) % 4 == 0:
+        floats = array("f", data)
+        if sys.byteorder == "big":
+            floats.byteswap()
+        if all(-_BEYOND < number < _BEYOND for number in floats[:_TRIED]):
+            return floats.tolist()
+    return list(map(float, array("b", data)))

@@ -1,0 +1,241 @@
+"""A model that turns texts into vectors: a provider's record, its wire and a transport put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import ceil, sqrt
+from typing import Any, TypedDict, Unpack, cast
+
+import anyio
+import msgspec
+
+from dragoman import wires
+from dragoman.capability import Capability
+from dragoman.embedding import input_usage
+from dragoman.errors import DecodeError, DragomanError, InvalidRequestError, SettingsError
+from dragoman.logs import logger
+from dragoman.message import Usage
+from dragoman.model.whole import fetch, request_id
+from dragoman.providers.address import find_base_url
+from dragoman.providers.keys import request_headers
+from dragoman.providers.provider import Provider
+from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
+from dragoman.result import BatchEmbeddingsResult, EmbeddingsResult, Vector
+from dragoman.transport.base import Transport
+
+__all__ = ["EmbeddingsModel", "EmbeddingsOptions"]
+
+_LOG = logger("embeddings")
+_WORKERS = 8
+_CHARACTERS_A_TOKEN = 4
+"""By which tokens are estimated where a provider tells none (D-141)."""
+_NEARLY = 0.999
+"""A vector that is shorter has been cut."""
+
+
+class EmbeddingsOptions(TypedDict, total=False):
+    """What every way of embedding takes beside the texts."""
+
+    dimensions: int | None
+    """Numbers of each vector (D-143), for models that can shorten theirs. Shortened vectors are given unit length."""
+    options: Mapping[str, Any]
+    """Body fields without a neutral name, passed on as they are (`user`, `truncate`, `input_type`, …)."""
+    batch_size: int
+    """Most texts of one request, in place of the provider's usual number."""
+    max_concurrency: int
+    """Most requests that are under way at once; 8 where nothing is said."""
+    progress: Callable[[int], object]
+    """Called with the number of texts that are done, each time that a request is."""
+
+
+class EmbeddingsModel:
+    """One model of one provider. It may be shared by tasks and event loops."""
+
+    def __init__(
+        self,
+        provider: Provider,
+        name: str | None = None,
+        *,
+        transport: Transport,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Raises `SettingsError` where the provider makes no embeddings (D-78), or has no default model and none is given."""
+        wire = wires.embeddings(provider.wire)
+        if wire is None or Capability.embeddings not in provider.capabilities:
+            raise SettingsError(_lacking(provider), provider=provider.name)
+        self.provider = provider
+        self.name = name or provider.embeddings_model or ""
+        if not self.name:
+            raise SettingsError(
+                f"{provider.display_name} has no default model for embeddings; name one: {provider.name}?embeddings=MODEL",
+                provider=provider.name,
+            )
+        self.wire = wire
+        self._place = msgspec.structs.replace(provider, base_url=provider.embeddings_url or provider.base_url)
+        self._transport = transport
+        self._api_key = api_key
+        self._base_url = base_url
+        self._headers = headers
+        self._environment = environment
+
+    async def embed_query(self, text: str, **how: Unpack[EmbeddingsOptions]) -> EmbeddingsResult:
+        """A text to search with → its vector.
+
+        Raises:
+            InvalidRequestError: the text is empty, or the model does not give so many dimensions.
+            ProviderError: the provider refused; which subclass tells why.
+            DecodeError: it answered something else than a vector.
+        """
+        result = await self._embed([text], "query", **how)
+        return EmbeddingsResult(result.embeddings[0], result.usage, result.finish_reason, result.metadata, result.id)
+
+    async def embed_documents(self, texts: Iterable[str], **how: Unpack[EmbeddingsOptions]) -> BatchEmbeddingsResult:
+        """Texts to be found → their vectors, in the same order. No text: no request (D-142).
+
+        Many texts are sent in batches as the provider takes them (D-140), several at once. The first that fails stops
+        the others, and its error is raised.
+
+        Raises:
+            InvalidRequestError, ProviderError, DecodeError: as `embed_query`.
+        """
+        if isinstance(texts, str):
+            raise InvalidRequestError("embed_documents takes a list of texts; for a single one there is embed_query")
+        return await self._embed(list(texts), "document", **how)
+
+    async def _embed(
+        self, texts: Sequence[str], purpose: Purpose, **how: Unpack[EmbeddingsOptions]
+    ) -> BatchEmbeddingsResult:
+        for place, text in enumerate(texts):
+            if not text:
+                raise InvalidRequestError(f"texts[{place}] is empty: there is no meaning in it to embed; leave it out")
+        request = EmbeddingsRequest(
+            self.name,
+            purpose=purpose,
+            dimensions=how.get("dimensions"),
+            options={**self.provider.embeddings_options, **how.get("options", {})},
+        )
+        size, workers = how.get("batch_size", self.provider.embeddings_batch), how.get("max_concurrency", _WORKERS)
+        if size < 1 or workers < 1:
+            raise InvalidRequestError("nothing would ever be sent: batch_size and max_concurrency must be above 0")
+        batches = list(_batches(texts, size, self.provider.embeddings_characters))
+        if not batches:
+            return BatchEmbeddingsResult([])
+        _LOG.debug("%s: %d texts in %d requests", self.name, len(texts), len(batches))
+        progress = how.get("progress", _silent)
+        results: list[BatchEmbeddingsResult] = [_NOTHING] * len(batches)
+        waiting = iter(enumerate(batches))
+        done = 0
+
+        async def work() -> None:
+            nonlocal done
+            for place, batch in waiting:
+                results[place] = await self._send(request.replace(texts=tuple(batch)))
+                done += len(batch)
+                progress(done)
+
+        try:
+            async with anyio.create_task_group() as group:
+                for _ in range(min(workers, len(batches))):
+                    group.start_soon(work)
+        except BaseExceptionGroup as failed:
+            error = failed.exceptions[0]
+            raise error from error.__cause__
+        return _joined(results)
+
+    async def _send(self, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
+        """One request → its vectors, as many as texts and as long as was asked."""
+        provider = self.provider
+        base_url = await find_base_url(self._place, self._base_url, model=self.name, environment=self._environment)
+        headers = request_headers(provider, api_key=self._api_key, headers=self._headers, environment=self._environment)
+        http = self.wire.dump_http(request, quirks=provider.quirks)
+        sent = {"content-type": "application/json", **http.headers, **headers}
+        answer = await fetch(provider, self._transport, HttpRequest(base_url + http.path, sent, http.body))
+        try:
+            return _checked(self.wire.load_response(answer.body), request)
+        except DragomanError as error:
+            error.at(provider=provider.name, request_id=request_id(answer.headers), body=answer.body)
+            raise
+
+
+def _lacking(provider: Provider) -> str:
+    from dragoman.providers.registry import REGISTRY
+
+    able = [other.name for other in REGISTRY.providers() if Capability.embeddings in other.capabilities]
+    return f"{provider.display_name} provider makes no embeddings; these do: {', '.join(sorted(able))}"
+
+
+def _batches(texts: Iterable[str], size: int, characters: int | None) -> Iterator[list[str]]:
+    """Texts → batches of at most so many texts and, but for a single one, characters."""
+    batch: list[str] = []
+    held = 0
+    for text in texts:
+        if batch and (len(batch) == size or (characters is not None and held + len(text) > characters)):
+            yield batch
+            batch, held = [], 0
+        batch.append(text)
+        held += len(text)
+    if batch:
+        yield batch
+
+
+def _checked(result: BatchEmbeddingsResult, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
+    """The result, if it is what was asked for, with a usage."""
+    asked = request.dimensions
+    lengths = {len(vector) for vector in result.embeddings}
+    if result.count != len(request.texts) or len(lengths) != 1 or not min(lengths):
+        raise DecodeError(
+            f"the provider gave {result.count} vectors for {len(request.texts)} texts, of {sorted(lengths)} numbers each"
+        )
+    if asked is not None:
+        if result.dimensions not in (asked, asked / 8):  # packed bits are eight in a number
+            raise InvalidRequestError(
+                f"{request.model} gives vectors of {result.dimensions} numbers and not of {asked}: leave dimensions out"
+            )
+        result = msgspec.structs.replace(result, embeddings=[_unit(vector) for vector in result.embeddings])
+    if result.usage is None:
+        tokens = ceil(sum(map(len, request.texts)) / _CHARACTERS_A_TOKEN)
+        metadata = {**result.metadata, "usage_estimated": True}
+        result = msgspec.structs.replace(result, usage=input_usage(Usage(input_tokens=tokens)), metadata=metadata)
+    return result
+
+
+def _unit(vector: Vector) -> Vector:
+    """A vector that was cut (Gemini's and Mistral's are) → one of unit length (D-145), as whole ones are."""
+    length = sqrt(sum(number * number for number in vector))
+    return [number / length for number in vector] if 0 < length < _NEARLY else vector
+
+
+def _joined(results: Sequence[BatchEmbeddingsResult]) -> BatchEmbeddingsResult:
+    first, *others = results
+    usage, metadata = first.usage, first.metadata
+    for other in others:
+        usage = usage if other.usage is None else other.usage if usage is None else usage + other.usage
+        metadata = _together(metadata, other.metadata)
+    vectors = [vector for result in results for vector in result.embeddings]
+    return BatchEmbeddingsResult(vectors, usage, first.finish_reason, metadata, first.id)
+
+
+def _together(one: Any, other: Any) -> Any:
+    """What two requests said, as one: objects by their keys, numbers added, lists joined, else what was said last."""
+    match one, other:
+        case dict(), dict():
+            mine, theirs = cast("dict[str, Any]", one), cast("dict[str, Any]", other)
+            return {**mine, **theirs, **{key: _together(mine[key], theirs[key]) for key in mine.keys() & theirs.keys()}}
+        case list(), list():
+            return [*cast("list[Any]", one), *cast("list[Any]", other)]
+        case (bool(), _) | (_, bool()):
+            return one or other
+        case int() | float(), int() | float():
+            return one + other
+        case _:
+            return other
+
+
+def _silent(_: int) -> None:
+    pass
+
+
+_NOTHING = BatchEmbeddingsResult([])

@@ -1,0 +1,82 @@
+"""Writes GGUF, the file format of llama.cpp: values by name, and tensors that are copied as they are."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import BinaryIO, Final
+
+import msgspec
+
+__all__ = ["F32", "Tensor", "Value", "write_gguf"]
+
+Value = str | bool | int | float | Sequence[str] | Sequence[int]
+"""Numbers are written with 32 bits: `int` unsigned, in a list signed."""
+
+F32: Final = 0
+"""The type of tensors of 32-bit floats."""
+
+_MAGIC = b"GGUF"
+_VERSION = 3
+_ALIGNMENT = 32  # bytes; what the format takes for granted where a file says nothing
+_UINT32, _INT32, _FLOAT32, _BOOL, _STRING, _ARRAY = 4, 5, 6, 7, 8, 9
+
+
+class Tensor(msgspec.Struct, frozen=True):
+    """A tensor, and where its bytes are in another file."""
+
+    name: str
+    shape: tuple[int, ...]
+    """Outermost dimension first, as numpy and safetensors have it."""
+    start: int
+    end: int
+    kind: int = F32
+
+
+def write_gguf(out: BinaryIO, values: Mapping[str, Value], tensors: Sequence[Tensor], data: BinaryIO) -> None:
+    """Writes a whole file; the tensors' bytes are read from `data`."""
+    out.write(_MAGIC + struct.pack("<IQQ", _VERSION, len(tensors), len(values)))
+    out.writelines(_string(name) + _value(value) for name, value in values.items())
+    offset = 0
+    for tensor in tensors:
+        shape = struct.pack(f"<{len(tensor.shape)}Q", *reversed(tensor.shape))
+        out.write(_string(tensor.name) + struct.pack("<I", len(tensor.shape)) + shape)
+        out.write(struct.pack("<IQ", tensor.kind, offset))
+        offset += _padded(tensor.end - tensor.start)
+    out.write(bytes(_padded(out.tell()) - out.tell()))
+    for tensor in tensors:
+        data.seek(tensor.start)
+        size = tensor.end - tensor.start
+        out.write(data.read(size) + bytes(_padded(size) - size))
+
+
+def _padded(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
+
+
+def _string(text: str) -> bytes:
+    data = text.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def _value(value: Value) -> bytes:
+    match value:
+        case bool():
+            return struct.pack("<I?", _BOOL, value)
+        case int():
+            return struct.pack("<II", _UINT32, value)
+        case float():
+            return struct.pack("<If", _FLOAT32, value)
+        case str():
+            return struct.pack("<I", _STRING) + _string(value)
+        case _:
+            return _array(value)
+
+
+def _array(values: Iterable[str | int]) -> bytes:
+    items = list(values)
+    if items and isinstance(items[0], str):
+        kind, data = _STRING, b"".join(_string(str(item)) for item in items)
+    else:
+        kind, data = _INT32, struct.pack(f"<{len(items)}i", *items)
+    return struct.pack("<IIQ", _ARRAY, kind, len(items)) + data

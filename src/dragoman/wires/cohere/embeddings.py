@@ -1,0 +1,102 @@
+"""Cohere's `/embed`, version 2 ⇄ `EmbeddingsRequest`, `BatchEmbeddingsResult`. Answers of version 1 are read too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from dragoman.embedding import dump_texts, dump_vector, input_usage, load_answer, load_texts, load_vector
+from dragoman.errors import InvalidRequestError
+from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
+from dragoman.result import BatchEmbeddingsResult
+from dragoman.shapes import as_list, if_object, if_text, rest
+from dragoman.wires.cohere.errors import error_of
+from dragoman.wires.cohere.native import OWN
+from dragoman.wires.cohere.outcome import dump_usage, load_usage
+
+__all__ = ["dump_http", "dump_request", "dump_response", "load_request", "load_response"]
+
+_PURPOSES: Mapping[str, Purpose] = MappingProxyType({"search_query": "query", "search_document": "document"})
+_SENT = {purpose: name for name, purpose in _PURPOSES.items()}
+_PREFERRED = ("float", "base64")
+"""Types of numbers of which the vectors are taken where several were asked for; else the first."""
+
+
+def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsRequest:
+    """A body of `/embed` → the neutral request; images stay among its options. `path` tells nothing on this wire.
+
+    Raises:
+        InvalidRequestError: it holds neither texts nor images.
+    """
+    del path
+    given = dict(body)
+    media = "texts" not in given and bool(given.keys() & {"images", "inputs"})
+    purpose = _PURPOSES.get(str(given.get("input_type")))
+    if purpose is not None:
+        del given["input_type"]
+    request = load_texts({"texts": [], **given} if media else given, OWN, texts="texts", dimensions="output_dimension")
+    if OWN.spelling(request.native):
+        raise InvalidRequestError("the field texts must be a list of texts")
+    return request.replace(purpose=purpose)
+
+
+def dump_request(request: EmbeddingsRequest, *, quirks: Any = None) -> dict[str, Any]:
+    """The neutral request → a body of `/embed`. A purpose is an `input_type` (D-144)."""
+    del quirks
+    purpose = {} if request.purpose is None else {"input_type": _SENT[request.purpose]}
+    body = dump_texts(request, OWN, texts="texts", dimensions="output_dimension", **purpose)
+    return body if request.texts else rest(body, "texts")
+
+
+def dump_http(request: EmbeddingsRequest, *, quirks: Any = None) -> HttpRequest:
+    """The neutral request → path, headers and body."""
+    return HttpRequest("/embed", body=dump_request(request, quirks=quirks))
+
+
+def load_response(body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
+    """A response → its vectors.
+
+    Of several `embedding_types` the floats are the vectors, else the first type (whole numbers, packed bits); the others are
+    in the metadata, `embeddings_by_type`, as they came.
+
+    Raises:
+        ProviderError: an error stands in the place of the vectors; which subclass tells why.
+        DecodeError: it holds no vectors.
+    """
+    answer = load_answer(body)
+    told = answer.get("embeddings")
+    if told is None:
+        raise error_of(answer)
+    types = {kind: vectors for kind, vectors in if_object(told).items() if vectors is not None} or {"float": told}
+    kind = next((kind for kind in _PREFERRED if kind in types), next(iter(types)))
+    metadata = rest(answer, "id", "embeddings", "texts", "response_type")
+    if others := rest(types, kind):
+        metadata["embeddings_by_type"] = others
+    return BatchEmbeddingsResult(
+        [load_vector(vector) for vector in as_list(types[kind], "vectors")],
+        input_usage(load_usage(if_object(answer.get("meta")))),
+        metadata=metadata,
+        id=if_text(answer.get("id")),
+    )
+
+
+def dump_response(result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None) -> dict[str, Any]:
+    """Vectors → a response, as floats. `request` holds the texts, which the API repeats."""
+    usage = None if result.usage is None else msgspec.structs.replace(result.usage, output_tokens=None)
+    tokens = dump_usage(usage, {}).get("tokens", {})
+    meta = {**if_object(result.metadata.get("meta"))}
+    meta["billed_units"] = {**if_object(meta.get("billed_units")), **tokens}
+    return {
+        "id": result.id,
+        "texts": list(request.texts) if request else [],
+        "embeddings": {
+            "float": [dump_vector(vector) for vector in result.embeddings],
+            **if_object(result.metadata.get("embeddings_by_type")),
+        },
+        "response_type": "embeddings_by_type",
+        **rest(result.metadata, "meta", "embeddings_by_type", "usage_estimated"),
+        "meta": meta,
+    }

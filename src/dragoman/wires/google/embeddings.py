@@ -1,0 +1,169 @@
+"""Gemini's embeddings ⇄ `EmbeddingsRequest`, `BatchEmbeddingsResult`.
+
+Four shapes: `:batchEmbedContents` and `:embedContent` of AI Studio; the same of Vertex AI, with the settings in
+`embedContentConfig`; and Vertex AI's `:predict` for models that are no Gemini.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from dragoman.embedding import dump_vector, input_usage, load_answer, load_vector
+from dragoman.errors import InvalidRequestError
+from dragoman.message import Usage
+from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
+from dragoman.result import BatchEmbeddingsResult
+from dragoman.shapes import as_list, as_object, if_list, if_object, if_objects, if_text, rest
+from dragoman.wires.google.errors import error_of
+from dragoman.wires.google.native import note, spelling
+from dragoman.wires.google.outcome import load_usage, other_usage
+from dragoman.wires.google.quirks import Quirks
+from dragoman.wires.google.request import model_of_path
+
+__all__ = ["dump_http", "dump_request", "dump_response", "load_request", "load_response"]
+
+_PURPOSES: Mapping[str, Purpose] = MappingProxyType({"RETRIEVAL_QUERY": "query", "RETRIEVAL_DOCUMENT": "document"})
+_SENT: Mapping[Purpose, str] = MappingProxyType({purpose: name for name, purpose in _PURPOSES.items()})
+_BATCH, _ONE, _PREDICT = "batchEmbedContents", "embedContent", "predict"
+_CONFIG = "embedContentConfig"
+_INSTANCE = ("task_type", "title")
+"""Settings that `:predict` takes with each text; the others are parameters of the request."""
+_SNAKE = {"taskType": "task_type", "outputDimensionality": "output_dimensionality"}
+
+
+def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsRequest:
+    """A body of any of the four shapes → the neutral request.
+
+    Raises:
+        InvalidRequestError: it holds no texts, or entries that differ in more than their text.
+    """
+    told: dict[str, Any] = {}
+    if isinstance(body.get("instances"), list):
+        told["shape"] = _PREDICT
+        entries = if_objects(body["instances"])
+        texts = [if_text(entry.get("content")) for entry in entries]
+        fields = [{**rest(entry, "content"), **if_object(body.get("parameters"))} for entry in entries]
+    else:
+        told["shape"] = _BATCH if "requests" in body else _ONE
+        entries = if_objects(body["requests"]) if "requests" in body else [dict(body)]
+        texts = [_text(entry.get("content")) for entry in entries]
+        told["config"] = all(_CONFIG in entry for entry in entries)
+        fields = [{**rest(entry, "content", _CONFIG), **if_object(entry.get(_CONFIG))} for entry in entries]
+    if not texts or not all(texts):
+        raise InvalidRequestError(
+            "an embeddings request needs a content with one text, or several of these in requests"
+        )
+    if any(other != fields[0] for other in fields):
+        raise InvalidRequestError("the entries of an embeddings request must be alike in all but their text")
+    options = fields[0]
+    model, _ = model_of_path(path)
+    if (named := if_text(options.get("model"))) and named.endswith(model):
+        model = model or named.removeprefix("models/")
+        told["model"] = options.pop("model").removesuffix(model)
+    told["snake"] = [camel for camel, snake in _SNAKE.items() if snake in options and told["shape"] != _PREDICT]
+    task, size = (next((key for key in pair if key in options), "") for pair in _SNAKE.items())
+    purpose = _PURPOSES.get(str(options.get(task)))
+    if purpose is not None:
+        del options[task]
+    dimensions = options.pop(size) if type(options.get(size)) is int else None
+    return EmbeddingsRequest(model, tuple(texts), purpose, dimensions, options, note(spelling=told))
+
+
+def dump_request(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> dict[str, Any]:
+    """The neutral request → a body. A purpose is a task type (D-144)."""
+    return _dumped(request, quirks)[1]
+
+
+def dump_http(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> HttpRequest:
+    """The neutral request → path, headers and body."""
+    method, body = _dumped(request, quirks)
+    model = request.model if "/" in request.model else f"{(quirks or Quirks()).models}/{request.model}"
+    return HttpRequest(f"/{model}:{method}", {}, body)
+
+
+def load_response(body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
+    """A response of any of the four shapes → its vectors. AI Studio tells no usage.
+
+    Raises:
+        ProviderError: an error stands in the place of the vectors; which subclass tells why.
+        DecodeError: it holds no vectors.
+    """
+    answer = load_answer(body)
+    if "predictions" in answer:
+        told = [if_object(entry).get("embeddings") for entry in as_list(answer["predictions"], "predictions")]
+    elif "embedding" in answer:
+        told = [answer["embedding"]]
+    elif "embeddings" in answer:
+        told = as_list(answer["embeddings"], "vectors")
+    else:
+        raise error_of(answer)
+    entries = [as_object(entry, "vector") for entry in told]
+    around = if_object(answer.get("usageMetadata"))
+    metadata = rest(answer, "embedding", "embeddings", "predictions", "usageMetadata")
+    if other := other_usage(around):
+        metadata["usage"] = other
+    if any(if_object(entry.get("statistics")).get("truncated") for entry in entries):
+        metadata["truncated"] = True
+    usage = load_usage(around) or _counted(entries)
+    return BatchEmbeddingsResult(
+        [load_vector(entry.get("values")) for entry in entries], input_usage(usage), metadata=metadata
+    )
+
+
+def dump_response(result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None) -> dict[str, Any]:
+    """Vectors → a response, in the shape that belongs to the request's."""
+    vectors = [{"values": dump_vector(vector)} for vector in result.embeddings]
+    match spelling(request.native).get("shape") if request else None:
+        case "embedContent":
+            return {"embedding": vectors[0]}
+        case "predict":
+            return {"predictions": [{"embeddings": vector} for vector in vectors]}
+        case _:
+            return {"embeddings": vectors}
+
+
+def _dumped(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, dict[str, Any]]:
+    """The method and the body: as it was spelled, or as an endpoint wants it."""
+    told = spelling(request.native) if quirks is None else {}
+    vertex = quirks is not None and quirks.vertex_embeddings
+    gemini = any(part in request.model for part in ("gemini", "maas"))
+    shape = told.get("shape", _BATCH if not vertex else _ONE if gemini else _PREDICT)
+    if shape == _ONE and len(request.texts) != 1:
+        shape = _BATCH
+    settings: dict[str, Any] = {}
+    if request.purpose is not None:
+        settings["task_type" if shape == _PREDICT else "taskType"] = _SENT[request.purpose]
+    if request.dimensions is not None:
+        settings["outputDimensionality"] = request.dimensions
+    snake = told.get("snake", ())
+    settings = {_SNAKE[key] if key in snake else key: value for key, value in settings.items()}
+    settings = {key: value for key, value in settings.items() if _SNAKE.get(key) not in request.options}
+    settings |= request.options
+    if shape == _PREDICT:
+        own = {key: value for key, value in settings.items() if key in _INSTANCE}
+        parameters = rest(settings, *_INSTANCE)
+        instances = [{"content": text, **own} for text in request.texts]
+        return shape, {"instances": instances, **({"parameters": parameters} if parameters else {})}
+    prefix = None if vertex else "" if "/" in request.model else "models/"
+    before = told.get("model") if told else prefix
+    named = {} if before is None else {"model": before + request.model}
+    if told.get("config", vertex):
+        settings = {_CONFIG: settings} if settings else {}
+    entries = [{**named, "content": {"parts": [{"text": text}]}, **settings} for text in request.texts]
+    return shape, entries[0] if shape == _ONE else {"requests": entries}
+
+
+def _text(content: Any) -> str:
+    """The text of a content that is one text and nothing else, else nothing."""
+    content = if_object(content)
+    parts = if_list(content.get("parts"))
+    return if_text(if_object(parts[0]).get("text")) if len(parts) == 1 and len(content) == 1 else ""
+
+
+def _counted(entries: list[dict[str, Any]]) -> Usage | None:
+    """The tokens that Vertex AI counts for each text."""
+    counts = [if_object(entry.get("statistics")).get("token_count") for entry in entries]
+    told = [int(count) for count in counts if isinstance(count, (int, float))]
+    return Usage(input_tokens=sum(told)) if told else None

@@ -1,0 +1,68 @@
+"""Ollama's `/api/embed` ⇄ `EmbeddingsRequest`, `BatchEmbeddingsResult`. Its older `/api/embeddings` is read too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.embedding import dump_texts, dump_vector, input_usage, load_answer, load_texts, load_vector
+from dragoman.request import EmbeddingsRequest, HttpRequest
+from dragoman.result import BatchEmbeddingsResult
+from dragoman.shapes import as_list, rest
+from dragoman.wires.ollama.errors import error_of
+from dragoman.wires.ollama.native import OWN
+from dragoman.wires.ollama.outcome import dump_usage, load_usage
+
+__all__ = ["dump_http", "dump_request", "dump_response", "load_request", "load_response"]
+
+
+def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsRequest:
+    """A body of `/api/embed` → the neutral request. `path` tells nothing on this wire.
+
+    Raises:
+        InvalidRequestError: its input is no text.
+    """
+    del path
+    return load_texts(body, OWN, texts="prompt" if "prompt" in body else "input", dimensions="dimensions")
+
+
+def dump_request(request: EmbeddingsRequest, *, quirks: Any = None) -> dict[str, Any]:
+    """The neutral request → a body of `/api/embed`. The API knows no purpose."""
+    del quirks
+    older = "prompt" in OWN.spelling(request.native) and len(request.texts) == 1
+    return dump_texts(request, OWN, texts="prompt" if older else "input", dimensions="dimensions")
+
+
+def dump_http(request: EmbeddingsRequest, *, quirks: Any = None) -> HttpRequest:
+    """The neutral request → path, headers and body."""
+    body = dump_request(request, quirks=quirks)
+    return HttpRequest("/api/embeddings" if "prompt" in body else "/api/embed", body=body)
+
+
+def load_response(body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
+    """A response → its vectors.
+
+    Raises:
+        ProviderError: an error stands in the place of the vectors; which subclass tells why.
+        DecodeError: it holds no vectors.
+    """
+    answer = load_answer(body)
+    told = [answer["embedding"]] if "embedding" in answer else answer.get("embeddings")
+    if told is None:
+        raise error_of(answer)
+    return BatchEmbeddingsResult(
+        [load_vector(vector) for vector in as_list(told, "vectors")],
+        input_usage(load_usage(answer)),
+        metadata=rest(answer, "embedding", "embeddings", "prompt_eval_count"),
+    )
+
+
+def dump_response(result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None) -> dict[str, Any]:
+    """Vectors → a response. `request` says of which model they are, where the result does not know."""
+    counts = rest(dump_usage(result.usage), "eval_count")
+    return {
+        "model": request.model if request else "",
+        "embeddings": [dump_vector(vector) for vector in result.embeddings],
+        **rest(result.metadata, "usage_estimated"),
+        **counts,
+    }
