@@ -3,13 +3,15 @@
 wire = wires.get("anthropic")
 messages = wire.load_messages(payload)      # from the wire
 payload = wire.dump_messages(messages)      # to the wire
+
+One of your own is registered in code, or by an entry point of the group `dragoman.wires`: the name of the wire → the wire.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from dragoman.errors import DragomanError, SettingsError
 from dragoman.event import Event
@@ -17,9 +19,17 @@ from dragoman.message import Message, Origin
 from dragoman.replay import Loss
 from dragoman.request import HttpRequest, ModelRequest
 
-__all__ = ["StreamDecoder", "StreamEncoder", "Wire", "get", "names"]
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+__all__ = ["ENTRY_POINTS", "StreamDecoder", "StreamEncoder", "Wire", "get", "names", "register"]
 
 _NAMES = ("openai_chat", "openai_responses", "anthropic", "google", "mistral", "ollama", "cohere")
+_REGISTERED: dict[str, Wire] = {}
+"""Those of the process: registered in code, or loaded from an entry point."""
+
+ENTRY_POINTS = "dragoman.wires"
+"""Group of the entry points by which a distribution brings wires: name of the wire → the wire, a module most often."""
 
 
 class StreamDecoder(Protocol):
@@ -127,16 +137,56 @@ class Wire(Protocol):
 
 
 def names() -> list[str]:
-    """The names of all wires."""
-    return list(_NAMES)
+    """The names of all wires: dragoman's own, those registered, those of plug-ins."""
+    return list(dict.fromkeys([*_NAMES, *_REGISTERED, *(entry.name for entry in _installed())]))
+
+
+def register(wire: Wire, *, replace: bool = False) -> None:
+    """Makes a wire known by its name, so that providers' records can name it.
+
+    Raises:
+        SettingsError: the name is dragoman's own, or, without `replace`, already registered.
+    """
+    if wire.name in _NAMES or (wire.name in _REGISTERED and not replace):
+        raise SettingsError(f"a wire is named {wire.name!r} already; give yours another name")
+    _REGISTERED[wire.name] = wire
 
 
 def get(name: str) -> Wire:
     """The wire of that name.
 
     Raises:
-        SettingsError: there is none.
+        SettingsError: there is none, or its plug-in is broken.
     """
-    if name not in _NAMES:
-        raise SettingsError(f"no wire is named {name!r}; there are {', '.join(_NAMES)}")
-    return cast("Wire", import_module(f"dragoman.wires.{name}"))
+    if name in _NAMES:
+        return cast("Wire", import_module(f"dragoman.wires.{name}"))
+    if name not in _REGISTERED:
+        entry = next((entry for entry in _installed() if entry.name == name), None)
+        if entry is None:
+            raise SettingsError(f"no wire is named {name!r}; there are {', '.join(names())}")
+        _REGISTERED[name] = _loaded(entry)
+    return _REGISTERED[name]
+
+
+def _installed() -> Iterable[EntryPoint]:
+    from importlib.metadata import entry_points  # slow to import, and needed for names that are not built in only
+
+    return entry_points(group=ENTRY_POINTS)
+
+
+def _loaded(entry: EntryPoint) -> Wire:
+    """The wire of an entry point.
+
+    Raises:
+        SettingsError: it cannot be imported, or has another name; the message names the distribution.
+    """
+    where = f'wire "{entry.name}" of the distribution {entry.dist.name if entry.dist else "?"} ({entry.value})'
+    try:
+        wire = entry.load()
+    except Exception as error:
+        raise SettingsError(
+            f"{where} cannot be loaded: {type(error).__name__}: {error}; update or uninstall that distribution"
+        ) from error
+    if getattr(wire, "name", None) != entry.name:
+        raise SettingsError(f"{where} must have this name as its attribute `name`")
+    return cast("Wire", wire)

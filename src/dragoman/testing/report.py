@@ -1,0 +1,59 @@
+"""Runs checks one after the other and says what came of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from dragoman.testing.check import BoundCheck, CheckFailed, Skipped
+
+__all__ = ["Finding", "lines", "run"]
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What came of one check."""
+
+    subject: str
+    """Name of the wire or the provider."""
+    check: str
+    outcome: Literal["passed", "failed", "skipped"]
+    told: str = ""
+    """What is wrong, or why it was skipped."""
+    rule: str = ""
+    """What the check demands."""
+
+
+def run(checks: Iterable[BoundCheck]) -> Iterator[Finding]:
+    """Runs checks in their order → their findings, as they come."""
+    for check in checks:
+        where = (check.where, check.name)
+        rule = " ".join(check.check.rule.split())
+        try:
+            check()
+        except CheckFailed as wrong:
+            yield Finding(*where, "failed", str(wrong), rule)
+        except Skipped as why:
+            yield Finding(*where, "skipped", str(why), rule)
+        else:
+            yield Finding(*where, "passed", "", rule)
+
+
+def lines(findings: Iterable[Finding]) -> Iterator[str]:
+    """Findings as lines for a terminal, each as it comes; failures again, whole, at the end, and how many there are of each."""
+    seen: list[Finding] = []
+    for finding in findings:
+        seen.append(finding)
+        why = f"  ({finding.told})" if finding.outcome == "skipped" else ""
+        yield f"{finding.outcome:7}  {finding.subject}  {finding.check}{why}"
+    for finding in seen:
+        if finding.outcome == "failed":
+            yield ""
+            yield finding.told
+    yield ""
+    yield ", ".join(f"{_count(seen, outcome)} {outcome}" for outcome in ("passed", "failed", "skipped"))
+
+
+def _count(findings: Sequence[Finding], outcome: str) -> int:
+    return sum(finding.outcome == outcome for finding in findings)
