@@ -83,7 +83,8 @@ class Check(msgspec.Struct, Generic[B], frozen=True, kw_only=True):
         except CheckFailed as wrong:
             raise CheckFailed(self._told(bench, str(wrong))) from wrong.__cause__
         except Exception as error:
-            raise CheckFailed(self._told(bench, f"{type(error).__name__} was raised: {error}")) from error
+            cause = _innermost(error)
+            raise CheckFailed(self._told(bench, f"{type(cause).__name__} was raised: {cause}")) from error
 
     def _told(self, bench: Bench, wrong: str) -> str:
         look = f"\nLook at: {self.look}" if self.look else ""
@@ -141,6 +142,13 @@ def attempt(work: Callable[[], T], what: str, *, but: tuple[type[Exception], ...
     except Exception as error:
         allowed = " or ".join(kind.__name__ for kind in but) or "nothing"
         raise CheckFailed(f"{type(error).__name__} ({error}) is raised for {what}; it may raise {allowed}") from error
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """The one exception in a task group's."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error
 
 
 def _short(value: Any) -> str:
