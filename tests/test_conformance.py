@@ -95,16 +95,16 @@ def test_a_live_run_is_recorded_and_played_again(tmp_path: Any) -> None:
     assert len(server.sent) == len(live) == len(list(tmp_path.glob("*.json")))
     for check in live:
         check(ACME, transport=Player.load(tmp_path), api_key="k")
-    with pytest.raises(testing.Skipped, match="does not fail on purpose"):
+    with pytest.raises(testing.Skipped, match="runs scripted only"):
         next(check for check in testing.PROVIDER_CHECKS if check.name == "waits_are_told")(ACME, transport=Player([]))
 
 
 def test_the_command_prints_what_came_of_each_check(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["openai", "--only", "answers", "--only", "thinks"]) == 0
     out = capsys.readouterr().out.splitlines()
-    assert out[0] == "passed   openai  answers"
-    assert out[1] == "skipped  openai  thinks  (OpenAI does not declare the capability thinking)"
-    assert out[-1] == "1 passed, 0 failed, 1 skipped"
+    assert out[0] == "passed    openai  answers"
+    assert out[1] == "skipped   openai  thinks  (OpenAI does not declare the capability thinking)"
+    assert out[-1] == "1 passed, 0 failed, 1 skipped, 0 doubtful"
     assert main(["test_conformance:ACME", "--only", "operations_are_whole", "--json"]) == 0
     finding = msgspec.json.decode(capsys.readouterr().out)
     assert (finding["subject"], finding["outcome"]) == ("wire openai_chat", "passed")
@@ -115,9 +115,9 @@ def test_the_command_prints_what_came_of_each_check(capsys: pytest.CaptureFixtur
 def test_the_command_says_what_failed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["test_conformance:BROKEN", "--only", "records_are_complete"]) == 1
     out = capsys.readouterr().out
-    assert "failed   broken  records_are_complete" in out
+    assert "failed    broken  records_are_complete" in out
     assert "`base_url` ends with a slash" in out
-    assert "0 passed, 1 failed, 0 skipped" in out
+    assert "0 passed, 1 failed, 0 skipped, 0 doubtful" in out
 
 
 @pytest.mark.parametrize("arguments", [["nobody"], ["test_conformance:NOBODY"], ["openai", "--only", "nonsense"]])

@@ -29,7 +29,7 @@ from dragoman.testing import (
     wire_request,
     wire_response,
 )
-from dragoman.testing.check import BoundCheck, Check, CheckFailed, Skipped
+from dragoman.testing.check import BoundCheck, Check, CheckFailed, Doubtful, Skipped
 from dragoman.testing.server import Answer, ScriptedServer
 from dragoman.wires import Wire
 
@@ -40,6 +40,7 @@ __all__ = [
     "BoundCheck",
     "Check",
     "CheckFailed",
+    "Doubtful",
     "ScriptedServer",
     "Skipped",
     "checks",

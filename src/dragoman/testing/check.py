@@ -11,7 +11,7 @@ import msgspec
 
 from dragoman.portal import Portal
 
-__all__ = ["Bench", "BoundCheck", "Check", "CheckFailed", "Skipped", "attempt", "demand", "same"]
+__all__ = ["Bench", "BoundCheck", "Check", "CheckFailed", "Doubtful", "Skipped", "attempt", "demand", "same"]
 
 
 class CheckFailed(AssertionError):
@@ -20,6 +20,10 @@ class CheckFailed(AssertionError):
 
 class Skipped(SkipTest):
     """A check does not apply; the message says why. pytest and unittest count it as skipped."""
+
+
+class Doubtful(Skipped):
+    """What a real model said is not what was asked for. Its own fault, or the provider's: look yourself, or take a better model."""
 
 
 class Bench(Protocol):
@@ -32,6 +36,10 @@ class Bench(Protocol):
 
     def lacks(self, needs: tuple[str, ...], *, live: bool) -> str | None:
         """Why a check with these needs does not apply; `None`: it does. `live`: the check can run against a real server."""
+        ...
+
+    def doubts(self, error: Exception) -> bool:
+        """Whether an error may be a real model's own fault."""
         ...
 
 
@@ -84,6 +92,8 @@ class Check(msgspec.Struct, Generic[B], frozen=True, kw_only=True):
             raise CheckFailed(self._told(bench, str(wrong))) from wrong.__cause__
         except Exception as error:
             cause = _innermost(error)
+            if bench.doubts(error):
+                raise Doubtful(f"{type(cause).__name__} was raised: {cause}") from error
             raise CheckFailed(self._told(bench, f"{type(cause).__name__} was raised: {cause}")) from error
 
     def _told(self, bench: Bench, wrong: str) -> str:

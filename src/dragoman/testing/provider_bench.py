@@ -10,11 +10,11 @@ import msgspec
 from dragoman import providers, wires
 from dragoman.agent import Agent
 from dragoman.capability import Capability
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, TypedOutputError
 from dragoman.message import FinishReason, Message, ToolCallPart, Usage
 from dragoman.providers.provider import Provider
 from dragoman.request import ModelRequest, ToolSpec
-from dragoman.testing.check import Check, demand
+from dragoman.testing.check import Check, Doubtful, demand
 from dragoman.testing.samples import SCHEMA
 from dragoman.testing.server import Answer, ScriptedServer
 from dragoman.tools import Tool
@@ -79,11 +79,15 @@ class ProviderBench:
     def lacks(self, needs: tuple[str, ...], *, live: bool) -> str | None:
         """See `Bench.lacks`."""
         if not self.scripted and not live:
-            return "a real server does not fail on purpose: it runs scripted only"
+            return "it looks at what the server is sent, or needs it to fail: it runs scripted only"
         for need in needs:
             if need not in self.provider.capabilities:
                 return f"{self.provider.display_name} does not declare the capability {need}"
         return None
+
+    def doubts(self, error: Exception) -> bool:
+        """See `Bench.doubts`. A model may fail to fill a schema, or to end in time."""
+        return not self.scripted and isinstance(error, TypedOutputError)
 
     def agent(
         self, *replies: Reply, around: Callable[[Transport], Transport] = lambda server: server, **how: Any
@@ -105,6 +109,12 @@ class ProviderBench:
         access: dict[str, Any] = {"api_key": KEY, "base_url": self.base_url, "environment": {}}
         own = {**access, "transport": around(self.server), **how}
         return Agent(self._record(), **own)
+
+    def judge(self, condition: object, wrong: str) -> None:
+        """Demands something of what the model says. Of a real one it can only be hoped for: there it is `Doubtful`."""
+        if not self.scripted and not condition:
+            raise Doubtful(wrong)
+        demand(condition, wrong)
 
     def asked(self, position: int = -1) -> ModelRequest:
         """A request that the scripted server has read."""

@@ -39,8 +39,7 @@ async def tools_are_called(bench: ProviderBench) -> None:
     async with bench.agent(*answers, tools=[weather(asked)]) as agent, agent.run(prompt) as run:
         events = [event async for event in run]
         result = await run.result()
-    demand(asked, "the tool was not called")
-    demand("rain" in result.output.lower(), f"the model does not answer from the result: {result.output!r}")
+    bench.judge(asked, "the tool was not called")
     same(
         [message.role for message in result.messages[:3]],
         [Role.USER, Role.MODEL, Role.USER],
@@ -50,6 +49,7 @@ async def tools_are_called(bench: ProviderBench) -> None:
     calls = {part.id: part.name for message in result.messages for part in message.tool_calls}
     results = {part.id: part.name for message in result.messages for part in message.tool_results}
     same(results, calls, "the ids and names of the results")
+    bench.judge("rain" in result.output.lower(), f"the model does not answer from the result: {result.output!r}")
     if bench.scripted:
         same(asked, ["Åbo"], "the cities that the tool was asked for")
         same(result.messages[1].text, "I look.", "the text beside the call")
@@ -73,7 +73,7 @@ async def tools_are_called_in_parallel(bench: ProviderBench) -> None:
         result = await agent.send(
             "What is the weather in Oslo, and what is it in Bergen? Ask the tool for both cities at once, in parallel."
         )
-    same(sorted(asked), ["Bergen", "Oslo"], "the cities that the tool was asked for")
+    bench.judge(sorted(asked) == ["Bergen", "Oslo"], f"the cities that the tool was asked for are {asked}")
     calls = [part for message in result.messages for part in message.tool_calls]
     results = [part for message in result.messages for part in message.tool_results]
     same([part.id for part in results], [part.id for part in calls], "the ids of the results in call order")
@@ -101,8 +101,10 @@ async def tools_are_called_round_after_round(bench: ProviderBench) -> None:
             "Call the tool next_code, one call after the other, until you have three code words. Then write all of them."
         )
     found = [part.result for message in result.messages for part in message.tool_results]
-    demand(found[:3] == ["one", "two", "three"], f"the results of the rounds are {found}")
-    demand(all(word in result.output.lower() for word in ("one", "two", "three")), f"the answer is {result.output!r}")
+    bench.judge(found[:3] == ["one", "two", "three"], f"the results of the rounds are {found}")
+    bench.judge(
+        all(word in result.output.lower() for word in ("one", "two", "three")), f"the answer is {result.output!r}"
+    )
     if bench.scripted:
         same(len(bench.server.requests), 4, "the number of requests")
         arrived = [part.result for message in bench.asked().messages for part in message.tool_results]
@@ -120,7 +122,8 @@ async def failing_tools_are_told(bench: ProviderBench) -> None:
     async with bench.agent(says(call("get_weather", city="Oslo")), says("It is down."), tools=[tool]) as agent:
         result = await agent.send("What is the weather in Oslo? Use the tool once; if it fails, say so.")
     results = [part for message in result.messages for part in message.tool_results]
-    demand(results and results[0].is_error, "the tool's failure is not told as an error")
+    bench.judge(results, "the tool was not called")
+    demand(results[0].is_error, "the tool's failure is not told as an error")
     demand(result.output.strip(), "the model does not go on")
     if bench.scripted:
         arrived = [part for message in bench.asked().messages for part in message.tool_results]
@@ -153,7 +156,8 @@ async def argumentless_tools_are_called(bench: ProviderBench) -> None:
     async with bench.agent(*rounds, tools=[Tool("ring_bell", "Rings the bell.", ring)]) as agent:
         result = await agent.send("Ring the bell with the tool ring_bell, once. Then say: done.")
     calls = [part for message in result.messages for part in message.tool_calls]
-    demand(given and all(part.arguments == {} for part in calls), f"the calls are {calls}")
+    demand(all(part.arguments == {} for part in calls), f"the calls are {calls}")
+    bench.judge(given, "the tool was not called")
 
 
 @provider_check(Capability.tools, look=f"{_LOOK}: ids")

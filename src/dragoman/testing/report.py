@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import msgspec
 
-from dragoman.testing.check import BoundCheck, CheckFailed, Skipped
+from dragoman.testing.check import BoundCheck, CheckFailed, Doubtful, Skipped
 
 __all__ = ["Finding", "lines", "run"]
 
@@ -18,7 +19,7 @@ class Finding(msgspec.Struct, frozen=True):
     subject: str
     """Name of the wire or the provider."""
     check: str
-    outcome: Literal["passed", "failed", "skipped"]
+    outcome: Literal["passed", "failed", "skipped", "doubtful"]
     told: str = ""
     """What is wrong, or why it was skipped."""
     rule: str = ""
@@ -34,6 +35,8 @@ def run(checks: Iterable[BoundCheck]) -> Iterator[Finding]:
             check()
         except CheckFailed as wrong:
             yield Finding(*where, "failed", str(wrong), rule)
+        except Doubtful as why:
+            yield Finding(*where, "doubtful", str(why), rule)
         except Skipped as why:
             yield Finding(*where, "skipped", str(why), rule)
         else:
@@ -45,15 +48,12 @@ def lines(findings: Iterable[Finding]) -> Iterator[str]:
     seen: list[Finding] = []
     for finding in findings:
         seen.append(finding)
-        why = f"  ({finding.told})" if finding.outcome == "skipped" else ""
-        yield f"{finding.outcome:7}  {finding.subject}  {finding.check}{why}"
+        why = f"  ({finding.told})" if finding.outcome in ("skipped", "doubtful") else ""
+        yield f"{finding.outcome:8}  {finding.subject}  {finding.check}{why}"
     for finding in seen:
         if finding.outcome == "failed":
             yield ""
             yield finding.told
     yield ""
-    yield ", ".join(f"{_count(seen, outcome)} {outcome}" for outcome in ("passed", "failed", "skipped"))
-
-
-def _count(findings: Sequence[Finding], outcome: str) -> int:
-    return sum(finding.outcome == outcome for finding in findings)
+    counts = Counter(finding.outcome for finding in seen)
+    yield ", ".join(f"{counts[outcome]} {outcome}" for outcome in ("passed", "failed", "skipped", "doubtful"))

@@ -45,6 +45,10 @@ class WireBench:
         """See `Bench.lacks`."""
         return next((f"the wire {self.name} has no {need}" for need in needs if not self.has(need)), None)
 
+    def doubts(self, error: Exception) -> bool:  # noqa: ARG002 - a wire has no model
+        """See `Bench.doubts`."""
+        return False
+
     def there(self, messages: Sequence[Message], **how: Any) -> tuple[Any, list[Loss]]:
         """Messages → the payload, as JSON has it, and the losses told."""
         losses: list[Loss] = []
