@@ -29,16 +29,20 @@ ACME = Provider(
 )
 
 
+def signed(wire: str) -> ThinkingPart | None:
+    return ThinkingPart("Let me look.", {wire: SIGNED[wire]}) if wire in SIGNED else None
+
+
 def of_wires() -> list[testing.BoundCheck]:
-    found: list[testing.BoundCheck] = []
-    for name in wires.names():
-        signed = ThinkingPart("Let me look.", {name: SIGNED[name]}) if name in SIGNED else None
-        found += testing.wire_checks(name, signed=signed)
-    return found
+    return [check for name in wires.names() for check in testing.wire_checks(name, signed=signed(name))]
 
 
 def of_providers() -> list[testing.BoundCheck]:
-    return [check for name in BUILT_IN for check in testing.provider_checks(name)]
+    return [
+        check
+        for provider in map(REGISTRY.get, BUILT_IN)
+        for check in testing.provider_checks(provider, signed=signed(provider.wire))
+    ]
 
 
 @pytest.mark.parametrize("check", of_wires(), ids=str)

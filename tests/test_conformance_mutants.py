@@ -378,6 +378,11 @@ def no_media(request: Any) -> Any:
     return raised(NotImplementedError("no such media")) if odd else request
 
 
+def noted_at_the_end(request: Any) -> Any:
+    *before, last = request.messages
+    return request.replace(messages=[*before, last.replace(content=[*last.content, TextPart("!")])])
+
+
 def renamed(request: Any) -> Any:
     return request.replace(tools=[replace(tool, name="tool") for tool in request.tools])
 
@@ -459,6 +464,8 @@ PROVIDERS: dict[str, tuple[tuple[Broken, dict[str, Any], Patch | None], str]] = 
     ),
     "settings_arrive": (speaks(sends(settings(max_tokens=None))), "the token limit that arrived"),
     "options_arrive": (speaks(sends(lambda request: request.replace(options={}))), "the option that arrived"),
+    "requests_are_append_only": (speaks(sends(noted_at_the_end)), "the beginning of `messages` in the next request"),
+    "signatures_go_back_in_a_round": (speaks(sends(within(without(ThinkingPart)))), "the signature does not go back"),
     "usage_is_told_once": (speaks(reads(finished(usage=None))), "how often the usage is told must be 1 and is 0"),
     "stops_at_the_limit": (speaks(reads(to_stop)), "the finish reason must be <FinishReason.length"),
     "stops_at_the_word": (speaks(sends(settings(stop=None))), "the stop sequence is lost"),

@@ -30,6 +30,7 @@ from dragoman.testing import (
     wire_response,
 )
 from dragoman.testing.check import BoundCheck, Check, CheckFailed, Doubtful, Skipped
+from dragoman.testing.report import run
 from dragoman.testing.server import Answer, ScriptedServer
 from dragoman.wires import Wire
 
@@ -45,6 +46,7 @@ __all__ = [
     "Skipped",
     "checks",
     "provider_checks",
+    "run",
     "wire_checks",
 ]
 
@@ -75,7 +77,7 @@ def wire_checks(wire: Wire | str, **how: Any) -> list[BoundCheck]:
 
 def provider_checks(provider: Provider | str, **how: Any) -> list[BoundCheck]:
     """The checks of a provider without those of its wire. `how`: as for `ProviderBench`: `live`, `transport`, `model`, `api_key`,
-    `base_url`, `headers`, `environment`.
+    `base_url`, `headers`, `environment`, `signed`.
 
     Raises:
         SettingsError: no provider has that name.
@@ -85,10 +87,11 @@ def provider_checks(provider: Provider | str, **how: Any) -> list[BoundCheck]:
 
 
 def checks(provider: Provider | str, *, signed: Any = None, **how: Any) -> list[BoundCheck]:
-    """All checks of a provider: those of its wire, then its own. `signed`: as for `wire_checks`; `how`: as for `provider_checks`.
+    """All checks of a provider: those of its wire, then its own. `signed`: as for `wire_checks`; `how`: as for
+    `provider_checks`.
 
     Raises:
         SettingsError: no provider has that name, or its wire is not known.
     """
     subject = providers.get(provider) if isinstance(provider, str) else provider
-    return [*wire_checks(subject.wire, signed=signed), *provider_checks(subject, **how)]
+    return [*wire_checks(subject.wire, signed=signed), *provider_checks(subject, signed=signed, **how)]

@@ -11,12 +11,13 @@ from dragoman import providers, wires
 from dragoman.agent import Agent
 from dragoman.capability import Capability
 from dragoman.errors import DragomanError, TypedOutputError
-from dragoman.message import FinishReason, Message, ToolCallPart, Usage
+from dragoman.message import FinishReason, Message, ThinkingPart, ToolCallPart, Usage
 from dragoman.providers.provider import Provider
 from dragoman.request import ModelRequest, ToolSpec
 from dragoman.testing.check import Check, Doubtful, demand
 from dragoman.testing.samples import SCHEMA
 from dragoman.testing.server import Answer, ScriptedServer
+from dragoman.testing.wire_bench import signed_by_the_kit
 from dragoman.tools import Tool
 from dragoman.transport.base import Transport
 
@@ -42,6 +43,7 @@ class ProviderBench:
         transport: in its place.
         model: in place of the provider's default model.
         api_key, base_url, headers, environment: as for `Agent`.
+        signed: as for `WireBench`.
     """
 
     def __init__(
@@ -55,11 +57,13 @@ class ProviderBench:
         base_url: str | None = None,
         headers: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
+        signed: ThinkingPart | None = None,
     ) -> None:
         self.provider = providers.get(provider) if isinstance(provider, str) else provider
         self.name = self.provider.name
         self.wire = wires.get(self.provider.wire)
         self.scripted = not live and transport is None
+        self.signed = signed or signed_by_the_kit(self.wire.name)
         self.model = model or self.provider.chat_model or "kit-model-1"
         self._transport = transport
         self._access: dict[str, Any] = {

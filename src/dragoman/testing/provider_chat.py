@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from typing import Any
 
 import anyio
@@ -23,9 +24,10 @@ from dragoman.message import (
 )
 from dragoman.model.middleware import Next
 from dragoman.request import ModelRequest, Settings
-from dragoman.testing.check import demand, same
+from dragoman.testing.check import Skipped, demand, same
 from dragoman.testing.provider_bench import ProviderBench, call, provider_check, says, weather
 from dragoman.testing.samples import PNG, TEXT
+from dragoman.testing.wire_bench import json_of, seal_of
 
 __all__ = [
     "answers",
@@ -37,7 +39,9 @@ __all__ = [
     "files_arrive",
     "images_arrive",
     "options_arrive",
+    "requests_are_append_only",
     "settings_arrive",
+    "signatures_go_back_in_a_round",
     "stops_at_the_limit",
     "stops_at_the_word",
     "streams_text",
@@ -139,6 +143,45 @@ async def conversations_go_on(bench: ProviderBench) -> None:
         if len(told) > 1:  # a wire may link to a response that is stored, and send only what follows
             same(told[0][1], "My name is Ada. Remember it.", "the first message of the second request")
             same([role for role, _ in told], ["user", "model", "user"], "the roles of the second request")
+
+
+@provider_check(Capability.chat, look="whatever in a request depends on what follows")
+async def requests_are_append_only(bench: ProviderBench) -> None:
+    """What one request holds of the conversation, the next begins with, also after a round of tools and after the messages were
+    stored (rule 6): caches and signatures depend on it. A wire that links to a stored response sends what follows alone."""
+    tools = [weather()] if bench.can(Capability.tools) else []
+    rounds = [says(call("get_weather", city="Oslo")), says("Rain.")] if tools else [says("Rain.")]
+    async with bench.agent(*rounds, system="Be brief.", tools=tools) as agent:
+        first = await agent.send("How is it in Oslo?")
+        history = [Message.from_json(message.to_json()) for message in first.messages]
+        await agent.send("And now?", history=history)
+    bodies = [json_of(request.body, "the request") for request in bench.server.sent]
+    for before, after in pairwise(bodies):
+        for name in before:
+            if isinstance(before[name], list) and before[name][:1] == after.get(name, [None])[:1]:
+                same(after[name][: len(before[name])], before[name], f"the beginning of `{name}` in the next request")
+    if len(bench.asked().messages) > len(bench.asked(0).messages):
+        same(
+            bench.asked().messages[: len(bench.asked(0).messages)],
+            bench.asked(0).messages,
+            "what the next request begins with",
+        )
+
+
+@provider_check(
+    Capability.thinking, look="native in the wire's decoder and dump_messages, and `reads` in the record's quirks"
+)
+async def signatures_go_back_in_a_round(bench: ProviderBench) -> None:
+    """What the provider signed of its thinking goes back with the results of the tools that followed it, byte for byte, unless
+    the wire links to the stored response that holds it."""
+    seal = seal_of(bench.signed, bench.wire.name)
+    rounds = says(bench.signed, call("get_weather", city="Oslo")), says("Rain.")
+    async with bench.agent(*rounds, tools=[weather()]) as agent:
+        result = await agent.send("How is it in Oslo?")
+    if seal not in str(result.messages[1].content):
+        raise Skipped(f"the wire {bench.wire.name} holds no thinking signed as the kit's; where yours is, pass signed=")
+    linked = not any(message.role is Role.MODEL for message in bench.asked().messages)
+    demand(linked or seal in str(bench.server.sent[-1].body), "the signature does not go back with the results")
 
 
 @provider_check(Capability.chat, look="the wire's dump_messages, with a target", live=True)

@@ -53,9 +53,10 @@ def records_are_complete(bench: ProviderBench) -> None:
         Capability.typed_output in can or Capability.typed_output_with_tools not in can,
         "typed_output_with_tools is declared without typed_output",
     )
-    demand(
-        Capability.embeddings not in can or record.embeddings_model,
-        "embeddings are declared and `embeddings_model` is None",
+    same(
+        Capability.embeddings in can,
+        record.embeddings_model is not None,
+        "the capability embeddings, as `embeddings_model`,",
     )
     listed = record.models is not None or record.models_path is not None
     same(Capability.models in can, listed, "the capability models, which `models_path` or `models` give,")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -16,7 +16,18 @@ from dragoman.testing.check import Check, CheckFailed, demand
 from dragoman.testing.wellformed import fault_of
 from dragoman.wires import Wire
 
-__all__ = ["OPERATIONS", "OWN", "SIGNATURE", "WireBench", "cut_into", "json_of", "told", "wire_check"]
+__all__ = [
+    "OPERATIONS",
+    "OWN",
+    "SIGNATURE",
+    "WireBench",
+    "cut_into",
+    "json_of",
+    "seal_of",
+    "signed_by_the_kit",
+    "told",
+    "wire_check",
+]
 
 OPERATIONS = {
     "conversation": ("load_messages", "dump_messages"),
@@ -35,7 +46,7 @@ class WireBench:
         self.wire = wires.get(wire) if isinstance(wire, str) else wire
         self.name = str(getattr(self.wire, "name", wire))
         self.signed_by_kit = signed is None
-        self.signed = signed or ThinkingPart("Let me look.", {self.name: {"signature": SIGNATURE}})
+        self.signed = signed or signed_by_the_kit(self.name)
 
     def has(self, group: str) -> bool:
         """Whether the wire has all operations of a group."""
@@ -98,6 +109,11 @@ def wire_check(*needs: str, look: str = "") -> Callable[[Callable[[WireBench], N
 SIGNATURE = "c2lnbmVkIGJ5IGRyYWdvbWFuJ3Mga2l0LCBpdCBnb2VzIGJhY2sgYnl0ZSBieSBieXRl"
 
 
+def signed_by_the_kit(wire: str) -> ThinkingPart:
+    """A piece of thinking with a signature of the usual kind."""
+    return ThinkingPart("Let me look.", {wire: {"signature": SIGNATURE}})
+
+
 def told(message: Message, piece: int = 5) -> list[Event]:
     """A model's message → the events of its stream: its deltas in small pieces."""
     events: list[Event] = []
@@ -125,6 +141,24 @@ def json_of(value: Any, what: str) -> Any:
 def cut_into(data: bytes, size: int) -> Iterator[bytes]:
     """Bytes in pieces of that size."""
     return (data[at : at + size] for at in range(0, len(data), size))
+
+
+def seal_of(signed: ThinkingPart, wire: str) -> str:
+    """The longest text of what signs it."""
+    texts: list[str] = []
+
+    def walk(value: Any) -> None:
+        if isinstance(value, str):
+            texts.append(value)
+        elif isinstance(value, dict):
+            for each in cast("dict[str, Any]", value).values():
+                walk(each)
+        elif isinstance(value, list | tuple):
+            for each in cast("list[Any]", value):
+                walk(each)
+
+    walk((signed.native or {}).get(wire))
+    return max(texts, key=len, default=signed.text)
 
 
 OWN = Origin("conformance", "https://api.conformance.invalid/v1", "m")

@@ -24,7 +24,7 @@ from dragoman.message import (
 )
 from dragoman.testing.check import Skipped, attempt, demand, same
 from dragoman.testing.samples import CONVERSATION, PARTS, PNG, essence, telling
-from dragoman.testing.wire_bench import OPERATIONS, OWN, WireBench, wire_check
+from dragoman.testing.wire_bench import OPERATIONS, OWN, WireBench, seal_of, wire_check
 
 __all__ = [
     "bad_payloads_are_refused",
@@ -168,7 +168,7 @@ def signatures_go_back_to_their_origin_alone(bench: WireBench) -> None:
     own = msgspec.structs.replace(OWN, prefix=chain([asked])[-1])
     signed = Message.model(bench.signed, "There.", ToolCallPart("c", "f", {})).replace(origin=own)
     rest = [signed, Message.user(ToolResultPart("c", "f", "ok")), Message.model("Good."), Message.user("And?")]
-    seal = _seal(bench.signed, bench.name)
+    seal = seal_of(bench.signed, bench.name)
     payload, _ = bench.there([asked, *rest], target=OWN)
     if seal not in _text(payload) and bench.signed_by_kit:
         raise Skipped(
@@ -234,24 +234,6 @@ def _lists(payload: Any) -> list[list[Any]]:
         return [cast("list[Any]", payload)]
     fields = cast("dict[str, Any]", payload)
     return [fields[key] for key in sorted(fields) if isinstance(fields[key], list)]
-
-
-def _seal(signed: ThinkingPart, wire: str) -> str:
-    """The longest text of what signs it."""
-    texts: list[str] = []
-
-    def walk(value: Any) -> None:
-        if isinstance(value, str):
-            texts.append(value)
-        elif isinstance(value, dict):
-            for each in cast("dict[str, Any]", value).values():
-                walk(each)
-        elif isinstance(value, list | tuple):
-            for each in cast("list[Any]", value):
-                walk(each)
-
-    walk((signed.native or {}).get(wire))
-    return max(texts, key=len, default=signed.text)
 
 
 def _spoilt(payload: Any) -> list[Any]:
