@@ -422,6 +422,17 @@ def ascii_only(message: Message) -> Message:
     )
 
 
+def shortened(message: Message) -> Message:
+    return message.replace(
+        content=[TextPart(part.text[:10_000]) if isinstance(part, TextPart) else part for part in message.content]
+    )
+
+
+def wordy(event: Event) -> Event:
+    """Takes every end for one that the token limit made."""
+    return finished(finish_reason=FinishReason.length)(event)
+
+
 def never_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server._Response, "_end", lambda self: None)
 
@@ -472,6 +483,9 @@ PROVIDERS: dict[str, tuple[tuple[Broken, dict[str, Any], Patch | None], str]] = 
     "thinks": (speaks(reads(thoughtless)), "the output must be|the answer is"),
     "images_arrive": (speaks(sends(within(without(DataPart)))), "the media that arrived"),
     "audio_arrives": (speaks(sends(within(without(DataPart)))), "the media that arrived"),
+    "long_prompts_arrive": (speaks(sends(within(shortened))), "the length of the prompt that arrived"),
+    "empty_answers_are_answers": (speaks(reads(wordy)), "the output and the finish reason of nothing"),
+    "recursive_types_are_filled": (speaks(reads(silent)), "TypedOutputError"),
     "files_arrive": (speaks(sends(within(without(DataPart)))), "the media that arrived"),
     "undeclared_media_harm_nothing": (speaks(sends(no_media)), "no such media"),
     "answers_side_by_side": (speaks(shared()), "was raised"),

@@ -82,7 +82,10 @@ def test_records_are_distinct_and_all_of_them_chat(registry):
     names = [name for record in records for name in (record.name, *record.aliases)]
     assert len(names) == len(set(names))
     assert len({record.display_name for record in records}) == len(records)
-    assert all(Capability.chat in record.capabilities for record in records)
+    for record in records:
+        assert Capability.chat in record.capabilities
+        assert (record.embeddings_model is not None) == (Capability.embeddings in record.capabilities)
+        assert (record.models_path is not None) == (Capability.models in record.capabilities)
 
 
 def test_d79_is_superseded_by_decision_11_together_has_tools(registry):

@@ -78,6 +78,7 @@ class Check(msgspec.Struct, Generic[B], frozen=True, kw_only=True):
             CheckFailed: the behaviour is not there.
             Skipped: it need not be.
         """
+        __tracebackhide__ = True  # in pytest the message says it all
         bench = self.bench(subject, **how)
         why = bench.lacks(self.needs, live=self.live)
         if why is not None:
@@ -121,6 +122,7 @@ class BoundCheck(msgspec.Struct, frozen=True):
             CheckFailed: the behaviour is not there.
             Skipped: it need not be.
         """
+        __tracebackhide__ = True
         self.check(self.subject, **self.how)
 
     @property

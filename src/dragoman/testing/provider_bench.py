@@ -164,17 +164,19 @@ def weather(asked: list[str] | None = None) -> Tool:
     return Tool("get_weather", "Tells the weather of a city right now.", get_weather, SCHEMA)
 
 
-def obliging(value: Mapping[str, Any], tools: Sequence[ToolCallPart] = ()) -> Callable[[ModelRequest], Message]:
-    """A model that first calls tools, then gives the value however it is asked for: by a schema, a tool, or in its text."""
-    text = msgspec.json.encode(value).decode()
+def obliging(value: Any, tools: Sequence[ToolCallPart] = ()) -> Callable[[ModelRequest], Message]:
+    """A model that first calls tools, then gives the value however it is asked for: by a schema or by a tool, bare or in an
+    object that holds it as `result`."""
 
     def reply(request: ModelRequest) -> Message:
-        names = [tool.name for tool in request.tools if isinstance(tool, ToolSpec)]
+        schemas = {tool.name: tool.input_schema for tool in request.tools if isinstance(tool, ToolSpec)}
         answered = any(message.tool_results for message in request.messages)
-        if tools and not answered and all(each.name in names for each in tools):
+        if tools and not answered and all(each.name in schemas for each in tools):
             return says(*tools)
-        if request.output_schema is None and "return_result" in names:
-            return says(ToolCallPart("call_kit_result", "return_result", dict(value)))
-        return says(text)
+        schema = request.output_schema or schemas.get("return_result", {})
+        given = {"result": value} if [*schema.get("properties", {})] == ["result"] else value
+        if request.output_schema is None and "return_result" in schemas:
+            return says(ToolCallPart("call_kit_result", "return_result", given))
+        return says(msgspec.json.encode(given).decode())
 
     return reply

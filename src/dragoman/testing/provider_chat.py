@@ -36,8 +36,10 @@ __all__ = [
     "audio_arrives",
     "conversations_go_on",
     "conversations_of_others_go_on",
+    "empty_answers_are_answers",
     "files_arrive",
     "images_arrive",
+    "long_prompts_arrive",
     "options_arrive",
     "requests_are_append_only",
     "settings_arrive",
@@ -116,6 +118,27 @@ async def unicode_arrives(bench: ProviderBench) -> None:
         bench.judge(
             any(sign in result.output for sign in "üÅ🌍言"), f"no sign beyond ASCII came back: {result.output!r}"
         )
+
+
+@provider_check(Capability.chat, look=_LOOK)
+async def long_prompts_arrive(bench: ProviderBench) -> None:
+    """A prompt and an answer of some hundred thousand signs arrive whole."""
+    long = TEXT * 2500
+    async with bench.agent(says(TEXT * 40)) as agent:
+        result = await agent.send(long)
+    same(len(bench.asked().messages[-1].text), len(long), "the length of the prompt that arrived")
+    demand(bench.asked().messages[-1].text == long, "the prompt did not arrive as it was")
+    same(len(result.output), len(TEXT * 40), "the length of the answer")
+
+
+@provider_check(Capability.chat, look="the wire's decoder: an answer without content")
+async def empty_answers_are_answers(bench: ProviderBench) -> None:
+    """A model that says nothing has answered: there is no error, and the conversation goes on after it."""
+    async with bench.agent(says(), says("Well.")) as agent:
+        first = await agent.send("Say nothing.")
+        second = await agent.send("And now?", history=first.messages)
+    same((first.output, first.finish_reason), ("", FinishReason.stop), "the output and the finish reason of nothing")
+    same(second.output, "Well.", "the next answer")
 
 
 @provider_check(Capability.chat, look=_LOOK, live=True)

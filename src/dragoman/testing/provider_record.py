@@ -53,13 +53,14 @@ def records_are_complete(bench: ProviderBench) -> None:
         Capability.typed_output in can or Capability.typed_output_with_tools not in can,
         "typed_output_with_tools is declared without typed_output",
     )
-    same(
-        Capability.embeddings in can,
-        record.embeddings_model is not None,
-        "the capability embeddings, as `embeddings_model`,",
+    demand(
+        Capability.embeddings not in can or record.embeddings_model,
+        "the capability embeddings is declared, and `embeddings_model` is None: name the default model",
     )
-    listed = record.models is not None or record.models_path is not None
-    same(Capability.models in can, listed, "the capability models, which `models_path` or `models` give,")
+    demand(
+        Capability.models not in can or record.models is not None or record.models_path is not None,
+        "the capability models is declared, and both `models_path` and `models` are None: say where models are listed",
+    )
     url = record.base_url
     demand(not isinstance(url, str) or url.startswith(("http://", "https://")), f"`base_url` is no HTTP URL: {url}")
     demand(not isinstance(url, str) or not url.endswith("/"), f"`base_url` ends with a slash: {url}")

@@ -51,6 +51,7 @@ async def tools_are_called(bench: ProviderBench) -> None:
     same(results, calls, "the ids and names of the results")
     bench.judge("rain" in result.output.lower(), f"the model does not answer from the result: {result.output!r}")
     if bench.scripted:
+        same(result.usage and result.usage.total_tokens, 36, "the tokens of both model calls together")
         same(asked, ["Åbo"], "the cities that the tool was asked for")
         same(result.messages[1].text, "I look.", "the text beside the call")
         spec = next(tool for tool in bench.asked(0).tools if isinstance(tool, ToolSpec))

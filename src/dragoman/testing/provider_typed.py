@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from pydantic import BaseModel
@@ -18,6 +18,7 @@ from dragoman.testing.samples import SCHEMA
 __all__ = [
     "lists_and_numbers_are_typed",
     "nested_types_are_filled",
+    "recursive_types_are_filled",
     "typed_output_comes_after_tools",
     "typed_output_is_mended_once",
     "typed_output_is_streamed",
@@ -36,6 +37,11 @@ class _Stop(BaseModel):
     city: _City
     by: Literal["bus", "train"]
     nights: int | None
+
+
+class _Tree(BaseModel):
+    name: str
+    children: list[_Tree]
 
 
 class _Trip(BaseModel):
@@ -74,11 +80,24 @@ async def nested_types_are_filled(bench: ProviderBench) -> None:
     bench.judge(result.output == wanted, f"the output is {result.output!r}")
 
 
+@provider_check(Capability.chat, look=_LOOK)
+async def recursive_types_are_filled(bench: ProviderBench) -> None:
+    """A type that holds itself is filled, as its schema can be told: whole, or loosened where the provider takes no recursion."""
+    _needs_types(bench)
+    value: dict[str, Any] = {
+        "name": "a",
+        "children": [{"name": "b", "children": []}, {"name": "c", "children": [{"name": "d", "children": []}]}],
+    }
+    async with bench.agent(obliging(value)) as agent:
+        result = await agent.send_for("A tree.", _Tree)
+    same(result.output, _Tree.model_validate(value), "the output")
+
+
 @provider_check(Capability.chat, look=_LOOK, live=True)
 async def lists_and_numbers_are_typed(bench: ProviderBench) -> None:
     """A type that is no object, such as a list of numbers, is wrapped for the model and given bare."""
     _needs_types(bench)
-    async with bench.agent(obliging({"result": [1, 2, 3]})) as agent:
+    async with bench.agent(obliging([1, 2, 3])) as agent:
         result = await agent.send_for("The list of the numbers one, two and three.", list[int])
     demand(all(type(each) is int for each in result.output), f"the output is {result.output!r}")
     bench.judge(result.output == [1, 2, 3], f"the output is {result.output!r}")
