@@ -21,13 +21,17 @@ from dragoman.providers.provider import Provider
 from dragoman.testing import (
     provider_chat,
     provider_faults,
+    provider_history,
+    provider_media,
     provider_record,
+    provider_settings,
     provider_tools,
     provider_typed,
     wire_conversation,
     wire_error,
     wire_request,
     wire_response,
+    wire_stream,
 )
 from dragoman.testing.check import BoundCheck, Check, CheckFailed, Doubtful, Skipped
 from dragoman.testing.report import run
@@ -52,14 +56,23 @@ __all__ = [
 
 WIRE_CHECKS: tuple[Check[Any], ...] = tuple(
     getattr(module, name)
-    for module in (wire_conversation, wire_request, wire_response, wire_error)
+    for module in (wire_conversation, wire_request, wire_response, wire_stream, wire_error)
     for name in module.__all__
 )
 """What every wire must do."""
 
 PROVIDER_CHECKS: tuple[Check[Any], ...] = tuple(
     getattr(module, name)
-    for module in (provider_record, provider_chat, provider_tools, provider_typed, provider_faults)
+    for module in (
+        provider_record,
+        provider_chat,
+        provider_history,
+        provider_settings,
+        provider_media,
+        provider_tools,
+        provider_typed,
+        provider_faults,
+    )
     for name in module.__all__
 )
 """What every provider must do, from its record to its model's answers."""
