@@ -11,9 +11,11 @@ import pytest
 from dragoman import Capability, Message, Provider, ThinkingPart, testing, wires
 from dragoman.providers import REGISTRY
 from dragoman.providers.registry import BUILT_IN
+from dragoman.testing import wire_recordings
 from dragoman.testing.__main__ import main
 from dragoman.testing.report import table
 from dragoman.transport import Player, Recorder
+from traffic import FOLDER
 
 SIGNED = {
     "openai_responses": {"id": "rs_1", "encrypted_content": "gAAAAABhbGwgb2YgaXQsIGJ5dGUgYnkgYnl0ZQ=="},
@@ -62,6 +64,22 @@ def test_so_does_one_of_somebody_elses(check: testing.BoundCheck) -> None:
     check()
 
 
+@pytest.mark.parametrize(
+    ("wire", "folder"),
+    [
+        ("openai_chat", "openai_chat"), ("openai_chat", "openai_compatible"), ("openai_chat", "openrouter"),
+        ("openai_chat", "together"), ("openai_chat", "ollama_openai"), ("openai_responses", "openai_responses"),
+        ("anthropic", "anthropic"), ("google", "google"), ("mistral", "mistral"), ("ollama", "ollama_native"),
+        ("cohere", "cohere"),
+    ],
+)  # fmt: skip
+def test_every_wire_reads_what_real_servers_sent(wire: str, folder: str) -> None:
+    if not FOLDER.is_dir():
+        pytest.skip(f"recorded traffic is absent: {FOLDER} (set DRAGOMAN_TRAFFIC)")
+    wire_recordings.recorded_answers_are_read(wire, recordings=FOLDER / folder)
+    wire_recordings.recorded_requests_return(wire, recordings=FOLDER / folder)
+
+
 def test_each_check_says_what_it_demands_and_where_to_look() -> None:
     checks = [*testing.WIRE_CHECKS, *testing.PROVIDER_CHECKS]
     assert len({check.name for check in checks}) == len(checks) > 80
@@ -101,6 +119,9 @@ def test_a_live_run_is_recorded_and_played_again(tmp_path: Any) -> None:
     assert len(server.sent) == len(live) == len(list(tmp_path.glob("*.json")))
     for check in live:
         check(ACME, transport=Player.load(tmp_path), api_key="k")
+    played = {check.name: check for check in testing.wire_checks(ACME.wire, recordings=tmp_path)}
+    played["recorded_answers_are_read"]()
+    played["recorded_requests_return"]()
     with pytest.raises(testing.Skipped, match="runs scripted only"):
         next(check for check in testing.PROVIDER_CHECKS if check.name == "waits_are_told")(ACME, transport=Player([]))
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from dragoman import (
+    Agent,
     Capability,
     Message,
     PartDelta,
@@ -19,6 +21,7 @@ from dragoman import (
     Role,
     TextPart,
     ThinkingPart,
+    Tool,
     ToolCallPart,
     ToolResultPart,
     compact,
@@ -32,6 +35,7 @@ from dragoman.errors import InvalidRequestError, ProviderError
 from dragoman.event import Event, MessageFinished, RunError
 from dragoman.message import DataPart, FilePart, FinishReason, LinkPart
 from dragoman.testing import provider_faults, provider_record, server
+from dragoman.transport import Recorder
 
 replace = msgspec.structs.replace
 
@@ -324,17 +328,37 @@ WIRES: dict[str, tuple[Any, str]] = {
     "errors_return_by_class": (refuses(one_class), "status 401 must be 'AuthenticationError'"),
     "statuses_tell_the_class": (refuses(by_body_alone), "401 with the body .* must be AuthenticationError"),
     "waits_are_read": (refuses(impatient), "`retry_after` must be 7.0 and is None"),
+    "recorded_answers_are_read": (
+        Broken("openai_chat", decoder=lambda **how: Raising(REAL.decoder(**how), b"Hell")),
+        "ValueError .* is raised for 0001.json",
+    ),
+    "recorded_requests_return": (
+        sends(lambda request: request.replace(tools=())),
+        "the body of the request in 0001.json",
+    ),
     "refusals_are_never_raised": (refuses(hasty), "DecodeError|UnicodeDecodeError"),
 }
 """Name of a check → a wire that it must refuse, and what it must say of it."""
 
 
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one exchange that the real wire wrote."""
+    folder = tmp_path_factory.mktemp("recordings")
+    scripted = testing.ScriptedServer(REAL, lambda _: Message.model("Hello."))
+    tools = [Tool("look", "Looks.", input_schema={"type": "object", "properties": {}})]
+    Agent("openai", transport=Recorder(scripted, folder), api_key="k", tools=tools, base_url="http://a/v1").send_sync(
+        "Hi."
+    )
+    return folder
+
+
 @pytest.mark.parametrize("name", WIRES)
-def test_a_broken_wire_is_told_so(name: str) -> None:
+def test_a_broken_wire_is_told_so(name: str, recordings: Path) -> None:
     wire, words = WIRES[name]
     check = next(check for check in testing.WIRE_CHECKS if check.name == name)
     with pytest.raises(testing.CheckFailed, match=words) as caught:
-        check(wire)
+        check(wire, recordings=recordings)
     assert str(caught.value).startswith(f"wire {wire.name}, {name}: ")
     assert "\nThe rule: " in str(caught.value)
     assert "\nLook at: " in str(caught.value)

@@ -14,9 +14,11 @@ network: a scripted server answers by the wire's own other half. `python -m drag
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from dragoman import providers, wires
+from dragoman.message import ThinkingPart
 from dragoman.providers.provider import Provider
 from dragoman.testing import (
     provider_chat,
@@ -29,6 +31,7 @@ from dragoman.testing import (
     provider_typed,
     wire_conversation,
     wire_error,
+    wire_recordings,
     wire_request,
     wire_response,
     wire_stream,
@@ -56,7 +59,7 @@ __all__ = [
 
 WIRE_CHECKS: tuple[Check[Any], ...] = tuple(
     getattr(module, name)
-    for module in (wire_conversation, wire_request, wire_response, wire_stream, wire_error)
+    for module in (wire_conversation, wire_request, wire_response, wire_stream, wire_error, wire_recordings)
     for name in module.__all__
 )
 """What every wire must do."""
@@ -79,7 +82,7 @@ PROVIDER_CHECKS: tuple[Check[Any], ...] = tuple(
 
 
 def wire_checks(wire: Wire | str, **how: Any) -> list[BoundCheck]:
-    """The checks of a wire. `how`: `signed`, a `ThinkingPart` as its provider signs it, as for `WireBench`.
+    """The checks of a wire. `how`: `signed` and `recordings`, as for `WireBench`.
 
     Raises:
         SettingsError: no wire has that name.
@@ -99,12 +102,17 @@ def provider_checks(provider: Provider | str, **how: Any) -> list[BoundCheck]:
     return [BoundCheck(check, subject, how) for check in PROVIDER_CHECKS]
 
 
-def checks(provider: Provider | str, *, signed: Any = None, **how: Any) -> list[BoundCheck]:
-    """All checks of a provider: those of its wire, then its own. `signed`: as for `wire_checks`; `how`: as for
-    `provider_checks`.
+def checks(
+    provider: Provider | str, *, signed: ThinkingPart | None = None, recordings: Path | str | None = None, **how: Any
+) -> list[BoundCheck]:
+    """All checks of a provider: those of its wire, then its own. `signed`, `recordings`: as for `wire_checks`; `how`:
+    as for `provider_checks`.
 
     Raises:
         SettingsError: no provider has that name, or its wire is not known.
     """
     subject = providers.get(provider) if isinstance(provider, str) else provider
-    return [*wire_checks(subject.wire, signed=signed), *provider_checks(subject, signed=signed, **how)]
+    return [
+        *wire_checks(subject.wire, signed=signed, recordings=recordings),
+        *provider_checks(subject, signed=signed, **how),
+    ]

@@ -58,6 +58,7 @@ def _parser() -> ArgumentParser:
     parser.add_argument(
         "--record", metavar="FOLDER", help="with --live: write the exchanges into files that Player plays"
     )
+    parser.add_argument("--recordings", metavar="FOLDER", help="without --live: check the wire against such files too")
     parser.add_argument("--only", metavar="NAME", action="append", default=[], help="this check alone; may be repeated")
     parser.add_argument("--list", action="store_true", help="print what is checked, in Markdown")
     parser.add_argument("--json", action="store_true", help="one JSON object a line for each check")
@@ -67,7 +68,7 @@ def _parser() -> ArgumentParser:
 def _checks(options: Namespace) -> list[BoundCheck]:
     subject = _subject(options.subject)
     if not isinstance(subject, Provider):
-        return testing.wire_checks(subject)
+        return testing.wire_checks(subject, recordings=options.recordings)
     how: dict[str, Any] = {"model": options.model, "base_url": options.base_url, "live": options.live}
     if options.live:
         if options.record:
@@ -75,7 +76,7 @@ def _checks(options: Namespace) -> list[BoundCheck]:
 
             how["transport"] = Recorder(Retry(AiohttpTransport()), options.record, {"provider": subject.name})
         return testing.provider_checks(subject, **how)
-    return testing.checks(subject, **how)
+    return testing.checks(subject, recordings=options.recordings, **how)
 
 
 def _subject(name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import msgspec
@@ -14,6 +15,7 @@ from dragoman.message import Message, Origin, ThinkingPart
 from dragoman.replay import Loss
 from dragoman.testing.check import Check, CheckFailed, demand
 from dragoman.testing.wellformed import fault_of
+from dragoman.transport.exchange import load_exchange
 from dragoman.wires import Wire
 
 __all__ = [
@@ -40,11 +42,21 @@ OPERATIONS = {
 
 
 class WireBench:
-    """A wire on the bench. `signed`: a piece of thinking as its provider signs it; a signature of the usual kind, else."""
+    """A wire on the bench.
 
-    def __init__(self, wire: Wire | str, *, signed: ThinkingPart | None = None) -> None:
+    Args:
+        wire: the wire, or its name.
+        signed: a piece of thinking as its provider signs it; a signature of the usual kind, else.
+        recordings: a folder of exchanges with a real server, as `transport.Recorder` writes them.
+    """
+
+    def __init__(
+        self, wire: Wire | str, *, signed: ThinkingPart | None = None, recordings: Path | str | None = None
+    ) -> None:
         self.wire = wires.get(wire) if isinstance(wire, str) else wire
         self.name = str(getattr(self.wire, "name", wire))
+        files = [] if recordings is None else sorted(Path(recordings).glob("*.json"))
+        self.recordings = [(file.name, load_exchange(file)) for file in files]
         self.signed_by_kit = signed is None
         self.signed = signed or signed_by_the_kit(self.name)
 
