@@ -85,7 +85,7 @@ def dump_request(
         body["functions"] = [dump_function(tool, out.name) for tool in request.tools if isinstance(tool, ToolSpec)]
     elif request.tools:
         body["tools"] = [dump_tool(tool, out.name) for tool in request.tools]
-    body |= dump_settings(request.settings, spelled, out.quirks, out.name)
+    body |= dump_settings(request.settings, spelled, out.quirks, out.name, out.losses)
     own = extra(request.native)
     if request.output_schema is not None:
         body["response_format"] = dump_output(request.output_schema, own.get("response_format"), out)
