@@ -165,7 +165,7 @@ async def base_urls_are_found(bench: ProviderBench) -> None:
 
 @provider_check(Capability.models, look=f"{_RECORD}: models_path", live=True)
 async def lists_models(bench: ProviderBench) -> None:
-    """The models can be listed; each has a name and a kind, and the default model may be among them (D-80)."""
+    """The models can be listed; each has a name and a kind (D-80)."""
     async with bench.agent(says("Hello.")) as agent:
         models = await agent.list_models()
     demand(all(model.name and model.kinds for model in models), "a model has no name or no kind")

@@ -85,6 +85,13 @@ async def thinks(bench: ProviderBench) -> None:
     thinking = "".join(chunk.thinking or "" for chunk in chunks)
     bench.judge("63" in output, f"the answer is {output!r}")
     if bench.scripted:
+        losses: list[Any] = []
+        bench.wire.dump_request(
+            ModelRequest(bench.model, (Message.user("Hi."),), settings=settings),
+            losses=losses,
+            quirks=bench.provider.quirks,
+        )
+        demand(bench.asked().settings.reasoning or losses, "how much to think does not arrive, and no loss tells")
         same(output, "It is 63.", "the output")
         same(thinking, "Nine times seven: 63.", "the thinking")
         message = next(message for chunk in chunks for message in chunk.messages if message.role is Role.MODEL)

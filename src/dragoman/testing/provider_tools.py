@@ -11,7 +11,7 @@ from dragoman.message import Role
 from dragoman.request import Settings, ToolSpec
 from dragoman.testing.check import demand, same
 from dragoman.testing.provider_bench import ProviderBench, call, provider_check, says, weather
-from dragoman.testing.samples import SCHEMA
+from dragoman.testing.samples import SCHEMA, plain
 from dragoman.tools import Tool
 
 __all__ = [
@@ -159,6 +159,9 @@ async def argumentless_tools_are_called(bench: ProviderBench) -> None:
     calls = [part for message in result.messages for part in message.tool_calls]
     demand(all(part.arguments == {} for part in calls), f"the calls are {calls}")
     bench.judge(given, "the tool was not called")
+    if bench.scripted:
+        arrived = [part for request in bench.server.requests for part in request.messages[-1].tool_results]
+        same([plain(part.result) or None for part in arrived], [None, None, results[2]], "the results that arrived")
 
 
 @provider_check(Capability.tools, look=f"{_LOOK}: ids")

@@ -68,7 +68,7 @@ def statuses_tell_the_class(bench: WireBench) -> None:
 
 @wire_check("error", look="load_error: retry_after(headers)")
 def waits_are_read(bench: WireBench) -> None:
-    """How long to wait after a 429 is read from `Retry-After`; and the request's id from its header, for the provider's support."""
+    """How many seconds to wait after a 429 is read from `Retry-After`."""
     _, body = bench.wire.dump_error(RateLimitError("Too fast."))
     found = bench.wire.load_error(429, {"retry-after": "7"}, msgspec.json.encode(body))
     demand(isinstance(found, RateLimitError), f"429 is {found!r}")
