@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 import dragoman
-from dragoman import Provider
+from dragoman import Provider, wires
 from dragoman.providers import REGISTRY
 from support import PROVIDER
 from support_llm import Llm, obliging
@@ -45,16 +45,17 @@ def models(llm: Llm, monkeypatch: pytest.MonkeyPatch) -> Llm:
 
 
 @pytest.mark.parametrize("path", [path for path in DOCUMENTS if blocks(path)], ids=lambda path: path.name)
-def test_every_python_block_runs(path: Path, models: Llm) -> None:
+def test_every_python_block_runs(path: Path, models: Llm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wires, "_REGISTERED", {})
     names: dict[str, Any] = {"__name__": "__main__"}
     for code in blocks(path):
-        exec(compile(code, str(path), "exec"), names)
+        exec(compile(code, str(path), "exec", dont_inherit=True), names)
 
 
 def test_the_readme_shows_tools_types_and_a_change_of_provider(models: Llm, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     for code in blocks(ROOT / "README.md"):
-        exec(compile(code, "README.md", "exec"), names)
+        exec(compile(code, "README.md", "exec", dont_inherit=True), names)
     results = [result for request in models.requests for message in request.messages for result in message.tool_results]
     assert "light rain" in results[0].result
     assert "Gladly." in capsys.readouterr().out

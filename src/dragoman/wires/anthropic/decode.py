@@ -13,6 +13,7 @@ from dragoman.event import Event, OpenText
 from dragoman.fold import parse_call
 from dragoman.framing import EventStream, is_json
 from dragoman.message import Content, FinishReason, Origin, ThinkingPart, ToolCallPart
+from dragoman.shapes import if_text
 from dragoman.wires.anthropic.blocks import CALLS, load_block
 from dragoman.wires.anthropic.errors import error_of
 from dragoman.wires.anthropic.native import NAME, fields, note
@@ -181,7 +182,7 @@ class Decoder:
 
     def _opened(self, block: dict[str, Any]) -> tuple[Content, str] | None:
         """A block → its part without what deltas tell, and what is already known of that."""
-        kind = block.get("type")
+        kind = if_text(block.get("type"))
         own = {key: value for key, value in block.items() if key not in ("type", "text", "thinking")}
         if kind == "text" and isinstance(text := block.get("text"), str):
             return OpenText(native=note({key: value for key, value in own.items() if value})), text

@@ -9,6 +9,7 @@ from dragoman.errors import HistoryError
 from dragoman.message import Origin
 from dragoman.replay import Loss
 from dragoman.request import HttpRequest, ModelRequest, Settings, ToolSpec
+from dragoman.shapes import if_object
 from dragoman.wires.anthropic.messages import load_messages, sent_names, write_conversation
 from dragoman.wires.anthropic.native import note, spelling
 from dragoman.wires.anthropic.output import dump_format, load_format
@@ -44,7 +45,7 @@ def load_request(
     Raises:
         HistoryError: the body is no request of this format.
     """
-    if not isinstance(body.get("messages"), list):
+    if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError('the body must have a list "messages"')
     nulls = [key for key in _NEUTRAL if key in body and body[key] is None]
     rest = {key: value for key, value in body.items() if key not in nulls}

@@ -178,7 +178,7 @@ class Decoder:
     def _content(self, index: Any, block: dict[str, Any], *, opens: bool) -> None:
         key: Hashable = ("content", index if isinstance(index, int) else 0)
         kind = block.get("type", "thinking" if "thinking" in block else "text")
-        text = "" if block.get(kind) is None else block[kind]
+        text = "" if not isinstance(kind, str) or block.get(kind) is None else block[kind]
         if opens:
             self._close(PLAN)
         if kind not in ("text", "thinking"):

@@ -37,6 +37,7 @@ _BY_STATUS: Mapping[int, type[ProviderError]] = {
     498: ContentRefusedError,
     503: OverloadedError,
     504: ProviderTimeoutError,
+    529: OverloadedError,
 }
 """A status that says it all."""
 _BY_WORDS: tuple[tuple[type[ProviderError], re.Pattern[str]], ...] = tuple(

@@ -42,7 +42,7 @@ def load_request(
         HistoryError: it holds no conversation, as bodies of the API's version 1 do not.
     """
     del path, headers
-    if not isinstance(body.get("messages"), list):
+    if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError("a Cohere chat request (version 2) needs the field messages, a list")
     left = dict(body)
     spelled: dict[str, Any] = {}

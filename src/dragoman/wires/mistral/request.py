@@ -9,7 +9,7 @@ from dragoman.errors import HistoryError
 from dragoman.message import Origin
 from dragoman.replay import Loss
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
-from dragoman.shapes import if_objects, if_text, merged
+from dragoman.shapes import if_object, if_objects, if_text, merged
 from dragoman.wires.mistral.messages import dump_conversation, load_messages
 from dragoman.wires.mistral.native import extra, marked, spelling
 from dragoman.wires.mistral.outgoing import outgoing
@@ -33,7 +33,7 @@ def load_request(
         HistoryError: it holds no conversation.
     """
     del path, headers
-    if not isinstance(body.get("messages"), list):
+    if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError("a Mistral chat request needs the field messages, a list")
     left = dict(body)
     spelled: dict[str, Any] = {}

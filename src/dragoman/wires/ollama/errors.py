@@ -49,6 +49,7 @@ _BY_STATUS: Mapping[int, type[ProviderError]] = {
     429: RateLimitError,
     503: OverloadedError,
     504: ProviderTimeoutError,
+    529: OverloadedError,
 }
 _ADVICE: Mapping[type[ProviderError], str] = {
     AuthenticationError: "Check the API key.",

@@ -30,7 +30,7 @@ def load_request(
         HistoryError: it holds no conversation, as the prompts of `/api/generate` do not.
     """
     del path, headers
-    if not isinstance(body.get("messages"), list):
+    if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError("an Ollama chat request needs the field messages, a list")
     left = dict(body)
     spelled: dict[str, Any] = {}

@@ -9,7 +9,7 @@ from dragoman.errors import HistoryError
 from dragoman.message import Origin
 from dragoman.replay import Loss
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
-from dragoman.shapes import if_objects, if_text, merged
+from dragoman.shapes import if_object, if_objects, if_text, merged
 from dragoman.wires.openai_chat.messages import dump_conversation, load_messages
 from dragoman.wires.openai_chat.native import extra, marked, spelling
 from dragoman.wires.openai_chat.outgoing import outgoing
@@ -34,7 +34,7 @@ def load_request(
         HistoryError: it holds no conversation.
     """
     del path, headers
-    if not isinstance(body.get("messages"), list):
+    if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError("a Chat Completions request needs the field messages, a list")
     left = dict(body)
     spelled: dict[str, Any] = {}
@@ -85,7 +85,7 @@ def dump_request(
         body["functions"] = [dump_function(tool, out.name) for tool in request.tools if isinstance(tool, ToolSpec)]
     elif request.tools:
         body["tools"] = [dump_tool(tool, out.name) for tool in request.tools]
-    body |= dump_settings(request.settings, spelled, out.quirks, out.name)
+    body |= dump_settings(request.settings, spelled, out.quirks, out.name, out.losses)
     own = extra(request.native)
     if request.output_schema is not None:
         body["response_format"] = dump_output(request.output_schema, own.get("response_format"), out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, cast
 
+from dragoman.replay import Loss
 from dragoman.request import Settings
 from dragoman.shapes import if_object, if_text
 from dragoman.wires.openai_chat.quirks import Quirks
@@ -96,7 +97,7 @@ def load_settings(body: dict[str, Any], spelled: dict[str, Any]) -> Settings:
 
 
 def dump_settings(
-    settings: Settings, spelled: Mapping[str, Any], quirks: Quirks, name: Callable[[str], str]
+    settings: Settings, spelled: Mapping[str, Any], quirks: Quirks, name: Callable[[str], str], losses: list[Loss]
 ) -> dict[str, Any]:
     """Settings → fields of the body. `name`: a tool's name → the one that it is sent under."""
     body = {field: value for field in _SAME if (value := getattr(settings, field)) is not None}
@@ -106,8 +107,12 @@ def dump_settings(
         single = spelled.get("stop") == "string" and len(settings.stop) == 1
         body["stop"] = settings.stop[0] if single else list(settings.stop)
     reasoning = spelled.get("reasoning", quirks.reasoning)
-    if settings.reasoning is not None and reasoning is not None:
-        body[reasoning] = _REASONING[reasoning](settings.reasoning)
+    if settings.reasoning is not None:
+        dump = _REASONING[reasoning] if reasoning is not None else None
+        if dump is None or _setting(dump(settings.reasoning), dump) != settings.reasoning:
+            losses.append(Loss(None, None, "reasoning", f"the vendor cannot be told {settings.reasoning!r} as it is"))
+        if reasoning is not None and dump is not None:
+            body[reasoning] = dump(settings.reasoning)
     cached = spelled.get("cache", quirks.cache)
     if settings.cache is not None and cached is not None and settings.cache in _CACHES[cached]:
         body[cached] = _CACHES[cached][settings.cache]

@@ -9,7 +9,7 @@ from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.message import Origin
 from dragoman.replay import Loss
 from dragoman.request import HttpRequest, ModelRequest, ToolSpec
-from dragoman.shapes import rest
+from dragoman.shapes import if_object, rest
 from dragoman.wires.openai_responses.linking import LINKED_BY_CALLER, anchor, is_stored
 from dragoman.wires.openai_responses.messages import dump_conversation, load_messages
 from dragoman.wires.openai_responses.native import fields, note, spelling
@@ -38,7 +38,7 @@ def load_request(
     Raises:
         HistoryError: the body is no request of this format.
     """
-    if "input" not in body and not any(name in body for name in LINKED_BY_CALLER):
+    if not any(name in if_object(body) for name in ("input", *LINKED_BY_CALLER)):
         raise HistoryError('a Responses request needs "input", a string or a list of items')
     left = dict(body)
     spelled: dict[str, Any] = {}

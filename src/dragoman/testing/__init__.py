@@ -1,0 +1,118 @@
+"""The conformance kit: what every wire and every provider must do, one function per behaviour. Also for yours.
+
+    import pytest
+    from dragoman import testing
+
+    @pytest.mark.parametrize("check", testing.checks(acme), ids=str)
+    def test_acme(check):
+        check()
+
+A check returns, or raises `CheckFailed`, or `Skipped` where it does not apply. It needs no pytest, no event loop and no
+network: a scripted server answers by the wire's own other half. `python -m dragoman.testing acme` prints a report; with
+`--live` it asks the real server.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dragoman import providers, wires
+from dragoman.message import ThinkingPart
+from dragoman.providers.provider import Provider
+from dragoman.testing import (
+    provider_chat,
+    provider_faults,
+    provider_history,
+    provider_media,
+    provider_record,
+    provider_settings,
+    provider_tools,
+    provider_typed,
+    wire_conversation,
+    wire_error,
+    wire_recordings,
+    wire_request,
+    wire_response,
+    wire_stream,
+)
+from dragoman.testing.check import BoundCheck, Check, CheckFailed, Doubtful, Skipped
+from dragoman.testing.report import run
+from dragoman.testing.server import Answer, ScriptedServer
+from dragoman.wires import Wire
+
+__all__ = [
+    "PROVIDER_CHECKS",
+    "WIRE_CHECKS",
+    "Answer",
+    "BoundCheck",
+    "Check",
+    "CheckFailed",
+    "Doubtful",
+    "ScriptedServer",
+    "Skipped",
+    "checks",
+    "provider_checks",
+    "run",
+    "wire_checks",
+]
+
+WIRE_CHECKS: tuple[Check[Any], ...] = tuple(
+    getattr(module, name)
+    for module in (wire_conversation, wire_request, wire_response, wire_stream, wire_error, wire_recordings)
+    for name in module.__all__
+)
+"""What every wire must do."""
+
+PROVIDER_CHECKS: tuple[Check[Any], ...] = tuple(
+    getattr(module, name)
+    for module in (
+        provider_record,
+        provider_chat,
+        provider_history,
+        provider_settings,
+        provider_media,
+        provider_tools,
+        provider_typed,
+        provider_faults,
+    )
+    for name in module.__all__
+)
+"""What every provider must do, from its record to its model's answers."""
+
+
+def wire_checks(wire: Wire | str, **how: Any) -> list[BoundCheck]:
+    """The checks of a wire. `how`: `signed` and `recordings`, as for `WireBench`.
+
+    Raises:
+        SettingsError: no wire has that name.
+    """
+    subject = wires.get(wire) if isinstance(wire, str) else wire
+    return [BoundCheck(check, subject, how) for check in WIRE_CHECKS]
+
+
+def provider_checks(provider: Provider | str, **how: Any) -> list[BoundCheck]:
+    """The checks of a provider without those of its wire. `how`: as for `ProviderBench`: `live`, `transport`, `model`, `api_key`,
+    `base_url`, `headers`, `environment`, `signed`.
+
+    Raises:
+        SettingsError: no provider has that name.
+    """
+    subject = providers.get(provider) if isinstance(provider, str) else provider
+    return [BoundCheck(check, subject, how) for check in PROVIDER_CHECKS]
+
+
+def checks(
+    provider: Provider | str, *, signed: ThinkingPart | None = None, recordings: Path | str | None = None, **how: Any
+) -> list[BoundCheck]:
+    """All checks of a provider: those of its wire, then its own. `signed`, `recordings`: as for `wire_checks`; `how`:
+    as for `provider_checks`.
+
+    Raises:
+        SettingsError: no provider has that name, or its wire is not known.
+    """
+    subject = providers.get(provider) if isinstance(provider, str) else provider
+    return [
+        *wire_checks(subject.wire, signed=signed, recordings=recordings),
+        *provider_checks(subject, signed=signed, **how),
+    ]

@@ -1,0 +1,131 @@
+"""`python -m dragoman.testing acme`: checks a provider or a wire and prints what came of it.
+
+Exit codes: 0 all passed or skipped, 1 something failed, 2 the command line is wrong, 3 there is no such provider or wire.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import Any
+
+import msgspec
+
+from dragoman import providers, testing, wires
+from dragoman.errors import SettingsError
+from dragoman.providers.provider import Provider
+from dragoman.testing.check import BoundCheck
+from dragoman.testing.report import Finding, lines, run, table
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line → its exit code."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.list:
+        print(f"{table(testing.PROVIDER_CHECKS)}\n\n{table(testing.WIRE_CHECKS)}")  # noqa: T201
+        return 0
+    if options.subject is None:
+        parser.error("name a provider or a wire, or ask for --list")
+    try:
+        wanted = _chosen(_checks(options), options.only)
+    except SettingsError as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        return 3
+    seen: list[Finding] = []
+    for line in _written(run(wanted), seen, options):
+        print(line, flush=True)  # noqa: T201
+    return int(any(finding.outcome == "failed" for finding in seen))
+
+
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser(
+        "python -m dragoman.testing",
+        description="Checks that a provider, or a wire, does all that dragoman asks of one. Without --live a scripted server\n"
+        "stands in for the real one: no key and no network.",
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "subject", nargs="?", help="a provider's name or alias, a wire's name, or MODULE:NAME of a record or a wire"
+    )
+    parser.add_argument("--live", action="store_true", help="ask the real server, with the key from the environment")
+    parser.add_argument("--model", help="in place of the provider's default model")
+    parser.add_argument("--base-url", help="in place of the record's")
+    parser.add_argument(
+        "--record", metavar="FOLDER", help="with --live: write the exchanges into files that Player plays"
+    )
+    parser.add_argument("--recordings", metavar="FOLDER", help="without --live: check the wire against such files too")
+    parser.add_argument("--only", metavar="NAME", action="append", default=[], help="this check alone; may be repeated")
+    parser.add_argument("--list", action="store_true", help="print what is checked, in Markdown")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line for each check")
+    return parser
+
+
+def _checks(options: Namespace) -> list[BoundCheck]:
+    subject = _subject(options.subject)
+    if not isinstance(subject, Provider):
+        return testing.wire_checks(subject, recordings=options.recordings)
+    how: dict[str, Any] = {"model": options.model, "base_url": options.base_url, "live": options.live}
+    if options.live:
+        if options.record:
+            from dragoman.transport import AiohttpTransport, Recorder, Retry
+
+            how["transport"] = Recorder(Retry(AiohttpTransport()), options.record, {"provider": subject.name})
+        return testing.provider_checks(subject, **how)
+    return testing.checks(subject, recordings=options.recordings, **how)
+
+
+def _subject(name: str) -> Any:
+    """A record or a wire by its name, or by where it stands.
+
+    Raises:
+        SettingsError: there is none.
+    """
+    module, colon, attribute = name.partition(":")
+    if colon:
+        try:
+            return getattr(import_module(module), attribute)
+        except (ImportError, AttributeError) as error:
+            raise SettingsError(f"{name} cannot be loaded: {error}") from error
+    if name in wires.names() and not _is_provider(name):
+        return wires.get(name)
+    return providers.get(name)
+
+
+def _is_provider(name: str) -> bool:
+    try:
+        providers.get(name)
+    except SettingsError:
+        return False
+    return True
+
+
+def _chosen(checks: list[BoundCheck], only: Sequence[str]) -> list[BoundCheck]:
+    """The checks of these names; without names all.
+
+    Raises:
+        SettingsError: there is none of a name.
+    """
+    known = {check.name for check in checks}
+    if unknown := [name for name in only if name not in known]:
+        raise SettingsError(f"no check is named {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+    return [check for check in checks if not only or check.name in only]
+
+
+def _written(findings: Iterator[Finding], seen: list[Finding], options: Namespace) -> Iterator[str]:
+    def noted() -> Iterator[Finding]:
+        for finding in findings:
+            seen.append(finding)
+            yield finding
+
+    if options.json:
+        return (msgspec.json.encode(finding).decode() for finding in noted())
+    return lines(noted())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,177 @@
+"""A check: one behaviour that every wire or provider must have, as a function that says what is wrong where it is not there."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, Protocol, TypeVar, cast
+from unittest import SkipTest
+
+import msgspec
+
+from dragoman.portal import Portal
+
+__all__ = ["Bench", "BoundCheck", "Check", "CheckFailed", "Doubtful", "Skipped", "attempt", "demand", "same"]
+
+
+class CheckFailed(AssertionError):
+    """A behaviour is not there. The message says which, what came in its place, and where to look."""
+
+
+class Skipped(SkipTest):
+    """A check does not apply; the message says why. pytest and unittest count it as skipped."""
+
+
+class Doubtful(Skipped):
+    """What a real model said is not what was asked for. Its own fault, or the provider's: look yourself, or take a better model."""
+
+
+class Bench(Protocol):
+    """What a check works on: a wire or a provider, with all that is needed to try it."""
+
+    @property
+    def name(self) -> str:
+        """Who is checked."""
+        ...
+
+    def lacks(self, needs: tuple[str, ...], *, live: bool) -> str | None:
+        """Why a check with these needs does not apply; `None`: it does. `live`: the check can run against a real server."""
+        ...
+
+    def doubts(self, error: Exception) -> bool:
+        """Whether an error may be a real model's own fault."""
+        ...
+
+
+B = TypeVar("B", bound=Bench)
+T = TypeVar("T")
+
+
+class Check(msgspec.Struct, Generic[B], frozen=True, kw_only=True):
+    """One behaviour. Call it with a wire or a provider's record; it returns, or raises `CheckFailed` or `Skipped`."""
+
+    function: Callable[[B], Awaitable[None] | None]
+    bench: Callable[..., B]
+    needs: tuple[str, ...] = ()
+    """Capabilities of a provider, or groups of a wire's operations, without which it does not apply."""
+    look: str = ""
+    """Where the fault lies, most often."""
+    live: bool = False
+    """Whether it can also run against a real server."""
+    kind: str = ""
+    """What is checked, before its name: `wire `, or nothing for a provider."""
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return getattr(self.function, "__name__", "check")
+
+    @property
+    def rule(self) -> str:
+        """What it demands."""
+        return inspect.cleandoc(self.function.__doc__ or "")
+
+    def __call__(self, subject: Any, **how: Any) -> None:
+        """Checks a wire or a provider. `how`: as for `checks`. Needs no event loop, and works inside one.
+
+        Raises:
+            CheckFailed: the behaviour is not there.
+            Skipped: it need not be.
+        """
+        __tracebackhide__ = True  # in pytest the message says it all
+        bench = self.bench(subject, **how)
+        why = bench.lacks(self.needs, live=self.live)
+        if why is not None:
+            raise Skipped(why)
+        try:
+            waiting = self.function(bench)
+            if waiting is not None:
+                _wait(waiting)
+        except Skipped:
+            raise
+        except CheckFailed as wrong:
+            raise CheckFailed(self._told(bench, str(wrong))) from wrong.__cause__
+        except Exception as error:
+            cause = _innermost(error)
+            if bench.doubts(error):
+                raise Doubtful(f"{type(cause).__name__} was raised: {cause}") from error
+            raise CheckFailed(self._told(bench, f"{type(cause).__name__} was raised: {cause}")) from error
+
+    def _told(self, bench: Bench, wrong: str) -> str:
+        look = f"\nLook at: {self.look}" if self.look else ""
+        return f"{self.kind}{bench.name}, {self.name}: {wrong}\nThe rule: {' '.join(self.rule.split())}{look}"
+
+
+class BoundCheck(msgspec.Struct, frozen=True):
+    """A check and what it checks. `str()` of it is a name for test reports."""
+
+    check: Check[Any]
+    subject: Any
+    """A wire, or a provider's record."""
+    how: dict[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        """The check's name."""
+        return self.check.name
+
+    def __call__(self) -> None:
+        """Runs the check.
+
+        Raises:
+            CheckFailed: the behaviour is not there.
+            Skipped: it need not be.
+        """
+        __tracebackhide__ = True
+        self.check(self.subject, **self.how)
+
+    @property
+    def where(self) -> str:
+        """What is checked, for people."""
+        return f"{self.check.kind}{getattr(self.subject, 'name', self.subject)}"
+
+    def __str__(self) -> str:
+        return f"{self.where}-{self.name}".replace(" ", "-")
+
+
+def demand(condition: object, wrong: str) -> None:
+    """Fails the check where the condition does not hold. `wrong` says what is the case in its place."""
+    if not condition:
+        raise CheckFailed(wrong)
+
+
+def same(found: Any, wanted: Any, what: str) -> None:
+    """Fails the check where something is not what it must be."""
+    demand(found == wanted, f"{what} must be {_short(wanted)} and is {_short(found)}")
+
+
+def attempt(work: Callable[[], T], what: str, *, but: tuple[type[Exception], ...] = ()) -> T | None:
+    """Calls something that must not raise, for `what` → what it gives; `None`: it raised one of `but`, as it may."""
+    try:
+        return work()
+    except but:
+        return None
+    except Exception as error:
+        allowed = " or ".join(kind.__name__ for kind in but) or "nothing"
+        raise CheckFailed(f"{type(error).__name__} ({error}) is raised for {what}; it may raise {allowed}") from error
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """The one exception in a task group's."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 400 else f"{text[:300]} … {text[-80:]}"
+
+
+def _wait(work: Awaitable[None]) -> None:
+    """Runs a coroutine to its end in an event loop of its own, whether or not one runs here."""
+    portal = Portal()
+    try:
+        portal.call(cast("Any", work))
+    finally:
+        portal.close()

@@ -1,0 +1,155 @@
+"""What a wire is: a message format that goes both ways. Protocols, which a package of functions satisfies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from dragoman.errors import DragomanError
+from dragoman.event import Event
+from dragoman.message import Message, Origin
+from dragoman.replay import Loss
+from dragoman.request import EmbeddingsRequest, HttpRequest, ModelRequest
+from dragoman.result import BatchEmbeddingsResult
+
+__all__ = ["EmbeddingsWire", "StreamDecoder", "StreamEncoder", "Wire"]
+
+
+class StreamDecoder(Protocol):
+    """A streamed response → events. Never raises for what a provider sent: errors are `RunError` events."""
+
+    def feed(self, data: bytes) -> list[Event]:
+        """More bytes, cut anywhere → the events that they complete."""
+        ...
+
+    def close(self) -> list[Event]:
+        """The end of the bytes. A stream that ended too early gives a `RunError` with a `StreamCutError`."""
+        ...
+
+
+class StreamEncoder(Protocol):
+    """Events → a streamed response."""
+
+    def feed(self, event: Event) -> bytes:
+        """One event → the bytes that tell of it (`b""`: none)."""
+        ...
+
+    def close(self) -> bytes:
+        """The end of the events → the last bytes."""
+        ...
+
+
+class Wire(Protocol):
+    """A message format, both ways. Sans-I/O: no sockets, no clock, no randomness. A wire is a package with these names.
+
+    `target` is where the result goes: provider, endpoint and model. Signed content is written only for a target that
+    reads its origin; without a target, as if for its own origin. `quirks` is the wire's own `Quirks` record.
+    """
+
+    name: str
+
+    def load_messages(self, payload: Any, *, origin: Origin | None = None) -> list[Message]:
+        """The part of a request that holds the conversation → messages. `origin` is given to the model's messages.
+
+        Raises:
+            HistoryError: the payload is not of this format.
+        """
+        ...
+
+    def dump_messages(
+        self,
+        messages: Iterable[Message],
+        *,
+        target: Origin | None = None,
+        quirks: Any = None,
+        losses: list[Loss] | None = None,
+    ) -> Any:
+        """Messages → the part of a request that holds the conversation. What the wire cannot hold is added to `losses`."""
+        ...
+
+    def load_request(
+        self, body: Mapping[str, Any], *, path: str = "", headers: Mapping[str, str] = {}, origin: Origin | None = None
+    ) -> ModelRequest:
+        """A request's body → the neutral request.
+
+        Raises:
+            HistoryError: the body is not of this format.
+        """
+        ...
+
+    def dump_request(
+        self,
+        request: ModelRequest,
+        *,
+        target: Origin | None = None,
+        quirks: Any = None,
+        losses: list[Loss] | None = None,
+    ) -> dict[str, Any]:
+        """The neutral request → a request's body."""
+        ...
+
+    def dump_http(self, request: ModelRequest, *, target: Origin | None = None, quirks: Any = None) -> HttpRequest:
+        """The neutral request → path, headers and body."""
+        ...
+
+    def load_response(
+        self, body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
+    ) -> list[Event]:
+        """A whole response → the events that its stream would have been."""
+        ...
+
+    def dump_response(self, events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
+        """Events → a whole response."""
+        ...
+
+    def decoder(self, *, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> StreamDecoder:
+        """A decoder of one streamed response; a whole one sent in its place is read too."""
+        ...
+
+    def encoder(self, **envelope: Any) -> StreamEncoder:
+        """An encoder of one streamed response. `envelope`: what events do not hold (id, model, created …)."""
+        ...
+
+    def load_error(self, status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
+        """An error's response → the exception that says it."""
+        ...
+
+    def dump_error(self, error: DragomanError) -> tuple[int, dict[str, Any]]:
+        """An exception → status and body."""
+        ...
+
+
+class EmbeddingsWire(Protocol):
+    """The embeddings of a wire, both ways: the module `embeddings` of its package, where it has one. Errors with a status
+    are the wire's own `load_error`."""
+
+    def load_request(self, body: Mapping[str, Any], *, path: str = "") -> EmbeddingsRequest:
+        """A request's body → the neutral request.
+
+        Raises:
+            InvalidRequestError: the body is not of this format, or holds no text.
+        """
+        ...
+
+    def dump_request(self, request: EmbeddingsRequest, *, quirks: Any = None) -> dict[str, Any]:
+        """The neutral request → a request's body."""
+        ...
+
+    def dump_http(self, request: EmbeddingsRequest, *, quirks: Any = None) -> HttpRequest:
+        """The neutral request → path, headers and body."""
+        ...
+
+    def load_response(self, body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
+        """A response → its vectors, in the order of the texts.
+
+        Raises:
+            ProviderError: an error stands in the place of the vectors; which subclass tells why.
+            DecodeError: it holds no vectors.
+        """
+        ...
+
+    def dump_response(
+        self, result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
+    ) -> dict[str, Any]:
+        """Vectors → a response to `request`."""
+        ...
