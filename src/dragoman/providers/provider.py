@@ -41,7 +41,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Default model."""
     embeddings_model: str | None = None
     models_path: str | None = "/models"
-    """Where it lists its models; `None`: it does not."""
+    """Where it lists its models, appended to the base URL (`/../` goes up); `None`: it does not."""
     models: Callable[[], Sequence[str]] | None = None
     """Tells the names of its models where no request is needed for it."""
     capabilities: frozenset[Capability] = frozenset()

@@ -27,7 +27,7 @@ PROVIDER = Provider(
     key_prefix="",
     key_kinds=MappingProxyType({"ya29.": _TOKEN, "eyJ": _TOKEN}),
     chat_model="gemini-3.5-flash",
-    models_path=None,
+    models_path="/../../../../../v1beta1/publishers/google/models?pageSize=300",  # of no project: from the root
     capabilities=frozenset(
         {
             Capability.chat,
@@ -40,6 +40,7 @@ PROVIDER = Provider(
             Capability.files,
             Capability.thinking,
             Capability.server_tools,
+            Capability.models,
         }
     ),
     quirks=Quirks(models="publishers/google/models"),
