@@ -7,6 +7,7 @@ import pytest
 
 from dragoman import providers, wires
 from dragoman.errors import AuthenticationError, DecodeError, SettingsError
+from dragoman.model.access import Access
 from dragoman.model.kinds import kinds_of
 from dragoman.model.listing import list_models, load_models, next_page
 from dragoman.providers.provider import Provider
@@ -44,7 +45,7 @@ class StubResponse:
 
 def models_of(name, *answers, **kwargs):
     stub = Stub(*answers)
-    found = asyncio.run(list_models(providers.get(name), stub, api_key="k", environment={}, **kwargs))
+    found = asyncio.run(list_models(Access(providers.get(name), stub, api_key="k", environment={}, **kwargs)))
     assert stub.closed == len(stub.asked)
     return found, [request.path for request in stub.asked]
 
@@ -274,7 +275,9 @@ def test_headers_and_base_url_of_the_caller_are_used():
     stub = Stub((200, {"data": []}))
     asyncio.run(
         list_models(
-            providers.get("openai"), stub, base_url="http://127.0.0.1:1/x/", api_key="k", headers={"X-Team": "a"}
+            Access(
+                providers.get("openai"), stub, base_url="http://127.0.0.1:1/x/", api_key="k", headers={"X-Team": "a"}
+            )
         )
     )
     request = stub.asked[0]
@@ -285,7 +288,7 @@ def test_headers_and_base_url_of_the_caller_are_used():
 def test_d72_no_request_is_made_without_the_key():
     stub = Stub()
     with pytest.raises(AuthenticationError, match="GROQ_API_KEY is required for Groq provider"):
-        asyncio.run(list_models(providers.get("groq"), stub, environment={"GROQ_API_KEY": ""}))
+        asyncio.run(list_models(Access(providers.get("groq"), stub, environment={"GROQ_API_KEY": ""})))
     assert stub.asked == []
 
 
@@ -305,7 +308,7 @@ def test_an_answer_that_is_no_json_asks_whether_the_base_url_is_right(body):
 def test_a_provider_that_lists_nothing_says_so():
     silent = Provider(name="silent", display_name="Silent", wire="openai_chat", models_path=None)
     with pytest.raises(SettingsError, match="Silent provider does not list its models"):
-        asyncio.run(list_models(silent, Stub()))
+        asyncio.run(list_models(Access(silent, Stub())))
 
 
 @pytest.mark.parametrize(("name", "vendor"), [("openai", "openai"), ("groq", "groq"), ("anthropic", "anthropic")])

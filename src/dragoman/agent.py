@@ -14,6 +14,7 @@ from dragoman.event import Event, RunError
 from dragoman.limits import Limits
 from dragoman.logs import log_from_environment
 from dragoman.message import Content, Message, Role
+from dragoman.model.access import Access, Key
 from dragoman.model.chat_model import ChatModel, new_id, now
 from dragoman.model.middleware import Middleware
 from dragoman.model.strings import ModelString, parse_model_string
@@ -79,7 +80,7 @@ class Agent(Generic[Deps]):
         server_tools: Iterable[ServerTool] = (),
         options: Mapping[str, Any] | None = None,
         base_url: str | None = None,
-        api_key: str | None = None,
+        api_key: Key | None = None,
         headers: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
         transport: Transport | None = None,
@@ -94,6 +95,7 @@ class Agent(Generic[Deps]):
     ) -> None:
         """`model`: a model string or a provider's record; left out, the environment's DRAGOMAN_MODEL, else `local`.
 
+        `api_key` may be a function that gives the key, or a promise of it, whenever a request is made: for keys that change.
         `environment` holds variables that go before those of the process (keys, base URLs). `options` are body fields
         that have no neutral name, passed on as they are. `executor`, `orchestrator` and `accumulator` replace ours.
 
@@ -108,12 +110,20 @@ class Agent(Generic[Deps]):
         self._request = ModelRequest(
             "", tools=tuple(server_tools), settings=settings or Settings(), options=options or {}, stream=True
         )
-        self._base_url = base_url
-        self._api_key = api_key
-        self._headers = headers
         self._environment = environment
         self._own_transport = transport is None
         self._transport = transport if transport is not None else _default_transport()
+        self._seconds = lambda: clock().timestamp()
+        self._own_access = Access(
+            self._provider,
+            self._transport,
+            api_key=api_key,
+            base_url=base_url,
+            headers=headers,
+            environment=environment,
+            clock=self._seconds,
+        )
+        self._accesses: dict[str, Access] = {}
         self._middleware = tuple(middleware)
         self._limits = limits or Limits()
         self._executor = executor
@@ -268,14 +278,7 @@ class Agent(Generic[Deps]):
         """
         from dragoman.model.listing import list_models
 
-        return await list_models(
-            self._provider,
-            self._transport,
-            base_url=self._base_url,
-            api_key=self._api_key,
-            headers=self._headers,
-            environment=self._environment,
-        )
+        return await list_models(self._own_access)
 
     async def close(self) -> None:
         """Gives back connections, and the thread of the synchronous calls. A transport that was passed in stays open."""
@@ -303,13 +306,21 @@ class Agent(Generic[Deps]):
                 provider,
                 name,
                 transport=self._transport,
-                api_key=self._api_key if own else None,
-                base_url=self._base_url if own else None,
-                headers=self._headers if own else None,
-                environment=self._environment,
+                access=self._access(provider),
                 middleware=(*self._middleware, *_needed(provider)),
                 new_id=self._new_id,
                 clock=self._clock,
+            )
+        return found
+
+    def _access(self, provider: Provider) -> Access:
+        """The way to a provider: what the caller gave is for the agent's own."""
+        if provider is self._provider:
+            return self._own_access
+        found = self._accesses.get(provider.name)
+        if found is None or found.provider is not provider:
+            found = self._accesses[provider.name] = Access(
+                provider, self._transport, environment=self._environment, clock=self._seconds
             )
         return found
 

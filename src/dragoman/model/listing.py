@@ -8,16 +8,11 @@ from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
 import msgspec
 
-from dragoman import wires
 from dragoman.errors import DecodeError, SettingsError
+from dragoman.model.access import Access
 from dragoman.model.kinds import kinds_of
-from dragoman.providers.address import find_base_url
-from dragoman.providers.keys import request_headers
-from dragoman.providers.provider import Provider
-from dragoman.request import HttpRequest
 from dragoman.result import ModelInfo
 from dragoman.shapes import if_object, if_text
-from dragoman.transport.base import Transport
 
 __all__ = ["list_models", "load_models", "next_page"]
 
@@ -33,15 +28,7 @@ _CURSORS: Mapping[str, str] = {"last_id": "after_id", "nextPageToken": "pageToke
 """What a page calls its end → the parameter that asks for what follows: Anthropic, Google, Cohere."""
 
 
-async def list_models(
-    provider: Provider,
-    transport: Transport,
-    *,
-    base_url: str | None = None,
-    api_key: str | None = None,
-    headers: Mapping[str, str] | None = None,
-    environment: Mapping[str, str] | None = None,
-) -> list[ModelInfo]:
+async def list_models(access: Access) -> list[ModelInfo]:
     """The models of a provider, each once, in its order, from all pages of its answer.
 
     Raises:
@@ -49,18 +36,18 @@ async def list_models(
         ProviderError: it refused; which subclass tells why.
         DecodeError: it answered something else than a list of models.
     """
+    provider = access.provider
     if provider.models is not None:
         return [ModelInfo(name, provider.name, kinds_of(name, {})) for name in provider.models()]
     if provider.models_path is None:
         raise SettingsError(f"{provider.display_name} provider does not list its models", provider=provider.name)
-    sent = request_headers(provider, api_key=api_key, headers=headers, environment=environment)
-    root = await find_base_url(provider, base_url, model=provider.chat_model or "", environment=environment)
+    root = await access.base_url(provider.chat_model or "")
     url: str | None = urljoin(root + "/", "." + provider.models_path)
     seen: set[str] = set()
     models: dict[str, ModelInfo] = {}
     while url and url not in seen:
         seen.add(url)
-        body = await _get(provider, transport, HttpRequest(url, sent, method="GET"))
+        body = await _get(access, url)
         for model in load_models(provider.name, body):
             models.setdefault(model.name, model)
         url = next_page(url, body)
@@ -119,23 +106,13 @@ def _model(provider: str, item: dict[str, Any]) -> ModelInfo:
     )
 
 
-async def _get(provider: Provider, transport: Transport, request: HttpRequest) -> Any:
-    response = await transport.send(request)
-    try:
-        body = b""
-        while data := await response.read():
-            body += data
-    finally:
-        await response.close()
-    if response.status >= 400:
-        error = wires.get(provider.wire).load_error(response.status, response.headers, body)
-        raise error.at(provider=provider.name, status=response.status, body=body)
+async def _get(access: Access, url: str) -> Any:
+    body = await access.get(url)
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError) as error:
         raise DecodeError(
-            f"the list of models at {request.path} is no JSON: {error}; is the base URL right?",
-            provider=provider.name,
-            status=response.status,
+            f"the list of models at {url} is no JSON: {error}; is the base URL right?",
+            provider=access.provider.name,
             body=body,
         ) from error

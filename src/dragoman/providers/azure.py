@@ -3,6 +3,7 @@
 from types import MappingProxyType
 
 from dragoman.capability import Capability
+from dragoman.providers.entra_auth import NAMES, entra_auth
 from dragoman.providers.provider import Provider
 
 __all__ = ["PROVIDER"]
@@ -17,6 +18,8 @@ PROVIDER = Provider(
     key_header="api-key",
     key_prefix="",
     key_kinds=MappingProxyType({"eyJ": ("authorization", "Bearer ")}),  # a token of Entra ID
+    auth=entra_auth,
+    auth_names=NAMES,
     capabilities=frozenset(
         {
             Capability.chat,
