@@ -13,7 +13,7 @@ from dragoman.errors import InvalidRequestError
 from dragoman.event import Event, RunError
 from dragoman.limits import Limits
 from dragoman.logs import log_from_environment
-from dragoman.message import Content, Message, Role
+from dragoman.message import Content, DataPart, FilePart, Message, Role
 from dragoman.model.access import Access, Key
 from dragoman.model.chat_model import ChatModel, new_id, now
 from dragoman.model.middleware import Middleware
@@ -279,6 +279,28 @@ class Agent(Generic[Deps]):
         from dragoman.model.listing import list_models
 
         return await list_models(self._own_access)
+
+    def files(self, messages: ChatResult[Any] | Iterable[Message]) -> list[DataPart | FilePart]:
+        """The files that the model and its provider's tools made or fetched, in order (D-114, D-144r): with their bytes, or
+        by the id under which the provider holds them, for `download`."""
+        from dragoman.model.files import files_of
+
+        return files_of(messages.messages if isinstance(messages, ChatResult) else messages)
+
+    async def download(self, part: FilePart, *, model: str | Provider | None = None) -> DataPart:
+        """A file that the provider holds → its bytes. `model`: whose provider holds it, where that is not the agent's.
+
+        Raises:
+            SettingsError: that provider holds no such files.
+            ProviderError: it refused.
+        """
+        from dragoman.model.files import download
+
+        return await download(self._access(self._provider if model is None else _resolve(model)[1]), part)
+
+    def download_sync(self, part: FilePart, *, model: str | Provider | None = None) -> DataPart:
+        """`download` from any thread."""
+        return self._portal.call(self.download(part, model=model))
 
     async def close(self) -> None:
         """Gives back connections, and the thread of the synchronous calls. A transport that was passed in stays open."""

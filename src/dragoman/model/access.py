@@ -97,14 +97,14 @@ class Access:
         await response.close()
         return await self._transport.send(_with(request, others))
 
-    async def get(self, url: str) -> bytes:
-        """What is at a URL of the provider's.
+    async def get(self, request: HttpRequest) -> tuple[Mapping[str, str], bytes]:
+        """What is at a URL of the provider's, whole: headers, with names in lower case, and body.
 
         Raises:
             ProviderError: it refused; which subclass tells why.
             DragomanError: as `send`.
         """
-        response = await self.send(HttpRequest(url, method="GET"))
+        response = await self.send(request)
         try:
             body = await read_all(response)
         finally:
@@ -112,7 +112,7 @@ class Access:
         if response.status >= 400:
             error = wires.get(self.provider.wire).load_error(response.status, response.headers, body)
             raise error.at(provider=self.provider.name, status=response.status, body=body)
-        return body
+        return response.headers, body
 
     async def _sent(self) -> dict[str, str]:
         key, given = await self._key(), dict(self._headers or {})

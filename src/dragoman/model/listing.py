@@ -11,6 +11,7 @@ import msgspec
 from dragoman.errors import DecodeError, SettingsError
 from dragoman.model.access import Access
 from dragoman.model.kinds import kinds_of
+from dragoman.request import HttpRequest
 from dragoman.result import ModelInfo
 from dragoman.shapes import if_object, if_text
 
@@ -107,7 +108,7 @@ def _model(provider: str, item: dict[str, Any]) -> ModelInfo:
 
 
 async def _get(access: Access, url: str) -> Any:
-    body = await access.get(url)
+    _, body = await access.get(HttpRequest(url, method="GET"))
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError) as error:

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 from dragoman.errors import DragomanError, SettingsError
 from dragoman.event import Event
-from dragoman.message import Message, Origin
+from dragoman.message import Content, DataPart, FilePart, Message, Origin
 from dragoman.replay import Loss
-from dragoman.request import HttpRequest, ModelRequest
+from dragoman.request import Download, HttpRequest, ModelRequest
 
-__all__ = ["StreamDecoder", "StreamEncoder", "Wire", "get", "names"]
+__all__ = ["FileWire", "StreamDecoder", "StreamEncoder", "Wire", "get", "names"]
 
 _NAMES = ("openai_chat", "openai_responses", "anthropic", "google", "mistral", "ollama", "cohere")
 
@@ -123,6 +123,19 @@ class Wire(Protocol):
 
     def dump_error(self, error: DragomanError) -> tuple[int, dict[str, Any]]:
         """An exception → status and body."""
+        ...
+
+
+@runtime_checkable
+class FileWire(Protocol):
+    """What a wire has beside all this where its providers hold files that their tools made."""
+
+    def load_files(self, piece: Content) -> list[DataPart | FilePart]:
+        """The files that a piece of the model's message tells of, but is not itself."""
+        ...
+
+    def dump_download(self, part: FilePart) -> Download:
+        """How the provider is asked for a file; paths are relative to its base URL."""
         ...
 
 
