@@ -15,6 +15,7 @@ from dragoman.capability import Capability
 from dragoman.digest import chain
 from dragoman.errors import DragomanError, ProviderConnectionError, ProviderError, ProviderTimeoutError, SettingsError
 from dragoman.event import Event, MessageStarted, PartFinished, PartStarted, RunError
+from dragoman.faults import request_id
 from dragoman.ids import fitted
 from dragoman.message import Origin, ToolCallPart
 from dragoman.model.access import Access, Key
@@ -158,7 +159,7 @@ class ChatModel:
                 error.__cause__ = broken
         else:  # the answer was whole before the connection broke
             return events
-        return [*events, RunError(error.at(provider=self.provider.name, request_id=_request_id(headers)))]
+        return [*events, RunError(error.at(provider=self.provider.name, request_id=request_id(headers)))]
 
 
 def _renamed(event: Event, own_names: Mapping[str, str]) -> Event:
@@ -168,10 +169,6 @@ def _renamed(event: Event, own_names: Mapping[str, str]) -> Event:
         if name is not None:
             return msgspec.structs.replace(event, part=msgspec.structs.replace(event.part, name=name))
     return event
-
-
-def _request_id(headers: Mapping[str, str]) -> str | None:
-    return headers.get("x-request-id") or headers.get("request-id")
 
 
 async def _all(response: Any) -> bytes:
