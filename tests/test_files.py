@@ -157,7 +157,7 @@ def test_recorded_files_in_containers_are_found() -> None:
             found += files_of(message)
     assert found
     for file in found:
-        path = wires.get("openai_responses").dump_download(file).content.path  # pyright: ignore[reportAttributeAccessIssue]: FileWire
+        path = wires.get("openai_responses").dump_download(file).content.path
         assert path.startswith("/containers/cntr_")
         assert path.endswith("/content")
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from dragoman.errors import DecodeError, SettingsError
+from dragoman.model.access import Access
 from dragoman.model.listing import list_models
 from dragoman.providers import local_models, local_pull
 from dragoman.providers.local import PROVIDER
@@ -74,7 +75,7 @@ def test_a_model_that_is_missing_names_what_mends_it(cache: Path) -> None:
 @pytest.mark.anyio
 async def test_models_are_listed_without_loading_one(cache: Path) -> None:
     put(cache, "tiny.Q8_0.gguf")
-    assert [model.model for model in await list_models(PROVIDER, Player({}))] == ["local:tiny"]
+    assert [model.model for model in await list_models(Access(PROVIDER, Player({})))] == ["local:tiny"]
 
 
 def installing(monkeypatch: pytest.MonkeyPatch, code: str) -> None:

@@ -48,8 +48,9 @@ def vertex_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
                 return Auth(lambda now: _by_refresh_token(told, now), _url(project, location))
             case other:
                 raise SettingsError(
-                    f'credentials of type "{other}" in {path} are not supported: use a service account\'s key, or pass '
-                    "api_key= with a function that gives an access token (google-auth makes one from any credentials)"
+                    f'credentials of type "{other}" in {path} are not supported: '
+                    "use a service account's key; or, in Python, api_key= takes a function that gives an access token, "
+                    "which google-auth makes from any credentials"
                 )
     if host := environment.get("GCE_METADATA_HOST"):
         return Auth(lambda now: _by_metadata(host, now), _url(project, location))

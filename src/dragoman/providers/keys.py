@@ -39,9 +39,9 @@ def find_key(
         return None
     if provider.auth is not None and provider.auth(_both(environment, system), None) is not None:
         return None
-    others = f", or {', '.join(provider.auth_names)}," if provider.auth_names else ""
+    others = f" or {', '.join(provider.auth_names)}" if provider.auth_names else ""
     raise AuthenticationError(
-        f"{provider.key_names[-1]} is required for {provider.display_name} provider: set this environment variable{others} "
+        f"{provider.key_names[-1]} is required for {provider.display_name} provider: set this environment variable{others}, "
         "or pass api_key=",
         provider=provider.name,
     )
