@@ -22,11 +22,12 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 from dragoman import Agent, providers
 from dragoman.errors import AuthenticationError, ProviderError, SettingsError
-from dragoman.model.access import Access
+from dragoman.model.access import Access, read_all
 from dragoman.providers.google_auth import vertex_url
 from dragoman.providers.keys import find_key
 from dragoman.request import HttpRequest
 from dragoman.transport import AiohttpTransport
+from dragoman.transport.recorder import Recorder
 
 pytestmark = pytest.mark.anyio
 
@@ -382,6 +383,19 @@ def test_d72_without_anything_both_ways_are_named() -> None:
 
 def test_credentials_do_without_a_key(google: Google, tmp_path: Path) -> None:
     assert find_key(providers.get("vertex"), environment=service_account(tmp_path, google), system={}) is None
+
+
+async def test_no_recording_holds_a_token(google: Google, tmp_path: Path) -> None:
+    for environment in (
+        service_account(tmp_path, google),
+        {"GCE_METADATA_HOST": google.url.removeprefix("http://"), **NOTHING},
+    ):
+        way = Access(providers.get("vertex"), Recorder(AiohttpTransport(), tmp_path / "to"), environment=environment)
+        response = await way.send(HttpRequest(f"{google.url}/model", body={}))
+        await read_all(response)
+    files = list((tmp_path / "to").iterdir())
+    assert len(files) == len(google.seen) == 2  # the requests to the model alone
+    assert not any("token-" in file.read_text() or "assertion" in file.read_text() for file in files)
 
 
 # Azure

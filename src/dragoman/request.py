@@ -96,6 +96,8 @@ class HttpRequest(msgspec.Struct, frozen=True):
     body: Mapping[str, Any] | bytes | None = None
     """A JSON object, or bytes as they are; `None` for a GET."""
     method: Literal["POST", "GET"] = "POST"
+    secret: bool = False
+    """Its bodies hold credentials: a recorder does not write it down."""
 
 
 class Download(msgspec.Struct, frozen=True):

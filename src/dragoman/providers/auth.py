@@ -49,7 +49,9 @@ def form(url: str, fields: Mapping[str, str]) -> HttpRequest:
     """A form to be posted."""
     from urllib.parse import urlencode
 
-    return HttpRequest(url, {"content-type": "application/x-www-form-urlencoded"}, urlencode(fields).encode())
+    return HttpRequest(
+        url, {"content-type": "application/x-www-form-urlencoded"}, urlencode(fields).encode(), secret=True
+    )
 
 
 def granted(answer: Answer, now: float, *, who: str, headers: Mapping[str, str] = {}) -> Grant:

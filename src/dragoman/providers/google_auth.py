@@ -88,7 +88,7 @@ def _by_refresh_token(told: Mapping[str, Any], now: float) -> Flow:
 
 
 def _by_metadata(host: str, now: float) -> Flow:
-    answer = yield HttpRequest(_METADATA.format(host=host), {"metadata-flavor": "Google"}, method="GET")
+    answer = yield HttpRequest(_METADATA.format(host=host), {"metadata-flavor": "Google"}, method="GET", secret=True)
     return granted(answer, now, who="the service account of this machine")
 
 
