@@ -102,16 +102,16 @@ _WORDS = rules(
     (
         ContentRefusedError,
         r"content.?(filter|policy|management|moderation)|(bio|violation|usage|cyber).?polic|policy.?violation|responsible.?ai|"
-        r"flagged|moderation|guardrail|usage guideline|safety (filter|setting|polic|system|check)|SAFETY_CHECK|"
+        r"flagged|(?<!['`\"])moderation|guardrail|usage guideline|safety (filter|setting|polic|system|check)|SAFETY_CHECK|"
         r"blocked (input|output|prompt)|content exists risk|inappropriate content|data_inspection_failed|sensitive content|"
         r"considered high risk",
     ),
     (
         ModelNotFoundError,
-        r"model.?(not.?found|decommissioned|not.?exist)|(unknown|invalid|no such|nonexistent).model\b|deployment.?not.?found|"
+        r"model.?(not.?(found|exist|supported\b)|decommissioned)|(unknown|invalid|no such|nonexistent).model\b|deployment.?not.?found|"
         r"\b(models?|deployment|engine)\b.{0,200}(not found|n.t found|does not exist|do not exist|not a valid model|was removed|"
         r"decommissioned|has been (deprecated|retired)|identifier is invalid)|(not a valid|no such) model|no endpoints found|"
-        r"unable to access model|try pulling it",
+        r"unable to access model|not supported by any provider|try pulling it",
     ),
     (
         AuthenticationError,
@@ -122,7 +122,7 @@ _WORDS = rules(
     ),
     (
         PermissionDeniedError,
-        r"\bforbidden\b|permission.?(denied|error)|insufficient (permissions|balance|credit|funds)|credit balance|"
+        r"(?<!are )\bforbidden\b|permission.?(denied|error)|insufficient (permissions|balance|credit|funds)|credit balance|"
         r"billing|not allowed to access|country.{0,20}not supported",
     ),
 )
@@ -130,11 +130,11 @@ _WORDS = rules(
 _FAULTS = rules(
     (
         OverloadedError,
-        r"overload|(no|at|out of|insufficient) capacity|server.?(is.?)?busy|maximum pending|service.?unavailable",
+        r"too.?many.?requests|overload|(no|at|out of|insufficient) capacity|server.?(is.?)?busy|maximum pending|service.?unavailable",
     ),
     (ProviderTimeoutError, r"time.?out|timed out|deadline.?exceeded|gateway time"),
 )
-"""The same, where the request was not at fault."""
+"""The same, where the request was not at fault; before those for a status from 500 on."""
 _MODEL = re.compile(
     r"\b(models?|deployment|engine|endpoint)\b|resource not found|^(\W|404|not.?found)*$", re.IGNORECASE
 )
@@ -222,7 +222,8 @@ def request_id(headers: Mapping[str, str], told: str | None = None) -> str | Non
 def _kind(status: int | None, said: str, manner: Manner) -> _Kind:
     if (kind := manner.statuses.get(status or 0) or _STATUSES.get(status or 0)) is not None:
         return _first(_BETTER.get(kind, ()), said) or kind
-    if (kind := _first((*manner.words, *_WORDS), said)) is not None:
+    faults = _FAULTS if status is not None and status >= 500 else ()
+    if (kind := _first((*manner.words, *faults, *_WORDS), said)) is not None:
         return kind
     if status == 403:
         return PermissionDeniedError
