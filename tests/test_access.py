@@ -214,6 +214,36 @@ async def test_many_requests_wait_for_one_token(google: Google, tmp_path: Path) 
     assert len(google.asked) == 2
 
 
+async def test_a_token_that_another_request_renewed_is_kept(google: Google, tmp_path: Path) -> None:
+    """The second refusal of the old token comes when the new one is there already."""
+
+    class Slow(AiohttpTransport):
+        async def send(self, request: HttpRequest) -> Any:
+            response = await super().send(request)
+            if request.path.endswith("/late") and response.status == 401:
+                refused.set()
+                await renewed.wait()
+            return response
+
+    refused, renewed = anyio.Event(), anyio.Event()
+    google.refused = {"token-1"}
+    way = Access(providers.get("vertex"), Slow(), environment=service_account(tmp_path, google))
+    late: list[int] = []
+
+    async def second() -> None:
+        response = await way.send(HttpRequest(f"{google.url}/late", body={}))
+        late.append(response.status)
+        await response.close()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(second)
+        await refused.wait()
+        assert await status(way, google) == 200
+        renewed.set()
+    assert late == [200]
+    assert len(google.asked) == 2
+
+
 async def test_who_waits_for_a_token_may_give_up(google: Google, tmp_path: Path) -> None:
     way = access(service_account(tmp_path, google))
     with google.lock:  # the server holds its answer back

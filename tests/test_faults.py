@@ -23,6 +23,7 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
+from dragoman.faults import Told, fault
 from dragoman.retry_after import duration, limit_reset, waiting_words
 from traffic import Exchange, exchanges
 
@@ -315,7 +316,9 @@ def test_status_and_code_decide_with_the_words(wire: str, status: int, body: Any
 def test_a_status_alone_says_enough(wire: str, status: int, kind: type[DragomanError]) -> None:
     error = wires.get(wire).load_error(status, {"X-Request-Id": "r"}, b"")
     assert type(error) is kind
-    assert f"HTTP {status} and no words" in error.message
+    said, _, advice = error.message.partition(". ")
+    assert said.endswith(f"HTTP {status} and no words")
+    assert len(advice.split()) > 1
     assert (error.status, error.request_id, error.body) == (status, "r", b"")
 
 
@@ -386,3 +389,19 @@ def test_nothing_odd_makes_a_wait_raise(headers: dict[str, str], words: str) -> 
 def test_the_id_of_a_request_is_found(name: str) -> None:
     for wire in wires.names():
         assert wires.get(wire).load_error(500, {name: "r1"}, b"").request_id == "r1"
+
+
+def test_an_error_of_which_nothing_is_told_still_says_something() -> None:
+    error = fault(Told())
+    assert type(error) is ProviderError
+    assert error.message == "the provider failed. This is a fault of the provider's own; try again."
+    assert (error.status, error.request_id) == (None, None)
+
+
+def test_a_long_page_in_place_of_an_answer_is_told_in_short() -> None:
+    page = b"<html><p>" + b"no such thing " * 200 + b"</p><p>rate limit</p></html>"
+    error = wires.get("openai_chat").load_error(400, {}, page)
+    assert type(error) is InvalidRequestError
+    assert error.message.startswith("no such thing no such thing")
+    assert len(error.message) < 400
+    assert error.body == page
