@@ -158,6 +158,8 @@ async def test_decision_10_a_wrong_output_goes_back_to_the_model_once_with_the_v
     with pytest.raises(TypedOutputError, match="people") as caught:
         await a.send_for("hi", Town)
     assert len(script.requests) == 2
+    assert str(caught.value).startswith("the answer is not of the type that was asked for: ")
+    assert "simpler type, or take a more able model" in str(caught.value)
     assert caught.value.output == "{}"
     assert caught.value.partial is not None
 

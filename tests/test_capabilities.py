@@ -55,7 +55,7 @@ NOT_DECLARED = {
 }
 """Seen in traffic, and not declared because it does not hold of the provider's usual models, streamed."""
 NOT_RECORDED = {
-    "vertex": {"embeddings", "forced_tools", "thinking", "server_tools"},
+    "vertex": {"embeddings", "forced_tools", "thinking", "server_tools", "models"},
     "azure": {"typed_output_with_tools", "forced_tools", "vision", "models"},  # recorded in their plainest use
     "azure-responses": {
         "embeddings",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -264,3 +265,21 @@ def test_decode_names_wires_and_files_that_are_not_there(cli) -> None:
     code, _, err = cli("decode", "--wire", "anthropic", "/nowhere")
     assert code == 2
     assert one_line(err, "/nowhere")
+
+
+@pytest.mark.parametrize(
+    "command", [("chat", "-m", "openai", "Hi"), ("models", "openai"), ("chat", "-m", "vertex", "Hi")]
+)
+def test_what_the_library_calls_arguments_has_its_own_words_here(cli, monkeypatch: pytest.MonkeyPatch, command) -> None:
+    monkeypatch.setenv("HOME", "/nowhere")
+    code, _, err = cli(*command)
+    assert code == 4
+    assert re.search(r"_API_KEY is required for .* provider: set this environment variable( or [A-Z_]+)? \(", err), err
+    assert "api_key" not in err
+
+
+def test_a_missing_base_url_names_the_option(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_COMPATIBLE_BASE_URL")
+    code, _, err = cli("chat", "-m", "openai-compatible:m", "Hi")
+    assert code == 3
+    assert "give --base-url, such as http://localhost:8000/v1, or set OPENAI_COMPATIBLE_BASE_URL" in err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -34,8 +35,10 @@ from dragoman import (
 from dragoman.errors import InvalidRequestError, ProviderError
 from dragoman.event import Event, MessageFinished, RunError
 from dragoman.message import DataPart, FilePart, FinishReason, LinkPart
+from dragoman.request import EmbeddingsRequest
 from dragoman.testing import provider_faults, provider_record, server
 from dragoman.transport import Recorder
+from dragoman.wires.openai_chat import embeddings as EMBEDDINGS
 
 replace = msgspec.structs.replace
 
@@ -470,10 +473,47 @@ def found_anyway(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def deaf(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dragoman.model import chat_model
+    from dragoman.model import access
 
-    real = chat_model.request_headers
-    monkeypatch.setattr(chat_model, "request_headers", lambda p, headers, **how: real(p, **{**how, "api_key": "k"}))
+    real = access.request_headers
+    monkeypatch.setattr(access, "request_headers", lambda p, headers, **how: real(p, **{**how, "api_key": "k"}))
+
+
+def embeds(**operations: Any) -> Broken:
+    """A wire whose embeddings do some things otherwise."""
+    real = {name: getattr(EMBEDDINGS, name) for name in EMBEDDINGS.__all__}
+    return Broken("openai_chat", embeddings=SimpleNamespace(**{**real, **operations}))
+
+
+def vectors(edit: Callable[[list[Any]], list[Any]]) -> Callable[..., Any]:
+    """A reading of answers that changes their vectors."""
+
+    def load_response(body: Any) -> Any:
+        result = EMBEDDINGS.load_response(body)
+        return replace(result, embeddings=edit(result.embeddings))
+
+    return load_response
+
+
+def silent_on(**lost: Any) -> Callable[..., Any]:
+    """A writing of requests that leaves something out."""
+    return lambda request, **how: EMBEDDINGS.dump_http(replace(request, **lost), **how)
+
+
+def mute(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dragoman.model import embeddings_model
+
+    monkeypatch.setattr(embeddings_model, "_lacking", lambda _: "no")
+
+
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dragoman.model import embeddings_model
+
+    async def embed(self: Any, texts: Any, purpose: Any, **_: Any) -> Any:
+        return await self._send(EmbeddingsRequest(self.name, tuple(texts), purpose))
+
+    monkeypatch.setattr(embeddings_model, "_checked", lambda result, _: result)
+    monkeypatch.setattr(embeddings_model.EmbeddingsModel, "_embed", embed)
 
 
 PROVIDERS: dict[str, tuple[tuple[Broken, dict[str, Any], Patch | None], str]] = {
@@ -553,6 +593,19 @@ PROVIDERS: dict[str, tuple[tuple[Broken, dict[str, Any], Patch | None], str]] = 
     ),
     "cancelled_answers_are_closed": (has(never_closed), "the number of answers left open after a timeout"),
     "event_loops_may_differ": (speaks(loop_bound()), "another event loop"),
+    "embeds_queries": (
+        speaks(embeds(load_response=vectors(lambda _: [[0.5] * 8]))),
+        "not the one that the server sent",
+    ),
+    "embeds_documents": (speaks(embeds(load_response=vectors(lambda all_: [*reversed(all_)]))), "is not the one that"),
+    "embeddings_come_in_order": (speaks(embeds(load_response=vectors(lambda all_: [*reversed(all_)]))), "is another's"),
+    "embeddings_of_nothing_ask_nothing": (has(eager), "InvalidRequestError was raised|of vectors and of requests"),
+    "embeds_with_dimensions": (speaks(embeds(dump_http=silent_on(dimensions=None))), "the length that arrived"),
+    "embeddings_that_are_refused_say_so": (speaks(refuses(one_class)), "ProviderError was raised"),
+    "providers_without_embeddings_say_so": (
+        has(capabilities=frozenset({Capability.chat, Capability.tools}), patch=mute),
+        "names nobody",
+    ),
     "wrong_keys_are_refused": (speaks(refuses(one_class)), "a wrong key is ProviderError"),
     "unknown_models_are_refused": (speaks(refuses(one_class)), "an unknown model is ProviderError"),
 }
@@ -567,8 +620,8 @@ def test_a_broken_provider_is_told_so(name: str, monkeypatch: pytest.MonkeyPatch
     for variable in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(variable, raising=False)
     openai = providers.get("openai")
-    can = openai.capabilities | {Capability.thinking}
-    provider: Provider = replace(openai, name="broken", aliases=(), wire=wire.name, capabilities=can, **record)
+    own = {"capabilities": openai.capabilities | {Capability.thinking}, **record}
+    provider: Provider = replace(openai, name="broken", aliases=(), wire=wire.name, **own)
     if patch is not None:
         patch(monkeypatch)
     check = next(check for check in testing.PROVIDER_CHECKS if check.name == name)

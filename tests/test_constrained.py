@@ -118,7 +118,7 @@ async def test_arguments_that_are_cut_are_no_complete_call() -> None:
 @pytest.mark.parametrize("step", [0, 1, 2])
 async def test_an_error_of_any_step_is_the_calls_error(step: int) -> None:
     answers = [[says('"get_time"'), says(CITIES)], [says('"none"'), says("x")]][step == 2]
-    answers[min(step, 1)] = StreamCutError("gone")  # type: ignore[call-overload]
+    answers[min(step, 1)] = StreamCutError("gone")
     a = Agent(LACKING, middleware=[constrained_tools, Script(*answers)], tools=[get_weather])
     with pytest.raises(ProviderError, match="gone"):
         await a.send("What time is it?")

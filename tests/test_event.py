@@ -11,6 +11,7 @@ from hypothesis import given
 
 import strategies as some
 from dragoman import event as module
+from dragoman.errors import HistoryError, RateLimitError
 from dragoman.event import (
     Custom,
     Event,
@@ -20,12 +21,15 @@ from dragoman.event import (
     OpenText,
     PartDelta,
     PartStarted,
+    RunError,
     RunFinished,
     RunStarted,
     StateDelta,
     StateSnapshot,
     StepFinished,
     StepStarted,
+    event_from_json,
+    event_to_json,
 )
 from dragoman.message import DataPart, FinishReason, Message, Origin, Role, TextPart, ToolCallPart, Usage
 
@@ -48,7 +52,7 @@ EVENTS: list[Event] = [
 
 
 def again(event: Event) -> Event:
-    return msgspec.json.decode(msgspec.json.encode(event), type=Event)
+    return event_from_json(event_to_json(event))
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
@@ -62,6 +66,28 @@ def test_every_stream_comes_back_from_json(told: tuple[list[Message], list[Event
     for event in told[1]:
         if not isinstance(event, PartDelta) or isinstance(event.delta, str):
             assert again(event) == event
+
+
+def test_a_failure_comes_back_from_json():
+    error = RateLimitError(
+        "slow", provider="p", status=429, retry_after=1.5, body=b"\xff", partial=Message.model("so far")
+    )
+    told = again(RunError(error, "r"))
+    assert isinstance(told, RunError)
+    assert told.run_id == "r"
+    assert type(told.error) is RateLimitError
+    assert vars(told.error) == vars(error)
+
+
+@pytest.mark.parametrize("data", [b"{", b'{"type":"nothing"}', b'{"type":"run_error","error":3}', b"\xff", b"[" * 9000])
+def test_what_is_no_stored_event_says_so(data: bytes):
+    with pytest.raises(HistoryError, match="not a stored e"):
+        event_from_json(data)
+
+
+def test_what_has_no_json_form_says_so():
+    with pytest.raises(NotImplementedError, match="a object has no JSON form"):
+        event_to_json(Custom("c", object()))
 
 
 def test_bytes_are_base64_in_json():
@@ -78,7 +104,7 @@ def test_a_delta_is_text():
 def test_a_text_that_is_still_open_is_no_text_part_of_a_message():
     assert OpenText() == OpenText("")
     assert isinstance(OpenText(), TextPart)
-    assert type(again(PartStarted("m", 0, OpenText())).part) is OpenText  # pyright: ignore
+    assert type(again(PartStarted("m", 0, OpenText())).part) is OpenText
     stored = Message.user("x").to_json().replace(b'"type":"text"', b'"type":"open_text"')
     with pytest.raises(Exception, match="not a stored message"):
         Message.from_json(stored)

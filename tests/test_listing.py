@@ -7,6 +7,7 @@ import pytest
 
 from dragoman import providers, wires
 from dragoman.errors import AuthenticationError, DecodeError, SettingsError
+from dragoman.model.access import Access
 from dragoman.model.kinds import kinds_of
 from dragoman.model.listing import list_models, load_models, next_page
 from dragoman.providers.provider import Provider
@@ -44,14 +45,18 @@ class StubResponse:
 
 def models_of(name, *answers, **kwargs):
     stub = Stub(*answers)
-    found = asyncio.run(list_models(providers.get(name), stub, api_key="k", environment={}, **kwargs))
+    found = asyncio.run(list_models(Access(providers.get(name), stub, api_key="k", environment={}, **kwargs)))
     assert stub.closed == len(stub.asked)
     return found, [request.path for request in stub.asked]
 
 
 def recorded(vendor, status=200):
-    folders = ("openai_chat", "openai_compatible", "anthropic")
-    return next(e for e in exchanges(*folders) if (e.vendor, e.endpoint, e.status) == (vendor, "models", status))
+    return next(listings(vendor, status))
+
+
+def listings(vendor, status=200):
+    folders = ("openai_chat", "openai_compatible", "anthropic", "google", "mistral", "cohere")
+    return (e for e in exchanges(*folders) if (e.vendor, e.endpoint, e.status) == (vendor, "models", status))
 
 
 def test_d80_openais_models_have_kinds_guessed_from_their_ids():
@@ -79,6 +84,110 @@ def test_d80_anthropics_models_have_display_names_and_what_else_was_told():
     assert first.extra["max_input_tokens"] == 1_000_000
     assert "display_name" not in first.extra
     assert len(found) == 9
+
+
+def test_d80_googles_models_do_what_their_methods_say_over_all_pages():
+    pages = [(200, e.body) for e in listings("google")]
+    found, asked = models_of("google", *pages)
+    first = json.loads(pages[0][1])
+    assert asked == [
+        "https://generativelanguage.googleapis.com/v1beta/models?pageSize=1000",
+        f"https://generativelanguage.googleapis.com/v1beta/models?pageSize=1000&pageToken={first['nextPageToken']}",
+    ]
+    kinds = {model.name: model.kinds for model in found}
+    assert len(kinds) == sum(len(json.loads(page)["models"]) for _, page in pages)
+    assert kinds["gemini-2.5-flash"] == kinds["gemma-3-1b-it"] == ("chat", "count_tokens")
+    assert kinds["gemini-embedding-001"] == ("embeddings", "count_tokens")
+    assert kinds["gemini-2.5-flash-image"] == kinds["nano-banana-pro-preview"] == ("image", "chat", "count_tokens")
+    assert kinds["gemini-2.5-pro-preview-tts"] == ("tts", "count_tokens")
+    assert kinds["gemini-2.5-flash-native-audio-latest"] == ("audio", "count_tokens")
+    assert (kinds["imagen-4.0-generate-001"], kinds["veo-3.0-generate-001"], kinds["aqa"]) == (
+        ("image",),
+        ("media",),
+        ("other",),
+    )
+    flash = next(model for model in found if model.name == "gemini-2.5-flash")
+    assert (flash.display_name, flash.extra["inputTokenLimit"]) == ("Gemini 2.5 Flash", 1048576)
+    assert flash.description
+    assert flash.model == "google:gemini-2.5-flash"
+
+
+def test_d80_vertex_lists_what_its_publisher_has_outside_of_any_project():
+    page = {
+        "publisherModels": [
+            {"name": "publishers/google/models/gemini-3.5-flash", "versionId": "default", "launchStage": "GA"},
+            {"name": "publishers/google/models/text-embedding-005", "versionId": "default"},
+        ],
+        "nextPageToken": "t/+",
+    }
+    root = "https://europe-west4-aiplatform.googleapis.com"
+    found, asked = models_of("vertex", (200, page), (200, {}), base_url=f"{root}/v1/projects/p/locations/europe-west4")
+    assert asked == [
+        f"{root}/v1beta1/publishers/google/models?pageSize=300",
+        f"{root}/v1beta1/publishers/google/models?pageSize=300&pageToken=t%2F%2B",
+    ]
+    assert [(model.name, model.kinds, model.display_name) for model in found] == [
+        ("gemini-3.5-flash", ("chat",), None),
+        ("text-embedding-005", ("embeddings",), None),
+    ]
+    assert found[0].extra == {"versionId": "default", "launchStage": "GA"}
+    _, asked = models_of("vertex", (200, page | {"nextPageToken": ""}))
+    assert asked == ["https://aiplatform.googleapis.com/v1beta1/publishers/google/models?pageSize=300"]
+
+
+def test_d80_mistrals_models_do_what_their_capabilities_say():
+    found, _ = models_of("mistral", (200, recorded("mistral").body))
+    kinds = {model.name: model.kinds for model in found}
+    assert len(kinds) == len(found)  # told twice: voxtral-mini-2507, by another alias
+    assert kinds["mistral-large-2512"] == kinds["codestral-2508"] == ("chat",)
+    assert kinds["voxtral-small-2507"] == ("chat", "audio")
+    assert kinds["voxtral-mini-transcribe-2507"] == ("audio",)
+    assert kinds["mistral-embed"] == ("embeddings",)
+    assert kinds["mistral-moderation-2411"] == kinds["mistral-ocr-2512"] == ("other",)
+    medium = next(model for model in found if model.name == "mistral-medium-2508")
+    assert medium.extra["aliases"] == ["mistral-medium-latest", "mistral-medium"]
+
+
+def test_d80_coheres_models_do_what_their_endpoints_say():
+    found, asked = models_of("cohere", (200, recorded("cohere").body))
+    assert asked == ["https://api.cohere.com/v1/models?page_size=1000"]
+    assert [(model.name, model.kinds) for model in found] == [("command-r-plus-08-2024", ("chat",))]
+    assert found[0].extra["context_length"] == 128000
+    more = {
+        "models": [
+            {"name": "embed-v4.0", "endpoints": ["embed", "classify"]},
+            {"name": "rerank-v4.0", "endpoints": ["rerank"]},
+            {"name": "command-light", "endpoints": ["generate", "summarize"]},
+        ],
+        "next_page_token": "n",
+    }
+    found, asked = models_of("cohere", (200, more), (200, {"models": []}))
+    assert asked[1] == "https://api.cohere.com/v1/models?page_size=1000&page_token=n"
+    assert [model.kinds for model in found] == [("embeddings",), ("other",), ("other",)]
+
+
+def test_d80_azures_and_ollamas_capabilities_are_read():
+    azure = {"id": "a-4o", "capabilities": {"inference": True, "completion": False, "chat_completion": True}}
+    vectors = {"id": "b", "capabilities": {"chat_completion": False, "embeddings": True}}
+    assert [model.kinds for model in load_models("azure", {"data": [azure, vectors]})] == [("chat",), ("embeddings",)]
+    ollama = [
+        {"name": "qwen3:4b", "model": "qwen3:4b", "capabilities": ["completion", "tools", "thinking"]},
+        {"name": "own:latest", "model": "own:latest", "capabilities": ["embedding"]},
+        {"name": "all-minilm:22m", "model": "all-minilm:22m", "details": {"family": "bert"}},
+    ]
+    found, asked = models_of("ollama", (200, {"models": ollama}))
+    assert asked == ["http://localhost:11434/api/tags"]
+    assert [model.kinds for model in found] == [("chat",), ("embeddings",), ("embeddings",)]
+    assert [model.display_name for model in found] == [None] * 3
+
+
+def test_every_recorded_list_is_read_whole():
+    for exchange in exchanges("openai_chat", "openai_compatible", "anthropic", "google", "mistral", "cohere"):
+        if exchange.endpoint == "models" and exchange.status == 200:
+            body = json.loads(exchange.body)
+            found = load_models("x", body)
+            assert len(found) == len(body.get("data") or body["models"]), exchange
+            assert all(model.name and model.kinds for model in found), exchange
 
 
 def test_llama_cpps_models_are_listed_once_though_told_twice():
@@ -166,7 +275,9 @@ def test_headers_and_base_url_of_the_caller_are_used():
     stub = Stub((200, {"data": []}))
     asyncio.run(
         list_models(
-            providers.get("openai"), stub, base_url="http://127.0.0.1:1/x/", api_key="k", headers={"X-Team": "a"}
+            Access(
+                providers.get("openai"), stub, base_url="http://127.0.0.1:1/x/", api_key="k", headers={"X-Team": "a"}
+            )
         )
     )
     request = stub.asked[0]
@@ -177,7 +288,7 @@ def test_headers_and_base_url_of_the_caller_are_used():
 def test_d72_no_request_is_made_without_the_key():
     stub = Stub()
     with pytest.raises(AuthenticationError, match="GROQ_API_KEY is required for Groq provider"):
-        asyncio.run(list_models(providers.get("groq"), stub, environment={"GROQ_API_KEY": ""}))
+        asyncio.run(list_models(Access(providers.get("groq"), stub, environment={"GROQ_API_KEY": ""})))
     assert stub.asked == []
 
 
@@ -197,7 +308,7 @@ def test_an_answer_that_is_no_json_asks_whether_the_base_url_is_right(body):
 def test_a_provider_that_lists_nothing_says_so():
     silent = Provider(name="silent", display_name="Silent", wire="openai_chat", models_path=None)
     with pytest.raises(SettingsError, match="Silent provider does not list its models"):
-        asyncio.run(list_models(silent, Stub()))
+        asyncio.run(list_models(Access(silent, Stub())))
 
 
 @pytest.mark.parametrize(("name", "vendor"), [("openai", "openai"), ("groq", "groq"), ("anthropic", "anthropic")])

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from dragoman.errors import DecodeError, SettingsError
+from dragoman.model.access import Access
 from dragoman.model.listing import list_models
 from dragoman.providers import local_models, local_pull
 from dragoman.providers.local import PROVIDER
@@ -82,7 +83,7 @@ def test_a_model_that_is_missing_names_what_mends_it(cache: Path) -> None:
 @pytest.mark.anyio
 async def test_models_are_listed_without_loading_one(cache: Path) -> None:
     put(cache, "tiny.Q8_0.gguf")
-    assert [model.model for model in await list_models(PROVIDER, Player({}))] == ["local:tiny"]
+    assert [model.model for model in await list_models(Access(PROVIDER, Player({})))] == ["local:tiny"]
 
 
 def installing(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
@@ -191,5 +192,5 @@ def test_a_cache_that_cannot_be_written_names_another(wheel: Path, cache: Path) 
 
 @pytest.mark.anyio
 async def test_the_model_of_an_installed_wheel_is_listed_before_it_is_made(wheel: Path) -> None:
-    models = await list_models(PROVIDER, Player({}))
+    models = await list_models(Access(PROVIDER, Player({})))
     assert [(model.name, model.kinds) for model in models] == [(EMBEDDINGS, ("embeddings",))]

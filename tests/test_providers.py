@@ -216,7 +216,7 @@ def test_looking_up_a_built_in_loads_its_record_alone():
     )
     env = {"PYTHONPATH": str(Path(dragoman.providers.__file__).parents[2])}
     loaded = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
-    assert set(loaded.split()) == {f"dragoman.providers.{name}" for name in ("openai", "provider", "registry")}
+    assert set(loaded.split()) == {f"dragoman.providers.{name}" for name in ("auth", "openai", "provider", "registry")}
 
 
 def test_the_documented_record_registers_and_is_found(registry):

@@ -77,7 +77,7 @@ def test_a_loss_is_a_value():
     loss = Loss(0, None, "thinking", "why")
     assert loss == Loss(0, None, "thinking", "why")
     with pytest.raises(AttributeError):
-        loss.what = "other"  # pyright: ignore
+        loss.what = "other"
 
 
 @given(some.histories)

@@ -51,7 +51,7 @@ async def test_cancel_ends_a_run_with_what_there_is() -> None:
     assert result.output == "half"
     assert result.finish_reason is FinishReason.cancelled
     assert tuple(fold(events)) == result.messages
-    assert not asyncio.current_task().cancelling()  # type: ignore[union-attr]
+    assert not asyncio.current_task().cancelling()
 
 
 async def test_cancel_before_the_first_event_and_twice_and_after_the_end() -> None:
@@ -138,7 +138,7 @@ async def test_tools_see_deps_the_run_and_the_conversation() -> None:
     assert result.messages[2].tool_results[0].result == "dep1"
     assert [m.role for m in seen[0].messages] == [Role.USER, Role.MODEL]
     assert seen[0].call.name == "look"
-    assert "ctx" not in script.requests[0].tools[0].input_schema["properties"]  # type: ignore[union-attr]
+    assert "ctx" not in script.requests[0].tools[0].input_schema["properties"]
 
 
 async def test_chat_remembers_also_streamed_and_with_another_model() -> None:

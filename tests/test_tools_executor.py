@@ -83,7 +83,7 @@ def test_what_the_provider_ran_is_never_run() -> None:
 
 def test_null_arguments_are_none_at_all() -> None:
     """D-42, and D-44: who takes nothing is given nothing."""
-    empty = ToolCallPart("1", "it", None)  # type: ignore[arg-type]  # as a careless caller makes it
+    empty = ToolCallPart("1", "it", None)  # as a careless caller makes it
     (result,) = batch(ToolExecutor(), [empty], Tool("it", handler=lambda: "ran"))
     assert result.result == "ran"
 

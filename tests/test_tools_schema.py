@@ -20,7 +20,7 @@ from dragoman.message import ToolCallPart
 from dragoman.tools import Tool, ToolContext, tool
 
 if TYPE_CHECKING:
-    from somewhere import Unknown  # pyright: ignore - exists for nobody, as with types imported for checkers only
+    from somewhere import Unknown  # exists for nobody, as with types imported for checkers only
 
 
 def run(made: Tool, arguments: Any, deps: Any = None) -> Any:
@@ -252,7 +252,7 @@ def echo(
 @given(st.fixed_dictionaries({}, optional=VALUES))
 def test_what_is_of_the_right_type_comes_through_unchanged(arguments: dict[str, Any]) -> None:
     assert isinstance(echo.input_schema, object)
-    assert echo(**echo.input_schema.convert(arguments)) == {**echo(), **arguments}  # type: ignore[attr-defined]  # SignatureSchema
+    assert echo(**echo.input_schema.convert(arguments)) == {**echo(), **arguments}  # SignatureSchema
 
 
 def test_a_handler_cannot_change_the_call() -> None:

@@ -17,7 +17,7 @@ from dragoman.message import ToolCallPart
 from dragoman.tools import Tool, ToolContext, tool, tool_map
 
 if TYPE_CHECKING:
-    from somewhere import Unknown  # pyright: ignore - exists for nobody, as with types imported for checkers only
+    from somewhere import Unknown  # exists for nobody, as with types imported for checkers only
 
 
 def run(made: Tool, arguments: Any, deps: Any = None) -> Any:

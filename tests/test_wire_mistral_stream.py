@@ -247,7 +247,7 @@ def test_usage_in_every_spelling(told: dict[str, Any], usage: Any, beside: Any) 
     message = read(chunk({"content": "a"}, usage={"prompt_tokens": None}), chunk({}, "stop", usage=told), DONE)
     assert message.usage == (None if usage is None else Usage(**usage))
     if beside is not None:
-        assert message.native["mistral"]["response"]["usage"] == beside  # pyright: ignore
+        assert message.native["mistral"]["response"]["usage"] == beside
 
 
 def test_what_stands_around_is_kept_as_metadata_and_never_sent() -> None:
@@ -255,7 +255,7 @@ def test_what_stands_around_is_kept_as_metadata_and_never_sent() -> None:
     first = json.loads(chunk({"content": "a", "metadata": {"x": 1}}, created=7)[6:])
     first["choices"][0] |= {"logprobs": logprobs, "odd": 1}
     message = read(b"data: " + json.dumps(first).encode() + b"\n\n", chunk({}, "error"), DONE)
-    response = message.native["mistral"]["response"]  # pyright: ignore
+    response = message.native["mistral"]["response"]
     assert response == {"created": 7, "logprobs": logprobs, "odd": 1, "metadata": {"x": 1}}
     assert message.finish_reason is FinishReason.error
     assert mistral.dump_messages([message]) == [{"role": "assistant", "content": "a"}]
@@ -313,7 +313,7 @@ def test_a_stream_without_its_end_is_cut(rest: bytes) -> None:
     events = events_of(chunk({"content": "a"}), chunk(called('{"a', name="f", id="c")), rest)
     error = failed(events)
     assert isinstance(error, StreamCutError)
-    assert error.partial.tool_calls[0].state == "cut"  # pyright: ignore
+    assert error.partial.tool_calls[0].state == "cut"
     assert fold(events)[0].finish_reason is FinishReason.error
     assert isinstance(failed(events_of()), StreamCutError)
 

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack, overload
 
 from dragoman import providers
 from dragoman.capability import Capability
-from dragoman.errors import InvalidRequestError
 from dragoman.event import Event, RunError
 from dragoman.limits import Limits
 from dragoman.logs import log_from_environment
-from dragoman.message import Content, Message, Role
+from dragoman.message import DataPart, FilePart, Message
+from dragoman.model.access import Access, Key
 from dragoman.model.chat_model import ChatModel, new_id, now
 from dragoman.model.middleware import Middleware
 from dragoman.model.strings import ModelString, parse_model_string
 from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator, StreamingState, choose_orchestrator
 from dragoman.output import Output, json_output, typed_output
 from dragoman.portal import Portal
+from dragoman.prompt import History, Prompt, RunOptions, asked_message, conversation
 from dragoman.providers import Provider
 from dragoman.request import ModelRequest, ServerTool, Settings
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
@@ -36,39 +37,6 @@ __all__ = ["Agent", "History", "Prompt", "RunOptions"]
 
 Deps = TypeVar("Deps")
 T = TypeVar("T")
-
-Prompt = str | Message | Sequence[Content | str] | None
-"""A string, a message, or a sequence of parts; `None` continues a history that ends in a user message or tool results."""
-
-History = Iterable[Message]
-"""Messages, oldest first; or a `MessageList`."""
-
-
-class RunOptions(TypedDict, total=False):
-    """What every way of sending takes beside the prompt."""
-
-    history: History
-    """What was said before; copied, never changed (D-04)."""
-    model: str | Provider | None
-    """Takes this run to another model."""
-    attachments: Sequence[Content]
-    """Follow the prompt in the same message (D-02)."""
-    output_schema: Mapping[str, Any] | None
-    """JSON Schema of the output, which is then the JSON's text (D-15)."""
-    settings: Settings | None
-    """Go before the agent's."""
-    deps: Any
-    """Given to tools as `ToolContext.deps`."""
-    limits: Limits | None
-    """In place of the agent's."""
-
-
-class _Access(TypedDict, total=False):
-    """How the agent's own provider is reached, and no other."""
-
-    base_url: str | None
-    api_key: str | None
-    headers: Mapping[str, str] | None
 
 
 class Agent(Generic[Deps]):
@@ -88,7 +56,7 @@ class Agent(Generic[Deps]):
         server_tools: Iterable[ServerTool] = (),
         options: Mapping[str, Any] | None = None,
         base_url: str | None = None,
-        api_key: str | None = None,
+        api_key: Key | None = None,
         headers: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
         transport: Transport | None = None,
@@ -103,6 +71,7 @@ class Agent(Generic[Deps]):
     ) -> None:
         """`model`: a model string or a provider's record; left out, the environment's DRAGOMAN_MODEL, else `local`.
 
+        `api_key` may be a function that gives the key, or a promise of it, whenever a request is made: for keys that change.
         `environment` holds variables that go before those of the process (keys, base URLs). `options` are body fields
         that have no neutral name, passed on as they are. `executor`, `orchestrator` and `accumulator` replace ours.
 
@@ -117,10 +86,20 @@ class Agent(Generic[Deps]):
         self._request = ModelRequest(
             "", tools=tuple(server_tools), settings=settings or Settings(), options=options or {}, stream=True
         )
-        self._access: _Access = {"base_url": base_url, "api_key": api_key, "headers": headers}
         self._environment = environment
         self._own_transport = transport is None
         self._transport = transport if transport is not None else _default_transport()
+        self._seconds = lambda: clock().timestamp()
+        self._own_access = Access(
+            self._provider,
+            self._transport,
+            api_key=api_key,
+            base_url=base_url,
+            headers=headers,
+            environment=environment,
+            clock=self._seconds,
+        )
+        self._accesses: dict[str, Access] = {}
         self._middleware = tuple(middleware)
         self._limits = limits or Limits()
         self._executor = executor
@@ -187,8 +166,8 @@ class Agent(Generic[Deps]):
         elif output_type is not str:
             output = typed_output(output_type)
         chat_model = self._chat_model(how.get("model"))
-        asked = self._message(prompt, how.get("attachments", ()))
-        messages = self._conversation(how.get("history", ()), asked)
+        asked = asked_message(prompt, how.get("attachments", ()), new_id=self._new_id, clock=self._clock)
+        messages = conversation(how.get("history", ()), asked, system=self._system)
         request = (
             self._request if settings is None else self._request.replace(settings=settings.over(self._request.settings))
         )
@@ -299,7 +278,29 @@ class Agent(Generic[Deps]):
         """
         from dragoman.model.listing import list_models
 
-        return await list_models(self._provider, self._transport, environment=self._environment, **self._access)
+        return await list_models(self._own_access)
+
+    def files(self, messages: ChatResult[Any] | Iterable[Message]) -> list[DataPart | FilePart]:
+        """The files that the model and its provider's tools made or fetched, in order (D-114, D-144r): with their bytes, or
+        by the id under which the provider holds them, for `download`."""
+        from dragoman.model.files import files_of
+
+        return files_of(messages.messages if isinstance(messages, ChatResult) else messages)
+
+    async def download(self, part: FilePart, *, model: str | Provider | None = None) -> DataPart:
+        """A file that the provider holds → its bytes. `model`: whose provider holds it, where that is not the agent's.
+
+        Raises:
+            SettingsError: that provider holds no such files.
+            ProviderError: it refused.
+        """
+        from dragoman.model.files import download
+
+        return await download(self._access(self._provider if model is None else _resolve(model)[1]), part)
+
+    def download_sync(self, part: FilePart, *, model: str | Provider | None = None) -> DataPart:
+        """`download` from any thread."""
+        return self._portal.call(self.download(part, model=model))
 
     async def close(self) -> None:
         """Gives back connections, and the thread of the synchronous calls. A transport that was passed in stays open."""
@@ -327,8 +328,7 @@ class Agent(Generic[Deps]):
                 provider,
                 name,
                 transport=self._transport,
-                environment=self._environment,
-                **(self._access if own else _Access()),
+                access=self._access(provider),
                 middleware=(*self._middleware, *_needed(provider)),
                 new_id=self._new_id,
                 clock=self._clock,
@@ -338,37 +338,20 @@ class Agent(Generic[Deps]):
     def _embeddings_model(self) -> EmbeddingsModel:
         from dragoman.model.embeddings_model import EmbeddingsModel
 
-        string, transport = self._string, self._transport
         return EmbeddingsModel(
-            self._provider, string.embeddings, transport=transport, environment=self._environment, **self._access
+            self._provider, self._string.embeddings, transport=self._transport, access=self._own_access
         )
 
-    def _message(self, prompt: Prompt, attachments: Sequence[Content]) -> Message | None:
-        """The prompt as a message of this conversation, with an id and a time."""
-        if prompt is None:
-            if attachments:
-                raise InvalidRequestError("attachments need a prompt: put them into a message of the history instead")
-            return None
-        if isinstance(prompt, Message):
-            message = prompt.replace(content=(*prompt.content, *attachments)) if attachments else prompt
-        else:
-            pieces = [prompt] if isinstance(prompt, str) else list(prompt)
-            message = Message.user(*[piece for piece in pieces if piece != ""], *attachments)
-        if not message.content:
-            raise InvalidRequestError("the prompt is empty: give a text, parts or a message")
-        return message.replace(id=message.id or self._new_id(), created_at=message.created_at or self._clock())
-
-    def _conversation(self, history: History, asked: Message | None) -> list[Message]:
-        messages = list(history)
-        if asked is None and not (messages and messages[-1].role is Role.USER):
-            raise InvalidRequestError(
-                "nothing to send: without a prompt the history must end in a user message or in tool results"
+    def _access(self, provider: Provider) -> Access:
+        """The way to a provider: what the caller gave is for the agent's own."""
+        if provider is self._provider:
+            return self._own_access
+        found = self._accesses.get(provider.name)
+        if found is None or found.provider is not provider:
+            found = self._accesses[provider.name] = Access(
+                provider, self._transport, environment=self._environment, clock=self._seconds
             )
-        if asked is not None:
-            messages.append(asked)
-        if self._system is not None and not (messages[0].role is Role.SYSTEM and messages[0].text == self._system.text):
-            messages.insert(0, self._system)
-        return messages
+        return found
 
 
 def _resolve(model: str | Provider) -> tuple[ModelString, Provider]:

@@ -122,6 +122,12 @@ class TypedOutputError(DragomanError):
         super().__init__(message, **where)
         self.output = output
 
+    @classmethod
+    def because(cls, problem: str, **what: Any) -> Self:
+        """The error for an answer that is wrong so, with what to do about it."""
+        advice = "Ask again, ask for a simpler type, or take a more able model; `output` holds the answer's text"
+        return cls(f"the answer is not of the type that was asked for: {problem.rstrip('.')}. {advice}.", **what)
+
 
 class LimitReachedError(DragomanError):
     """A limit of `Limits` ended the run. `result` is what there was until then."""

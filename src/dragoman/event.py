@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from dragoman.errors import DragomanError
+from dragoman import error_json
+from dragoman.errors import DragomanError, HistoryError
 from dragoman.message import Content, FinishReason, Native, Origin, Role, TextPart, ToolCallPart, Usage
 
 __all__ = [
@@ -33,6 +34,8 @@ __all__ = [
     "StateSnapshot",
     "StepFinished",
     "StepStarted",
+    "event_from_json",
+    "event_to_json",
 ]
 
 if TYPE_CHECKING:
@@ -186,3 +189,32 @@ Event = (
     | StateDelta
     | Custom
 )
+
+
+def event_to_json(event: Event) -> bytes:
+    """Any event as JSON, one object with a `type`; an error as `error_json` writes it."""
+    return msgspec.json.encode(event, enc_hook=_encoded)
+
+
+def event_from_json(data: bytes | str) -> Event:
+    """Reads what `event_to_json` wrote. A delta of bytes comes back as their base64.
+
+    Raises:
+        HistoryError: it is no stored event.
+    """
+    try:
+        return msgspec.json.decode(data, type=Event, dec_hook=_decoded)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise HistoryError(f"not a stored event: {error}. Write it with event_to_json().") from error
+
+
+def _encoded(value: Any) -> Any:
+    if isinstance(value, DragomanError):
+        return msgspec.Raw(error_json.to_json(value))
+    raise NotImplementedError(f"a {type(value).__name__} has no JSON form")
+
+
+def _decoded(kind: type, value: Any) -> Any:
+    if kind is DragomanError:
+        return error_json.from_json(msgspec.json.encode(value))
+    raise NotImplementedError(f"a {kind.__name__} has no JSON form")

@@ -32,7 +32,7 @@ class Output(Generic[T]):
         try:
             return self.read(text)
         except ValueError as error:
-            raise TypedOutputError(str(error), output=text) from error
+            raise TypedOutputError.because(str(error), output=text) from error
 
 
 def json_output(schema: Mapping[str, Any]) -> Output[str]:

@@ -9,7 +9,16 @@ import msgspec
 
 from dragoman.message import Message, Native
 
-__all__ = ["EmbeddingsRequest", "HttpRequest", "ModelRequest", "Purpose", "ServerTool", "Settings", "ToolSpec"]
+__all__ = [
+    "Download",
+    "EmbeddingsRequest",
+    "HttpRequest",
+    "ModelRequest",
+    "Purpose",
+    "ServerTool",
+    "Settings",
+    "ToolSpec",
+]
 
 
 class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, tag="tool"):
@@ -127,3 +136,13 @@ class HttpRequest(msgspec.Struct, frozen=True):
     body: Mapping[str, Any] | bytes | None = None
     """A JSON object, or bytes as they are; `None` for a GET."""
     method: Literal["POST", "GET"] = "POST"
+    secret: bool = False
+    """Its bodies hold credentials: a recorder does not write it down."""
+
+
+class Download(msgspec.Struct, frozen=True):
+    """How a provider is asked for a file that it holds."""
+
+    content: HttpRequest
+    about: HttpRequest | None = None
+    """Tells `filename` and `mime_type` as JSON, where the answer with the bytes does not."""

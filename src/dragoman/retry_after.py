@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from datetime import datetime
 from email.utils import parsedate_to_datetime
 
-__all__ = ["retry_after"]
+__all__ = ["duration", "limit_reset", "retry_after", "waiting_words"]
+
+_UNITS = {"ms": 0.001, "mi": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "s": 1.0}
+_PIECE = r"(\d+(?:\.\d+)?)\s*(ms|milliseconds?|days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)\b"
+_PIECES = re.compile(_PIECE.replace(r"\b", r"(?![a-z])"), re.IGNORECASE)
+_AGAIN = re.compile(
+    r"(?:again|retry|wait)(?: it)?(?: in| after| for)?(?: about)? ((?:[\d.]+\s*[a-z]+\s*)+)", re.IGNORECASE
+)
+_RESET = re.compile(r"ratelimit-?(.*?)-?reset-?(.*)")
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
@@ -22,9 +32,70 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
             continue
         if seconds > 0:
             return seconds
-    try:
-        then = parsedate_to_datetime(headers["retry-after"]).timestamp()
-        start = parsedate_to_datetime(headers["date"]).timestamp() if now is None else now
-    except (KeyError, ValueError, TypeError, OverflowError):
-        return None
-    return then - start if then > start else None
+    then = _moment(headers.get("retry-after", ""))
+    start = _moment(headers.get("date", "")) if now is None else now
+    return then - start if then is not None and start is not None and then > start else None
+
+
+def limit_reset(headers: Mapping[str, str]) -> float | None:
+    """Seconds until all limits that are used up are there again, as `x-ratelimit-reset…` and its like tell: as a duration (`1m2.5s`,
+    `12`), a date, or a time since 1970; `None`: none is told to be used up.
+
+    Args:
+        headers: of an answer that was refused for a limit, names in lower case.
+    """
+    waits: list[float] = []
+    for name, value in headers.items():
+        if not (found := _RESET.search(name)):
+            continue
+        left = headers.get(name.replace("reset", "remaining"))
+        alone = left is None and not any(found.groups())
+        if (alone or (left is not None and _number(left) == 0)) and (wait := _until(value, headers)) is not None:
+            waits.append(wait)
+    return max(waits, default=None)
+
+
+def waiting_words(words: str) -> float | None:
+    """Seconds, from a text such as "Please try again in 1m2.5s"; `None`: it says none."""
+    found = _AGAIN.search(words)
+    return duration(found[1]) if found else None
+
+
+def duration(text: str) -> float | None:
+    """Seconds, from `34.4s`, `1m2.5s`, `20 seconds`; `None`: it is no duration."""
+    pieces = _PIECES.findall(text)
+    seconds = sum(float(number) * _UNITS[_unit(unit.lower())] for number, unit in pieces)
+    return seconds if pieces else None
+
+
+def _unit(word: str) -> str:
+    return "ms" if word.startswith(("ms", "mill")) else word[0]
+
+
+def _until(value: str, headers: Mapping[str, str]) -> float | None:
+    """Seconds from the answer until what a header says."""
+    number = _number(value)
+    if number is not None and number < 1e8:
+        return number if number > 0 else None
+    if number is not None:
+        then: float | None = number / 1000 if number > 1e11 else number
+    elif (wait := duration(value)) is not None and not re.search(r"\d[-:T]\d", value):
+        return wait
+    else:
+        then = _moment(value)
+    now = _moment(headers.get("date", ""))
+    return then - now if then is not None and now is not None and then > now else None
+
+
+def _number(text: str) -> float | None:
+    return float(text) if re.fullmatch(r"\s*\d{1,15}(\.\d+)?\s*", text) else None
+
+
+def _moment(text: str) -> float | None:
+    """A date of HTTP or of RFC 3339, in seconds since 1970."""
+    for read in (parsedate_to_datetime, datetime.fromisoformat):
+        try:
+            return read(text).timestamp()
+        except (ValueError, TypeError, OverflowError):
+            continue
+    return None

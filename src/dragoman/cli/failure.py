@@ -30,6 +30,9 @@ EXIT_CODES: Mapping[type[Exception], int] = MappingProxyType(
 )
 """Kind of error → exit code: failure, usage, settings, the provider refused, network. The nearest kind counts."""
 
+_HERE = ((", or pass api_key=", ""), ("pass base_url=", "give --base-url"))
+"""What the library calls arguments → how that is said on the command line."""
+
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it: 128 and the signal's number."""
 
@@ -43,6 +46,8 @@ def tell(error: Exception) -> None:
     """Says on standard error what is wrong, in one line; for a wrong command line also where to read on. What a command that
     was given nothing raises is its help, which is shown as it is."""
     text = error.format_message() if isinstance(error, TyperException) else str(error)
+    for argument, option in _HERE:
+        text = text.replace(argument, option)
     context = getattr(error, "ctx", None)
     if context is not None and text == context.get_help():
         print(text, file=sys.stderr)  # noqa: T201

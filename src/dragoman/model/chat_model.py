@@ -14,13 +14,12 @@ from dragoman.capability import Capability
 from dragoman.digest import chain
 from dragoman.errors import DragomanError, ProviderConnectionError, ProviderError, ProviderTimeoutError, SettingsError
 from dragoman.event import Event, MessageStarted, PartFinished, PartStarted, RunError
+from dragoman.faults import request_id
 from dragoman.ids import fitted
 from dragoman.message import Origin, ToolCallPart
+from dragoman.model.access import Access, Key, read_error
 from dragoman.model.linking import unlinked
 from dragoman.model.middleware import Middleware, wrap
-from dragoman.model.whole import read_all, request_id
-from dragoman.providers.address import find_base_url
-from dragoman.providers.keys import request_headers
 from dragoman.providers.provider import Provider
 from dragoman.repair import repair
 from dragoman.request import HttpRequest, ModelRequest
@@ -51,7 +50,8 @@ class ChatModel:
         name: str | None = None,
         *,
         transport: Transport,
-        api_key: str | None = None,
+        access: Access | None = None,
+        api_key: Key | None = None,
         base_url: str | None = None,
         headers: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
@@ -59,17 +59,19 @@ class ChatModel:
         new_id: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        """Raises `SettingsError` where the provider has no default model and none is given."""
+        """`access`: the way to the provider, where several models share one; else it is made of what follows it.
+
+        Raises:
+            SettingsError: the provider has no default model and none is given.
+        """
         self.provider = provider
         self.name = name or provider.chat_model or ""
         if not self.name:
             raise SettingsError(f"{provider.display_name} has no default model; name one: {provider.name}:MODEL")
         self.wire = wires.get(provider.wire)
-        self._transport = transport
-        self._api_key = api_key
-        self._base_url = base_url
-        self._headers = headers
-        self._environment = environment
+        self._access = access or Access(
+            provider, transport, api_key=api_key, base_url=base_url, headers=headers, environment=environment
+        )
         self._new_id = new_id
         self._clock = clock
         self.batches = wrap(self._call, middleware)
@@ -88,21 +90,20 @@ class ChatModel:
 
     async def _call(self, request: ModelRequest) -> AsyncGenerator[list[Event], None]:
         try:
-            base_url = await find_base_url(
-                self.provider, self._base_url, model=self.name, environment=self._environment
-            )
+            base_url = await self._access.base_url(self.name)
             messages = tuple(repair(request.messages))
             target = Origin(self.provider.name, base_url, self.name)
             origin = msgspec.structs.replace(target, prefix=chain(messages)[-1])
             body = request.replace(model=self.name, messages=messages)
-            http = self._http(self.wire.dump_http(body, target=target, quirks=self.provider.quirks), base_url)
-            response = await self._transport.send(http)
+            http = self.wire.dump_http(body, target=target, quirks=self.provider.quirks)
+            sent = {"content-type": "application/json", **http.headers}
+            response = await self._access.send(HttpRequest(base_url + http.path, sent, http.body, http.method))
         except DragomanError as error:
             yield [RunError(error.at(provider=self.provider.name))]
             return
         try:
             if response.status >= 400:
-                error = self.wire.load_error(response.status, response.headers, await read_all(response))
+                error = self.wire.load_error(response.status, response.headers, await read_error(response))
                 if (again := unlinked(request, error)) is None:
                     yield [RunError(error.at(provider=self.provider.name))]
                     return
@@ -136,13 +137,6 @@ class ChatModel:
                     return
         finally:
             await response.close()
-
-    def _http(self, request: HttpRequest, base_url: str) -> HttpRequest:
-        headers = request_headers(
-            self.provider, api_key=self._api_key, headers=self._headers, environment=self._environment
-        )
-        own = {"content-type": "application/json", **request.headers}
-        return HttpRequest(base_url + request.path, {**own, **headers}, request.body, request.method)
 
     def _dated(self, events: list[Event]) -> list[Event]:
         return [

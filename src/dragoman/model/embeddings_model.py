@@ -13,11 +13,10 @@ from dragoman import wires
 from dragoman.capability import Capability
 from dragoman.embedding import input_usage
 from dragoman.errors import DecodeError, DragomanError, InvalidRequestError, SettingsError
+from dragoman.faults import request_id
 from dragoman.logs import logger
 from dragoman.message import Usage
-from dragoman.model.whole import fetch, request_id
-from dragoman.providers.address import find_base_url
-from dragoman.providers.keys import request_headers
+from dragoman.model.access import Access, Key
 from dragoman.providers.provider import Provider
 from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
 from dragoman.result import BatchEmbeddingsResult, EmbeddingsResult, Vector
@@ -57,12 +56,17 @@ class EmbeddingsModel:
         name: str | None = None,
         *,
         transport: Transport,
-        api_key: str | None = None,
+        access: Access | None = None,
+        api_key: Key | None = None,
         base_url: str | None = None,
         headers: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """Raises `SettingsError` where the provider makes no embeddings (D-78), or has no default model and none is given."""
+        """`access`: the way to the provider, where several models share one; else it is made of what follows it.
+
+        Raises:
+            SettingsError: the provider makes no embeddings (D-78), or has no default model and none is given.
+        """
         wire = wires.embeddings(provider.wire)
         if wire is None or Capability.embeddings not in provider.capabilities:
             raise SettingsError(_lacking(provider), provider=provider.name)
@@ -74,12 +78,9 @@ class EmbeddingsModel:
                 provider=provider.name,
             )
         self.wire = wire
-        self._place = msgspec.structs.replace(provider, base_url=provider.embeddings_url or provider.base_url)
-        self._transport = transport
-        self._api_key = api_key
-        self._base_url = base_url
-        self._headers = headers
-        self._environment = environment
+        self._access = access or Access(
+            provider, transport, api_key=api_key, base_url=base_url, headers=headers, environment=environment
+        )
 
     async def embed_query(self, text: str, **how: Unpack[EmbeddingsOptions]) -> EmbeddingsResult:
         """A text to search with → its vector.
@@ -147,16 +148,14 @@ class EmbeddingsModel:
 
     async def _send(self, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
         """One request → its vectors, as many as texts and as long as was asked."""
-        provider = self.provider
-        base_url = await find_base_url(self._place, self._base_url, model=self.name, environment=self._environment)
-        headers = request_headers(provider, api_key=self._api_key, headers=self._headers, environment=self._environment)
-        http = self.wire.dump_http(request, quirks=provider.quirks)
-        sent = {"content-type": "application/json", **http.headers, **headers}
-        answer = await fetch(provider, self._transport, HttpRequest(base_url + http.path, sent, http.body))
+        base_url = await self._access.base_url(self.name, embeddings=True)
+        http = self.wire.dump_http(request, quirks=self.provider.quirks)
+        sent = {"content-type": "application/json", **http.headers}
+        headers, body = await self._access.fetch(HttpRequest(base_url + http.path, sent, http.body))
         try:
-            return _checked(self.wire.load_response(answer.body), request)
+            return _checked(self.wire.load_response(body), request)
         except DragomanError as error:
-            error.at(provider=provider.name, request_id=request_id(answer.headers), body=answer.body)
+            error.at(provider=self.provider.name, request_id=request_id(headers), body=body)
             raise
 
 

@@ -3,66 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
 import msgspec
 
 from dragoman.errors import DecodeError, SettingsError
+from dragoman.model.access import Access
 from dragoman.model.kinds import kinds_of
-from dragoman.model.whole import fetch
-from dragoman.providers.address import find_base_url
-from dragoman.providers.keys import request_headers
-from dragoman.providers.provider import Provider
 from dragoman.request import HttpRequest
 from dragoman.result import ModelInfo
-from dragoman.transport.base import Transport
+from dragoman.shapes import if_object, if_text
 
 __all__ = ["list_models", "load_models", "next_page"]
 
+_LISTS = ("data", "models", "publisherModels")
+"""Where the models of a page stand; Together's are the page itself."""
+_IDS = ("id", "model", "name")
+"""What a request names the model by; the first that is there."""
+_TITLES = ("display_name", "displayName", "name")
+_DESCRIPTIONS = ("description", "summary")
+_PREFIXES = ("models/", "publishers/google/models/")
+"""What Google puts before a name that a request may do without (D-127)."""
+_CURSORS: Mapping[str, str] = {"last_id": "after_id", "nextPageToken": "pageToken", "next_page_token": "page_token"}
+"""What a page calls its end → the parameter that asks for what follows: Anthropic, Google, Cohere."""
 
-async def list_models(
-    provider: Provider,
-    transport: Transport,
-    *,
-    base_url: str | None = None,
-    api_key: str | None = None,
-    headers: Mapping[str, str] | None = None,
-    environment: Mapping[str, str] | None = None,
-) -> list[ModelInfo]:
-    """The models of a provider, in its order, from all pages of its answer.
+
+async def list_models(access: Access) -> list[ModelInfo]:
+    """The models of a provider, each once, in its order, from all pages of its answer.
 
     Raises:
         SettingsError: the provider lists no models, or has no base URL.
         ProviderError: it refused; which subclass tells why.
         DecodeError: it answered something else than a list of models.
     """
+    provider = access.provider
     if provider.models is not None:
         return [ModelInfo(name, provider.name, kinds_of(name, {})) for name in provider.models()]
     if provider.models_path is None:
         raise SettingsError(f"{provider.display_name} provider does not list its models", provider=provider.name)
-    sent = request_headers(provider, api_key=api_key, headers=headers, environment=environment)
-    root = await find_base_url(provider, base_url, model=provider.chat_model or "", environment=environment)
-    url: str | None = root + provider.models_path
+    root = await access.base_url(provider.chat_model or "")
+    url: str | None = urljoin(root + "/", "." + provider.models_path)
     seen: set[str] = set()
-    models: list[ModelInfo] = []
+    models: dict[str, ModelInfo] = {}
     while url and url not in seen:
         seen.add(url)
-        body = await _get(provider, transport, HttpRequest(url, sent, method="GET"))
-        models += load_models(provider.name, body)
+        body = await _get(access, url)
+        for model in load_models(provider.name, body):
+            models.setdefault(model.name, model)
         url = next_page(url, body)
-    return models
+    return list(models.values())
 
 
 def load_models(provider: str, body: Any) -> list[ModelInfo]:
-    """One page of models: `{"data": […]}` (OpenAI and most), `{"models": […]}` or a bare list (Together).
+    """One page of models: `{"data": […]}` (OpenAI and most), `{"models": […]}` (Google, Cohere, Ollama),
+    `{"publisherModels": […]}` (Vertex) or a bare list (Together).
 
     Raises:
         DecodeError: it is none of these.
     """
     page: Any = body
     if isinstance(body, dict):
-        page = cast("dict[str, Any]", body).get("data", cast("dict[str, Any]", body).get("models"))
+        fields = if_object(body)
+        page = next((fields[name] for name in _LISTS if name in fields), None)
+        if fields.keys() <= _CURSORS.keys():  # Google leaves out what is empty
+            page = []
     try:
         return [_model(provider, item) for item in msgspec.convert(page, list[dict[str, Any]])]
     except (msgspec.ValidationError, KeyError) as error:
@@ -73,42 +78,42 @@ def load_models(provider: str, body: Any) -> list[ModelInfo]:
 
 def next_page(url: str, body: Any) -> str | None:
     """The URL of the page after this one; `None`: it was the last. Only the query is the provider's to choose."""
-    if not isinstance(body, dict):
-        return None
-    fields = cast("dict[str, Any]", body)
+    fields = if_object(body)
     parts = urlsplit(url)
-    if fields.get("has_more") and fields.get("last_id"):  # Anthropic
-        query = urlencode(dict(parse_qsl(parts.query)) | {"after_id": str(fields["last_id"])})
-    elif isinstance(links := fields.get("links"), dict) and cast("dict[str, Any]", links).get("next"):  # OpenRouter
-        query = urlsplit(str(cast("dict[str, Any]", links)["next"])).query
-    else:
-        return None
-    return urlunsplit(parts._replace(query=query))
+    if link := if_text(if_object(fields.get("links")).get("next")):  # OpenRouter
+        return urlunsplit(parts._replace(query=urlsplit(link).query))
+    for told, sent in _CURSORS.items():
+        if (cursor := if_text(fields.get(told))) and fields.get("has_more", True):
+            return urlunsplit(parts._replace(query=urlencode(dict(parse_qsl(parts.query)) | {sent: cursor})))
+    return None
 
 
 def _model(provider: str, item: dict[str, Any]) -> ModelInfo:
-    extra = dict(item)
-    own_name = extra.pop("name", None)
-    name = str(extra.pop("id") if own_name is None else extra.pop("id", own_name))
-    display_name = extra.pop("display_name", None) or own_name
+    by = next((key for key in _IDS if item.get(key)), None)
+    if by is None:
+        raise KeyError("a model without a name")
+    name = str(item[by])
+    for prefix in _PREFIXES:
+        name = name.removeprefix(prefix)
+    title = next((item[key] for key in _TITLES if key != by and item.get(key)), None)
+    read = {by, *_TITLES, *_DESCRIPTIONS}
     return ModelInfo(
         name=name,
         provider=provider,
         kinds=kinds_of(name, item),
-        display_name=display_name if display_name != name else None,
-        description=extra.pop("description", None) or None,
-        extra=extra,
+        display_name=str(title) if title not in (None, name) else None,
+        description=next((if_text(item[key]) for key in _DESCRIPTIONS if if_text(item.get(key))), None),
+        extra={key: value for key, value in item.items() if key not in read},
     )
 
 
-async def _get(provider: Provider, transport: Transport, request: HttpRequest) -> Any:
-    answer = await fetch(provider, transport, request)
+async def _get(access: Access, url: str) -> Any:
+    _, body = await access.fetch(HttpRequest(url, method="GET"))
     try:
-        return msgspec.json.decode(answer.body)
+        return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError) as error:
         raise DecodeError(
-            f"the list of models at {request.path} is no JSON: {error}; is the base URL right?",
-            provider=provider.name,
-            status=answer.status,
-            body=answer.body,
+            f"the list of models at {url} is no JSON: {error}; is the base URL right?",
+            provider=access.provider.name,
+            body=body,
         ) from error

@@ -136,7 +136,7 @@ class DefaultStreamingOrchestrator:
             state.validate(message.text)
         except ValueError as error:
             if not state.output_retries:
-                raise TypedOutputError(str(error), output=message.text, partial=message) from error
+                raise TypedOutputError.because(str(error), output=message.text, partial=message) from error
             state.output_retries -= 1
             return Message.user(f"That is not a valid answer: {error}\nAnswer again, with valid JSON only.")
         return None

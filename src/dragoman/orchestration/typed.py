@@ -59,7 +59,7 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
         """The model answered without the tool: it is told to use it."""
         state.suppressed_text += message.text
         if not state.output_retries:
-            raise TypedOutputError(
+            raise TypedOutputError.because(
                 f"No JSON output found: the model answered without calling {RETURN_RESULT}",
                 output=message.text,
                 partial=message,
@@ -102,6 +102,6 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
             state.output = text
             return ToolResultPart(call.id, call.name, "ok")
         if not state.output_retries:
-            raise TypedOutputError(problem, output=call.raw or text, partial=state.conversation_history[-1])
+            raise TypedOutputError.because(problem, output=call.raw or text, partial=state.conversation_history[-1])
         state.output_retries -= 1
         return ToolResultPart(call.id, call.name, {"error": problem}, is_error=True)

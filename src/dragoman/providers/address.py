@@ -18,17 +18,21 @@ async def find_base_url(
     base_url: str | None = None,
     *,
     model: str = "",
+    place: str | SettingsError | None = None,
     environment: Mapping[str, str] | None = None,
     system: Mapping[str, str] = os.environ,
 ) -> str:
     """The base URL of a provider, without a slash at its end. May start what serves `model`.
 
-    `environment` is asked before `system`, the environment of the process; `system={}` leaves that one out.
+    `environment` is asked before `system`, the environment of the process; `system={}` leaves that one out. `place` is
+    where the credentials lead; it goes before the record's.
 
     Raises:
-        SettingsError: there is none, or it is no HTTP URL.
+        SettingsError: there is none, or it is no HTTP URL; `place`, where that is what is left.
     """
-    url = base_url or _from_environment(provider, environment or {}, system) or provider.base_url
+    url = base_url or _from_environment(provider, environment or {}, system) or place or provider.base_url
+    if isinstance(url, SettingsError):
+        raise url.at(provider=provider.name)
     if callable(url):
         url = await url(model)
     if url is None:

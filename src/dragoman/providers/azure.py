@@ -3,6 +3,7 @@
 from types import MappingProxyType
 
 from dragoman.capability import Capability
+from dragoman.providers.entra_auth import NAMES, entra_auth
 from dragoman.providers.openai import PROVIDER as OPENAI
 from dragoman.providers.provider import Provider
 
@@ -18,6 +19,8 @@ PROVIDER = Provider(
     key_header="api-key",
     key_prefix="",
     key_kinds=MappingProxyType({"eyJ": ("authorization", "Bearer ")}),  # a token of Entra ID
+    auth=entra_auth,
+    auth_names=NAMES,
     capabilities=frozenset(
         {
             Capability.chat,

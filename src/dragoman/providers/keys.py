@@ -6,12 +6,15 @@ Precedence: what the caller gives, then the caller's own mapping, then the envir
 from __future__ import annotations
 
 import os
+from collections import ChainMap
 from collections.abc import Mapping
+from typing import Any
 
 from dragoman.errors import AuthenticationError
+from dragoman.providers.auth import Auth
 from dragoman.providers.provider import Provider
 
-__all__ = ["find_key", "request_headers"]
+__all__ = ["find_auth", "find_key", "request_headers"]
 
 
 def find_key(
@@ -21,7 +24,7 @@ def find_key(
     environment: Mapping[str, str] | None = None,
     system: Mapping[str, str] = os.environ,
 ) -> str | None:
-    """The key for a provider; `None` where there is none and none is needed. An empty key is no key (D-71).
+    """The key for a provider; `None` where none is needed, or other credentials are there. An empty key is no key (D-71).
 
     `environment` is asked before `system`, the environment of the process; `system={}` leaves that one out.
 
@@ -32,13 +35,39 @@ def find_key(
     for key in (api_key, *found):
         if key and (key := key.strip()):
             return key
-    if provider.key_names and provider.key_required:
-        name = provider.key_names[-1]
-        raise AuthenticationError(
-            f"{name} is required for {provider.display_name} provider: set this environment variable or pass api_key=",
-            provider=provider.name,
-        )
-    return None
+    if not provider.key_names or not provider.key_required:
+        return None
+    if provider.auth is not None and provider.auth(_both(environment, system), None) is not None:
+        return None
+    others = f" or {', '.join(provider.auth_names)}" if provider.auth_names else ""
+    raise AuthenticationError(
+        f"{provider.key_names[-1]} is required for {provider.display_name} provider: set this environment variable{others}, "
+        "or pass api_key=",
+        provider=provider.name,
+    )
+
+
+def find_auth(
+    provider: Provider,
+    api_key: str | None = None,
+    *,
+    headers: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
+    system: Mapping[str, str] = os.environ,
+) -> Auth | None:
+    """How requests are authorised where that takes more than a key; a key's header among `headers` counts as a key.
+
+    Raises:
+        SettingsError: the credentials that the environment names cannot be used.
+        AuthenticationError: as `find_key`.
+    """
+    if provider.auth is None:
+        return None
+    given = {name.lower(): value for name, value in (headers or {}).items()}
+    key = next((given[name] for name, _ in _ways(provider).values() if name in given), None)
+    if key is None:
+        key = find_key(provider, api_key, environment=environment, system=system)
+    return provider.auth(_both(environment, system), key)
 
 
 def request_headers(
@@ -58,10 +87,20 @@ def request_headers(
     """
     given = {name.lower(): value for name, value in (headers or {}).items()}
     out = {name.lower(): value for name, value in provider.headers.items()}
-    kinds = {**provider.key_kinds, "": (provider.key_header, provider.key_prefix)}
+    kinds = _ways(provider)
     if not any(header in given for header, _ in kinds.values()):
         key = find_key(provider, api_key, environment=environment, system=system)
         if key is not None:
             header, prefix = next(how for start, how in kinds.items() if key.startswith(start))
             out[header] = prefix + key
     return out | given
+
+
+def _ways(provider: Provider) -> dict[str, tuple[str, str]]:
+    """Beginning of a key → its header, and what stands before it there; the last is for all keys."""
+    return {**provider.key_kinds, "": (provider.key_header, provider.key_prefix)}
+
+
+def _both(environment: Mapping[str, str] | None, system: Mapping[str, str]) -> Mapping[str, str]:
+    layers: list[Any] = [environment or {}, system]
+    return ChainMap(*layers)

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from dragoman.capability import Capability
+from dragoman.providers.auth import Auth
 
 __all__ = ["Provider"]
 
@@ -35,6 +36,11 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """What stands before the key in `key_header`."""
     key_kinds: Mapping[str, tuple[str, str]] = {}
     """Beginning of a key → the header that such a key goes in, and what stands before it there. All others: as above."""
+    auth: Callable[[Mapping[str, str], str | None], Auth | None] | None = None
+    """Environment and key, if there is one → how requests are authorised where that takes more than a key in a header.
+    `None`, or one that returns `None`: by the key."""
+    auth_names: tuple[str, ...] = ()
+    """Environment variables that `auth` reads, for the message when there is neither they nor a key."""
     headers: Mapping[str, str] = {}
     """Sent with every request."""
     chat_model: str | None = None
@@ -51,7 +57,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     embeddings_url: str | Callable[[str], Awaitable[str]] | None = None
     """As `base_url`, for embeddings; `None`: the same."""
     models_path: str | None = "/models"
-    """Where it lists its models; `None`: it does not."""
+    """Where it lists its models, appended to the base URL (`/../` goes up); `None`: it does not."""
     models: Callable[[], Sequence[str]] | None = None
     """Tells the names of its models where no request is needed for it."""
     capabilities: frozenset[Capability] = frozenset()

@@ -1,13 +1,10 @@
-"""Google's Vertex AI. As it stands, the record is its express mode, which needs an API key and no project.
-
-With a project and a location, these are the base URL, `https://LOCATION-aiplatform.googleapis.com/v1/projects/PROJECT/
-locations/LOCATION`, and the key is an access token (`gcloud auth print-access-token`) or an API key of the project.
-Tokens are good for an hour; getting one from a service account's key file needs a library that signs, such as google-auth.
-"""
+"""Google's Vertex AI: with an API key alone in its express mode, else for a project and a location, with an access token or the
+credentials that Google's own tools use."""
 
 from types import MappingProxyType
 
 from dragoman.capability import Capability
+from dragoman.providers.google_auth import vertex_auth
 from dragoman.providers.provider import Provider
 from dragoman.wires.google.quirks import Quirks
 
@@ -26,10 +23,12 @@ PROVIDER = Provider(
     key_header="x-goog-api-key",
     key_prefix="",
     key_kinds=MappingProxyType({"ya29.": _TOKEN, "eyJ": _TOKEN}),
+    auth=vertex_auth,
+    auth_names=("GOOGLE_APPLICATION_CREDENTIALS",),
     chat_model="gemini-3.5-flash",
     embeddings_model="gemini-embedding-001",
     embeddings_batch=1,
-    models_path=None,
+    models_path="/../../../../../v1beta1/publishers/google/models?pageSize=300",  # of no project: from the root
     capabilities=frozenset(
         {
             Capability.chat,
@@ -43,6 +42,7 @@ PROVIDER = Provider(
             Capability.files,
             Capability.thinking,
             Capability.server_tools,
+            Capability.models,
         }
     ),
     quirks=Quirks(models="publishers/google/models", vertex_embeddings=True),

@@ -22,6 +22,7 @@ from dragoman.message import ThinkingPart
 from dragoman.providers.provider import Provider
 from dragoman.testing import (
     provider_chat,
+    provider_embeddings,
     provider_faults,
     provider_history,
     provider_media,
@@ -74,6 +75,7 @@ PROVIDER_CHECKS: tuple[Check[Any], ...] = tuple(
         provider_media,
         provider_tools,
         provider_typed,
+        provider_embeddings,
         provider_faults,
     )
     for name in module.__all__

@@ -14,6 +14,7 @@ from dragoman.errors import DragomanError, TypedOutputError
 from dragoman.message import FinishReason, Message, ThinkingPart, ToolCallPart, Usage
 from dragoman.providers.provider import Provider
 from dragoman.request import ModelRequest, ToolSpec
+from dragoman.result import Vector
 from dragoman.testing.check import Check, Doubtful, demand
 from dragoman.testing.samples import SCHEMA
 from dragoman.testing.server import Answer, ScriptedServer
@@ -94,22 +95,26 @@ class ProviderBench:
         return not self.scripted and isinstance(error, TypedOutputError)
 
     def agent(
-        self, *replies: Reply, around: Callable[[Transport], Transport] = lambda server: server, **how: Any
+        self,
+        *replies: Reply,
+        vectors: Callable[[str], Vector] | None = None,
+        around: Callable[[Transport], Transport] = lambda server: server,
+        **how: Any,
     ) -> Agent[None]:
         """An agent on this provider. Scripted, its model answers with `replies`, one a request, the last for ever.
 
-        `around`: puts something around the scripted server. `how`: as for `Agent`.
+        `vectors`: what it makes of texts, where it is asked for embeddings. `around`: puts something around the scripted server. `how`: as for `Agent`.
         """
         if not self.scripted:
             own: dict[str, Any] = {**self._access, "transport": self._transport, **how}
             return Agent(self._record(), **own)
-        left = list(replies)
+        left = list(replies) or [says("Nothing was asked for.")]
 
         def reply(request: ModelRequest) -> Message | DragomanError | Answer:
             given = left.pop(0) if len(left) > 1 else left[0]
             return given(request) if callable(given) else given
 
-        self.server = ScriptedServer(self.wire, reply, base_url=self.base_url)
+        self.server = ScriptedServer(self.wire, reply, base_url=self.base_url, vectors=vectors)
         access: dict[str, Any] = {"api_key": KEY, "base_url": self.base_url, "environment": {}}
         own = {**access, "transport": around(self.server), **how}
         return Agent(self._record(), **own)
@@ -126,7 +131,8 @@ class ProviderBench:
         return self.server.requests[position]
 
     def _record(self) -> Provider:
-        return msgspec.structs.replace(self.provider, chat_model=self.model)
+        embeddings_model = self.provider.embeddings_model or "kit-embeddings-1"
+        return msgspec.structs.replace(self.provider, chat_model=self.model, embeddings_model=embeddings_model)
 
 
 def provider_check(

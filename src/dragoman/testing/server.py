@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
 import msgspec
 
+from dragoman import wires
 from dragoman.errors import DragomanError, ProviderConnectionError, RateLimitError, StreamCutError
-from dragoman.message import Message
-from dragoman.request import HttpRequest, ModelRequest
+from dragoman.message import Message, Usage
+from dragoman.request import EmbeddingsRequest, HttpRequest, ModelRequest
+from dragoman.result import BatchEmbeddingsResult, Vector
 from dragoman.testing.wire_bench import cut_into, told
 from dragoman.wires import Wire
 
@@ -47,10 +51,12 @@ class ScriptedServer:
         reply: a request → the answer: a message, an error or an `Answer`.
         base_url: what URLs begin with; a request to elsewhere is a fault of the caller's.
         models: the names of its models, which it tells to every GET.
+        vectors: a text → its vector. Where it is given, requests are for embeddings.
         piece: how many bytes arrive at a time.
 
     Attributes:
         requests: the requests as the wire read them.
+        embedded: those for embeddings.
         sent: the same as HTTP had them.
         open: answers that are neither read to their end nor closed.
     """
@@ -62,15 +68,18 @@ class ScriptedServer:
         *,
         base_url: str = "",
         models: Sequence[str] = ("kit-model-1", "kit-model-2"),
+        vectors: Callable[[str], Vector] | None = None,
         piece: int = 23,
     ) -> None:
         self.requests: list[ModelRequest] = []
+        self.embedded: list[EmbeddingsRequest] = []
         self.sent: list[HttpRequest] = []
         self.open = 0
         self._wire = wire
         self._reply = reply
         self._base_url = base_url
         self._models = models
+        self._vectors = vectors
         self._piece = piece
 
     async def send(self, request: HttpRequest) -> _Response:
@@ -80,7 +89,10 @@ class ScriptedServer:
             ProviderConnectionError: the request goes to another base URL.
         """
         self.sent.append(request)
-        if not request.path.startswith(self._base_url):
+        place = (
+            _host(self._base_url) if request.method == "GET" else self._base_url
+        )  # lists may stand beside the API's version
+        if not request.path.startswith(place):
             raise ProviderConnectionError(f"a request went to {request.path} and must go to {self._base_url}")
         await anyio.lowlevel.checkpoint()
         if request.method == "GET":
@@ -89,14 +101,31 @@ class ScriptedServer:
         body = msgspec.json.decode(
             request.body if isinstance(request.body, bytes) else msgspec.json.encode(request.body)
         )
+        path = request.path[len(self._base_url) :]
+        if self._vectors is not None:
+            return self._embeddings(body, path, self._vectors)
         headers = {name.lower(): value for name, value in request.headers.items()}
-        asked = self._wire.load_request(body, path=request.path[len(self._base_url) :], headers=headers)
+        asked = self._wire.load_request(body, path=path, headers=headers)
         self.requests.append(asked)
         reply = self._reply(asked)
         return self._response(asked, reply if isinstance(reply, Answer) else Answer(said=reply))
 
     async def close(self) -> None:
         """Nothing is open."""
+
+    def _embeddings(self, body: Mapping[str, Any], path: str, vectors: Callable[[str], Vector]) -> _Response:
+        wire = wires.embeddings(self._wire.name)
+        if wire is None:
+            raise ProviderConnectionError(f"the wire {self._wire.name} has no embeddings")
+        asked = wire.load_request(body, path=path)
+        self.embedded.append(asked)
+        reply = self._reply(ModelRequest(asked.model))
+        if isinstance(reply, DragomanError):
+            return self._response(ModelRequest(asked.model), Answer(said=reply))
+        usage = Usage(input_tokens=len(asked.texts), total_tokens=len(asked.texts))
+        made = BatchEmbeddingsResult([vectors(text) for text in asked.texts], usage)
+        data = msgspec.json.encode(wire.dump_response(made, request=asked))
+        return _Response(self, 200, {}, data, self._piece, Answer())
 
     def _response(self, asked: ModelRequest, answer: Answer) -> _Response:
         headers = {"x-request-id": f"kit-request-{len(self.requests)}", **answer.headers}
@@ -159,3 +188,8 @@ class _Response:
         if self._open:
             self._open = False
             self._server.open -= 1
+
+
+def _host(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}/" if parts.netloc else ""

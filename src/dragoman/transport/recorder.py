@@ -41,8 +41,9 @@ class Recorder:
         self._notes = dict(notes or {})
 
     async def send(self, request: HttpRequest) -> Response:
-        """See `Transport.send`. A request without an answer is not recorded."""
-        return _Recording(await self._transport.send(request), request, self)
+        """See `Transport.send`. A request without an answer is not recorded, nor one that asks for a token."""
+        response = await self._transport.send(request)
+        return response if request.secret else _Recording(response, request, self)
 
     async def close(self) -> None:
         """Closes the transport."""

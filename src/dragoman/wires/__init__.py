@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from dragoman.errors import SettingsError
-from dragoman.wires.wire import EmbeddingsWire, StreamDecoder, StreamEncoder, Wire
+from dragoman.wires.wire import EmbeddingsWire, FileWire, StreamDecoder, StreamEncoder, Wire
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ENTRY_POINTS",
     "EmbeddingsWire",
+    "FileWire",
     "StreamDecoder",
     "StreamEncoder",
     "Wire",

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from dragoman.errors import DragomanError
 from dragoman.event import Event
-from dragoman.message import Message, Origin
+from dragoman.message import Content, DataPart, FilePart, Message, Origin
 from dragoman.replay import Loss
-from dragoman.request import EmbeddingsRequest, HttpRequest, ModelRequest
+from dragoman.request import Download, EmbeddingsRequest, HttpRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult
 
-__all__ = ["EmbeddingsWire", "StreamDecoder", "StreamEncoder", "Wire"]
+__all__ = ["EmbeddingsWire", "FileWire", "StreamDecoder", "StreamEncoder", "Wire"]
 
 
 class StreamDecoder(Protocol):
@@ -116,6 +116,19 @@ class Wire(Protocol):
 
     def dump_error(self, error: DragomanError) -> tuple[int, dict[str, Any]]:
         """An exception → status and body."""
+        ...
+
+
+@runtime_checkable
+class FileWire(Protocol):
+    """What a wire has beside all this where its providers hold files that their tools made."""
+
+    def load_files(self, piece: Content) -> list[DataPart | FilePart]:
+        """The files that a piece of the model's message tells of, but is not itself."""
+        ...
+
+    def dump_download(self, part: FilePart) -> Download:
+        """How the provider is asked for a file; paths are relative to its base URL."""
         ...
 
 

@@ -3,6 +3,7 @@
 from dragoman.wires.anthropic.decode import decoder, load_response
 from dragoman.wires.anthropic.encode import dump_response, encoder
 from dragoman.wires.anthropic.errors import dump_error, load_error
+from dragoman.wires.anthropic.files import dump_download, load_files
 from dragoman.wires.anthropic.messages import dump_messages, load_messages
 from dragoman.wires.anthropic.native import NAME
 from dragoman.wires.anthropic.quirks import Quirks
@@ -11,6 +12,7 @@ from dragoman.wires.anthropic.request import dump_http, dump_request, load_reque
 __all__ = [
     "Quirks",
     "decoder",
+    "dump_download",
     "dump_error",
     "dump_http",
     "dump_messages",
@@ -18,6 +20,7 @@ __all__ = [
     "dump_response",
     "encoder",
     "load_error",
+    "load_files",
     "load_messages",
     "load_request",
     "load_response",

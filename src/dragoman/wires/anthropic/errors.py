@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Any, cast
-
-import msgspec
+from typing import Any
 
 from dragoman.errors import (
     AuthenticationError,
@@ -18,61 +15,27 @@ from dragoman.errors import (
     OverloadedError,
     PermissionDeniedError,
     ProviderConnectionError,
-    ProviderError,
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.retry_after import retry_after
+from dragoman.faults import Told, fault, load
+from dragoman.shapes import as_text, if_object, if_text
 
 __all__ = ["dump_error", "error_of", "load_error"]
 
-_TYPES: Mapping[str, type[ProviderError]] = {
-    "authentication_error": AuthenticationError,
-    "permission_error": PermissionDeniedError,
-    "billing_error": PermissionDeniedError,
-    "not_found_error": ModelNotFoundError,
-    "invalid_request_error": InvalidRequestError,
-    "request_too_large": InvalidRequestError,
-    "rate_limit_error": RateLimitError,
-    "overloaded_error": OverloadedError,
-    "timeout_error": ProviderTimeoutError,
-    "api_error": ProviderError,
+_TYPES: Mapping[str, int] = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
 }
-_STATUSES: Mapping[int, type[ProviderError]] = {
-    401: AuthenticationError,
-    402: PermissionDeniedError,
-    403: PermissionDeniedError,
-    404: ModelNotFoundError,
-    408: ProviderTimeoutError,
-    429: RateLimitError,
-    503: OverloadedError,
-    504: ProviderTimeoutError,
-    529: OverloadedError,
-}
-_WORDS: tuple[tuple[type[ProviderError], re.Pattern[str], type[ProviderError]], ...] = (
-    (
-        InvalidRequestError,
-        re.compile(r"prompt is too long|context (window|length|limit|size)", re.IGNORECASE),
-        ContextLengthError,
-    ),
-    (InvalidRequestError, re.compile(r"content filter|usage polic|content polic", re.IGNORECASE), ContentRefusedError),
-    (InvalidRequestError, re.compile(r"credit balance", re.IGNORECASE), PermissionDeniedError),
-    (ProviderError, re.compile(r"content filter", re.IGNORECASE), ContentRefusedError),
-    (ModelNotFoundError, re.compile(r"^(?!.*model)", re.IGNORECASE | re.DOTALL), InvalidRequestError),
-)
-"""Kind by type or status, the words that tell more, and what they make of it."""
-_ADVICE: Mapping[type[ProviderError], str] = {
-    AuthenticationError: "Check the API key.",
-    PermissionDeniedError: "Check what the key may do, and the account's billing.",
-    ModelNotFoundError: "Check the model's name.",
-    ContextLengthError: "Shorten the conversation, or take a model with a larger context.",
-    ContentRefusedError: "Change the request: the provider's policy refuses it.",
-    InvalidRequestError: "Change the request.",
-    RateLimitError: "Wait, then send it again.",
-    OverloadedError: "Send it again later.",
-    ProviderTimeoutError: "Send it again.",
-    ProviderError: "The fault is the provider's; send it again later.",
-}
+"""`error.type` → the status that it stands for."""
 _SENT: tuple[tuple[type[DragomanError], int, str, str], ...] = (
     (ContextLengthError, 400, "invalid_request_error", "prompt is too long"),
     (ContentRefusedError, 400, "invalid_request_error", "blocked by content filtering policy"),
@@ -87,42 +50,16 @@ _SENT: tuple[tuple[type[DragomanError], int, str, str], ...] = (
     (DragomanError, 500, "api_error", ""),
 )
 """Class → status, type, and the words by which the official clients know the kind."""
-_SHOWN = 300  # characters of a body that is no JSON
 
 
 def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
     """An error's response → the exception that says it. Odd bodies (HTML, empty, a string) are read as far as they go."""
-    headers = {name.lower(): value for name, value in headers.items()}
-    try:
-        payload: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        payload = body.decode(errors="replace").strip()[:_SHOWN]
-    return error_of(payload, status=status, headers=headers, body=body)
+    return load(status, headers, body, _told)
 
 
-def error_of(
-    payload: Any, *, status: int | None = None, headers: Mapping[str, str] = {}, body: bytes | None = None
-) -> DragomanError:
-    """An error's payload, as a body or as an event of a stream → the exception that says it."""
-    outer = cast("dict[str, Any]", payload) if isinstance(payload, dict) else {"error": payload}
-    inner: Any = outer.get("error", outer)
-    inner = cast("dict[str, Any]", inner) if isinstance(inner, dict) else {"message": inner}
-    words = str(
-        inner.get("message") or inner.get("detail") or f"the provider answered {status or 'an error'} without a word"
-    )
-    by_status = InvalidRequestError if status is not None and 400 <= status < 500 else ProviderError
-    kind = _TYPES.get(str(inner.get("type"))) or _STATUSES.get(status or 0, by_status)
-    kind = next((better for told, pattern, better in _WORDS if told is kind and pattern.search(words)), kind)
-    request_id = headers.get("request-id") or outer.get("request_id")
-    where: dict[str, Any] = {
-        "status": status,
-        "request_id": request_id if isinstance(request_id, str) else None,
-        "body": body,
-    }
-    message = f"{words.rstrip('.')}. {_ADVICE[kind]}"
-    if issubclass(kind, RateLimitError):
-        return kind(message, retry_after=retry_after(headers), **where)
-    return kind(message, **where)
+def error_of(payload: Any, *, body: bytes | None = None) -> DragomanError:
+    """An error's payload, as an event of a stream → the exception that says it."""
+    return fault(_told(payload), body=body)
 
 
 def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
@@ -133,3 +70,14 @@ def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
     if error.request_id is not None:
         body["request_id"] = error.request_id
     return status, body
+
+
+def _told(payload: Any) -> Told:
+    outer = if_object(payload) or {"error": payload}
+    inner = outer.get("error", outer)
+    fields = if_object(inner) or {"message": inner}
+    return Told(
+        words=as_text(fields.get("message") or fields.get("detail") or None),
+        means=_TYPES.get(as_text(fields.get("type"))),
+        request_id=if_text(outer.get("request_id")),
+    )

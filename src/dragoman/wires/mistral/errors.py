@@ -28,40 +28,13 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.retry_after import retry_after
+from dragoman.faults import Manner, Told, fault, load, rules
 from dragoman.shapes import as_text, if_list, if_object, if_objects, if_text
 
 __all__ = ["dump_error", "load_error", "load_error_object"]
 
-_BY_STATUS: dict[int, type[DragomanError]] = {
-    401: AuthenticationError,
-    402: PermissionDeniedError,
-    408: ProviderTimeoutError,
-    429: RateLimitError,
-    503: OverloadedError,
-    504: ProviderTimeoutError,
-    529: OverloadedError,
-}
-"""A status that says it all. A 429 for want of capacity is one too: the tier's limit is the caller's."""
-_BY_WORDS: tuple[tuple[type[DragomanError], re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(words, re.IGNORECASE))
-    for kind, words in (
-        (RateLimitError, r"rate.?limit|too many requests|tier.?capacity|capacity.?exceeded"),
-        (ContextLengthError, r"too large for model with|maximum context length|context.?(length|window)|prompt.{0,20}too long"),
-        (ContentRefusedError, r"guardrail|moderation|content.?(filter|policy)"),
-        (ModelNotFoundError, r"invalid.?model\b|model.?not.?found|\bmodel\b.{0,200}does not exist"),
-        (AuthenticationError, r"(invalid|incorrect).?api.?key|unauthorized"),
-        (OverloadedError, r"overload|(no|at|out of) capacity|service.?unavailable"),
-    )
-)  # fmt: skip
-"""What an error says of itself, in its code, type or text; the first that fits."""
-_BY_WEAK_STATUS: dict[int, type[DragomanError]] = {
-    400: InvalidRequestError,
-    403: PermissionDeniedError,
-    404: ModelNotFoundError,
-    413: InvalidRequestError,
-    422: InvalidRequestError,
-}
+_MANNER = Manner(words=rules((RateLimitError, r"tier.?capacity|capacity.?exceeded")))
+"""For want of capacity: the tier's limit is the caller's."""
 _DUMPED: tuple[tuple[type[DragomanError], int, str, str | None], ...] = (
     (AuthenticationError, 401, "unauthorized", "1000"),
     (PermissionDeniedError, 403, "forbidden", None),
@@ -78,39 +51,16 @@ _DUMPED: tuple[tuple[type[DragomanError], int, str, str | None], ...] = (
     (DecodeError, 502, "internal_server_error", None),
     (DragomanError, 500, "internal_server_error", None),
 )
-_ADVICE: dict[type[DragomanError], str] = {
-    AuthenticationError: "Check the API key.",
-    PermissionDeniedError: "Check what the key may do, and the account's credit.",
-    ModelNotFoundError: "Check the model's name and that the key may use it.",
-    ContextLengthError: "Shorten the conversation, or take a model with a longer context.",
-    ContentRefusedError: "Change what is asked.",
-    RateLimitError: "Wait, then try again, or ask for a higher limit.",
-    OverloadedError: "Try again later, or take another model.",
-    InvalidRequestError: "Change the request.",
-}
-_REQUEST_IDS = ("mistral-correlation-id", "x-kong-request-id", "x-request-id")
 
 
 def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
     """A response with an error's status → the exception that says it. Never raises, whatever the body is."""
-    lower = {name.lower(): value for name, value in headers.items()}
-    try:
-        parsed = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        parsed = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", body[:2000].decode(errors="replace"))).strip()
-    error = _built(status, parsed, body)
-    request_id = next((lower[name] for name in _REQUEST_IDS if lower.get(name)), None)
-    if isinstance(error, RateLimitError):
-        error.retry_after = retry_after(lower)
-    return error.at(status=status, request_id=request_id or if_text(if_object(parsed).get("request_id")) or None)
+    return load(status, headers, body, _told, _MANNER)
 
 
 def load_error_object(chunk: Mapping[str, Any]) -> DragomanError:
     """An error inside a response whose status told of none."""
-    inner = if_object(chunk.get("error")) or chunk
-    told = (str(inner.get(name)) for name in ("raw_status_code", "status_code", "status"))
-    status = next((int(code) for code in told if re.fullmatch("[45][0-9][0-9]", code)), 0)
-    return _built(status, chunk, msgspec.json.encode(chunk)).at(status=status or None)
+    return fault(_told(chunk), body=msgspec.json.encode(chunk), manner=_MANNER)
 
 
 def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
@@ -128,29 +78,19 @@ def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
     }
 
 
-def _built(status: int, parsed: Any, body: bytes) -> DragomanError:
-    words, said = _said(parsed)
-    kind = _BY_STATUS.get(status)
-    if kind is None:
-        kind = next((kind for kind, pattern in _BY_WORDS if pattern.search(said[:4000])), None)
-    if kind is None:
-        kind = _BY_WEAK_STATUS.get(status)
-    if kind is None:
-        kind = InvalidRequestError if status < 500 and "invalid_request" in said else ProviderError
-    words = words or (f"the provider answered with HTTP {status} and no words" if status else "the provider failed")
-    advice = _ADVICE.get(kind, "This is a fault of the provider's own; try again.")
-    return kind(f"{words.rstrip('.')}. {advice}", body=body)
-
-
-def _said(parsed: Any) -> tuple[str, str]:
-    """The provider's own words, and all that it says of the kind of the error."""
-    if isinstance(parsed, str):
-        return parsed, parsed
-    outer = if_object(parsed)
+def _told(payload: Any) -> Told:
+    if isinstance(payload, str):
+        return Told(words=payload)
+    outer = if_object(payload)
     fields = if_object(outer.get("error")) or outer
     told = fields.get("message") or fields.get("detail") or outer.get("error")
-    words = _words(if_object(told).get("detail") or told)
-    return words, f"{fields.get('code')} {fields.get('type')} {words}"
+    statuses = (as_text(fields.get(name)) for name in ("raw_status_code", "status_code", "status"))
+    return Told(
+        words=_words(if_object(told).get("detail") or told),
+        codes=" ".join(as_text(fields[name]) for name in ("code", "type") if fields.get(name)),
+        status=next((int(code) for code in statuses if re.fullmatch("[45][0-9][0-9]", code)), None),
+        request_id=if_text(outer.get("request_id")),
+    )
 
 
 def _words(told: Any) -> str:

@@ -11,6 +11,7 @@ What is not kept to the letter:
 from dragoman.wires.openai_responses.decode import decoder, load_response
 from dragoman.wires.openai_responses.encode import dump_response, encoder
 from dragoman.wires.openai_responses.errors import dump_error, load_error
+from dragoman.wires.openai_responses.files import dump_download, load_files
 from dragoman.wires.openai_responses.messages import dump_messages, load_messages
 from dragoman.wires.openai_responses.native import NAME
 from dragoman.wires.openai_responses.quirks import Quirks
@@ -21,6 +22,7 @@ name = NAME
 __all__ = [
     "Quirks",
     "decoder",
+    "dump_download",
     "dump_error",
     "dump_http",
     "dump_messages",
@@ -28,6 +30,7 @@ __all__ = [
     "dump_response",
     "encoder",
     "load_error",
+    "load_files",
     "load_messages",
     "load_request",
     "load_response",

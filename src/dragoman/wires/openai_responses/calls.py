@@ -13,8 +13,9 @@ from typing import Any, Literal, cast
 import msgspec
 
 from dragoman.fold import arguments_text, parse_call
+from dragoman.media import data_url, from_url
 from dragoman.message import Content, DataPart, ToolCallPart, ToolResultPart
-from dragoman.shapes import rest
+from dragoman.shapes import if_objects, if_text, rest
 from dragoman.wires.openai_responses.content import decoded
 from dragoman.wires.openai_responses.native import fields, note, spelling
 
@@ -131,10 +132,16 @@ def dump_call(call: ToolCallPart, id_: str, name: str) -> dict[str, Any]:
 
 def hold_result(item: dict[str, Any], result: ToolResultPart | DataPart) -> None:
     """Writes into a call's item what came of it."""
-    if isinstance(result, DataPart):
+    if isinstance(result, DataPart) and (held := spelling(result.native).get("output")):
+        output = {**held["fields"], "url": data_url(result)}
+        item.setdefault(KINDS[item["type"]].result, []).insert(held["place"], output)
+    elif isinstance(result, DataPart):
         item["result"] = b64encode(result.data).decode()
     else:
-        item[spelling(result.native).get("field", KINDS[item["type"]].result)] = result.result
+        told = result.result
+        if item["type"] == "code_interpreter_call" and isinstance(told, list):
+            told = list(cast("list[Any]", told))  # images will join it
+        item[spelling(result.native).get("field", KINDS[item["type"]].result)] = told
 
 
 def _parsed(call: ToolCallPart, text: str) -> ToolCallPart:
@@ -149,6 +156,21 @@ def _parsed(call: ToolCallPart, text: str) -> ToolCallPart:
     return parsed
 
 
+def _outputs(call: ToolCallPart, outputs: list[dict[str, Any]], images: int) -> list[Content]:
+    """What code put out: what is no image, and then the images that came with their bytes, with the place of each."""
+    shown: list[Content] = []
+    left: list[Any] = []
+    for place, output in enumerate(outputs):
+        data = from_url(if_text(output.get("url")))
+        if isinstance(data, DataPart) and data.data:
+            how = {"place": place, "fields": rest(output, "url")}
+            name = f"image_{images + len(shown)}.{data.mime_type.rpartition('/')[2]}"
+            shown.append(DataPart(data.data, data.mime_type, name, note(spelling={"call": call.id, "output": how})))
+        else:
+            left.append(output)
+    return [ToolResultPart(call.id, call.name, left, run_by="provider"), *shown]
+
+
 def _result(call: ToolCallPart, item: Mapping[str, Any], kind: Kind, images: int) -> tuple[list[Content], list[str]]:
     """What an item holds of its result, and the fields that hold it."""
     told = item.get(kind.result)
@@ -160,6 +182,8 @@ def _result(call: ToolCallPart, item: Mapping[str, Any], kind: Kind, images: int
         )
         image = DataPart(data, f"image/{form}", f"image_{images}.{form}", note(spelling={"call": call.id}))
         return [image], [kind.result]
+    if item["type"] == "code_interpreter_call" and (outputs := if_objects(told)):
+        return _outputs(call, outputs, images), [kind.result]
     if told is not None:
         return [ToolResultPart(call.id, call.name, told, run_by="provider", native=None)], [kind.result]
     if (error := item.get("error")) is not None:

@@ -13,9 +13,10 @@ import msgspec
 
 from dragoman.emit import Emitter, OpenPart
 from dragoman.errors import DecodeError, DragomanError, StreamCutError
-from dragoman.event import Event, OpenText
+from dragoman.event import Custom, Event, OpenText
 from dragoman.framing import EventStream
 from dragoman.message import Origin
+from dragoman.shapes import rest
 from dragoman.wires.openai_responses.delta import DELTAS, Delta, decode_delta
 from dragoman.wires.openai_responses.errors import error_of
 from dragoman.wires.openai_responses.linking import content_digest
@@ -23,8 +24,10 @@ from dragoman.wires.openai_responses.native import note
 from dragoman.wires.openai_responses.outcome import around, load_finish, load_usage, other_usage
 from dragoman.wires.openai_responses.told import ToldItems
 
-__all__ = ["Decoder", "decoder", "load_response"]
+__all__ = ["PARTIAL_IMAGE", "Decoder", "decoder", "load_response"]
 
+PARTIAL_IMAGE = "image_generation.partial_image"
+"""Name of the event that shows an image which is not finished yet; its value holds the fields of the API's own event."""
 _BEGINNINGS = ("response.created", "response.queued", "response.in_progress")
 _ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 
@@ -121,6 +124,9 @@ class Decoder:
             self._finish(_object(event.get("response"), "response"), payload)
         elif kind == "error" or (kind is None and event.get("error")):
             self._fail(error_of(event, body=payload))
+        elif kind == "response.image_generation_call.partial_image":
+            self._out.start()
+            self._out.events.append(Custom(PARTIAL_IMAGE, rest(event, "type", "sequence_number", "output_index")))
         elif isinstance(kind, str):
             if kind.endswith(".delta") and isinstance(delta := event.get("delta"), str):
                 self._items.delta(kind, event, delta)

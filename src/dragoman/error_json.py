@@ -1,0 +1,89 @@
+"""Errors as JSON and back, so that a run that failed can be told of elsewhere, or later."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from dragoman import errors
+from dragoman.errors import DragomanError, HistoryError
+from dragoman.message import Message
+from dragoman.result import ChatResult
+
+__all__ = ["from_json", "to_json"]
+
+_KINDS: dict[str, type[DragomanError]] = {name: getattr(errors, name) for name in errors.__all__}
+_OWN = ("retry_after", "output")
+"""Attributes of single classes that are plain values."""
+
+
+class _Stored(msgspec.Struct, omit_defaults=True):
+    type: str
+    """Name of the class, else of the nearest of ours that it is derived from."""
+    message: str
+    provider: str | None = None
+    status: int | None = None
+    request_id: str | None = None
+    body: bytes | None = None
+    partial: Any = None
+    """As `Message.to_json` has it."""
+    own: dict[str, Any] = {}
+    result: dict[str, Any] | None = None
+
+
+def to_json(error: DragomanError) -> bytes:
+    """The stored form: class, message, where it happened, the raw answer (in base64) and the message as far as it had come."""
+    kind = next(cls.__name__ for cls in type(error).__mro__ if _KINDS.get(cls.__name__) is cls)
+    result: ChatResult[Any] | None = getattr(error, "result", None)
+    stored = _Stored(
+        kind,
+        error.message,
+        error.provider,
+        error.status,
+        error.request_id,
+        error.body,
+        None if error.partial is None else msgspec.Raw(error.partial.to_json()),
+        {name: value for name in _OWN if (value := getattr(error, name, None)) is not None},
+        None if result is None else _dumped(result),
+    )
+    return msgspec.json.encode(stored)
+
+
+def from_json(data: bytes | str) -> DragomanError:
+    """Reads what `to_json` wrote: an error of the same class. One of a class that this release does not know is a `DragomanError`.
+
+    Raises:
+        HistoryError: it is no stored error.
+    """
+    try:
+        stored = msgspec.json.decode(data, type=_Stored)
+        kind = _KINDS.get(stored.type, DragomanError)
+        more = dict(stored.own) if stored.type in _KINDS else {}
+        if kind is errors.LimitReachedError:
+            more["result"] = None if stored.result is None else _loaded(stored.result)
+        return kind(
+            stored.message,
+            provider=stored.provider,
+            status=stored.status,
+            request_id=stored.request_id,
+            body=stored.body,
+            partial=None if stored.partial is None else _message(stored.partial),
+            **more,
+        )
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError) as problem:
+        raise HistoryError(f"not a stored error: {problem}. Write it with error_json.to_json().") from problem
+
+
+def _dumped(result: ChatResult[Any]) -> dict[str, Any]:
+    plain = msgspec.to_builtins(msgspec.structs.replace(result, messages=()), enc_hook=str)
+    return {**plain, "messages": [msgspec.Raw(message.to_json()) for message in result.messages]}
+
+
+def _loaded(stored: dict[str, Any]) -> ChatResult[Any]:
+    messages = tuple(map(_message, stored.get("messages", ())))
+    return msgspec.structs.replace(msgspec.convert({**stored, "messages": ()}, ChatResult[Any]), messages=messages)
+
+
+def _message(stored: Any) -> Message:
+    return Message.from_json(msgspec.json.encode(stored))

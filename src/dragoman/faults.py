@@ -1,0 +1,240 @@
+"""What a provider says of an error → the exception that it is. A wire reads its own shape; what it means is the same for all.
+
+First counts the status that says it all, then the words, then the status that says little. All of it is data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from dragoman.errors import (
+    AuthenticationError,
+    ContentRefusedError,
+    ContextLengthError,
+    InvalidRequestError,
+    ModelNotFoundError,
+    OverloadedError,
+    PermissionDeniedError,
+    ProviderError,
+    ProviderTimeoutError,
+    RateLimitError,
+)
+from dragoman.retry_after import limit_reset, retry_after, waiting_words
+
+__all__ = ["Manner", "Rules", "Told", "fault", "load", "request_id", "rules"]
+
+_Kind = type[ProviderError]
+Rules = tuple[tuple[_Kind, re.Pattern[str]], ...]
+"""Kinds, and the words by which each is known."""
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What a wire read in an error."""
+
+    words: str = ""
+    """The provider's own, for people."""
+    codes: str = ""
+    """What else says of its kind: code, type, reason."""
+    means: int | None = None
+    """The HTTP status that its code stands for, where it has one; goes before the response's own."""
+    status: int | None = None
+    """The status that it tells itself, where the response has none."""
+    request_id: str | None = None
+    retry_after: float | None = None
+    """Seconds."""
+    headers: Mapping[str, str] = {}
+    """Of a provider behind this one, names in lower case."""
+
+
+def rules(*lines: tuple[_Kind, str]) -> Rules:
+    """Kinds and patterns, whatever the case of their letters."""
+    return tuple((kind, re.compile(words, re.IGNORECASE)) for kind, words in lines)
+
+
+class Manner(msgspec.Struct, frozen=True, kw_only=True):
+    """What a wire says in a way of its own."""
+
+    words: Rules = ()
+    """Before those that all use."""
+    statuses: Mapping[int, _Kind] = {}
+    """A status that says it all, before those that all use."""
+    advice: Mapping[_Kind, str] = {}
+
+
+_USUAL = Manner()
+_STATUSES: Mapping[int, _Kind] = {
+    401: AuthenticationError,
+    402: PermissionDeniedError,
+    408: ProviderTimeoutError,
+    429: RateLimitError,
+    451: ContentRefusedError,
+    503: OverloadedError,
+    504: ProviderTimeoutError,
+    524: ProviderTimeoutError,
+    529: OverloadedError,
+}
+"""A status that says it all."""
+_BETTER: Mapping[_Kind, Rules] = {
+    AuthenticationError: rules((PermissionDeniedError, r"insufficient permissions|missing scopes")),
+    RateLimitError: rules((OverloadedError, r"overloaded")),
+}
+"""Kind by such a status → words by which it is another one after all."""
+_WORDS = rules(
+    (
+        RateLimitError,
+        r"rate.?limit|too.?many.?requests|insufficient.?quota|(current|your) quota|quota.?exceeded|throttl|usage limit|"
+        r"tokens per (min|day)|requests per (min|day)|RESOURCE_EXHAUSTED",
+    ),
+    (
+        ContextLengthError,
+        r"context.?(length|size|window|limit|overflow)|too.?many.?(prompt.?|input.?)?tokens|token.?limit.?(exceed|reach)|"
+        r"(prompt|input|messages?)( is| are|:)? too (long|large)|total length of .{0,20}too long|too large (for model|to process)|"
+        r"reduce (the|your) (length|message|prompt|input)|token count.{0,80}(exceed|only supports|limit)|"
+        r"exceed\w* .{0,40}(number of tokens|token limit|max\w* (prompt |input |content )?(length|tokens))|"
+        r"max\w* (prompt|model|input) length|longer than the (maximum )?model|tokens_limit_reached|max size: \d+ tokens|"
+        r"tokens`? \+ `?max_new_tokens|must have less than \d+ tokens|tokens exceed the configured limit|"
+        r"range of input length|number of tokens to keep",
+    ),
+    (
+        ContentRefusedError,
+        r"content.?(filter|policy|management|moderation)|(bio|violation|usage|cyber).?polic|policy.?violation|responsible.?ai|"
+        r"flagged|(?<!['`\"])moderation|guardrail|usage guideline|safety (filter|setting|polic|system|check)|SAFETY_CHECK|"
+        r"blocked (input|output|prompt)|content exists risk|inappropriate content|data_inspection_failed|sensitive content|"
+        r"considered high risk",
+    ),
+    (
+        ModelNotFoundError,
+        r"model.?(not.?(found|exist|supported\b)|decommissioned)|(unknown|invalid|no such|nonexistent).model\b|deployment.?not.?found|"
+        r"\b(models?|deployment|engine)\b.{0,200}(not found|n.t found|does not exist|do not exist|not a valid model|was removed|"
+        r"decommissioned|has been (deprecated|retired)|identifier is invalid)|(not a valid|no such) model|no endpoints found|"
+        r"unable to access model|not supported by any provider|try pulling it",
+    ),
+    (
+        AuthenticationError,
+        r"(invalid|incorrect|wrong|missing|expired|no)[ _](x-)?(api|subscription)[ _-]?(key|token)|"
+        r"api[ _-]?key.{0,40}(not valid|invalid|incorrect|expired|not found|missing|required|not provided)|"
+        r"authentication.?(error|fail|required|method)|unauthenticated|unauthori[sz]ed|"
+        r"invalid (authori[sz]ation|bearer|access.?token|credential)",
+    ),
+    (
+        PermissionDeniedError,
+        r"(?<!are )\bforbidden\b|permission.?(denied|error)|insufficient (permissions|balance|credit|funds)|credit balance|"
+        r"billing|not allowed to access|country.{0,20}not supported",
+    ),
+)
+"""What an error says of itself, in its codes and words; the first that fits."""
+_FAULTS = rules(
+    (
+        OverloadedError,
+        r"too.?many.?requests|overload|(no|at|out of|insufficient) capacity|server.?(is.?)?busy|maximum pending|service.?unavailable",
+    ),
+    (ProviderTimeoutError, r"time.?out|timed out|deadline.?exceeded|gateway time"),
+)
+"""The same, where the request was not at fault; before those for a status from 500 on."""
+_MODEL = re.compile(
+    r"\b(models?|deployment|engine|endpoint)\b|resource not found|^(\W|404|not.?found)*$", re.IGNORECASE
+)
+"""A 404 that speaks of a model, or of nothing."""
+_INVALID = re.compile(
+    r"invalid|unsupported|not supported|does not support|bad.?request|validation|image_", re.IGNORECASE
+)
+_ADVICE: Mapping[_Kind, str] = {
+    AuthenticationError: "Check the API key.",
+    PermissionDeniedError: "Check what the key may do, and the account's credit and region.",
+    ModelNotFoundError: "Check the model's name and that the key may use it.",
+    ContextLengthError: "Shorten the conversation, or take a model with a longer context.",
+    ContentRefusedError: "Change what is asked: the provider's policy refuses it.",
+    RateLimitError: "Wait, then try again, or ask for a higher limit.",
+    OverloadedError: "Try again later, or take another model.",
+    ProviderTimeoutError: "Try again.",
+    InvalidRequestError: "Change the request.",
+    ProviderError: "This is a fault of the provider's own; try again.",
+}
+_REQUEST_IDS = (
+    "mistral-correlation-id",
+    "x-request-id",
+    "request-id",
+    "apim-request-id",
+    "x-kong-request-id",
+    "x-ds-trace-id",
+    "x-github-request-id",
+    "x-amzn-requestid",
+    "x-goog-request-id",
+    "nvcf-reqid",
+    "x-generation-id",
+)
+"""Headers that hold the id by which a provider finds a request again."""
+_TRACES = ("x-debug-trace-id", "cf-ray")
+"""Those that say less than an id in the body."""
+_READ = 4000  # characters of a body that are searched for words
+_SHOWN = 300  # characters of a body that is no JSON
+
+
+def load(
+    status: int, headers: Mapping[str, str], body: bytes, tell: Callable[[Any], Told], manner: Manner = _USUAL
+) -> ProviderError:
+    """An error's response → the exception that says it. Never raises: odd bodies (HTML, empty, a string) are read as far as they go.
+
+    `tell` reads the body, which is parsed JSON or, where it is none, a text without its marks.
+    """
+    lower = {name.lower(): value for name, value in headers.items()}
+    try:
+        payload: Any = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        text = re.sub(r"<[^>]*>", " ", body[:_READ].decode(errors="replace"))
+        payload = re.sub(r"\s+", " ", text).strip()[:_SHOWN]
+    return fault(tell(payload), status=status, headers=lower, body=body, manner=manner)
+
+
+def fault(
+    told: Told,
+    *,
+    status: int | None = None,
+    headers: Mapping[str, str] = {},
+    body: bytes | None = None,
+    manner: Manner = _USUAL,
+) -> ProviderError:
+    """What was told of an error → the exception. `status`: the response's; without it, what is told inside."""
+    status = status or told.status
+    kind = _kind(told.means or status, f"{told.codes} {told.words}"[:_READ], manner)
+    words = told.words or (
+        f"the provider answered with HTTP {status} and no words" if status else "the provider failed"
+    )
+    advice = manner.advice.get(kind) or _ADVICE[kind]
+    error = kind(f"{words.rstrip('.')}. {advice}", status=status, body=body)
+    if isinstance(error, RateLimitError):
+        limits = limit_reset({**headers, **told.headers})
+        waits = (told.retry_after, retry_after(headers), waiting_words(told.words), limits)
+        error.retry_after = next((wait for wait in waits if wait is not None), None)
+    return error.at(request_id=request_id(headers, told.request_id))
+
+
+def request_id(headers: Mapping[str, str], told: str | None = None) -> str | None:
+    """The provider's id of a request. `headers`: of the answer, names in lower case; `told`: the id in its body."""
+    found = next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
+    return found or told or next((headers[name] for name in _TRACES if headers.get(name)), None)
+
+
+def _kind(status: int | None, said: str, manner: Manner) -> _Kind:
+    if (kind := manner.statuses.get(status or 0) or _STATUSES.get(status or 0)) is not None:
+        return _first(_BETTER.get(kind, ()), said) or kind
+    faults = _FAULTS if status is not None and status >= 500 else ()
+    if (kind := _first((*manner.words, *faults, *_WORDS), said)) is not None:
+        return kind
+    if status == 403:
+        return PermissionDeniedError
+    if status == 404:
+        return ModelNotFoundError if _MODEL.search(said) else InvalidRequestError
+    if status is not None and 400 <= status < 500:
+        return InvalidRequestError
+    if (kind := _first(_FAULTS, said)) is not None:
+        return kind
+    return InvalidRequestError if status is None and _INVALID.search(said) else ProviderError
+
+
+def _first(lines: Rules, said: str) -> _Kind | None:
+    return next((kind for kind, pattern in lines if pattern.search(said)), None)

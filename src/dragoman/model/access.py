@@ -1,0 +1,190 @@
+"""The way to a provider: where it is, what its requests carry, and credentials that are renewed before they end."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import closing
+from typing import TYPE_CHECKING, TypeAlias
+from weakref import WeakKeyDictionary
+
+import anyio
+import msgspec
+
+from dragoman import wires
+from dragoman.errors import DragomanError
+from dragoman.providers.address import find_base_url
+from dragoman.providers.auth import Answer, Auth, Flow, Grant
+from dragoman.providers.keys import find_auth, request_headers
+from dragoman.providers.provider import Provider
+from dragoman.request import HttpRequest
+from dragoman.transport.base import Response, Transport
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+__all__ = ["Access", "Key", "read_all", "read_error"]
+
+Key: TypeAlias = str | Callable[[], str | Awaitable[str]]
+"""A key, or a function that gives the one to use now; it is called for every request."""
+
+_MARGIN = 225.0
+"""Seconds before its end at which a grant is not used any more, as Google's own library has it."""
+
+
+class Access:
+    """One provider, as one user reaches it. Shared by tasks, threads and event loops; credentials are asked for when they are
+    first needed, once however many requests wait for them, and kept here alone."""
+
+    def __init__(
+        self,
+        provider: Provider,
+        transport: Transport,
+        *,
+        api_key: Key | None = None,
+        base_url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.provider = provider
+        self._transport = transport
+        self._api_key = api_key
+        self._base_url = base_url
+        self._headers = headers
+        self._environment = environment
+        self._clock = clock
+        self._found: Auth | None = None
+        self._grant: Grant | None = None
+        self._locks: WeakKeyDictionary[AbstractEventLoop, anyio.Lock] = WeakKeyDictionary()
+
+    async def base_url(self, model: str, *, embeddings: bool = False) -> str:
+        """The provider's base URL, without a slash at its end. May start what serves `model`. `embeddings`: of the place that
+        makes these, where it is another.
+
+        Raises:
+            SettingsError: there is none, or it or the credentials cannot be used.
+            AuthenticationError: there are no credentials, where these say what the URL is.
+        """
+        place = None
+        if self.provider.auth is not None and (auth := self._auth(await self._key())) is not None:
+            place = auth.base_url
+        provider = self.provider
+        if embeddings and provider.embeddings_url is not None:
+            provider = msgspec.structs.replace(provider, base_url=provider.embeddings_url)
+        return await find_base_url(provider, self._base_url, model=model, place=place, environment=self._environment)
+
+    async def send(self, request: HttpRequest) -> Response:
+        """Sends a request (`path` is the whole URL) with the provider's headers, and once more with others where these were
+        refused (401) and there are others.
+
+        Raises:
+            AuthenticationError: there is no key, or no token for the credentials.
+            DragomanError: as `Transport.send`, also from where the credentials are checked.
+        """
+        headers = await self._sent()
+        response = await self._transport.send(_with(request, headers))
+        if response.status != 401:
+            return response
+        if self._grant is not None and self._grant.headers.items() <= headers.items():
+            self._grant = None
+        try:
+            others = await self._sent()
+        except BaseException:
+            await response.close()
+            raise
+        if others == headers:
+            return response
+        await response.close()
+        return await self._transport.send(_with(request, others))
+
+    async def fetch(self, request: HttpRequest) -> tuple[Mapping[str, str], bytes]:
+        """The whole answer to a request: headers, with names in lower case, and body.
+
+        Raises:
+            ProviderError: it refused; which subclass tells why.
+            DragomanError: as `send`.
+        """
+        try:
+            response = await self.send(request)
+            refused = response.status >= 400
+            try:
+                body = await (read_error(response) if refused else read_all(response))
+            finally:
+                await response.close()
+        except DragomanError as error:
+            error.at(provider=self.provider.name)
+            raise
+        if refused:
+            error = wires.get(self.provider.wire).load_error(response.status, response.headers, body)
+            raise error.at(provider=self.provider.name, status=response.status, body=body)
+        return response.headers, body
+
+    async def _sent(self) -> dict[str, str]:
+        key, given = await self._key(), dict(self._headers or {})
+        auth = self._auth(key)
+        if auth is not None and auth.flow is not None:
+            given = {**(await self._granted(auth.flow)).headers, **given}
+        return request_headers(self.provider, api_key=key, headers=given, environment=self._environment)
+
+    async def _key(self) -> str | None:
+        if self._api_key is None or isinstance(self._api_key, str):
+            return self._api_key
+        key = self._api_key()
+        return await key if inspect.isawaitable(key) else key
+
+    def _auth(self, key: str | None) -> Auth | None:
+        if self._found is None or callable(self._api_key):
+            self._found = find_auth(self.provider, key, headers=self._headers, environment=self._environment)
+        return self._found
+
+    async def _granted(self, flow: Callable[[float], Flow]) -> Grant:
+        from asyncio import get_running_loop
+
+        async with self._locks.setdefault(get_running_loop(), anyio.Lock()):
+            now = self._clock()
+            grant = self._grant
+            if grant is None or (grant.expires_at is not None and grant.expires_at - _MARGIN < now):
+                grant = self._grant = await self._asked(flow(now))
+            return grant
+
+    async def _asked(self, flow: Flow) -> Grant:
+        """Sends a flow's requests until it ends."""
+        with closing(flow):
+            try:
+                request = next(flow)
+                while True:
+                    response = await self._transport.send(request)
+                    try:
+                        answer = Answer(response.status, await read_all(response))
+                    finally:
+                        await response.close()
+                    request = flow.send(answer)
+            except StopIteration as ended:
+                return ended.value
+            except DragomanError as error:
+                raise error.at(provider=self.provider.name) from error.__cause__
+
+
+async def read_all(response: Response) -> bytes:
+    """The rest of an answer."""
+    chunks: list[bytes] = []
+    while data := await response.read():
+        chunks.append(data)
+    return b"".join(chunks)
+
+
+async def read_error(response: Response) -> bytes:
+    """The rest of an error's answer: what there is of it, where it is cut."""
+    chunks: list[bytes] = []
+    try:
+        while data := await response.read():
+            chunks.append(data)
+    except DragomanError:
+        pass
+    return b"".join(chunks)
+
+
+def _with(request: HttpRequest, headers: Mapping[str, str]) -> HttpRequest:
+    return msgspec.structs.replace(request, headers={**request.headers, **headers})

@@ -1,0 +1,74 @@
+"""Files that models and their providers' tools made: which there are, and their bytes where the provider holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from mimetypes import guess_type
+from typing import Any
+
+import msgspec
+
+from dragoman import wires
+from dragoman.errors import SettingsError
+from dragoman.message import DataPart, FilePart, Message, Role
+from dragoman.model.access import Access
+from dragoman.shapes import if_object, if_text
+
+__all__ = ["download", "files_of"]
+
+_ANY = "application/octet-stream"
+
+
+def files_of(messages: Iterable[Message]) -> list[DataPart | FilePart]:
+    """The files in the model's messages, in order: what the model said, what its provider's tools made or fetched."""
+    files: list[DataPart | FilePart] = []
+    for message in messages:
+        if message.role is Role.MODEL:
+            for piece in message.content:
+                if isinstance(piece, (DataPart, FilePart)):
+                    files.append(piece)
+                else:
+                    files += [
+                        file for name in piece.native or () if (w := _holder(name)) for file in w.load_files(piece)
+                    ]
+    return files
+
+
+async def download(access: Access, part: FilePart) -> DataPart:
+    """A file that the provider holds → its bytes, with the name and media type that are told of it, else guessed.
+
+    Raises:
+        SettingsError: the file is another provider's, or the provider holds none.
+        ProviderError: it refused.
+    """
+    provider = access.provider
+    holder = _holder(provider.wire)
+    if holder is None:
+        raise SettingsError(f"{provider.display_name} provider has no files to download", provider=provider.name)
+    if part.native and provider.wire not in part.native:
+        raise SettingsError(
+            f"file {part.id} is held by a provider of the wire {', '.join(part.native)}, not by {provider.display_name}: "
+            "pass the model that made it",
+            provider=provider.name,
+        )
+    base_url = await access.base_url(provider.chat_model or "")
+    asked = holder.dump_download(part)
+    name, mime_type, about = part.name, part.mime_type, dict[str, Any]()
+    if asked.about is not None:
+        _, body = await access.fetch(msgspec.structs.replace(asked.about, path=base_url + asked.about.path))
+        with suppress(msgspec.DecodeError, UnicodeError):
+            about = if_object(msgspec.json.decode(body))
+        name = name or if_text(about.get("filename")) or None
+        mime_type = if_text(about.get("mime_type")) or mime_type
+    headers, data = await access.fetch(msgspec.structs.replace(asked.content, path=base_url + asked.content.path))
+    if not mime_type or mime_type.endswith("/*"):
+        told = headers.get("content-type", "").partition(";")[0].strip()
+        mime_type = (guess_type(name)[0] if name else None) or told or _ANY
+    return DataPart(data, mime_type, name)
+
+
+def _holder(name: str) -> wires.FileWire | None:
+    """The wire of that name, if its providers hold files."""
+    wire = wires.get(name) if name in wires.names() else None
+    return wire if isinstance(wire, wires.FileWire) else None

@@ -1,0 +1,82 @@
+"""What is asked: prompt, history and options of a run, and the conversation that they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from dragoman.errors import InvalidRequestError
+from dragoman.limits import Limits
+from dragoman.message import Content, Message, Role
+from dragoman.providers.provider import Provider
+from dragoman.request import Settings
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+__all__ = ["History", "Prompt", "RunOptions", "asked_message", "conversation"]
+
+Prompt = str | Message | Sequence[Content | str] | None
+"""A string, a message, or a sequence of parts; `None` continues a history that ends in a user message or tool results."""
+
+History = Iterable[Message]
+"""Messages, oldest first; or a `MessageList`."""
+
+
+class RunOptions(TypedDict, total=False):
+    """What every way of sending takes beside the prompt."""
+
+    history: History
+    """What was said before; copied, never changed (D-04)."""
+    model: str | Provider | None
+    """Takes this run to another model."""
+    attachments: Sequence[Content]
+    """Follow the prompt in the same message (D-02)."""
+    output_schema: Mapping[str, Any] | None
+    """JSON Schema of the output, which is then the JSON's text (D-15)."""
+    settings: Settings | None
+    """Go before the agent's."""
+    deps: Any
+    """Given to tools as `ToolContext.deps`."""
+    limits: Limits | None
+    """In place of the agent's."""
+
+
+def asked_message(
+    prompt: Prompt, attachments: Sequence[Content], *, new_id: Callable[[], str], clock: Callable[[], datetime]
+) -> Message | None:
+    """The prompt as a message with an id and a time; `None`: there is none.
+
+    Raises:
+        InvalidRequestError: there is nothing in it, or attachments are to follow no prompt.
+    """
+    if prompt is None:
+        if attachments:
+            raise InvalidRequestError("attachments need a prompt: put them into a message of the history instead")
+        return None
+    if isinstance(prompt, Message):
+        message = prompt.replace(content=(*prompt.content, *attachments)) if attachments else prompt
+    else:
+        pieces = [prompt] if isinstance(prompt, str) else list(prompt)
+        message = Message.user(*[piece for piece in pieces if piece != ""], *attachments)
+    if not message.content:
+        raise InvalidRequestError("the prompt is empty: give a text, parts or a message")
+    return message.replace(id=message.id or new_id(), created_at=message.created_at or clock())
+
+
+def conversation(history: History, asked: Message | None, *, system: Message | None) -> list[Message]:
+    """The history, the prompt after it, and the system message before it, if it does not begin so already.
+
+    Raises:
+        InvalidRequestError: there is nothing to answer.
+    """
+    messages = list(history)
+    if asked is None and not (messages and messages[-1].role is Role.USER):
+        raise InvalidRequestError(
+            "nothing to send: without a prompt the history must end in a user message or in tool results"
+        )
+    if asked is not None:
+        messages.append(asked)
+    if system is not None and not (messages[0].role is Role.SYSTEM and messages[0].text == system.text):
+        messages.insert(0, system)
+    return messages

@@ -1,0 +1,86 @@
+"""Where a key is not enough: a flow of requests that ends in the headers which a provider wants. It sends nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from dragoman.errors import AuthenticationError, ProviderError, SettingsError
+from dragoman.request import HttpRequest
+from dragoman.shapes import if_object, if_text
+
+__all__ = ["Answer", "Auth", "Flow", "Grant", "form", "granted"]
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What came back for a flow's request."""
+
+    status: int
+    body: bytes = b""
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """What a flow ends in."""
+
+    headers: Mapping[str, str]
+    """For every request to the provider, names in lower case."""
+    expires_at: float | None = None
+    """Seconds since 1970; `None`: it does not end."""
+
+
+Flow = Generator[HttpRequest, Answer, Grant]
+"""Yields a request (`path` is the whole URL), is sent its answer, and returns what was granted."""
+
+
+class Auth(msgspec.Struct, frozen=True):
+    """What an environment says of credentials."""
+
+    flow: Callable[[float], Flow] | None = None
+    """The time, in seconds since 1970 → a flow; `None`: the key goes in its header."""
+    base_url: str | SettingsError | None = None
+    """Where these credentials lead, unless the caller or a variable names another URL; an error: they do not tell, and
+    must; `None`: where the record says."""
+
+
+def form(url: str, fields: Mapping[str, str]) -> HttpRequest:
+    """A form to be posted."""
+    from urllib.parse import urlencode
+
+    return HttpRequest(
+        url, {"content-type": "application/x-www-form-urlencoded"}, urlencode(fields).encode(), secret=True
+    )
+
+
+def granted(answer: Answer, now: float, *, who: str, headers: Mapping[str, str] = {}) -> Grant:
+    """The access token in an OAuth 2.0 answer (RFC 6749, 5.1), as a grant.
+
+    Args:
+        answer: of the token's endpoint.
+        now: when it was asked, in seconds since 1970.
+        who: whose token it is, for the error's message.
+        headers: that go with the token.
+
+    Raises:
+        AuthenticationError: the credentials were refused.
+        ProviderError: the endpoint failed.
+    """
+    told: dict[str, Any] = {}
+    with suppress(msgspec.DecodeError, UnicodeError):
+        told = if_object(msgspec.json.decode(answer.body))
+    token = if_text(told.get("access_token"))
+    if answer.status >= 400 or not token:
+        why = if_text(told.get("error_description")) or if_text(told.get("error")) or f"HTTP {answer.status}"
+        kind = ProviderError if answer.status >= 500 else AuthenticationError
+        raise kind(
+            f"no access token for {who}: {why.splitlines()[0].rstrip('.')}. Check that these credentials are still valid.",
+            status=answer.status,
+            body=answer.body,
+        )
+    try:
+        expires_at = now + float(told["expires_in"])
+    except (KeyError, TypeError, ValueError):
+        expires_at = None
+    return Grant({"authorization": f"Bearer {token}", **headers}, expires_at)

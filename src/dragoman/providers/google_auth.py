@@ -1,0 +1,153 @@
+"""Google Cloud's credentials, as its own libraries find them (application default credentials), and its base URLs.
+
+A file of credentials is that of GOOGLE_APPLICATION_CREDENTIALS, else the one of `gcloud auth application-default login`. A
+service account's key signs a statement (RFC 7523), for which Google gives a token; a user's file holds a token for tokens.
+"""
+
+from __future__ import annotations
+
+import os
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dragoman.errors import SettingsError
+from dragoman.providers.auth import Auth, Flow, form, granted
+from dragoman.request import HttpRequest
+from dragoman.shapes import if_object, if_text
+
+__all__ = ["vertex_auth", "vertex_url"]
+
+_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+_TOKEN_URI = "https://oauth2.googleapis.com/token"  # noqa: S105 - a URL
+_LIFETIME = 3600
+_TOKENS = ("ya29.", "eyJ", "Bearer ")
+_METADATA = "http://{host}/computeMetadata/v1/instance/service-accounts/default/token"
+_FILE = "GOOGLE_APPLICATION_CREDENTIALS"
+
+
+def vertex_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
+    """How requests to Vertex AI are authorised, and where they go; `None`: by an API key, or nothing is set up.
+
+    Raises:
+        SettingsError: the file of credentials cannot be used.
+    """
+    project, location = _first(environment, "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT"), _location(environment)
+    if key:
+        return Auth(base_url=vertex_url(project, location)) if project and key.startswith(_TOKENS) else None
+    if path := _file(environment):
+        told = _read(path)
+        project = project or if_text(told.get("project_id")) or if_text(told.get("quota_project_id"))
+        match told.get("type"):
+            case "service_account":
+                return Auth(lambda now: _by_signature(told, now), _url(project, location))
+            case "authorized_user":
+                return Auth(lambda now: _by_refresh_token(told, now), _url(project, location))
+            case other:
+                raise SettingsError(
+                    f'credentials of type "{other}" in {path} are not supported: '
+                    "use a service account's key; or, in Python, api_key= takes a function that gives an access token, "
+                    "which google-auth makes from any credentials"
+                )
+    if host := environment.get("GCE_METADATA_HOST"):
+        return Auth(lambda now: _by_metadata(host, now), _url(project, location))
+    return None
+
+
+def vertex_url(project: str, location: str) -> str:
+    """The base URL of a project's models at a location such as `europe-west4`, `global`, or `eu` (several regions)."""
+    host = {
+        "global": "aiplatform.googleapis.com",
+        "us": "aiplatform.us.rep.googleapis.com",
+        "eu": "aiplatform.eu.rep.googleapis.com",
+    }.get(location, f"{location}-aiplatform.googleapis.com")
+    return f"https://{host}/v1/projects/{project}/locations/{location}"
+
+
+def _by_signature(told: Mapping[str, Any], now: float) -> Flow:
+    url = if_text(told.get("token_uri")) or _TOKEN_URI
+    who = if_text(told.get("client_email"))
+    claims = {"iss": who, "scope": _SCOPE, "aud": url, "iat": int(now), "exp": int(now) + _LIFETIME}
+    head = {"alg": "RS256", "typ": "JWT", "kid": told.get("private_key_id")}
+    text = b".".join(_base64(msgspec.json.encode(part)) for part in (head, claims))
+    assertion = text + b"." + _base64(_signed(if_text(told.get("private_key")), text))
+    answer = yield form(
+        url, {"grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": assertion.decode()}
+    )
+    return granted(answer, now, who=who)
+
+
+def _by_refresh_token(told: Mapping[str, Any], now: float) -> Flow:
+    fields = {name: if_text(told.get(name)) for name in ("client_id", "client_secret", "refresh_token")}
+    answer = yield form(if_text(told.get("token_uri")) or _TOKEN_URI, {"grant_type": "refresh_token", **fields})
+    pays = if_text(told.get("quota_project_id"))
+    return granted(answer, now, who="the user of gcloud's login", headers={"x-goog-user-project": pays} if pays else {})
+
+
+def _by_metadata(host: str, now: float) -> Flow:
+    answer = yield HttpRequest(_METADATA.format(host=host), {"metadata-flavor": "Google"}, method="GET", secret=True)
+    return granted(answer, now, who="the service account of this machine")
+
+
+def _signed(key: str, text: bytes) -> bytes:
+    """RS256 (RFC 7518, 3.3)."""
+    try:
+        from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+        from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+        from cryptography.hazmat.primitives.hashes import SHA256
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+    except ImportError as error:
+        raise SettingsError(
+            "a service account's key signs with a library that is not installed: pip install 'dragoman[vertex]'"
+        ) from error
+    try:
+        private = load_pem_private_key(key.encode(), None)
+    except (ValueError, TypeError) as error:
+        raise SettingsError(
+            "the private_key of the service account's file is no key in PEM: download it again"
+        ) from error
+    if not isinstance(private, RSAPrivateKey):
+        raise SettingsError("the private_key of the service account's file is no RSA key: download it again")
+    return private.sign(text, PKCS1v15(), SHA256())
+
+
+def _base64(data: bytes) -> bytes:
+    return urlsafe_b64encode(data).rstrip(b"=")
+
+
+def _file(environment: Mapping[str, str]) -> Path | None:
+    if named := environment.get(_FILE, "").strip():
+        return Path(named).expanduser()
+    usual = (
+        f"{environment.get('APPDATA', '')}/gcloud"
+        if os.name == "nt"
+        else f"{environment.get('HOME', '~')}/.config/gcloud"
+    )
+    path = Path(environment.get("CLOUDSDK_CONFIG") or usual, "application_default_credentials.json").expanduser()
+    return path if path.is_file() else None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return if_object(msgspec.json.decode(path.read_bytes()))
+    except (OSError, msgspec.DecodeError, UnicodeError) as error:
+        raise SettingsError(
+            f"the credentials of Google Cloud in {path} cannot be read ({error}): {_FILE} must name a JSON file"
+        ) from error
+
+
+def _url(project: str, location: str) -> str | SettingsError:
+    if not project:
+        return SettingsError("the credentials of Google Cloud name no project: set GOOGLE_CLOUD_PROJECT")
+    return vertex_url(project, location)
+
+
+def _location(environment: Mapping[str, str]) -> str:
+    return _first(environment, "GOOGLE_CLOUD_LOCATION", "GOOGLE_CLOUD_REGION") or "global"
+
+
+def _first(environment: Mapping[str, str], *names: str) -> str:
+    return next((value for name in names if (value := environment.get(name, "").strip())), "")

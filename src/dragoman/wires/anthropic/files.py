@@ -1,0 +1,34 @@
+"""Files that tools of the provider's made or fetched (D-114): those that it holds by their id, those in its answer by their bytes."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from dragoman.message import Content, DataPart, FilePart, ToolResultPart
+from dragoman.request import Download, HttpRequest
+from dragoman.shapes import if_list, if_object, if_text
+from dragoman.wires.anthropic.media import load_media
+from dragoman.wires.anthropic.native import NAME, is_ours
+
+__all__ = ["dump_download", "load_files"]
+
+_BETA = {"anthropic-beta": "files-api-2025-04-14"}
+
+
+def load_files(piece: Content) -> list[DataPart | FilePart]:
+    """The files in the result of a tool that the provider ran: what its code wrote, and a document that it fetched."""
+    if not isinstance(piece, ToolResultPart) or piece.run_by != "provider" or not is_ours(piece.native):
+        return []
+    result = if_object(piece.result)
+    made = [if_text(if_object(one).get("file_id")) for one in if_list(result.get("content"))]
+    fetched = load_media(if_object(result.get("content")))
+    return [
+        *(FilePart(id_, native={NAME: {}}) for id_ in made if id_),
+        *([fetched] if isinstance(fetched, DataPart) else []),
+    ]
+
+
+def dump_download(part: FilePart) -> Download:
+    """How the provider is asked for a file that it holds."""
+    path = f"/files/{quote(part.id, safe='')}"
+    return Download(HttpRequest(f"{path}/content", _BETA, method="GET"), HttpRequest(path, _BETA, method="GET"))

@@ -1,0 +1,37 @@
+"""Files that tools of the provider's made (D-144r) and it holds: those that a text cites, in a container or beside it."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from dragoman.message import Content, DataPart, FilePart, TextPart
+from dragoman.request import Download, HttpRequest
+from dragoman.shapes import if_objects, if_text
+from dragoman.wires.openai_responses.native import NAME, fields
+
+__all__ = ["dump_download", "load_files"]
+
+_MADE = ("container_file_citation", "file_path")
+"""Types of the annotations that cite a file which was made; others cite what was searched."""
+
+
+def load_files(piece: Content) -> list[DataPart | FilePart]:
+    """The files that a text cites as made for it, each once."""
+    if not isinstance(piece, TextPart):
+        return []
+    found: dict[str, DataPart | FilePart] = {}
+    for one in if_objects(fields(piece.native).get("annotations")):
+        if one.get("type") in _MADE and (id_ := if_text(one.get("file_id"))):
+            container = if_text(one.get("container_id"))
+            own = {"container_id": container} if container else {}
+            found.setdefault(id_, FilePart(id_, None, if_text(one.get("filename")) or None, {NAME: own}))
+    return list(found.values())
+
+
+def dump_download(part: FilePart) -> Download:
+    """How the provider is asked for a file that it holds."""
+    container = if_text(fields(part.native).get("container_id"))
+    path = f"/files/{quote(part.id, safe='')}"
+    if container:
+        return Download(HttpRequest(f"/containers/{quote(container, safe='')}{path}/content", method="GET"))
+    return Download(HttpRequest(f"{path}/content", method="GET"), HttpRequest(path, method="GET"))
