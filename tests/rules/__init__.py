@@ -13,4 +13,10 @@ __all__ = ["problems"]
 
 def problems(wire: str, body: dict[str, Any]) -> list[str]:
     """What is wrong with a body of that wire, sent to the provider whose own API it is."""
-    return list(import_module(f"rules.{wire}").problems(body))
+    found: list[str] = []
+    try:
+        found.extend(import_module(f"rules.{wire}").problems(body))
+    except (AttributeError, KeyError, TypeError):  # what is of a wrong type cannot be asked further
+        if not found:
+            raise
+    return found

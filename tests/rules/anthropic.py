@@ -68,8 +68,8 @@ def _of_message(message: dict[str, Any]) -> Iterator[str]:
             yield "a text is blank"
         if block["type"] == "thinking" and not block.get("signature"):
             yield "thinking has no signature"
-        source = block.get("source", {})
-        if source.get("type") == "base64":
+        source = block.get("source")
+        if isinstance(source, dict) and source["type"] == "base64":
             kinds_ = _IMAGES if block["type"] == "image" else ("application/pdf",)
             if source["media_type"] not in kinds_:
                 yield f"{source['media_type']} is none of {kinds_}"

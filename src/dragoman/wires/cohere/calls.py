@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from dragoman.fold import arguments_text, parse_call
+from dragoman.fold import arguments_json, parse_call
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
 from dragoman.replay import kind_of
 from dragoman.shapes import if_list, if_object, if_text, merged, rest
@@ -35,7 +35,7 @@ def load_call(call: Mapping[str, Any]) -> ToolCallPart:
     spelled: dict[str, Any] = {} if call.get("type") == "function" else {"type": call.get("type", "absent")}
     if isinstance(text, str):
         part = parse_call(part, text)
-    if arguments_text(part) != text:
+    if arguments_json(part) != text:
         spelled["arguments"] = text if "arguments" in function else "absent"
     inner = rest(function, "name", "arguments")
     own = {**rest(call, "id", "type", "function"), **({"function": inner} if inner else {})}
@@ -45,7 +45,7 @@ def load_call(call: Mapping[str, Any]) -> ToolCallPart:
 def dump_call(call: ToolCallPart, call_id: str, name: str, *, exact: bool = True) -> dict[str, Any]:
     """The inverse, under that id and name. `exact`: as it was spelled when it was loaded."""
     spelled: Mapping[str, Any] = spelling(call.native) if exact else {}
-    function: dict[str, Any] = {"name": name, "arguments": arguments_text(call)}
+    function: dict[str, Any] = {"name": name, "arguments": arguments_json(call)}
     if "arguments" in spelled and not call.arguments:
         function["arguments"] = spelled["arguments"]
         if spelled["arguments"] == "absent":

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from dragoman.ids import STANDARD, Rule
+from dragoman.ids import NAMES, Rule
 
 __all__ = ["Quirks"]
 
@@ -35,7 +35,11 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     Google documents it. Gemini 3 refuses a round of calls whose first one has no signature."""
     server_tools: Mapping[str, str] = MappingProxyType({"web_search": "googleSearch", "web_fetch": "urlContext"})
     """Name of a tool that the provider runs → the API's name of it, where it is not the same in camelCase."""
-    names: Rule = STANDARD
+    opening: str = "."
+    """What the user is made to say before a conversation that the model began: the API takes no calls there."""
+    ids: Rule = Rule(letters=r"\s\S", most=1024)
+    """Ids of calls: any, but each once."""
+    names: Rule = NAMES
     """What names of functions it takes."""
 
     def is_older(self, model: str) -> bool:

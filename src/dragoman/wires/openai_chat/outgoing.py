@@ -60,6 +60,6 @@ def outgoing(
     if quirks.max_id_length is not None:
         ids = call_ids(messages, Rule(most=quirks.max_id_length))
         said = [p.name for m in messages for p in m.content if isinstance(p, (ToolCallPart, ToolResultPart)) and p.name]
-        names = fitted(dict.fromkeys([*tools, *said]), Rule())
+        names = fitted(dict.fromkeys([*tools, *said]))
     reasons = readable(messages, target, quirks.reads)
     return Outgoing(messages, target, quirks, [] if losses is None else losses, reasons, ids, names)

@@ -12,7 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.errors import HistoryError
-from dragoman.ids import STANDARD
+from dragoman.ids import NAMES, STANDARD
 from dragoman.message import Content, Message, Origin, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.replay import Loss
 from dragoman.shapes import rest
@@ -147,7 +147,7 @@ def _as_is(piece: Content, known: set[str]) -> Content:
     """Notes ids and names that are not fit to be sent, or used before: a request that was sent so is kept so."""
     if not isinstance(piece, (ToolCallPart, ToolResultPart)) or piece.run_by == "provider":
         return piece
-    names_fit = isinstance(piece, ToolResultPart) or STANDARD.fits(piece.name)
+    names_fit = isinstance(piece, ToolResultPart) or NAMES.fits(piece.name)
     if names_fit and piece.id not in known and STANDARD.fits(piece.id):
         return piece
     return msgspec.structs.replace(piece, native=spelled(piece.native, id="as is"))
