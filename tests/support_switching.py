@@ -19,10 +19,11 @@ from dragoman.providers.registry import Registry
 from dragoman.repair import repair
 from dragoman.replay import Loss
 from dragoman.request import ModelRequest
+from dragoman.wires.google.quirks import Quirks
 from histories import declared
 from traffic import Exchange, exchanges
 
-__all__ = ["ANSWERED", "FOLDERS", "PROVIDERS", "TARGETS", "answered", "recorded", "sealed", "sent", "source"]
+__all__ = ["FOLDERS", "PROVIDERS", "TARGETS", "answered", "recorded", "sealed", "sent", "source"]
 
 PROVIDERS: dict[str, Provider] = {
     "openai_chat": "openai",
@@ -94,7 +95,6 @@ def _history(wire: str, exchange: Exchange) -> list[Message] | None:
 
 
 _SEALS = ("signature", "thoughtSignature", "data", "encrypted_content", "encrypted_index", "id", "container_id")
-ANSWERED = "signature", "thoughtSignature"
 
 
 def sealed(messages: Sequence[Message]) -> Iterator[str]:
@@ -108,7 +108,7 @@ def sealed(messages: Sequence[Message]) -> Iterator[str]:
 def _sealed(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
         for key, each in value.items():
-            if key in _SEALS and isinstance(each, str) and len(each) > 8:
+            if key in _SEALS and isinstance(each, str) and len(each) > 8 and each != Quirks().placeholder:
                 yield each
             elif key != "spelling":
                 yield from _sealed(each)

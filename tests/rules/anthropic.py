@@ -62,7 +62,8 @@ def _of_message(message: dict[str, Any]) -> Iterator[str]:
         yield "something stands before a result"
     if "tool_use" in kinds and kinds != sorted(kinds, key=lambda kind: kind == "tool_use"):
         yield "something stands after a call"
-    inner = [b for block in blocks if block["type"] == "tool_result" for b in _blocks({"content": [], **block})]
+    held = [block.get("content") for block in blocks if block["type"] == "tool_result"]
+    inner = [block for content in held if isinstance(content, list) for block in content]
     for block in [*blocks, *inner]:
         if block["type"] == "text" and not block["text"].strip():
             yield "a text is blank"

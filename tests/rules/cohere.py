@@ -18,7 +18,7 @@ _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 def problems(body: dict[str, Any]) -> Iterator[str]:
     yield from (f"there is no field {name}" for name in body.keys() - _FIELDS)
-    yield from faults(body["messages"], list[ChatMessageV2], "messages")
+    yield from faults(_with_data(body["messages"]), list[ChatMessageV2], "messages")
     yield from faults(body.get("tools", []), list[ToolV2], "tools")
     messages = body["messages"]
     calls = [call for message in messages for call in message.get("tool_calls") or []]
@@ -32,6 +32,16 @@ def problems(body: dict[str, Any]) -> Iterator[str]:
     yield from unpaired([_turn(message) for message in messages])
     for place, message in enumerate(messages):
         yield from (f"[{place}]: {problem}" for problem in _of_message(message))
+
+
+def _with_data(value: Any) -> Any:
+    """The same with objects as the data of documents, where the API takes texts too (recorded)."""
+    if isinstance(value, list):
+        return [_with_data(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    text = value.keys() == {"data"} and isinstance(value["data"], str)
+    return {"data": {}} if text else {key: _with_data(each) for key, each in value.items()}
 
 
 def _turn(message: dict[str, Any]) -> Turn:

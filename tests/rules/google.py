@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from google.genai import types
 
 from rules.media import base64_problems
-from rules.typed import faults
 from rules.pairing import misnamed
+from rules.typed import faults
 
 _NAME = "[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}"
 _FIELDS = {
@@ -22,6 +23,7 @@ _FIELDS = {
 
 
 def problems(body: dict[str, Any]) -> Iterator[str]:
+    body = _camelled(body)
     for key, value in body.items():
         if key in _FIELDS:
             yield from faults(value, _FIELDS[key], key)
@@ -38,6 +40,19 @@ def problems(body: dict[str, Any]) -> Iterator[str]:
     yield from _unpaired(contents)
     for place, content in enumerate([*contents, body.get("systemInstruction", {"parts": [{"text": "-"}]})]):
         yield from (f"[{place}]: {problem}" for problem in _of_content(content))
+
+
+def _camelled(value: Any) -> Any:
+    """The same without keys in snake_case, which the API takes as well, outside of what a tool is given or gives."""
+    if isinstance(value, list):
+        return [_camelled(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    held = ("args", "response", "parametersJsonSchema", "parameters")
+    return {
+        re.sub("_([a-z])", lambda letter: letter[1].upper(), key): each if key in held else _camelled(each)
+        for key, each in value.items()
+    }
 
 
 def _of(content: dict[str, Any], key: str) -> list[dict[str, Any]]:
@@ -81,10 +96,8 @@ def _of_content(content: dict[str, Any]) -> Iterator[str]:
             yield f"a part says nothing: {part}"
         if "functionCall" in part and part["functionCall"].get("id") == "":
             yield "a call has an empty id"
-        if part.get("text") == "" and "thoughtSignature" not in part:
-            yield "a text is empty"
         if "thoughtSignature" in part:
             yield from base64_problems(part["thoughtSignature"])
         for inner in (part, *part.get("functionResponse", {}).get("parts", [])):
             if "inlineData" in inner:
-                yield from base64_problems(inner["inlineData"]["data"])
+                yield from base64_problems(inner["inlineData"]["data"].translate({45: 43, 95: 47}))

@@ -22,6 +22,7 @@ class _Function(TypedDict):
 class _Call(TypedDict):
     function: _Function
     id: NotRequired[str]
+    type: NotRequired[str]
 
 
 class _Message(TypedDict):
@@ -61,7 +62,7 @@ def _turns(messages: list[dict[str, Any]]) -> Iterator[Turn]:
     for place, message in enumerate(messages):
         if message["role"] == "tool":
             id_, name = message.get("tool_call_id"), message.get("tool_name")
-            found = next((w for w in waiting if (w[0] == id_ if id_ else w[1] == name)), (str(id_ or name), ""))
+            found = next((w for w in waiting if (w[0] == id_ if id_ else w[1] == name or not name)), (str(id_ or name), ""))
             if found in waiting:
                 waiting.remove(found)
             yield Turn("tool", results=[found[0]], says=False)

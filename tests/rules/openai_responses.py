@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any
 
 from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
@@ -15,8 +16,11 @@ from rules.typed import faults
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
+_FILES = ("application/pdf", "text/csv", "text/plain", "application/json")
+
+
 def problems(body: dict[str, Any]) -> Iterator[str]:
-    yield from faults(body, ResponseCreateParamsNonStreaming, "body")
+    yield from faults(_detailed(body), ResponseCreateParamsNonStreaming, "body")
     items = body["input"] if isinstance(body["input"], list) else []
     if not body["input"] and "previous_response_id" not in body:
         yield "there is no input"
@@ -63,12 +67,21 @@ def _is_of_user(item: dict[str, Any]) -> bool:
 
 def _of_content(item: dict[str, Any]) -> Iterator[str]:
     content = item.get("content", item.get("output") if item.get("type") == "function_call_output" else "-")
-    if item.get("role") and not content:
+    if item.get("role") == "assistant" and not content:
         yield "it is empty"
     for block in content if isinstance(content, list) else []:
         if block["type"] == "input_image" and "image_url" in block:
             yield from data_problems(block["image_url"], _IMAGES)
         if block["type"] == "input_file" and "file_data" in block:
-            yield from data_problems(block["file_data"], ("application/pdf",))
-        if "text" in block and not block["text"]:
-            yield "a text is empty"
+            yield from data_problems(block["file_data"], _FILES)
+
+
+def _detailed(body: dict[str, Any]) -> dict[str, Any]:
+    """The same with the images' `detail`, which the client's types demand and the API does not (recorded)."""
+    body = deepcopy(body)
+    for item in body["input"] if isinstance(body["input"], list) else []:
+        content = item.get("content", item.get("output"))
+        for block in content if isinstance(content, list) else []:
+            if block.get("type") == "input_image":
+                block.setdefault("detail", "auto")
+    return body

@@ -64,7 +64,8 @@ def _of_any(value: Any, variants: Sequence[Any], where: str) -> list[str]:
         if not told[-1]:
             return []
     named = [each for each in told if not any(f.startswith((f"{where}.type:", f"{where}.role:")) for f in each)]
-    return min(named or told, key=len)
+    deeper = [each for each in named if not each[0].startswith(f"{where}:")]
+    return min(deeper or named or told, key=len)
 
 
 def _of_fields(value: Any, type_: Any, where: str) -> Iterator[str]:

@@ -39,9 +39,9 @@ def load_call(entry: Mapping[str, Any], fresh_ids: Iterator[str], known: Collect
     return replace(part, native=marked(fields, spelled))
 
 
-def dump_call(call: ToolCallPart, call_id: str | None, name: str) -> dict[str, Any]:
-    """A call → one of a message's `tool_calls`, under that id (`None`: none)."""
-    spelled = spelling(call.native)
+def dump_call(call: ToolCallPart, call_id: str | None, name: str, *, exact: bool) -> dict[str, Any]:
+    """A call → one of a message's `tool_calls`, under that id (`None`: none). `exact`: as spelled when it was loaded."""
+    spelled: Mapping[str, Any] = spelling(call.native) if exact else {}
     entry: dict[str, Any] = {} if call_id is None and "id" not in spelled else {"id": call_id}
     function: dict[str, Any] = {"name": name, "arguments": arguments_json(call)}
     if "arguments" in spelled and _with_arguments(call, spelled["arguments"]).arguments == call.arguments:

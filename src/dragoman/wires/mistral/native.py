@@ -8,18 +8,19 @@ from typing import Any
 from dragoman.message import Native
 from dragoman.native import Own
 
-__all__ = ["NAME", "extra", "is_ours", "marked", "respelled", "response_of", "spelling"]
+__all__ = ["NAME", "extra", "is_foreign", "is_ours", "marked", "respelled", "response_of", "spelling"]
 
 NAME = "mistral"
 
 _OWN = Own(NAME)
 extra = _OWN.fields
+is_foreign = _OWN.is_foreign
 is_ours = _OWN.is_ours
 respelled = _OWN.spelled
 response_of = _OWN.response
 spelling = _OWN.spelling
 
 
-def marked(fields: Mapping[str, Any], spelled: Mapping[str, Any] | None = None) -> Native:
-    """This wire's fields and spellings → `native`; `None` where there is nothing to keep."""
-    return _OWN.note(fields, spelling=spelled)
+def marked(fields: Mapping[str, Any], spelled: Mapping[str, Any] | None = None, *, mark: bool = False) -> Native:
+    """This wire's fields and spellings → `native`; `None` where there is nothing to keep, unless a `mark` is wanted."""
+    return _OWN.note(fields, mark=mark, spelling=spelled)

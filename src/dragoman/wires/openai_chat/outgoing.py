@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from dragoman.ids import Rule, call_ids, fitted
-from dragoman.message import Message, Origin, ToolCallPart, ToolResultPart
+from dragoman.media import as_text
+from dragoman.message import Content, LinkPart, Message, Origin, ToolCallPart, ToolResultPart
 from dragoman.replay import Loss, readable
 from dragoman.wires.openai_chat.calls import given_id
+from dragoman.wires.openai_chat.content import dump_block, is_picture, unsaid
 from dragoman.wires.openai_chat.quirks import Quirks
 
 __all__ = ["Outgoing", "outgoing"]
+
+
+_ANY = Rule(letters=r"\s\S", most=1024)
+"""What vendors take as ids that tell nothing of a rule: any, but each once."""
 
 
 class Outgoing(msgspec.Struct, frozen=True, gc=False):
@@ -31,14 +38,26 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
         """Notes something that is left out or changed. `position`: of the message; `None`: it concerns the request."""
         self.losses.append(Loss(position, part, what, why))
 
+    def block(self, position: int, place: int, piece: Content) -> dict[str, Any] | None:
+        """The content block that says a piece; `None` where there is none. What it does not say is noted.
+
+        A target would take a link to something else for a broken image (against D-93), and refuse the conversation.
+        """
+        block = dump_block(piece, self.quirks.blocks)
+        if self.target and isinstance(piece, LinkPart) and block and block["type"] == "image_url":
+            block = block if is_picture(piece) else {"type": "text", "text": as_text(piece)}
+        if block is not None and (lost := unsaid(piece, block)) is not None:
+            self.lose(position, place, *lost)
+        return block
+
     def exact(self, message: Message) -> bool:
         """Whether the message goes to its own origin, so that what was odd about it is understood there."""
         return self.target is None or (message.origin is not None and message.origin.provider == self.target.provider)
 
     def call_id(self, position: int, place: int, call: ToolCallPart) -> str | None:
         """The id under which a call is sent. One that its provider did not give is not sent back to it (`None`)."""
-        sent = given_id(call.native, call.id) if self.exact(self.messages[position]) else call.id
-        return self.ids.get((position, place), sent) if sent else sent
+        given = given_id(call.native, call.id) if self.exact(self.messages[position]) else call.id
+        return self.ids.get((position, place), call.id) if given == call.id else given
 
     def name(self, name: str) -> str:
         """The name under which a tool is sent."""
@@ -55,8 +74,8 @@ def outgoing(
     """Prepares a dump. `tools`: names of the request's tools."""
     messages = tuple(messages)
     quirks = quirks or Quirks()
-    ids: dict[tuple[int, int], str] = {}
     names: dict[str, str] = {}
+    ids = {} if target is None else call_ids(messages, _ANY)
     if quirks.max_id_length is not None:
         ids = call_ids(messages, Rule(most=quirks.max_id_length))
         said = [p.name for m in messages for p in m.content if isinstance(p, (ToolCallPart, ToolResultPart)) and p.name]
