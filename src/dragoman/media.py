@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from mimetypes import guess_type
+from typing import Any
 from urllib.parse import urlsplit
 
 from dragoman.message import DataPart, FilePart, LinkPart
@@ -31,11 +32,11 @@ def from_url(url: str, name: str | None = None) -> DataPart | LinkPart:
     return LinkPart(url, name=name)
 
 
-def decoded(text: str) -> bytes | None:
-    """Base64 → bytes; `None` where encoding them again would not give the same text."""
+def decoded(text: Any) -> bytes | None:
+    """Base64 → bytes; `None` where it is none, or encoding them again would not give the same text."""
     try:
         data = b64decode(text, validate=True)
-    except ValueError:
+    except (ValueError, TypeError):
         return None
     return data if b64encode(data).decode() == text else None
 

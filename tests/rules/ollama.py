@@ -46,8 +46,6 @@ def problems(body: dict[str, Any]) -> Iterator[str]:
             yield f"[{place}]: there is no role {message['role']!r}"
         for image in message.get("images", []):
             yield from base64_problems(image)
-        if not any(message.get(field) for field in ("content", "thinking", "images", "tool_calls", "tool_name")):
-            yield f"[{place}]: it is empty"
         for call in message.get("tool_calls", []):
             if call["function"]["name"] not in declared:
                 yield f"{call['function']['name']} is called and not declared"

@@ -43,8 +43,10 @@ def load_result(entry: Mapping[str, Any], waiting: list[ToolCallPart], fresh_id:
     )
 
 
-def dump_result(part: ToolResultPart, place: int, call: ToolCallPart | None, lose: Lose) -> dict[str, Any]:
-    """A result → its tool message. `call`: the one that it answers; where that had no id, none is told (D-132)."""
+def dump_result(
+    part: ToolResultPart, call_id: str, place: int, call: ToolCallPart | None, lose: Lose
+) -> dict[str, Any]:
+    """A result → its tool message, under that id. `call`: the one that it answers; where that had no id, none is told (D-132)."""
     spelled = spelling(part.native)
     body: dict[str, Any] = {"role": "tool", **_content(part, place, lose)}
     if "tool_name" not in spelled and part.name:
@@ -52,7 +54,7 @@ def dump_result(part: ToolResultPart, place: int, call: ToolCallPart | None, los
     elif spelled.get("tool_name", "absent") != "absent":
         body["tool_name"] = spelled["tool_name"]
     if not is_unnamed(part.native) and not (call and is_unnamed(call.native)):
-        body["tool_call_id"] = part.id
+        body["tool_call_id"] = call_id
     if part.is_error and "error" not in if_object(part.result):
         lose(place, "is_error", "this format has no mark for a failed tool")
     return merged(body, rest(extra(part.native), "id"))

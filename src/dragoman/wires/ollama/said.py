@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dragoman.media import as_text
 from dragoman.message import Content, DataPart, FilePart, LinkPart, TextPart
 from dragoman.replay import kind_of
 from dragoman.wires.ollama.images import dump_image
@@ -48,9 +49,17 @@ class Said:
             self.add(place, "content", piece.text)
         elif (image := dump_image(piece)) is not None:
             self.add(place, "images", image)
-        elif isinstance(piece, (LinkPart, FilePart)):
-            self._lose(place, kind_of(piece), "the API takes images by their bytes only; give a DataPart")
-        elif isinstance(piece, DataPart):
-            self._lose(place, kind_of(piece), f"the API takes images only, not {piece.mime_type}")
+            if isinstance(piece, DataPart) and piece.name:
+                self._lose(place, "name", f"the API knows no name of an image, {piece.name}")
+        elif isinstance(piece, (DataPart, LinkPart, FilePart)):
+            by_bytes = isinstance(piece, DataPart)
+            why = f"the API takes images only, not {piece.mime_type}" if by_bytes else "it takes images by their bytes only"
+            self._lose(place, kind_of(piece), f"{why}; a text tells of it")
+            self._add_line(place, as_text(piece))
         else:
             self._lose(place, kind_of(piece), "it is a block of another format")
+
+    def _add_line(self, place: int, text: str) -> None:
+        """A text that is a line of its own in the one that there is."""
+        before = self._told.get("content", "\n")
+        self.add(place, "content", f"{text}\n" if before.endswith("\n") else f"\n{text}\n")

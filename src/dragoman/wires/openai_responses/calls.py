@@ -13,9 +13,9 @@ from typing import Any, Literal, cast
 import msgspec
 
 from dragoman.fold import arguments_json, parse_call
+from dragoman.media import decoded
 from dragoman.message import Content, DataPart, ToolCallPart, ToolResultPart
 from dragoman.shapes import rest
-from dragoman.wires.openai_responses.content import decoded
 from dragoman.wires.openai_responses.native import fields, note, spelling
 
 __all__ = ["FUNCTION", "KINDS", "Kind", "arguments_of", "dump_call", "hold_result", "kind_of", "load_call", "runner"]

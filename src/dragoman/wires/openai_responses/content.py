@@ -12,13 +12,12 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from dragoman.media import ELSEWHERE, IMAGES, Media, data_url, guessed
-from dragoman.media import decoded as base64_decoded
+from dragoman.media import ELSEWHERE, IMAGES, Media, data_url, decoded, guessed
 from dragoman.message import DataPart, FilePart, LinkPart, ProviderPart, TextPart
 from dragoman.shapes import rest
 from dragoman.wires.openai_responses.native import NAME, fields, is_foreign, note, spelling
 
-__all__ = ["Block", "decoded", "dump_block", "load_block", "media_text", "unsaid"]
+__all__ = ["Block", "dump_block", "load_block", "media_text", "unsaid"]
 
 Block = TextPart | Media | ProviderPart
 
@@ -54,11 +53,6 @@ def dump_block(part: Block, usual: str = "input_text") -> dict[str, Any]:
     if kind == "input_image" and "detail" not in spelling(part.native):
         block.setdefault("detail", "auto")
     return block
-
-
-def decoded(text: Any) -> bytes | None:
-    """Base64 → bytes; `None` where it is none, or encoding them again would not give the same text."""
-    return base64_decoded(text) if isinstance(text, str) else None
 
 
 def media_text(part: Media) -> str:
