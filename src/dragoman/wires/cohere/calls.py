@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from dragoman.fold import arguments_json, parse_call
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
 from dragoman.replay import kind_of
-from dragoman.shapes import if_list, if_object, if_text, merged, rest
+from dragoman.shapes import if_list, if_object, if_text, merged, rest, says_error
 from dragoman.wires.cohere.content import dump_block, dump_content, is_plain, load_block, unsaid
 from dragoman.wires.cohere.native import extra, marked, spelling
 
@@ -82,7 +82,7 @@ def dump_result(
     """A result → its tool message, and the blocks of media that are taken in a user message only. What is no text and no list
     of parts is told as JSON (D-92)."""
     body: dict[str, Any] = {"role": "tool", **({"tool_call_id": call_id} if call_id else {})}
-    if part.is_error and "error" not in if_object(part.result):
+    if part.is_error and not says_error(part.result):
         lose(place, "is_error", "this format has no mark for a failed tool")
     content, media = _dump_content(part, place, lose)
     if media:

@@ -126,6 +126,8 @@ class Writer(msgspec.Struct, frozen=True):
                 del inner["name"]
         if result.is_content:
             inner["response"], media = self._response(result), media_of(result.result)
+            if media and tuple(result.result[-len(media) :]) != tuple(media):
+                self.lose(place, "order", "a function's response has its text before its media")
             if spelling(result.native).get("parts") == "inside" or self._takes_media():
                 parts = [self._spelled(self._media(piece, place), piece) for piece in media]
                 inner["parts"] = [part for part in parts if "text" not in part]

@@ -26,7 +26,7 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.replay import Loss, kind_of
-from dragoman.shapes import if_object, merged, rest
+from dragoman.shapes import merged, rest, says_error
 from dragoman.wires.mistral.assistant import dump_assistant, load_assistant
 from dragoman.wires.mistral.chunks import dump_content, load_content
 from dragoman.wires.mistral.native import extra, marked, respelled, spelling
@@ -150,7 +150,7 @@ def _dump_said(position: int, sent: Mapping[str, str | None], out: Outgoing) -> 
         if media:
             later += [{"type": "text", "text": f"[result of {piece.name or piece.id}]"}, *media]
             out.lose(position, place, "media", "tool messages hold text only; it follows in a user message")
-        if piece.is_error and "error" not in if_object(piece.result):
+        if piece.is_error and not says_error(piece.result):
             out.lose(position, place, "is_error", "this format has no mark for a failed tool")
     chunks = later + chunks
     if dumped and not chunks:

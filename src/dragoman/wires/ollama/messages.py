@@ -135,7 +135,7 @@ def _dump(
 
 
 def _noted(losses: list[Loss], position: int) -> Lose:
-    def lose(place: int, what: str, why: str) -> None:
+    def lose(place: int | None, what: str, why: str) -> None:
         losses.append(Loss(position, place, what, why))
 
     return lose

@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.errors import HistoryError
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
-from dragoman.shapes import if_object, if_text, merged, rest
+from dragoman.shapes import if_text, merged, rest, says_error
 from dragoman.wires.ollama.calls import is_unnamed
 from dragoman.wires.ollama.images import load_images
 from dragoman.wires.ollama.native import extra, marked, spelling
@@ -55,7 +55,7 @@ def dump_result(
         body["tool_name"] = spelled["tool_name"]
     if not is_unnamed(part.native) and not (call and is_unnamed(call.native)):
         body["tool_call_id"] = call_id
-    if part.is_error and "error" not in if_object(part.result):
+    if part.is_error and not says_error(part.result):
         lose(place, "is_error", "this format has no mark for a failed tool")
     return merged(body, rest(extra(part.native), "id"))
 
@@ -67,7 +67,7 @@ def _content(part: ToolResultPart, place: int, lose: Lose) -> dict[str, Any]:
         return {} if empty == "absent" else {"content": None}
     if not part.is_content:
         return {"content": part.result if isinstance(part.result, str) else msgspec.json.encode(part.result).decode()}
-    said = Said(lose)
+    said = Said(lose, joined=True)
     for piece in part.result or ():
         said.add_piece(place, piece)
     return said.fields if "content" in said.fields or empty == "absent" else {"content": "", **said.fields}

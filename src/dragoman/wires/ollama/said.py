@@ -12,16 +12,18 @@ from dragoman.wires.ollama.images import dump_image
 
 __all__ = ["Lose", "Said"]
 
-Lose = Callable[[int, str, str], None]
-"""Notes a loss: place of the piece, what, why."""
+Lose = Callable[[int | None, str, str], None]
+"""Notes a loss: place of the piece (`None`: the message as a whole), what, why."""
 _ORDER = ("thinking", "images", "content", "tool_calls")
 
 
 class Said:
     """Fields of one message. Pieces that come in another order are moved, and the loss is noted."""
 
-    def __init__(self, lose: Lose) -> None:
+    def __init__(self, lose: Lose, *, joined: bool = False) -> None:
+        """`joined`: its texts are one anyway."""
         self._lose = lose
+        self._joined = joined
         self._told: dict[str, Any] = {}
 
     @property
@@ -41,6 +43,9 @@ class Said:
         if any(later in self._told for later in _ORDER[_ORDER.index(field) + 1 :]):
             self._lose(place, "order", f"this format has the {field} of a message before what it stands behind")
         text = field in ("content", "thinking")
+        if text and field in self._told and not self._joined:
+            self._joined = True
+            self._lose(None, "texts", f"this format has one {field} a message; they are joined")
         self._told[field] = self._told.get(field, "") + value if text else [*self._told.get(field, []), value]
 
     def add_piece(self, place: int, piece: Content) -> None:

@@ -67,6 +67,9 @@ def dump_conversation(out: Outgoing, *, after: int = -1) -> dict[str, Any]:
     payload: dict[str, Any] = {}
     if head:
         payload["instructions"] = "\n\n".join([message.text for message in out.messages[:head]])
+        if head > 1 or len(out.messages[0].content) > 1:
+            for position in range(head):
+                out.lose(position, None, "texts", "the instructions are one text; they are joined")
     items: list[dict[str, Any]] = []
     for position in range(max(head, after + 1), len(out.messages)):
         items += Writer(out, position).items()

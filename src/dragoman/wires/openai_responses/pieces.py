@@ -19,7 +19,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.shapes import rest
+from dragoman.shapes import rest, says_error
 from dragoman.wires.openai_responses.calls import FUNCTION, dump_call, hold_result
 from dragoman.wires.openai_responses.content import Block, dump_block, media_text, unsaid
 from dragoman.wires.openai_responses.items import ABSENT, is_plain
@@ -208,7 +208,7 @@ class Writer:
         for each in part.result if part.is_content else ():
             self._block(each, place)
         marked = item["type"] in ("apply_patch_call_output", "shell_call_output")
-        if part.is_error and not marked and "error" not in _object(part.result):
+        if part.is_error and not marked and not says_error(part.result):
             self._lose(place, "is_error", "the API has no mark for a failed tool")
         return item
 
@@ -231,7 +231,3 @@ class Writer:
 
     def _lose(self, place: int | None, what: str, why: str) -> None:
         self._out.lose(self._position, place, what, why)
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
