@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import permutations, product
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,8 +12,8 @@ import pytest
 
 from dragoman import wires
 from dragoman.digest import chain
-from dragoman.ids import STANDARD
-from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
+from dragoman.message import Message, Role, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.providers.switching import markdown
 from dragoman.repair import repair
 from dragoman.replay import Loss
 from histories import NEUTRAL, native
@@ -89,7 +90,9 @@ def test_text_calls_and_results_are_never_lost(first: str, then: str) -> None:
     _, back, _ = hop(there, first)
     said = ("text", "call", "result")
     bridge = ("text", "model", "OK")
-    assert [f for *_, f in facts(back) if f[0] in said and f != bridge] == [f for *_, f in facts(before) if f[0] in said]
+    assert [f for *_, f in facts(back) if f[0] in said and f != bridge] == [
+        f for *_, f in facts(before) if f[0] in said
+    ]
 
 
 @pytest.mark.parametrize("wire", TARGETS)
@@ -115,7 +118,9 @@ def signed(wire: str) -> list[Message]:
 
 def inner(payload: Any) -> list[Any]:
     """The messages of a payload."""
-    return payload if isinstance(payload, list) else payload.get("messages", payload.get("input", payload.get("contents")))
+    return (
+        payload if isinstance(payload, list) else payload.get("messages", payload.get("input", payload.get("contents")))
+    )
 
 
 def dumped(wire: str, messages: list[Message], losses: list[Loss] | None = None) -> Any:
@@ -139,3 +144,87 @@ def test_going_on_with_another_and_back_keeps_what_was_signed_byte_exact_and_in_
 
 SIGNING = ("anthropic", "cohere", "google", "openai_responses", "mistral", "openai_chat")
 """The wires whose own conversation holds something signed that goes back."""
+
+
+CHANGED = "what stood before it has changed"
+SEALS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "anthropic": ({"signature": "first-seal"}, {"signature": "second-seal"}),
+    "openai_responses": (
+        {"id": "rs_1", "encrypted_content": "first-seal"},
+        {"id": "rs_2", "encrypted_content": "second-seal"},
+    ),
+    "google": ({"thoughtSignature": "first-seal"}, {"thoughtSignature": "second-seal"}),
+}
+
+
+def bound(wire: str) -> list[Message]:
+    """A run of two answers, each with a seal and bound to all before it."""
+    target = TARGETS[wire]
+    messages = [Message.system("Be brief."), Message.user("Look."), Message.user("Well?")]
+    answers = (
+        [[ToolCallPart("c1", "look", {"at": "home"})], [Message.user(ToolResultPart("c1", "look", "a cat"))]],
+        [["A cat."], [Message.user("And now?")]],
+    )
+    for seal, (said, after) in zip(SEALS[wire], answers, strict=True):
+        origin = msgspec.structs.replace(target, prefix=chain(messages)[-1])
+        messages += [Message.model(ThinkingPart("Hm.", {wire: seal}), *said).replace(origin=origin), *after]
+    return messages
+
+
+def with_(place: int, message: Message) -> Any:
+    return lambda talk: [*talk[:place], message, *talk[place + 1 :]]
+
+
+EDITS: dict[str, tuple[Any, tuple[bool, bool]]] = {
+    "nothing": (lambda talk: talk, (True, True)),
+    "ids, times and notes": (
+        lambda talk: [m.replace(id=f"m{n}", metadata={"n": n}) for n, m in enumerate(talk)],
+        (True, True),
+    ),
+    "stored and read": (lambda talk: [Message.from_json(m.to_json()) for m in talk], (True, True)),
+    "more words at the end": (lambda talk: [*talk, Message.model("."), Message.user("?")], (True, True)),
+    "the system prompt": (with_(0, Message.system("Be long.")), (False, False)),
+    "no system prompt": (lambda talk: talk[1:], (False, False)),
+    "the first question": (with_(1, Message.user("Hear.")), (False, False)),
+    "a message removed before both": (lambda talk: [*talk[:2], *talk[3:]], (False, False)),
+    "a message put in between": (lambda talk: [*talk[:5], Message.user("?"), *talk[5:]], (True, False)),
+    "a tool's result": (with_(4, Message.user(ToolResultPart("c1", "look", "a dog"))), (True, False)),
+    "a tool's result, now failed": (with_(4, Message.user(ToolResultPart("c1", "look", "a cat", True))), (True, False)),
+    "what was asked after both": (with_(6, Message.user("Really?")), (True, True)),
+    "the first round removed": (lambda talk: [*talk[:3], *talk[5:]], (False, False)),
+    "the first answer's call": (
+        lambda talk: with_(3, talk[3].replace(content=(talk[3].content[0], ToolCallPart("c1", "look", {}))))(talk),
+        (True, False),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize("wire", SEALS)
+def test_a_seal_holds_while_what_stood_before_it_is_as_it_was(wire: str, edit: str) -> None:
+    """The system prompt stands before it too: a provider's signature may cover it, so an edit of it breaks all seals."""
+    change, (first, second) = EDITS[edit]
+    talk = change(bound(wire))
+    losses: list[Loss] = []
+    text = json.dumps(dumped(wire, talk, losses))
+    assert ("first-seal" in text, "second-seal" in text) == (first and "the first round" not in edit, second)
+    told = [loss.message for loss in losses if loss.what == "thinking"]
+    assert told == [n for n, m in enumerate(talk) if m.thinking and seal_of(m) not in text]
+    assert all(loss.why == CHANGED for loss in losses if loss.what == "thinking")
+    assert [problem for problem in problems(wire, sent(wire, talk)) if "base64" not in problem] == []
+
+
+def seal_of(message: Message) -> str:
+    return next(str(seal) for piece in message.content if piece.native for seal in sealed([message]) if "seal" in seal)
+
+
+@pytest.mark.parametrize("wire", SEALS)
+def test_a_seal_is_for_its_own_endpoint(wire: str) -> None:
+    elsewhere = msgspec.structs.replace(TARGETS[wire], endpoint="https://proxy.test")
+    text = json.dumps(wires.get(wire).dump_messages(bound(wire), target=elsewhere))
+    assert "seal" not in text
+
+
+def test_the_documented_table_is_what_the_wires_tell() -> None:
+    written = Path(__file__).resolve().parents[1] / "docs" / "switching.md"
+    assert written.read_text() == markdown(), "python -m dragoman.providers.switching > docs/switching.md"

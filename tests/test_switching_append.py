@@ -64,7 +64,9 @@ def turns(draw: Any) -> list[tuple[str | None, list[Message]]]:
             ToolResultPart(call.id, call.name, draw(results), draw(st.booleans()))
             for call in draw(st.permutations(calls))
         ]
-        asked = draw(st.lists(said | media, max_size=2)) if answers else [draw(said), *draw(st.lists(media, max_size=1))]
+        asked = (
+            draw(st.lists(said | media, max_size=2)) if answers else [draw(said), *draw(st.lists(media, max_size=1))]
+        )
         between = [Message.system("Now.")] if draw(st.integers(0, 5)) == 0 else []
         out.append((wire, [Message.model(*content), Message.user(*answers, *asked), *between]))
     return out

@@ -24,7 +24,17 @@ from dragoman.event import (
 )
 from dragoman.message import Content, DataPart, Message, Native, Role, TextPart, ThinkingPart, ToolCallPart
 
-__all__ = ["MessageBuilder", "arguments_json", "arguments_text", "close_part", "compact", "fold", "parse_call", "unfold", "whole_part"]
+__all__ = [
+    "MessageBuilder",
+    "arguments_json",
+    "arguments_text",
+    "close_part",
+    "compact",
+    "fold",
+    "parse_call",
+    "unfold",
+    "whole_part",
+]
 
 
 class MessageBuilder:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NotRequired
 
 from ollama._types import ChatRequest
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from rules.media import base64_problems
 from rules.pairing import Turn, unpaired
@@ -60,7 +60,9 @@ def _turns(messages: list[dict[str, Any]]) -> Iterator[Turn]:
     for place, message in enumerate(messages):
         if message["role"] == "tool":
             id_, name = message.get("tool_call_id"), message.get("tool_name")
-            found = next((w for w in waiting if (w[0] == id_ if id_ else w[1] == name or not name)), (str(id_ or name), ""))
+            found = next(
+                (w for w in waiting if (w[0] == id_ if id_ else w[1] == name or not name)), (str(id_ or name), "")
+            )
             if found in waiting:
                 waiting.remove(found)
             yield Turn("tool", results=[found[0]], says=False)

@@ -9,10 +9,10 @@ import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cache
-from typing import Annotated, Any, ForwardRef, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, ForwardRef, Literal, NotRequired, Required, Union, get_args, get_origin
 
 from pydantic import BaseModel
-from typing_extensions import NotRequired, ReadOnly, Required, TypeAliasType, get_type_hints, is_typeddict
+from typing_extensions import ReadOnly, TypeAliasType, get_type_hints, is_typeddict
 
 __all__ = ["faults"]
 

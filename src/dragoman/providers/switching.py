@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from dragoman import wires
 from dragoman.message import (

@@ -98,4 +98,3 @@ def _file_kind(mime_type: str | None) -> str:
     if mime_type is None or mime_type == _PDF or mime_type.startswith("text/"):
         return "document"
     return "image" if mime_type.startswith("image/") else "container_upload"
-

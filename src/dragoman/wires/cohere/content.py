@@ -103,4 +103,3 @@ def _is_image(part: DataPart | LinkPart | FilePart) -> bool:
         return part.mime_type in IMAGES
     told = part.mime_type or (guessed(part.url) if isinstance(part, LinkPart) else None)
     return isinstance(part, LinkPart) and (told or "image/*").startswith("image/")
-

@@ -134,9 +134,7 @@ def _load(entry: Mapping[str, Any], origin: Origin | None) -> Message:
     return Message(role, tuple(content), origin=origin if role is Role.MODEL else None, native=native)
 
 
-def _dump_said(
-    message: Message, blocks: list[dict[str, Any]], out: _Outgoing, lose: Lose
-) -> dict[str, Any] | None:
+def _dump_said(message: Message, blocks: list[dict[str, Any]], out: _Outgoing, lose: Lose) -> dict[str, Any] | None:
     """A system message, or what a user's says beside results, behind these blocks. `None`: it says nothing to a target."""
     said = False
     for place, piece in enumerate(message.content):

@@ -76,4 +76,3 @@ def _native(key: str, inner: Mapping[str, Any], own: Mapping[str, Any], told: Ma
         if name not in (known, "mimeType") and (name != "displayName" or not value)
     }
     return note({**own, key: rest} if rest else own, spelling=told)
-

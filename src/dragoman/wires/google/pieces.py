@@ -65,11 +65,12 @@ class Writer(msgspec.Struct, frozen=True):
         """The parts of a message, in its order; media that a function's response cannot hold come last."""
         parts: list[_Part] = []
         later: list[_Part] = []
-        unsigned = self.unreadable is not None and not self.quirks.is_older(self.model)
+        first = (self.strict or self.unreadable is not None) and not self.quirks.is_older(self.model)
         for place, piece in enumerate(content):
             part = self._part(piece, place, later)
-            if part is not None and unsigned and isinstance(piece, ToolCallPart):
-                part[_SIGNATURE], unsigned = self.quirks.placeholder, False
+            if part is not None and first and "functionCall" in part:
+                part.setdefault(_SIGNATURE, self.quirks.placeholder)
+                first = False
             if part is not None:
                 parts.append(self._spelled(part, piece))
         return parts + later
@@ -158,7 +159,11 @@ class Writer(msgspec.Struct, frozen=True):
             key = "executableCode" if isinstance(piece, ToolCallPart) else "codeExecutionResult"
             inner = {**value, **given_id(piece.native, piece.id)}
         else:
-            inner = {"toolType": piece.name, **given_id(piece.native, piece.id), **({} if told.get(held) == "absent" else {held: value})}
+            inner = {
+                "toolType": piece.name,
+                **given_id(piece.native, piece.id),
+                **({} if told.get(held) == "absent" else {held: value}),
+            }
         return self._signed(piece, {key: inner}, place, f"{piece.name}, which the provider ran")
 
     def _signed(self, piece: Content, told: _Part, place: int, what: str) -> _Part | None:

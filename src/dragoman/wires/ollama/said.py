@@ -58,7 +58,11 @@ class Said:
                 self._lose(place, "name", f"the API knows no name of an image, {piece.name}")
         elif isinstance(piece, (DataPart, LinkPart, FilePart)):
             by_bytes = isinstance(piece, DataPart)
-            why = f"the API takes images only, not {piece.mime_type}" if by_bytes else "it takes images by their bytes only"
+            why = (
+                f"the API takes images only, not {piece.mime_type}"
+                if by_bytes
+                else "it takes images by their bytes only"
+            )
             self._lose(place, kind_of(piece), f"{why}; a text tells of it")
             self._add_line(place, as_text(piece))
         else:

@@ -17,7 +17,18 @@ from typing import Any
 from dragoman.message import Native
 from dragoman.native import Own
 
-__all__ = ["NAME", "begun_item", "fields", "is_foreign", "is_ours", "note", "of_message", "response", "spelled", "spelling"]
+__all__ = [
+    "NAME",
+    "begun_item",
+    "fields",
+    "is_foreign",
+    "is_ours",
+    "note",
+    "of_message",
+    "response",
+    "spelled",
+    "spelling",
+]
 
 NAME = "openai_responses"
 
