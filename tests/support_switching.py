@@ -16,6 +16,7 @@ from dragoman.fold import fold
 from dragoman.message import Message, Origin, Role, ToolResultPart
 from dragoman.providers.provider import Provider
 from dragoman.providers.registry import Registry
+from dragoman.providers.switching import NAMES
 from dragoman.repair import repair
 from dragoman.replay import Loss
 from dragoman.request import ModelRequest
@@ -25,13 +26,8 @@ from traffic import Exchange, exchanges
 
 __all__ = ["FOLDERS", "PROVIDERS", "TARGETS", "answered", "recorded", "sealed", "sent", "source"]
 
-PROVIDERS: dict[str, Provider] = {
-    "openai_chat": "openai",
-    "openai_responses": "openai-responses",
-    **{name: name for name in ("anthropic", "google", "mistral", "ollama", "cohere")},
-}  # type: ignore[assignment]
 _KNOWN = {provider.name: provider for provider in Registry(plug_ins=lambda: ()).providers()}
-PROVIDERS = {wire: _KNOWN[str(name)] for wire, name in PROVIDERS.items()}
+PROVIDERS: dict[str, Provider] = {wire: _KNOWN[name] for wire, name in NAMES.items()}
 """Wire → the provider whose own API it is."""
 TARGETS = {
     wire: Origin(provider.name, str(provider.base_url), provider.chat_model or "llama3.2")
