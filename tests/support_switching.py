@@ -18,17 +18,18 @@ from dragoman.providers.provider import Provider
 from dragoman.providers.registry import Registry
 from dragoman.providers.switching import NAMES
 from dragoman.repair import repair
-from dragoman.replay import Loss
 from dragoman.request import ModelRequest
 from dragoman.wires.google.quirks import Quirks
 from histories import declared
 from traffic import Exchange, exchanges
 
-__all__ = ["FOLDERS", "PROVIDERS", "TARGETS", "answered", "recorded", "sealed", "sent", "source"]
+__all__ = ["FOLDERS", "PROVIDERS", "TARGETS", "VENDORS", "answered", "recorded", "sealed", "sent", "sent_to", "source"]
 
 _KNOWN = {provider.name: provider for provider in Registry(plug_ins=lambda: ()).providers()}
 PROVIDERS: dict[str, Provider] = {wire: _KNOWN[name] for wire, name in NAMES.items()}
 """Wire → the provider whose own API it is."""
+VENDORS = [provider for provider in _KNOWN.values() if provider not in PROVIDERS.values()]
+"""All others that speak one of the wires."""
 TARGETS = {
     wire: Origin(provider.name, str(provider.base_url), provider.chat_model or "llama3.2")
     for wire, provider in PROVIDERS.items()
@@ -50,13 +51,16 @@ def source(wire: str) -> Origin:
     return Origin(f"other-{wire}", "https://other.test", "other")
 
 
-def sent(wire: str, messages: Sequence[Message], losses: list[Loss] | None = None) -> dict[str, Any]:
-    """The body in which a conversation goes to a wire's provider, as a `ChatModel` would send it."""
-    target = TARGETS[wire]
-    tools = declared(list(messages))
-    request = ModelRequest(target.model or "", tuple(repair(messages)), tools)
-    dump = wires.get(wire).dump_request
-    body = dump(request, target=target, quirks=PROVIDERS[wire].quirks, losses=losses)
+def sent(wire: str, messages: Sequence[Message]) -> dict[str, Any]:
+    """The body in which a conversation goes to a wire's provider."""
+    return sent_to(PROVIDERS[wire], messages)
+
+
+def sent_to(provider: Provider, messages: Sequence[Message]) -> dict[str, Any]:
+    """The body in which a conversation goes to a provider, as a `ChatModel` would send it."""
+    target = Origin(provider.name, str(provider.base_url), provider.chat_model or "llama3.2")
+    request = ModelRequest(str(target.model), tuple(repair(messages)), declared(list(messages)))
+    body = wires.get(provider.wire).dump_request(request, target=target, quirks=provider.quirks)
     return json.loads(msgspec.json.encode(body))
 
 

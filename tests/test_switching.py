@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from itertools import permutations, product
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,25 @@ import pytest
 from dragoman import wires
 from dragoman.digest import chain
 from dragoman.message import Message, Role, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.providers.provider import Provider
 from dragoman.providers.switching import markdown
 from dragoman.repair import repair
 from dragoman.replay import Loss
 from histories import NEUTRAL, native
 from rules import problems
 from support_facts import facts, unexplained
-from support_switching import FOLDERS, PROVIDERS, TARGETS, answered, recorded, sealed, sent, source
+from support_switching import (
+    FOLDERS,
+    PROVIDERS,
+    TARGETS,
+    VENDORS,
+    answered,
+    recorded,
+    sealed,
+    sent,
+    sent_to,
+    source,
+)
 
 PAIRS = list(permutations(TARGETS, 2))
 
@@ -34,6 +47,7 @@ def hop(messages: list[Message], wire: str) -> tuple[list[Message], list[Message
     return before, wires.get(wire).load_messages(payload, origin=TARGETS[wire]), losses
 
 
+@cache
 def conversations(wire: str) -> dict[str, list[Message]]:
     """Conversations as a wire holds them: the neutral ones sent there and read again, and its own."""
     told = {name: answered(hop(messages, wire)[1]) for name, messages in NEUTRAL.items()}
@@ -45,6 +59,17 @@ def conversations(wire: str) -> dict[str, list[Message]]:
 @pytest.mark.parametrize("name", NEUTRAL)
 def test_every_conversation_is_valid_for_every_target(name: str, target: str) -> None:
     assert problems(target, sent(target, NEUTRAL[name])) == []
+
+
+@pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name)
+def test_calls_ids_and_names_are_valid_for_every_vendor(vendor: Provider) -> None:
+    """What vendors take beyond the wire's own provider is theirs to say; these rules are the same for all."""
+    own = {f"{wire} {n}": talk for wire in TARGETS for n, talk in enumerate(native(wire, source(wire)))}
+    for name, messages in (NEUTRAL | own).items():
+        found = problems(vendor.wire, sent_to(vendor, messages))
+        assert [problem for problem in found if " field" not in problem and ".content" not in problem] == [] or (
+            name == "data of no kind" and vendor.name == "openrouter"
+        ), name
 
 
 @pytest.mark.parametrize(("first", "then"), list(product(TARGETS, TARGETS)))

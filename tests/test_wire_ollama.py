@@ -119,7 +119,8 @@ def test_decision_4_thinking_goes_back_to_its_origin_and_to_nobody_else():
 def test_what_the_format_cannot_hold_is_a_loss(piece, what, told):
     losses = []
     assert wire.dump_messages([Message.user("a", piece)], losses=losses) == [{"role": "user", "content": "a" + told}]
-    assert [(loss.message, loss.part, loss.what) for loss in losses] == [(0, 1, what)]
+    joined = [(0, None, "texts")] if told else []
+    assert [(loss.message, loss.part, loss.what) for loss in losses] == [(0, 1, what), *joined]
 
 
 def test_decision_2_what_the_format_holds_in_another_order_is_a_loss():

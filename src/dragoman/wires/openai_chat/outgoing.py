@@ -18,8 +18,8 @@ from dragoman.wires.openai_chat.quirks import Quirks
 __all__ = ["Outgoing", "outgoing"]
 
 
-_ANY = Rule(letters=r"\s\S", most=1024)
-"""What vendors take as ids that tell nothing of a rule: any, but each once."""
+_SHORTEST = 40
+"""How long an id may be for every vendor that is known."""
 
 
 class Outgoing(msgspec.Struct, frozen=True, gc=False):
@@ -52,7 +52,7 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
 
     def exact(self, message: Message) -> bool:
         """Whether the message goes to its own origin, so that what was odd about it is understood there."""
-        return self.target is None or (message.origin is not None and message.origin.provider == self.target.provider)
+        return self.target is None or _is_of(message, self.target)
 
     def call_id(self, position: int, place: int, call: ToolCallPart) -> str | None:
         """The id under which a call is sent. One that its provider did not give is not sent back to it (`None`)."""
@@ -62,6 +62,11 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
     def name(self, name: str) -> str:
         """The name under which a tool is sent."""
         return self.names.get(name, name)
+
+
+def _is_of(message: Message, target: Origin | None) -> bool:
+    """Whether the target's provider said it."""
+    return message.origin is not None and target is not None and message.origin.provider == target.provider
 
 
 def outgoing(
@@ -74,10 +79,12 @@ def outgoing(
     """Prepares a dump. `tools`: names of the request's tools."""
     messages = tuple(messages)
     quirks = quirks or Quirks()
+    ids: dict[tuple[int, int], str] = {}
     names: dict[str, str] = {}
-    ids = {} if target is None else call_ids(messages, _ANY)
-    if quirks.max_id_length is not None:
-        ids = call_ids(messages, Rule(most=quirks.max_id_length))
+    limit = quirks.max_id_length
+    if target is not None or limit is not None:
+        own = set[int]() if limit is not None else {id(p) for m in messages if _is_of(m, target) for p in m.content}
+        ids = call_ids(messages, Rule(most=limit or _SHORTEST), as_is=lambda piece: id(piece) in own)
         said = [p.name for m in messages for p in m.content if isinstance(p, (ToolCallPart, ToolResultPart)) and p.name]
         names = fitted(dict.fromkeys([*tools, *said]))
     reasons = readable(messages, target, quirks.reads)
