@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, Message, tool
+from dragoman import Agent, Message, Tool, tool
+from dragoman.ids import fitted
 from dragoman.transport import Exchange, Player
 
 pytestmark = pytest.mark.anyio
@@ -161,3 +162,21 @@ async def test_a_tool_whose_name_no_provider_takes_is_called_by_its_own() -> Non
     assert seen == ["here"]
     assert result.messages[1].tool_calls[0].name == odd.name
     assert body(player, 1)["messages"][1]["content"][-1]["name"] == sent
+
+
+async def test_a_tool_that_google_takes_under_another_name_only_is_run_by_its_own() -> None:
+    """Names are mapped per request, and back again in what the model calls."""
+    sent = fitted(["1st"])["1st"]
+    calling = {
+        "content": {"role": "model", "parts": [{"functionCall": {"name": sent, "args": {}}}]},
+        "finishReason": "STOP",
+    }
+    saying = {"content": {"role": "model", "parts": [{"text": "Done."}]}, "finishReason": "STOP"}
+    player = recorded({"candidates": [calling]}, {"candidates": [saying]})
+    first = Tool("1st", "Is first.", handler=lambda: "run", input_schema={"type": "object", "properties": {}})
+    result = await Agent("google", api_key="k", transport=player, tools=[first]).send("Go.")
+    assert result.output.strip() == "Done."
+    assert body(player, 0)["tools"][0]["functionDeclarations"][0]["name"] == sent
+    answer = body(player, 1)["contents"][2]["parts"][0]["functionResponse"]
+    assert (answer["name"], answer["response"]) == (sent, {"result": "run"})
+    assert [call.name for message in result.messages for call in message.tool_calls] == ["1st"]

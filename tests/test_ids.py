@@ -8,17 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dragoman.ids import NAMES as FIRST
 from dragoman.ids import STANDARD, Rule, call_ids, fitted
 from dragoman.message import Message, ToolCallPart, ToolResultPart
 
-RULES = [STANDARD, Rule(most=40), Rule(letters="a-zA-Z0-9", most=9, least=9), Rule(letters="a-z0-9", most=3)]
+RULES = [STANDARD, FIRST, Rule(most=40), Rule(letters="a-zA-Z0-9", most=9, least=9), Rule(letters="a-z0-9", most=3)]
 NAMES = st.lists(
-    st.one_of(st.text(max_size=90), st.sampled_from(["get weather", "get_weather", "mcp/a.b", "mcp/a:b", "x" * 65]))
+    st.one_of(
+        st.text(max_size=90),
+        st.sampled_from(["get weather", "get_weather", "mcp/a.b", "mcp/a:b", "x" * 65, "1st", "-a", "7" * 70]),
+    )
 )
 
 
 @settings(max_examples=60)
-@given(NAMES, st.sampled_from(RULES[:3]))
+@given(NAMES, st.sampled_from(RULES[:4]))
 def test_names_become_fit_and_stay_distinct(names, rule):
     sent = fitted(names, rule)
     assert set(sent) == set(names)
@@ -26,6 +30,12 @@ def test_names_become_fit_and_stay_distinct(names, rule):
     assert all(rule.fits(name) for name in sent.values())
     assert all(sent[name] == name for name in names if rule.fits(name))
     assert fitted(list(reversed(names)), rule).keys() == sent.keys()
+
+
+def test_a_name_begins_with_a_letter_or_an_underscore():
+    sent = fitted(["1st", "-a", "_a", "a1", "7" * 64])
+    assert [sent["_a"], sent["a1"]] == ["_a", "a1"]
+    assert all(re.fullmatch(r"_[0-9a-zA-Z_-]{1,63}", sent[name]) for name in ("1st", "-a", "7" * 64))
 
 
 def test_a_changed_name_can_still_be_read():

@@ -47,6 +47,14 @@ CASES: dict[str, tuple[list[Message], list[Message]]] = {
         [model(call("a"), call("b"), call("c")), user(result("c")), user(result("a")), user(result("b"))],
         [model(call("a"), call("b"), call("c")), user(result("a"), result("b"), result("c"))],
     ),
+    "two messages of the model call": (
+        [model(call("a")), model("hm"), model(call("b")), user(result("b", 2), result("a"), "so")],
+        [model(call("a")), user(result("a")), model("hm"), model(call("b")), user(result("b", 2), "so")],
+    ),
+    "two messages of the model call, one is answered": (
+        [model(call("a")), model(call("b")), user(result("b", 2))],
+        [model(call("a")), user(interrupted("a")), model(call("b")), user(result("b", 2))],
+    ),
     "a result before its call": ([user(result()), CALL], [CALL, user(interrupted())]),
     "a result without a call": ([ASK, user(result("x"))], [ASK]),
     "a result of another round": (

@@ -500,7 +500,9 @@ def test_recorded_ids_and_names_are_sent_as_they_are():
 
 def test_recorded_ids_and_names_are_mapped_for_a_target():
     call = {"type": "tool_use", "id": "call:1", "name": "my tool", "input": {}}
-    (sent,) = dump(*there_and_back({"role": "assistant", "content": [call]}), target=HERE)[0]["content"]
+    opening, entry = dump(*there_and_back({"role": "assistant", "content": [call]}), target=HERE)
+    assert opening == {"role": "user", "content": wire.Quirks().opening}
+    (sent,) = entry["content"]
     assert sent["id"] != "call:1"
     assert sent["name"] != "my tool"
 

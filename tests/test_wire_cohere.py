@@ -176,17 +176,19 @@ def test_decision_4_thinking_plans_and_citations_go_back_to_their_origin_only():
 
 
 @pytest.mark.parametrize(
-    ("piece", "what"),
+    ("piece", "what", "told"),
     [
-        (FilePart("f1"), "file"),
-        (DataPart(b"%PDF", "application/pdf"), "data"),
-        (ProviderPart("odd", {"other": {}}), "provider"),
-        (ThinkingPart("h"), "thinking"),
+        (FilePart("f1"), "file", ["[media: file]"]),
+        (DataPart(b"%PDF", "application/pdf"), "data", ["[media: application/pdf]"]),
+        (ProviderPart("odd", {"other": {}}), "provider", []),
+        (ThinkingPart("h"), "thinking", []),
     ],
 )
-def test_what_the_format_cannot_hold_is_a_loss(piece, what):
+def test_what_the_format_cannot_hold_is_a_loss(piece, what, told):
     losses = []
-    assert wire.dump_messages([Message.user("a", piece)], losses=losses) == [{"role": "user", "content": "a"}]
+    texts = [{"type": "text", "text": text} for text in ["a", *told]]
+    (said,) = wire.dump_messages([Message.user("a", piece)], losses=losses)
+    assert said == {"role": "user", "content": texts if told else "a"}
     assert [(loss.message, loss.part, loss.what) for loss in losses] == [(0, 1, what)]
 
 
@@ -199,7 +201,7 @@ def test_decision_2_what_the_format_holds_in_another_order_is_a_loss():
     losses = []
     media = ToolResultPart("1", "f", (TextPart("t"), DataPart(b"x", "image/png")), is_error=True)
     wire.dump_messages([Message.user("first", media)], losses=losses)
-    assert [(loss.part, loss.what) for loss in losses] == [(1, "is_error"), (1, "data"), (1, "order")]
+    assert [(loss.part, loss.what) for loss in losses] == [(1, "is_error"), (1, "media"), (1, "order")]
 
 
 def test_decision_12_ids_and_names_are_made_fit_per_request():

@@ -108,17 +108,19 @@ def test_decision_4_thinking_goes_back_to_its_origin_and_to_nobody_else():
 
 
 @pytest.mark.parametrize(
-    ("piece", "what"),
+    ("piece", "what", "told"),
     [
-        (LinkPart("http://x/y.png"), "link"),
-        (DataPart(b"%PDF", "application/pdf"), "data"),
-        (ProviderPart("odd", {"other": {}}), "provider"),
+        (LinkPart("http://x/y.png"), "link", "\n[media: image/png] http://x/y.png\n"),
+        (DataPart(b"%PDF", "application/pdf"), "data", "\n[media: application/pdf]\n"),
+        (DataPart(b"so", "text/plain", "a.txt"), "data", "\n[media: text/plain] a.txt\nso\n"),
+        (ProviderPart("odd", {"other": {}}), "provider", ""),
     ],
 )
-def test_what_the_format_cannot_hold_is_a_loss(piece, what):
+def test_what_the_format_cannot_hold_is_a_loss(piece, what, told):
     losses = []
-    assert wire.dump_messages([Message.user("a", piece)], losses=losses) == [{"role": "user", "content": "a"}]
-    assert [(loss.message, loss.part, loss.what) for loss in losses] == [(0, 1, what)]
+    assert wire.dump_messages([Message.user("a", piece)], losses=losses) == [{"role": "user", "content": "a" + told}]
+    joined = [(0, None, "texts")] if told else []
+    assert [(loss.message, loss.part, loss.what) for loss in losses] == [(0, 1, what), *joined]
 
 
 def test_decision_2_what_the_format_holds_in_another_order_is_a_loss():

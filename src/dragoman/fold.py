@@ -24,7 +24,17 @@ from dragoman.event import (
 )
 from dragoman.message import Content, DataPart, Message, Native, Role, TextPart, ThinkingPart, ToolCallPart
 
-__all__ = ["MessageBuilder", "arguments_text", "close_part", "compact", "fold", "parse_call", "unfold", "whole_part"]
+__all__ = [
+    "MessageBuilder",
+    "arguments_json",
+    "arguments_text",
+    "close_part",
+    "compact",
+    "fold",
+    "parse_call",
+    "unfold",
+    "whole_part",
+]
 
 
 class MessageBuilder:
@@ -215,6 +225,12 @@ def arguments_text(call: ToolCallPart) -> str:
         return text
     parsed = parse_call(call, call.raw)
     return call.raw if parsed.state == "complete" and _encoded(parsed.arguments) == text else text
+
+
+def arguments_json(call: ToolCallPart) -> str:
+    """The same, for a request: always a JSON object, also where a provider told none by an empty text or `null`."""
+    text = arguments_text(call)
+    return text if text.lstrip().startswith("{") else "{}"
 
 
 def _opened(part: Content) -> tuple[Content, str | bytes]:

@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
 
-__all__ = ["STANDARD", "Rule", "call_ids", "fitted"]
+__all__ = ["NAMES", "STANDARD", "Rule", "call_ids", "fitted"]
 
 _DIGEST_LENGTH = 8
 
@@ -29,17 +29,26 @@ class Rule(msgspec.Struct, frozen=True):
     """Length at most, in characters."""
     least: int = 1
     """Length at least, in characters; not over 32."""
+    first: str = ""
+    """The characters that may come first, where not all may; `_` at least."""
 
     def fits(self, name: str) -> bool:
         """Whether it may be sent as it is."""
-        return self.least <= len(name) <= self.most and re.fullmatch(f"[{self.letters}]*", name) is not None
+        fits = self.least <= len(name) <= self.most and re.fullmatch(f"[{self.letters}]*", name) is not None
+        return fits and self.begins(name)
+
+    def begins(self, name: str) -> bool:
+        """Whether its first character may be one."""
+        return not self.first or re.match(f"[{self.first}]", name) is not None
 
 
 STANDARD = Rule()
 """What every provider's own ids look like, and what all but a few take."""
+NAMES = Rule(first="a-zA-Z_")
+"""What all take as the name of a tool: Google's begin with a letter or an underscore."""
 
 
-def fitted(names: Iterable[str], rule: Rule = STANDARD, *, as_is: Collection[str] = ()) -> dict[str, str]:
+def fitted(names: Iterable[str], rule: Rule = NAMES, *, as_is: Collection[str] = ()) -> dict[str, str]:
     """Each name → the one to send. `as_is`: names that are sent whatever the rule says.
 
     The inverse tells which tool a model means when it calls one by the name that it was sent.
@@ -104,6 +113,8 @@ def _fresh(name: str, rule: Rule, taken: Collection[str]) -> str:
         candidate = (
             f"{readable}{filler}{tail}" if readable and len(readable) + len(filler) + len(tail) <= rule.most else tail
         )
+        if not rule.begins(candidate):
+            candidate = f"_{candidate}"[: rule.most]
         if candidate not in taken:
             return candidate
         tries += 1

@@ -31,6 +31,10 @@ class Own:
         """Whether the value came through this wire with something of its own."""
         return native is not None and self._name in native
 
+    def is_foreign(self, native: Native) -> bool:
+        """Whether the value came through other wires with something of their own, and not through this one."""
+        return bool(native) and self._name not in native
+
     def fields(self, native: Native) -> dict[str, Any]:
         """The fields that are written as they are."""
         return {key: value for key, value in self.all(native).items() if key not in self._reserved}

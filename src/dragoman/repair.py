@@ -1,6 +1,7 @@
 """Calls and results, paired: what a prompt or an export needs, whatever the history went through (decision 15).
 
-A *round* is a model message with calls that somebody must answer, and the messages after it until the next such one.
+A *round* is a model message with calls that somebody must answer, or several that follow each other with other ids, and the
+messages after them until the next such one.
 Calls and results are paired within their round, by id and in order, since providers repeat ids. Pure, total and
 idempotent: no clock, no random ids, and the very same `Message` objects where nothing changes.
 """
@@ -22,7 +23,7 @@ INTERRUPTED = "interrupted: the call was not answered"
 
 
 def repair(messages: Iterable[Message]) -> list[Message]:
-    """The messages, with all calls of a round answered by one user message right after it, in call order.
+    """The messages, with all calls of each answered by one user message right after it, in call order.
 
     A call without a result gets an error result (`INTERRUPTED`); a result without a call is dropped, as is a second
     one for the same call, and a message that is left empty by that. What the provider ran itself is left alone.
@@ -33,9 +34,13 @@ def repair(messages: Iterable[Message]) -> list[Message]:
 def repaired(messages: Iterable[Message]) -> tuple[list[Message], list[Loss]]:
     """`repair`, and what it made up or dropped; positions are those in `messages`."""
     rounds: list[list[tuple[int, Message]]] = [[]]
+    called: set[str] = set()  # what the model has called since somebody else spoke
     for position, message in enumerate(messages):
-        if _calls(message):
+        ids = {call.id for _, call in _calls(message)}
+        if ids and (not called or ids & called):
             rounds.append([])
+            called = set()
+        called = called | ids if message.role is Role.MODEL else set()
         rounds[-1].append((position, message))
     losses: list[Loss] = []
     return [message for round_ in rounds if round_ for message in _mended(round_, losses)], losses
@@ -54,13 +59,15 @@ def _calls(message: Message) -> list[tuple[int, ToolCallPart]]:
 
 def _mended(round_: Sequence[tuple[int, Message]], losses: list[Loss]) -> list[Message]:
     """One round, or what stands before the first."""
-    calls = _calls(round_[0][1])
+    model = next((n for n, (_, message) in enumerate(round_) if message.role is not Role.MODEL), len(round_))
+    calls = [(n, place, call) for n in range(model) for place, call in _calls(round_[n][1])]
     waiting: dict[str, deque[int]] = {}
-    for number, (_, call) in enumerate(calls):
+    for number, (_, _, call) in enumerate(calls):
         waiting.setdefault(call.id, deque()).append(number)
     answers: dict[int, ToolResultPart] = {}
     carrier: int | None = None  # place in `kept` of the first user message that brings results
     kept: list[tuple[Message, tuple[Content, ...]]] = []
+    where: list[int] = []  # place in `kept` behind each message of the round
     for position, message in round_:
         content: list[Content] = []
         for place, piece in enumerate(message.content):
@@ -68,7 +75,7 @@ def _mended(round_: Sequence[tuple[int, Message]], losses: list[Loss]) -> list[M
                 content.append(piece)
             elif numbers := waiting.get(piece.id):
                 number = numbers.popleft()
-                _, call = calls[number]
+                call = calls[number][2]
                 answers[number] = piece if piece.name else msgspec.structs.replace(piece, name=call.name)
                 if carrier is None and message.role is Role.USER:
                     carrier = len(kept)
@@ -77,13 +84,16 @@ def _mended(round_: Sequence[tuple[int, Message]], losses: list[Loss]) -> list[M
                 losses.append(Loss(position, place, "tool result", why))
         if content or not message.content or carrier == len(kept):
             kept.append((message, tuple(content)))
-    if calls:
-        for number, (place, call) in enumerate(calls):
-            if number not in answers:
-                answers[number] = ToolResultPart(call.id, call.name, {"error": INTERRUPTED}, is_error=True)
-                losses.append(Loss(round_[0][0], place, "tool result", "it never came; an error stands in for it"))
+        where.append(len(kept))
+    for number, (n, place, call) in enumerate(calls):
+        if number not in answers:
+            answers[number] = ToolResultPart(call.id, call.name, {"error": INTERRUPTED}, is_error=True)
+            losses.append(Loss(round_[n][0], place, "tool result", "it never came; an error stands in for it"))
+    for n in sorted({n for n, _, _ in calls}, reverse=True):
         message, rest = Message(Role.USER), ()
-        if carrier is not None and (carrier == 1 or not kept[carrier][1]):
+        if carrier is not None and (carrier == where[n] or not kept[carrier][1]):
             message, rest = kept.pop(carrier)
-        kept.insert(1, (message, (*[answers[number] for number in range(len(calls))], *rest)))
+        carrier = None
+        answered = [answers[number] for number, (caller, _, _) in enumerate(calls) if caller == n]
+        kept.insert(where[n], (message, (*answered, *rest)))
     return [message if content == message.content else message.replace(content=content) for message, content in kept]

@@ -22,6 +22,7 @@ __all__ = [
     "malformed",
     "merged",
     "rest",
+    "says_error",
     "telling",
     "unread",
 ]
@@ -105,6 +106,16 @@ def telling(fields: dict[str, Any]) -> dict[str, Any]:
 def rest(block: Mapping[str, Any], *known: str) -> dict[str, Any]:
     """The fields of a JSON object that nobody has read."""
     return {key: value for key, value in block.items() if key not in known}
+
+
+def says_error(result: Any) -> bool:
+    """Whether what a tool returned tells itself that it failed: an object with the key `error`, or the text of one."""
+    if isinstance(result, str) and result.lstrip().startswith("{"):
+        try:
+            result = msgspec.json.decode(result)
+        except (msgspec.DecodeError, RecursionError):
+            return False
+    return "error" in if_object(result)
 
 
 def merged(block: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

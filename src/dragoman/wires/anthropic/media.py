@@ -7,18 +7,14 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from mimetypes import guess_type
 from typing import Any
-from urllib.parse import urlsplit
 
+from dragoman.media import ELSEWHERE, IMAGES, Media, as_text, guessed
 from dragoman.message import DataPart, FilePart, LinkPart
-from dragoman.wires.anthropic.native import fields, note
+from dragoman.wires.anthropic.native import fields, is_foreign, note
 
-__all__ = ["Media", "as_text", "dump_media", "load_media"]
+__all__ = ["dump_media", "load_media", "told"]
 
-Media = DataPart | LinkPart | FilePart
-
-_IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 _TEXTS = ("application/json", "application/xml", "application/yaml", "application/toml", "application/javascript")
 _PDF = "application/pdf"
 _OTHER = "application/octet-stream"
@@ -29,10 +25,11 @@ def load_media(block: Mapping[str, Any]) -> Media | None:
     kind, source = block.get("type"), block.get("source")
     title = block.get("title")
     name = title if kind == "document" and isinstance(title, str) and title else None
-    own = note({key: value for key, value in block.items() if key not in ("type", "source", "file_id", "title")})
+    rest = {key: value for key, value in block.items() if key not in ("type", "source", "file_id", "title")}
+    own, held = note(rest), note(rest, mark=True)
     match source:
         case None if isinstance(file_id := block.get("file_id"), str):
-            part: Media = FilePart(file_id, _OTHER, None, own)
+            part: Media = FilePart(file_id, _OTHER, None, held)
         case {"type": "base64", "media_type": str(mime_type), "data": str(data)}:
             try:
                 part = DataPart(b64decode(data), mime_type, name, own)
@@ -45,7 +42,7 @@ def load_media(block: Mapping[str, Any]) -> Media | None:
             if dump_media(part)[0].get("type") != kind:
                 part = LinkPart(url, "image/*", name, own)
         case {"type": "file", "file_id": str(file_id)}:
-            part = FilePart(file_id, "image/*" if kind == "image" else None, name, own)
+            part = FilePart(file_id, "image/*" if kind == "image" else None, name, held)
         case _:
             return None
     return part if dump_media(part)[0] == block else None
@@ -55,33 +52,35 @@ def dump_media(part: Media) -> tuple[dict[str, Any], str | None]:
     """A part → its block, and what is lost by it: a part that the API does not take becomes a text that names it."""
     kind, source, lost = _source(part)
     if source is None:
-        return as_text(part), lost
+        return told(part), lost
     block = {**fields(part.native), "type": kind, **source}
     if part.name and kind == "document":
         block["title"] = part.name
+    elif part.name and lost is None:
+        lost = f"the API knows no name of such a file, {part.name}"
     return block, lost
 
 
-def as_text(part: Media) -> dict[str, Any]:
+def told(part: Media) -> dict[str, Any]:
     """A text block that stands for something that cannot be sent (D-108)."""
-    mime_type = part.mime_type or (_guessed(part) if isinstance(part, LinkPart) else None) or "file"
-    where = part.url if isinstance(part, LinkPart) else part.name
-    return {"type": "text", "text": f"[media: {mime_type}] {where}" if where else f"[media: {mime_type}]"}
+    return {"type": "text", "text": as_text(part)}
 
 
 def _source(part: Media) -> tuple[str, dict[str, Any] | None, str | None]:
     """Type of the block, its fields that hold the content (`None`: it cannot be sent), and what is lost."""
     if isinstance(part, FilePart):
+        if is_foreign(part.native):
+            return "text", None, ELSEWHERE
         kind = _file_kind(part.mime_type)
         held = {"file_id": part.id}
         return kind, held if kind == "container_upload" else {"source": {"type": "file", **held}}, None
     if isinstance(part, LinkPart):
-        mime_type = part.mime_type or _guessed(part)
+        mime_type = part.mime_type or guessed(part.url)
         if mime_type == _PDF or mime_type is None or mime_type.startswith("image/"):
             return "document" if mime_type == _PDF else "image", {"source": {"type": "url", "url": part.url}}, None
         return "text", None, f"the API takes no {mime_type} by its URL"
     mime_type = part.mime_type
-    if mime_type == _PDF or mime_type in _IMAGES:
+    if mime_type == _PDF or mime_type in IMAGES:
         data = b64encode(part.data).decode()
         held = {"source": {"type": "base64", "media_type": mime_type, "data": data}}
         return "document" if mime_type == _PDF else "image", held, None
@@ -99,10 +98,3 @@ def _file_kind(mime_type: str | None) -> str:
     if mime_type is None or mime_type == _PDF or mime_type.startswith("text/"):
         return "document"
     return "image" if mime_type.startswith("image/") else "container_upload"
-
-
-def _guessed(part: LinkPart) -> str | None:
-    try:
-        return guess_type(urlsplit(part.url).path)[0]
-    except ValueError:  # no URL at all
-        return None

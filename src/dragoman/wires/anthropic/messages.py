@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.errors import HistoryError
-from dragoman.ids import STANDARD, call_ids, fitted
+from dragoman.ids import NAMES, STANDARD, call_ids, fitted
 from dragoman.message import (
     Content,
     DataPart,
@@ -118,6 +118,10 @@ def write_conversation(
         entry = _entry(writer, message, (model or "").startswith(quirks.system_models))
         if entry is not None:
             _join(entries, entry, writer, message)
+    first = next((n for n, entry in enumerate(entries) if entry["role"] != "system"), 0)
+    if target is not None and entries and entries[first]["role"] == "assistant":
+        losses.append(Loss(head, None, "beginning", "the API wants the user to speak first; a placeholder does"))
+        entries.insert(first, {"role": "user", "content": quirks.opening})
     return {**payload, "messages": entries}
 
 
@@ -162,7 +166,7 @@ def _piece(role: Role, block: Mapping[str, Any], names: dict[str, str]) -> Conte
         return whole(block)
     if isinstance(piece, ToolCallPart):
         repeated, names[piece.id] = piece.id in names, piece.name
-        if piece.run_by == "agent" and (repeated or not STANDARD.fits(piece.id) or not STANDARD.fits(piece.name)):
+        if piece.run_by == "agent" and (repeated or not STANDARD.fits(piece.id) or not NAMES.fits(piece.name)):
             return msgspec.structs.replace(piece, native=spelled(piece.native, id_or_name="as is"))
     elif isinstance(piece, ToolResultPart) and piece.run_by == "agent" and not STANDARD.fits(piece.id):
         return msgspec.structs.replace(piece, native=spelled(piece.native, id_or_name="as is"))

@@ -2,12 +2,13 @@
 
 from dragoman.native import Own
 
-__all__ = ["NAME", "fields", "is_ours", "note", "response", "spelled", "spelling"]
+__all__ = ["NAME", "fields", "is_foreign", "is_ours", "note", "response", "spelled", "spelling"]
 
 NAME = "anthropic"
 
 _OWN = Own(NAME)
 fields = _OWN.fields
+is_foreign = _OWN.is_foreign
 is_ours = _OWN.is_ours
 note = _OWN.note
 response = _OWN.response

@@ -19,7 +19,7 @@ from dragoman.message import (
     ToolCallPart,
 )
 from dragoman.replay import Loss
-from dragoman.wires.anthropic.media import as_text, dump_media
+from dragoman.wires.anthropic.media import dump_media, told
 from dragoman.wires.anthropic.native import NAME, fields, is_ours, spelling
 from dragoman.wires.anthropic.quirks import Quirks
 
@@ -51,7 +51,13 @@ class Writer(msgspec.Struct, frozen=True):
     def blocks(self, content: tuple[Content, ...]) -> list[dict[str, Any]]:
         """The blocks of a message, in its order."""
         blocks = [self._block(piece, place) for place, piece in enumerate(content)]
-        return [block for block in blocks if block is not None]
+        sent = [block for block in blocks if block is not None]
+        if self.unreadable is None:
+            return sent
+        ordered = sorted(sent, key=lambda block: block["type"] == "tool_use")
+        if ordered != sent:
+            self.lose(None, "order", "the API wants a message's calls after everything else")
+        return ordered
 
     def _block(self, piece: Content, place: int) -> dict[str, Any] | None:
         if isinstance(piece, TextPart):
@@ -97,7 +103,7 @@ class Writer(msgspec.Struct, frozen=True):
     def _media(self, part: DataPart | LinkPart | FilePart, place: int) -> dict[str, Any]:
         block, lost = dump_media(part)
         if self.role is not Role.USER and block["type"] in ("image", "document"):
-            block, lost = as_text(part), "the API takes media from the user alone"
+            block, lost = told(part), "the API takes media from the user alone"
         if lost is not None:
             self.lose(place, part.mime_type or "media", lost)
         return block

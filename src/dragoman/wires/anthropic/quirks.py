@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from dragoman.ids import STANDARD, Rule
+from dragoman.ids import NAMES, STANDARD, Rule
 
 __all__ = ["Quirks"]
 
@@ -63,7 +63,9 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """Name of a tool that the provider runs → the version to ask for (D-114)."""
     betas: Mapping[str, str] = MappingProxyType(_BETAS)
     """Something in a request (a type of tool, block, source or edit, a field) → the value of `anthropic-beta` that it needs."""
+    opening: str = "."
+    """What the user is made to say before a conversation that the model began: some endpoints take none."""
     ids: Rule = STANDARD
     """What ids of tool calls it takes."""
-    names: Rule = STANDARD
+    names: Rule = NAMES
     """What names of tools it takes."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from dragoman.errors import HistoryError
-from dragoman.ids import STANDARD
+from dragoman.ids import NAMES
 from dragoman.request import ServerTool, Settings, ToolSpec
 from dragoman.wires.anthropic.native import fields, note, spelling
 from dragoman.wires.anthropic.quirks import Quirks
@@ -49,7 +49,7 @@ def load_tool(tool: Any) -> ToolSpec | ServerTool:
         name,
         cast("str", description) if "description" in known else "",
         cast("dict[str, Any]", schema) if "input_schema" in known else {},
-        note(rest, spelling={} if STANDARD.fits(name) else {"id_or_name": "as is"}),
+        note(rest, spelling={} if NAMES.fits(name) else {"id_or_name": "as is"}),
     )
 
 

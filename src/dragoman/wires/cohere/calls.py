@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from dragoman.fold import arguments_text, parse_call
+from dragoman.fold import arguments_json, parse_call
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
 from dragoman.replay import kind_of
-from dragoman.shapes import if_list, if_object, if_text, merged, rest
-from dragoman.wires.cohere.content import dump_block, dump_content, is_plain, load_block
+from dragoman.shapes import if_list, if_object, if_text, merged, rest, says_error
+from dragoman.wires.cohere.content import dump_block, dump_content, is_plain, load_block, unsaid
 from dragoman.wires.cohere.native import extra, marked, spelling
 
 __all__ = ["Lose", "dump_call", "dump_result", "is_call", "load_call", "load_result"]
@@ -35,7 +35,7 @@ def load_call(call: Mapping[str, Any]) -> ToolCallPart:
     spelled: dict[str, Any] = {} if call.get("type") == "function" else {"type": call.get("type", "absent")}
     if isinstance(text, str):
         part = parse_call(part, text)
-    if arguments_text(part) != text:
+    if arguments_json(part) != text:
         spelled["arguments"] = text if "arguments" in function else "absent"
     inner = rest(function, "name", "arguments")
     own = {**rest(call, "id", "type", "function"), **({"function": inner} if inner else {})}
@@ -45,7 +45,7 @@ def load_call(call: Mapping[str, Any]) -> ToolCallPart:
 def dump_call(call: ToolCallPart, call_id: str, name: str, *, exact: bool = True) -> dict[str, Any]:
     """The inverse, under that id and name. `exact`: as it was spelled when it was loaded."""
     spelled: Mapping[str, Any] = spelling(call.native) if exact else {}
-    function: dict[str, Any] = {"name": name, "arguments": arguments_text(call)}
+    function: dict[str, Any] = {"name": name, "arguments": arguments_json(call)}
     if "arguments" in spelled and not call.arguments:
         function["arguments"] = spelled["arguments"]
         if spelled["arguments"] == "absent":
@@ -76,32 +76,43 @@ def load_result(entry: Mapping[str, Any], names: Mapping[str, str]) -> ToolResul
     return ToolResultPart(call_id, names.get(call_id, ""), result, native=marked(own, spelling=spelled))
 
 
-def dump_result(part: ToolResultPart, call_id: str, place: int, lose: Lose) -> dict[str, Any]:
-    """A result → its tool message. What is no text and no list of texts is told as JSON (D-92)."""
+def dump_result(
+    part: ToolResultPart, call_id: str, place: int, lose: Lose
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A result → its tool message, and the blocks of media that are taken in a user message only. What is no text and no list
+    of parts is told as JSON (D-92)."""
     body: dict[str, Any] = {"role": "tool", **({"tool_call_id": call_id} if call_id else {})}
-    if part.is_error and "error" not in if_object(part.result):
+    if part.is_error and not says_error(part.result):
         lose(place, "is_error", "this format has no mark for a failed tool")
-    return merged({**body, **_dump_content(part, place, lose)}, extra(part.native))
+    content, media = _dump_content(part, place, lose)
+    if media:
+        media = [{"type": "text", "text": f"[result of {part.name or part.id}]"}, *media]
+        lose(place, "media", "results of tools hold text and documents only; it follows in a user message")
+    return merged({**body, **content}, extra(part.native)), media
 
 
-def _dump_content(part: ToolResultPart, place: int, lose: Lose) -> dict[str, Any]:
+def _dump_content(part: ToolResultPart, place: int, lose: Lose) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     how = spelling(part.native).get("content")
     if how == "absent" and part.result is None:
-        return {}
+        return {}, []
     if how == "document" and (isinstance(part.result, str) or if_object(part.result)):
-        return {"content": [_document(part.result)]}
+        return {"content": [_document(part.result)]}, []
     if how == "raw" and not part.is_content:
-        return {"content": part.result}
+        return {"content": part.result}, []
     if not part.is_content:
-        return {"content": part.result if isinstance(part.result, str) else msgspec.json.encode(part.result).decode()}
+        text = part.result if isinstance(part.result, str) else msgspec.json.encode(part.result).decode()
+        return {"content": text}, []
     blocks: list[dict[str, Any]] = []
+    media: list[dict[str, Any]] = []
     for piece in part.result or ():
         block = dump_block(piece)
-        if isinstance(block, dict) and isinstance(piece, TextPart):
-            blocks.append(block)
-        else:
-            lose(place, kind_of(piece), "results of tools hold text and documents only")
-    return dump_content(blocks, "", spelling(part.native))
+        if isinstance(block, str):
+            lose(place, kind_of(piece), block)
+            continue
+        (blocks if block["type"] == "text" else media).append(block)
+        if (lost := unsaid(piece, block)) is not None:
+            lose(place, *lost)
+    return dump_content(blocks, "", spelling(part.native)), media
 
 
 def _document(data: Any) -> dict[str, Any]:

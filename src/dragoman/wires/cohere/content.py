@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
+
+from msgspec.structs import replace
 
 from dragoman.errors import HistoryError
-from dragoman.message import Content, DataPart, LinkPart, ProviderPart, TextPart, ThinkingPart
+from dragoman.media import IMAGES, as_text, data_url, from_url, guessed
+from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart, ThinkingPart
+from dragoman.replay import kind_of
 from dragoman.shapes import if_list, if_object, if_text, merged, rest
-from dragoman.wires.cohere.native import NAME, extra, marked
+from dragoman.wires.cohere.native import NAME, extra, marked, spelling
 
-__all__ = ["dump_block", "dump_content", "load_block", "load_content"]
+__all__ = ["dump_block", "dump_content", "load_block", "load_content", "unsaid"]
 
 
 def load_content(message: Mapping[str, Any], empty: object, spelled: dict[str, Any]) -> list[Content]:
@@ -59,9 +62,10 @@ def load_block(block: Mapping[str, Any]) -> Content:
         return ThinkingPart(text, marked(rest(block, "type", "thinking")))
     if kind == "image_url" and (url := if_text(if_object(block.get(kind)).get("url"))):
         inner = rest(if_object(block[kind]), "url")
-        native = marked({**rest(block, "type", kind), **({kind: inner} if inner else {})})
-        found = _data(url)
-        return DataPart(found[0], found[1], native=native) if found else LinkPart(url, native=native)
+        fields = {**rest(block, "type", kind), **({kind: inner} if inner else {})}
+        found = from_url(url) if url.startswith("data:image/") else LinkPart(url)
+        how = {} if _is_image(found) else {"type": kind}
+        return replace(found, native=marked(fields, spelling=how))
     return ProviderPart(kind or "block", {NAME: dict(block)})
 
 
@@ -71,12 +75,10 @@ def dump_block(part: Content) -> dict[str, Any] | str:
         block: dict[str, Any] = {"type": "text", "text": part.text}
     elif isinstance(part, ThinkingPart):
         block = {"type": "thinking", "thinking": part.text}
-    elif isinstance(part, LinkPart):
-        block = {"type": "image_url", "image_url": {"url": part.url}}
-    elif isinstance(part, DataPart):
-        if not part.mime_type.startswith("image/"):
-            return f"the API takes images only, not {part.mime_type}"
-        url = f"data:{part.mime_type};base64,{b64encode(part.data).decode()}"
+    elif isinstance(part, (DataPart, LinkPart, FilePart)):
+        if not _is_image(part):
+            return {"type": "text", "text": as_text(part)}
+        url = part.url if isinstance(part, LinkPart) else data_url(cast("DataPart", part))
         block = {"type": "image_url", "image_url": {"url": url}}
     elif isinstance(part, ProviderPart) and NAME in (part.native or ()):
         return extra(part.native)
@@ -85,13 +87,19 @@ def dump_block(part: Content) -> dict[str, Any] | str:
     return merged(block, extra(part.native))
 
 
-def _data(url: str) -> tuple[bytes, str] | None:
-    """The data in a `data:` URL and its type; `None` where writing them again would not give the same URL."""
-    head, comma, text = url.partition(";base64,")
-    if not comma or not head.startswith("data:image/"):
+def unsaid(part: Content, block: Mapping[str, Any]) -> tuple[str, str] | None:
+    """What of a file its block does not hold, and why."""
+    if not isinstance(part, (DataPart, LinkPart, FilePart)):
         return None
-    try:
-        data = b64decode(text, validate=True)
-    except ValueError:
-        return None
-    return (data, head[5:]) if data and b64encode(data).decode() == text else None
+    if block["type"] == "text":
+        return kind_of(part), f"the API takes images only, not {part.mime_type}; a text tells of it"
+    return ("name", f"the API knows no name of an image, {part.name}") if part.name else None
+
+
+def _is_image(part: DataPart | LinkPart | FilePart) -> bool:
+    if "type" in spelling(part.native):
+        return True
+    if isinstance(part, DataPart):
+        return part.mime_type in IMAGES
+    told = part.mime_type or (guessed(part.url) if isinstance(part, LinkPart) else None)
+    return isinstance(part, LinkPart) and (told or "image/*").startswith("image/")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from dragoman.errors import HistoryError
 from dragoman.ids import call_ids, fitted
+from dragoman.media import as_text
 from dragoman.message import (
     Content,
     DataPart,
@@ -26,7 +27,7 @@ from dragoman.message import (
 from dragoman.replay import Loss, kind_of, readable
 from dragoman.shapes import if_list, if_text, merged, rest
 from dragoman.wires.cohere.calls import Lose, dump_call, dump_result, is_call, load_call, load_result
-from dragoman.wires.cohere.content import dump_block, dump_content, load_content
+from dragoman.wires.cohere.content import dump_block, dump_content, load_content, unsaid
 from dragoman.wires.cohere.native import extra, marked, respelled, spelling
 from dragoman.wires.cohere.quirks import Quirks
 
@@ -82,28 +83,36 @@ def dump_messages(
 ) -> list[dict[str, Any]]:
     """Messages → the list of messages. `names`: name of each tool → the one that it is sent under, where a request knows."""
     messages, quirks = list(messages), quirks or Quirks()
-    names = sent_names(messages, quirks) if names is None else names
+    names = sent_names(messages, quirks, target=target) if names is None else names
     as_is = None if target else _as_it_is
-    out = _Outgoing(call_ids(messages, quirks.names, as_is=as_is), names, target, [] if losses is None else losses)
+    out = _Outgoing(call_ids(messages, quirks.ids, as_is=as_is), names, target, [] if losses is None else losses)
     dumped: list[dict[str, Any]] = []
     for position, reason in enumerate(readable(messages, target, quirks.reads)):
         message, lose = messages[position], out.lose(position)
         if message.role is Role.MODEL:
-            dumped.append(_dump_model(position, message, reason, out))
-            continue
-        results = [(n, piece) for n, piece in enumerate(message.content) if _is_answer(piece)]
-        dumped += [
-            dump_result(cast("ToolResultPart", piece), out.ids.get((position, n), ""), n, lose) for n, piece in results
-        ]
-        if len(results) < len(message.content) or not results:
-            dumped.append(_dump_said(message, lose))
+            said = _dump_model(position, message, reason, out)
+        else:
+            results = [
+                dump_result(piece, out.ids.get((position, place), ""), place, lose)
+                for place, piece in enumerate(message.content)
+                if _is_answer(piece)
+            ]
+            dumped += [result for result, _ in results]
+            later = [block for _, media in results for block in media]
+            alone = results and len(results) == len(message.content) and not later
+            said = None if alone else _dump_said(message, later, out, lose)
+        if said is not None:
+            dumped.append(said)
     return dumped
 
 
-def sent_names(messages: Sequence[Message], quirks: Quirks, tools: Sequence[str] = ()) -> dict[str, str]:
-    """Name of each tool of the request and of the calls in its history → the name to send."""
+def sent_names(
+    messages: Sequence[Message], quirks: Quirks, tools: Sequence[str] = (), *, target: Origin | None
+) -> dict[str, str]:
+    """Name of each tool of the request and of the calls in its history → the name to send: its own without a target."""
     called = [call.name for message in messages for call in message.tool_calls]
-    return fitted(list(dict.fromkeys([*tools, *called])), quirks.names)
+    names = list(dict.fromkeys([*tools, *called]))
+    return fitted(names, quirks.names) if target else {name: name for name in names}
 
 
 def _load(entry: Mapping[str, Any], origin: Origin | None) -> Message:
@@ -125,25 +134,34 @@ def _load(entry: Mapping[str, Any], origin: Origin | None) -> Message:
     return Message(role, tuple(content), origin=origin if role is Role.MODEL else None, native=native)
 
 
-def _dump_said(message: Message, lose: Lose) -> dict[str, Any]:
-    """A system message, or what a user's says beside results."""
-    blocks: list[dict[str, Any]] = []
+def _dump_said(message: Message, blocks: list[dict[str, Any]], out: _Outgoing, lose: Lose) -> dict[str, Any] | None:
+    """A system message, or what a user's says beside results, behind these blocks. `None`: it says nothing to a target."""
+    said = False
     for place, piece in enumerate(message.content):
         if _is_answer(piece):
-            if blocks:
+            if said:
                 lose(place, "order", "this format has the results of tools before all else")
             continue
         block = "only a model's message has it here" if isinstance(piece, ThinkingPart) else dump_block(piece)
         if isinstance(block, str):
             lose(place, kind_of(piece), block)
-        else:
-            blocks.append(block)
+            continue
+        said = True
+        if out.target and message.role is Role.SYSTEM and isinstance(piece, (DataPart, LinkPart)):
+            block = {"type": "text", "text": as_text(piece)}
+        if (lost := unsaid(piece, block)) is not None:
+            lose(place, *lost)
+        blocks.append(block)
+    if out.target is not None and not blocks:
+        lose(None, "message", "it says nothing, and the API takes no empty message")
+        return None
     content = dump_content(blocks, "", spelling(message.native))
     return merged({"role": _SENT[message.role], **content}, extra(message.native))
 
 
-def _dump_model(position: int, message: Message, reason: str | None, out: _Outgoing) -> dict[str, Any]:
-    """A model's message. `reason`: why what only its provider understands may not go along; `None`: it may."""
+def _dump_model(position: int, message: Message, reason: str | None, out: _Outgoing) -> dict[str, Any] | None:
+    """A model's message; `None`: it says nothing to a target. `reason`: why what only its provider understands may not go
+    along; `None`: it may."""
     lose = out.lose(position)
     plan, blocks, calls = "", list[dict[str, Any]](), list[dict[str, Any]]()
     for place, piece in enumerate(message.content):
@@ -164,6 +182,8 @@ def _dump_model(position: int, message: Message, reason: str | None, out: _Outgo
         elif isinstance(block, str):
             lose(place, kind_of(piece), block)
         else:
+            if (lost := unsaid(piece, block)) is not None:
+                lose(place, *lost)
             blocks.append(block)
     own = extra(message.native)
     if own and reason is not None:
@@ -171,6 +191,9 @@ def _dump_model(position: int, message: Message, reason: str | None, out: _Outgo
         own = {}
     content = dump_content(blocks, "absent", spelling(message.native))
     told = {PLAN: plan} if plan else {}
+    if out.target is not None and not (calls or blocks or plan):
+        lose(None, "message", "it says nothing, and the API takes no empty message")
+        return None
     if not calls and not content and not plan and not own and "content" not in spelling(message.native):
         content = {"content": ""}
     return merged({"role": "assistant", **told, **content, **({"tool_calls": calls} if calls else {})}, own)
@@ -189,7 +212,7 @@ def _refused(piece: Content, reason: str | None, target: Origin | None) -> str |
     return None
 
 
-def _is_answer(piece: Content) -> bool:
+def _is_answer(piece: Content) -> TypeGuard[ToolResultPart]:
     return isinstance(piece, ToolResultPart) and piece.run_by != "provider"
 
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from dragoman.ids import STANDARD, Rule
+from dragoman.ids import NAMES, STANDARD, Rule
 
 __all__ = ["Quirks"]
 
@@ -19,5 +19,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """Names of other providers whose thinking it takes back."""
     budgets: Mapping[str, int] = MappingProxyType({"low": 1024, "medium": 8192})
     """Effort → tokens of thinking; an effort without a budget thinks as long as it likes."""
-    names: Rule = STANDARD
-    """What names of tools, and ids of calls, it takes."""
+    ids: Rule = STANDARD
+    """What ids of calls it takes."""
+    names: Rule = NAMES
+    """What names of tools it takes."""

@@ -75,7 +75,7 @@ def dump_request(
     quirks, losses = quirks or Quirks(), [] if losses is None else losses
     spelled, own = spelling(request.native), extra(request.native)
     functions = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
-    names = sent_names(request.messages, quirks, [tool.name for tool in functions])
+    names = sent_names(request.messages, quirks, [tool.name for tool in functions], target=target)
     body: dict[str, Any] = {"model": request.model} if request.model else {}
     body["messages"] = dump_messages(request.messages, target=target, quirks=quirks, losses=losses, names=names)
     if functions:

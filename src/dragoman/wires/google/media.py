@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode, urlsafe_b64encode
 from collections.abc import Mapping
-from mimetypes import guess_type
 from typing import Any
-from urllib.parse import urlsplit
 
+from dragoman.media import Media, guessed
 from dragoman.message import DataPart, FilePart, LinkPart, Native
 from dragoman.wires.google.native import note, spelling
 
-__all__ = ["Media", "as_text", "dump_media", "load_file", "load_inline"]
-
-Media = DataPart | LinkPart | FilePart
+__all__ = ["dump_media", "load_file", "load_inline"]
 
 _UPLOADS = "https://generativelanguage.googleapis.com/"
 _OTHER = "application/octet-stream"
@@ -63,14 +60,8 @@ def dump_media(part: Media) -> dict[str, Any] | None:
     if mime_type is None and told != "":
         return {"fileData": {"fileUri": uri, **name, **({} if told == "absent" else {"mimeType": None})}}
     if mime_type is None or ("*" in mime_type and told != mime_type):
-        mime_type = _guessed(uri)
+        mime_type = guessed(uri) or _OTHER
     return {"fileData": {"fileUri": uri, "mimeType": mime_type, **name}}
-
-
-def as_text(part: Media) -> str:
-    """What stands for something that cannot be sent."""
-    where = part.url if isinstance(part, LinkPart) else part.name
-    return f"[media: {part.mime_type or 'file'}]" + (f" {where}" if where else "")
 
 
 def _name(inner: Mapping[str, Any]) -> str | None:
@@ -85,10 +76,3 @@ def _native(key: str, inner: Mapping[str, Any], own: Mapping[str, Any], told: Ma
         if name not in (known, "mimeType") and (name != "displayName" or not value)
     }
     return note({**own, key: rest} if rest else own, spelling=told)
-
-
-def _guessed(uri: str) -> str:
-    try:
-        return guess_type(urlsplit(uri).path)[0] or _OTHER
-    except ValueError:  # no URI at all
-        return _OTHER

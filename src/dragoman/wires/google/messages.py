@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from dragoman.errors import HistoryError
-from dragoman.ids import fitted
+from dragoman.ids import call_ids, fitted
 from dragoman.message import Message, Origin, Role, ToolCallPart, ToolResultPart
 from dragoman.replay import Loss, readable
 from dragoman.request import ToolSpec
@@ -98,8 +98,9 @@ def write_conversation(
     unnamed = {call.id for call in calls if "id" in fields(call.native)}
     called = {call.id: call.name for call in calls}
     order = {call.id: position for position, call in enumerate(calls)}
+    ids = call_ids(messages, quirks.ids, as_is=None if target else _as_it_is)
     writers = [
-        Writer(quirks, losses, names, unnamed, called, model, position, message.role, why)
+        Writer(quirks, losses, names, unnamed, called, model, position, message.role, why, ids, target is not None)
         for position, (message, why) in enumerate(zip(messages, readable(messages, target, quirks.reads), strict=True))
     ]
     head = next((place for place, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
@@ -119,6 +120,9 @@ def write_conversation(
         else:
             contents.append(content)
         joined = message
+    if target is not None and contents and contents[0].get("role") == "model":
+        losses.append(Loss(head, None, "beginning", "the API wants the user to speak first; a placeholder does"))
+        contents.insert(0, {"role": "user", "parts": [{"text": quirks.opening}]})
     return {**payload, "contents": contents}
 
 
@@ -177,6 +181,11 @@ def _joins(message: Message, before: Message) -> bool:
     return message.role is before.role is Role.USER and all(
         any(isinstance(piece, ToolResultPart) for piece in one.content) for one in (message, before)
     )
+
+
+def _as_it_is(_: ToolCallPart | ToolResultPart) -> bool:
+    """Ids stay as they are where nothing is sent anywhere."""
+    return True
 
 
 def _object(value: Any, what: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.ids import STANDARD
+from dragoman.ids import NAMES
 from dragoman.message import Content, Native, ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires.google.media import load_file, load_inline
 from dragoman.wires.google.native import NAME, camelled, note, spelled
@@ -82,7 +82,7 @@ def _call(inner: _Fields, own: _Fields, told: dict[str, Any], pairing: Pairing) 
     id_, unnamed = _id(inner, told)
     rest = {key: value for key, value in inner.items() if key not in ("id", "name", "args")}
     kept = {**own, **unnamed, **({"functionCall": rest} if rest else {})}
-    if not STANDARD.fits(name):
+    if not NAMES.fits(name):
         told["name"] = "as is"
     call = ToolCallPart(pairing.call(id_, name), name)
     if isinstance(arguments, dict):

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman.media import ELSEWHERE, as_text
 from dragoman.message import (
     Content,
     DataPart,
@@ -19,8 +20,8 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.replay import Loss
-from dragoman.wires.google.media import as_text, dump_media
+from dragoman.replay import Loss, kind_of
+from dragoman.wires.google.media import dump_media
 from dragoman.wires.google.native import NAME, fields, is_ours, merged, snaked, spelling
 from dragoman.wires.google.pairing import given_id
 from dragoman.wires.google.parts import CODE
@@ -51,6 +52,10 @@ class Writer(msgspec.Struct, frozen=True):
     role: Role = Role.USER
     unreadable: str | None = None
     """Why what the provider signed in it must not be sent; `None`: it may."""
+    ids: Mapping[tuple[int, int], str] = {}
+    """Place of a call or result → the id to send, where it has one."""
+    strict: bool = False
+    """It goes to a target, which takes each piece from its own side alone."""
 
     def lose(self, part: int | None, what: str, why: str) -> None:
         """Notes something that is left out or changed."""
@@ -60,11 +65,12 @@ class Writer(msgspec.Struct, frozen=True):
         """The parts of a message, in its order; media that a function's response cannot hold come last."""
         parts: list[_Part] = []
         later: list[_Part] = []
-        unsigned = self.unreadable is not None and not self.quirks.is_older(self.model)
+        first = (self.strict or self.unreadable is not None) and not self.quirks.is_older(self.model)
         for place, piece in enumerate(content):
             part = self._part(piece, place, later)
-            if part is not None and unsigned and isinstance(piece, ToolCallPart):
-                part[_SIGNATURE], unsigned = self.quirks.placeholder, False
+            if part is not None and first and "functionCall" in part:
+                part.setdefault(_SIGNATURE, self.quirks.placeholder)
+                first = False
             if part is not None:
                 parts.append(self._spelled(part, piece))
         return parts + later
@@ -80,6 +86,9 @@ class Writer(msgspec.Struct, frozen=True):
             return self._signed(piece, {}, place, f"a part of the provider's, {piece.kind}")
         if piece.run_by == "provider":
             return self._run(piece, place)
+        if self.strict and self.role is not (Role.MODEL if isinstance(piece, ToolCallPart) else Role.USER):
+            self.lose(place, kind_of(piece), "the API takes calls from the model and results from the user alone")
+            return None
         if isinstance(piece, ToolCallPart):
             return self._call(piece, place)
         return self._result(piece, place, later)
@@ -100,7 +109,7 @@ class Writer(msgspec.Struct, frozen=True):
         return {**block, **own} if told.get("thought") == "absent" else block
 
     def _call(self, call: ToolCallPart, place: int) -> _Part:
-        inner: _Part = {"name": self.names.get(call.name, call.name), "args": call.arguments, **self._id(call)}
+        inner: _Part = {"name": self.names.get(call.name, call.name), "args": call.arguments, **self._id(call, place)}
         told = spelling(call.native)
         if "args" in told and not call.arguments:
             inner["args"] = None
@@ -111,15 +120,19 @@ class Writer(msgspec.Struct, frozen=True):
     def _result(self, result: ToolResultPart, place: int, later: list[_Part]) -> _Part:
         own = self._own(result, place)
         name = result.name or self.called.get(result.id, "")
-        inner: _Part = {"name": self.names.get(name, name), **self._id(result)}
+        inner: _Part = {"name": self.names.get(name, name), **self._id(result, place)}
         if not result.name and "name" in (told := spelling(result.native)):
             inner["name"] = told["name"]
             if told["name"] == "absent":
                 del inner["name"]
         if result.is_content:
             inner["response"], media = self._response(result), media_of(result.result)
+            if media and tuple(result.result[-len(media) :]) != tuple(media):
+                self.lose(place, "order", "a function's response has its text before its media")
             if spelling(result.native).get("parts") == "inside" or self._takes_media():
-                inner["parts"] = [self._spelled(self._media(piece, place), piece) for piece in media]
+                parts = [self._spelled(self._media(piece, place), piece) for piece in media]
+                inner["parts"] = [part for part in parts if "text" not in part]
+                later += [part for part in parts if "text" in part]
             elif media:
                 later.append({"text": f"[result of {name or result.id}]"})
                 later += [self._media(piece, place) for piece in media]
@@ -144,9 +157,13 @@ class Writer(msgspec.Struct, frozen=True):
             key, held, value = ("toolResponse", "response", piece.result)
         if piece.name == CODE:
             key = "executableCode" if isinstance(piece, ToolCallPart) else "codeExecutionResult"
-            inner = {**value, **self._id(piece)}
+            inner = {**value, **given_id(piece.native, piece.id)}
         else:
-            inner = {"toolType": piece.name, **self._id(piece), **({} if told.get(held) == "absent" else {held: value})}
+            inner = {
+                "toolType": piece.name,
+                **given_id(piece.native, piece.id),
+                **({} if told.get(held) == "absent" else {held: value}),
+            }
         return self._signed(piece, {key: inner}, place, f"{piece.name}, which the provider ran")
 
     def _signed(self, piece: Content, told: _Part, place: int, what: str) -> _Part | None:
@@ -161,7 +178,7 @@ class Writer(msgspec.Struct, frozen=True):
     def _media(self, part: DataPart | LinkPart | FilePart, place: int) -> _Part:
         block = dump_media(part)
         if block is None:
-            self.lose(place, "file", "the API knows nothing of a file that another provider holds")
+            self.lose(place, "file", ELSEWHERE)
             return {"text": as_text(part)}
         return merged(_without_id(fields(part.native)), block)
 
@@ -172,9 +189,11 @@ class Writer(msgspec.Struct, frozen=True):
             self.lose(place, "signature", self.unreadable)
         return own
 
-    def _id(self, piece: ToolCallPart | ToolResultPart) -> dict[str, Any]:
+    def _id(self, piece: ToolCallPart | ToolResultPart, place: int) -> dict[str, Any]:
         given = given_id(piece.native, piece.id)
-        return {} if piece.id in self.unnamed and given.get("id") == piece.id else given
+        if given.get("id") != piece.id:
+            return given
+        return {} if piece.id in self.unnamed else {"id": self.ids.get((self.message, place), piece.id)}
 
     def _spelled(self, part: _Part, piece: Content) -> _Part:
         """The part with the keys in snake_case that came so, also those one level deeper."""

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from dragoman.ids import STANDARD, Rule
+from dragoman.ids import NAMES, Rule
 
 __all__ = ["Quirks"]
 
@@ -37,7 +37,11 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """Name of a tool that the provider runs → the API's name of it, where it is not the same in camelCase."""
     vertex_embeddings: bool = False
     """Vectors are asked for as Vertex AI has it: settings in an object of their own, older models by `:predict`."""
-    names: Rule = STANDARD
+    opening: str = "."
+    """What the user is made to say before a conversation that the model began: the API takes no calls there."""
+    ids: Rule = Rule(letters=r"\s\S", most=1024)
+    """Ids of calls: any, but each once."""
+    names: Rule = NAMES
     """What names of functions it takes."""
 
     def is_older(self, model: str) -> bool:

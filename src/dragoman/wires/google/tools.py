@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.errors import HistoryError
-from dragoman.ids import STANDARD
+from dragoman.ids import NAMES
 from dragoman.request import ServerTool, ToolSpec
 from dragoman.wires.google.native import camelled, fields, note, snaked, spelled, spelling
 from dragoman.wires.google.quirks import Quirks
@@ -141,7 +141,7 @@ def _load_function(block: Any) -> ToolSpec:
     if not isinstance(name, str):
         raise HistoryError("a function must have a name")
     known = {"name"} | ({"description"} if isinstance(description, str) and description else set[str]())
-    told: dict[str, Any] = {} if STANDARD.fits(name) else {"name": "as is"}
+    told: dict[str, Any] = {} if NAMES.fits(name) else {"name": "as is"}
     if snake:
         told["snake"] = sorted(snake)
     schema: dict[str, Any] = {}

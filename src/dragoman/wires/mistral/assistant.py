@@ -21,7 +21,7 @@ from dragoman.message import (
 from dragoman.replay import kind_of
 from dragoman.shapes import if_objects, merged, rest
 from dragoman.wires.mistral.calls import dump_call, is_call, load_call
-from dragoman.wires.mistral.chunks import dump_chunk, dump_content, load_content
+from dragoman.wires.mistral.chunks import dump_content, load_content
 from dragoman.wires.mistral.native import extra, is_ours, marked, spelling
 from dragoman.wires.mistral.outgoing import Outgoing
 
@@ -53,12 +53,12 @@ def dump_assistant(position: int, out: Outgoing) -> dict[str, Any] | None:
     chunks: list[dict[str, Any]] = []
     calls: list[dict[str, Any]] = []
     for place, piece in enumerate(message.content):
-        chunk = None if isinstance(piece, (ToolCallPart, ToolResultPart)) else dump_chunk(piece)
         if (why := _refused(position, piece, out)) is not None:
             out.lose(position, place, kind_of(piece), why)
         elif isinstance(piece, ToolCallPart):
-            calls.append(dump_call(piece, out.call_id(position, place, piece), out.name(piece.name)))
-        elif chunk is not None:
+            exact = out.exact(message)
+            calls.append(dump_call(piece, out.call_id(position, place, piece), out.name(piece.name), exact=exact))
+        elif (chunk := out.chunk(position, place, piece)) is not None:
             if calls:
                 out.lose(position, place, "order", "this format has all text before the calls")
             chunks.append(chunk)

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from dragoman.fold import arguments_text, parse_call
+from dragoman.fold import arguments_json, parse_call
 from dragoman.message import Native, ToolCallPart
 from dragoman.shapes import if_object, if_text, merged, rest
 from dragoman.wires.mistral.native import extra, marked, spelling
@@ -32,18 +32,18 @@ def load_call(entry: Mapping[str, Any], fresh_ids: Iterator[str], known: Collect
     part = _with_arguments(ToolCallPart(call_id, name), value)
     if "arguments" not in body:
         spelled["without"] = "arguments"
-    elif arguments_text(part) != value:
+    elif arguments_json(part) != value:
         spelled["arguments"] = value
     unread = rest(body, "name", "arguments")
     fields |= rest(entry, "id", "type", "function") | ({"function": unread} if unread else {})
     return replace(part, native=marked(fields, spelled))
 
 
-def dump_call(call: ToolCallPart, call_id: str | None, name: str) -> dict[str, Any]:
-    """A call → one of a message's `tool_calls`, under that id (`None`: none)."""
-    spelled = spelling(call.native)
+def dump_call(call: ToolCallPart, call_id: str | None, name: str, *, exact: bool) -> dict[str, Any]:
+    """A call → one of a message's `tool_calls`, under that id (`None`: none). `exact`: as spelled when it was loaded."""
+    spelled: Mapping[str, Any] = spelling(call.native) if exact else {}
     entry: dict[str, Any] = {} if call_id is None and "id" not in spelled else {"id": call_id}
-    function: dict[str, Any] = {"name": name, "arguments": arguments_text(call)}
+    function: dict[str, Any] = {"name": name, "arguments": arguments_json(call)}
     if "arguments" in spelled and _with_arguments(call, spelled["arguments"]).arguments == call.arguments:
         function["arguments"] = spelled["arguments"]
     if "without" in spelled and not call.arguments:

@@ -13,17 +13,18 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from dragoman.errors import HistoryError
-from dragoman.media import audio_type, data_url, decoded, from_url
+from dragoman.media import ELSEWHERE, IMAGES, as_text, audio_type, data_url, decoded, from_url, guessed
 from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart, ThinkingPart
 from dragoman.shapes import if_object, if_objects, if_text, merged, rest
-from dragoman.wires.mistral.native import NAME, extra, is_ours, marked, spelling
+from dragoman.wires.mistral.native import NAME, extra, is_foreign, is_ours, marked, spelling
 from dragoman.wires.mistral.thinking import dump_thinking, load_thinking
 
-__all__ = ["dump_chunk", "dump_content", "load_chunk", "load_content"]
+__all__ = ["dump_chunk", "dump_content", "load_chunk", "load_content", "unsaid"]
 
 _ABSENT = "absent"
 _KINDS = {"image": "image_url", "audio": "input_audio", "application": "document_url", "text": "document_url"}
 """First half of a media type → the chunk that carries it. Other data is told as text."""
+_UNKNOWN = "application/octet-stream"
 _NONE: dict[str, Any] = {}
 
 
@@ -71,10 +72,13 @@ def dump_chunk(part: Content) -> dict[str, Any] | None:
     if isinstance(part, TextPart):
         chunk: dict[str, Any] = {"type": "text", "text": part.text}
     elif isinstance(part, FilePart):
+        if is_foreign(part.native):
+            return {"type": "text", "text": as_text(part)}
         chunk = {"type": "file", "file_id": part.id}
     elif isinstance(part, (LinkPart, DataPart)):
-        if kind == "text" and isinstance(part, DataPart):
-            return {"type": "text", "text": f"[media: {part.mime_type}] {data_url(part)}"}
+        if kind == "text":
+            told = f"[media: {part.mime_type}] {data_url(part)}" if isinstance(part, DataPart) else as_text(part)
+            return {"type": "text", "text": told}
         chunk = {"type": kind, kind: _located(kind, part)}
         if kind == "document_url" and part.name:
             chunk["document_name"] = part.name
@@ -98,8 +102,24 @@ def _located(kind: str, part: LinkPart | DataPart) -> Any:
 def _kind(part: Content) -> str:
     """The type of the chunk that says a part."""
     if isinstance(part, LinkPart):
-        return _KINDS.get((part.mime_type or "").partition("/")[0], "image_url")
-    return _KINDS.get(part.mime_type.partition("/")[0], "text") if isinstance(part, DataPart) else "text"
+        told = part.mime_type or guessed(part.url) or "image/*"
+        return _KINDS.get(told.partition("/")[0], "text")
+    if not isinstance(part, DataPart) or part.mime_type == _UNKNOWN:
+        return "text"
+    kind = _KINDS.get(part.mime_type.partition("/")[0], "text")
+    return kind if kind != "image_url" or part.mime_type in IMAGES else "text"
+
+
+def unsaid(part: Content, chunk: Mapping[str, Any]) -> tuple[str, str] | None:
+    """What of a file its chunk does not hold, and why."""
+    if not isinstance(part, (DataPart, LinkPart, FilePart)):
+        return None
+    if chunk["type"] == "text":
+        elsewhere = isinstance(part, FilePart)
+        return part.mime_type or "media", ELSEWHERE if elsewhere else "the API has no chunk for it; a text tells of it"
+    if part.name and chunk.get("document_name") != part.name:
+        return "name", f"the API knows no name of such a file, {part.name}"
+    return None
 
 
 def _plain(chunk: Mapping[str, Any]) -> str | None:
@@ -114,7 +134,8 @@ _P = TypeVar("_P", bound=TextPart | DataPart | LinkPart | FilePart | ThinkingPar
 def _marked(kind: str, part: _P, fields: Mapping[str, Any], spelled: Mapping[str, Any] = _NONE) -> _P:
     """The part with what is left of its chunk, and with the chunk's type where the part alone would not tell it."""
     told = isinstance(part, (DataPart, LinkPart)) and _kind(part) != kind
-    return replace(part, native=marked(fields, {"type": kind, **spelled} if told else spelled))
+    spelled = {"type": kind, **spelled} if told else spelled
+    return replace(part, native=marked(fields, spelled, mark=isinstance(part, FilePart)))
 
 
 def _text(kind: str, chunk: Mapping[str, Any]) -> Content | None:

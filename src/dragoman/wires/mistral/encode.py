@@ -163,7 +163,7 @@ def _thinking(items: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _call(part: ToolCallPart, index: int) -> dict[str, Any]:
-    entry = dump_call(part, part.id, part.name)
+    entry = dump_call(part, part.id, part.name, exact=True)
     if part.state != "complete":  # whoever asked shall see what the model wrote
         entry["function"]["arguments"] = part.raw or ""
     return {**entry, "index": index}

@@ -13,11 +13,22 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from dragoman.errors import HistoryError
-from dragoman.message import Message, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.media import as_text
+from dragoman.message import (
+    DataPart,
+    FilePart,
+    LinkPart,
+    Message,
+    Origin,
+    Role,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.replay import Loss, kind_of
-from dragoman.shapes import if_object, merged, rest
+from dragoman.shapes import merged, rest, says_error
 from dragoman.wires.mistral.assistant import dump_assistant, load_assistant
-from dragoman.wires.mistral.chunks import dump_chunk, dump_content, load_content
+from dragoman.wires.mistral.chunks import dump_content, load_content
 from dragoman.wires.mistral.native import extra, marked, respelled, spelling
 from dragoman.wires.mistral.outgoing import Outgoing, outgoing
 from dragoman.wires.mistral.quirks import Quirks
@@ -81,16 +92,17 @@ def dump_conversation(out: Outgoing) -> list[dict[str, Any]]:
                     sent[piece.id] = out.call_id(position, place, piece)
         elif message.role is Role.SYSTEM and not at_head and spelling(message.native).get("place") != "here":
             out.lose(position, None, "system message", "the API takes none after the first others; it is a user's text")
-            _append(dumped, {"role": "user", "content": f"<system>\n{message.text}\n</system>"}, out)
+            _append(dumped, {"role": "user", "content": f"<system>\n{message.text}\n</system>"}, position, out)
         else:
             for one in _dump_said(position, sent, out):
-                _append(dumped, one, out)
+                _append(dumped, one, position, out)
     return dumped
 
 
-def _append(dumped: list[dict[str, Any]], message: dict[str, Any], out: Outgoing) -> None:
+def _append(dumped: list[dict[str, Any]], message: dict[str, Any], position: int, out: Outgoing) -> None:
     """The next message, with the bridge to it that the server may want."""
     if out.quirks.bridge and message["role"] == "user" and dumped and dumped[-1]["role"] == "tool":
+        out.lose(position, None, "order", "the API wants the model to speak after its tools; a placeholder does")
         dumped.append({"role": "assistant", "content": out.quirks.bridge})
     dumped.append(message)
 
@@ -120,7 +132,12 @@ def _dump_said(position: int, sent: Mapping[str, str | None], out: Outgoing) -> 
     later: list[dict[str, Any]] = []
     for place, piece in enumerate(message.content):
         if not isinstance(piece, ToolResultPart) or message.role is Role.SYSTEM or piece.run_by == "provider":
-            chunk = None if isinstance(piece, ThinkingPart) and not _is_here(piece) else dump_chunk(piece)
+            if out.target and message.role is Role.SYSTEM and isinstance(piece, (DataPart, LinkPart, FilePart)):
+                out.lose(position, place, kind_of(piece), "a system message holds text only")
+                chunks.append({"type": "text", "text": as_text(piece)})
+                continue
+            thought = isinstance(piece, ThinkingPart) and not _is_here(piece)
+            chunk = None if thought else out.chunk(position, place, piece)
             if chunk is None:
                 out.lose(position, place, kind_of(piece), "this format has no place for it in such a message")
             else:
@@ -128,16 +145,19 @@ def _dump_said(position: int, sent: Mapping[str, str | None], out: Outgoing) -> 
             continue
         if chunks:
             out.lose(position, place, "order", "this format has the results of tools before all else")
-        answer, media = dump_result(piece, _sent_id(piece, position, place, sent, out), out)
+        answer, media = dump_result(position, place, piece, _sent_id(piece, position, place, sent, out), out)
         dumped.append(answer)
         if media:
             later += [{"type": "text", "text": f"[result of {piece.name or piece.id}]"}, *media]
             out.lose(position, place, "media", "tool messages hold text only; it follows in a user message")
-        if piece.is_error and "error" not in if_object(piece.result):
+        if piece.is_error and not says_error(piece.result):
             out.lose(position, place, "is_error", "this format has no mark for a failed tool")
     chunks = later + chunks
     if dumped and not chunks:
         return dumped
+    if out.target is not None and not chunks:
+        out.lose(position, None, "message", "it says nothing, and the API takes no empty message")
+        return []
     content = dump_content(chunks, spelling(message.native))
     role = "system" if message.role is Role.SYSTEM else "user"
     return [*dumped, merged({"role": role, **content}, extra(message.native))]

@@ -8,18 +8,19 @@ from typing import Any
 from dragoman.message import Native
 from dragoman.native import Own
 
-__all__ = ["NAME", "OWN", "extra", "is_ours", "marked", "respelled", "response_of", "spelling"]
+__all__ = ["NAME", "OWN", "extra", "is_foreign", "is_ours", "marked", "respelled", "response_of", "spelling"]
 
 NAME = "mistral"
 
 OWN = Own(NAME)
 extra = OWN.fields
+is_foreign = OWN.is_foreign
 is_ours = OWN.is_ours
 respelled = OWN.spelled
 response_of = OWN.response
 spelling = OWN.spelling
 
 
-def marked(fields: Mapping[str, Any], spelled: Mapping[str, Any] | None = None) -> Native:
-    """This wire's fields and spellings → `native`; `None` where there is nothing to keep."""
-    return OWN.note(fields, spelling=spelled)
+def marked(fields: Mapping[str, Any], spelled: Mapping[str, Any] | None = None, *, mark: bool = False) -> Native:
+    """This wire's fields and spellings → `native`; `None` where there is nothing to keep, unless a `mark` is wanted."""
+    return OWN.note(fields, mark=mark, spelling=spelled)

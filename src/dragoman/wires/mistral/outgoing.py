@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from dragoman.ids import call_ids, fitted
-from dragoman.message import Message, Origin, ToolCallPart, ToolResultPart
+from dragoman.message import Content, Message, Origin, ToolCallPart, ToolResultPart
 from dragoman.replay import Loss, readable
 from dragoman.request import ToolSpec
 from dragoman.wires.mistral.calls import given_id
+from dragoman.wires.mistral.chunks import dump_chunk, unsaid
 from dragoman.wires.mistral.native import spelling
 from dragoman.wires.mistral.quirks import Quirks
 
@@ -32,6 +34,13 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
     def lose(self, position: int | None, part: int | None, what: str, why: str) -> None:
         """Notes something that is left out or changed. `position`: of the message; `None`: it concerns the request."""
         self.losses.append(Loss(position, part, what, why))
+
+    def chunk(self, position: int, place: int, piece: Content) -> dict[str, Any] | None:
+        """The chunk that says a piece; `None` where there is none. What it does not say is noted."""
+        chunk = dump_chunk(piece)
+        if chunk is not None and (lost := unsaid(piece, chunk)) is not None:
+            self.lose(position, place, *lost)
+        return chunk
 
     def exact(self, message: Message) -> bool:
         """Whether the message goes to its own origin, so that what was odd about it is understood there."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.ids import STANDARD, Rule
+from dragoman.ids import NAMES, Rule
 
 __all__ = ["Quirks"]
 
@@ -23,5 +23,5 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """Takes images and documents inside tool messages; else they follow in a user message."""
     ids: Rule = Rule(letters="a-zA-Z0-9", least=9, most=9)
     """Ids of calls. The API takes nine letters and digits, nothing else, for ids that it did not give itself."""
-    names: Rule = STANDARD
+    names: Rule = NAMES
     """Names of tools."""

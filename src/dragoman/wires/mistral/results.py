@@ -11,7 +11,7 @@ import msgspec
 from dragoman.message import ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.shapes import if_objects, merged, rest
 from dragoman.wires.mistral.calls import given_id, spelled_id, spelled_name
-from dragoman.wires.mistral.chunks import dump_chunk, dump_content, load_chunk
+from dragoman.wires.mistral.chunks import dump_content, load_chunk
 from dragoman.wires.mistral.native import extra, marked, spelling
 from dragoman.wires.mistral.outgoing import Outgoing
 
@@ -36,7 +36,7 @@ def load_result(message: Mapping[str, Any], asked: dict[str, ToolCallPart], fres
 
 
 def dump_result(
-    part: ToolResultPart, call_id: str | None, out: Outgoing
+    position: int, place: int, part: ToolResultPart, call_id: str | None, out: Outgoing
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """A result → its tool message, and the chunks of media that are taken in a user message only."""
     spelled, own = (spelling(part.native), extra(part.native)) if out.target is None else ({}, {})
@@ -47,7 +47,7 @@ def dump_result(
         body["tool_call_id"] = call_id
     if "name" in spelled:
         body["name"] = out.name(part.name)
-    content, media = _dump_content(part, spelled, out)
+    content, media = _dump_content(position, place, part, spelled, out)
     return merged(body | content, rest(own, "id")), media
 
 
@@ -69,7 +69,7 @@ def _load_content(message: Mapping[str, Any], spelled: dict[str, Any]) -> Any:
 
 
 def _dump_content(
-    part: ToolResultPart, spelled: Mapping[str, Any], out: Outgoing
+    position: int, place: int, part: ToolResultPart, spelled: Mapping[str, Any], out: Outgoing
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Text as it is, parts as chunks, anything else as JSON."""
     how, result = spelled.get("content"), part.result
@@ -79,7 +79,7 @@ def _dump_content(
         return {"content": result}, []
     if not part.is_content:
         return {"content": result if isinstance(result, str) else msgspec.json.encode(result).decode()}, []
-    chunks = [(piece, dump_chunk(piece) or {}) for piece in result]
+    chunks = [(piece, out.chunk(position, place, piece) or {}) for piece in result]
     if out.quirks.tool_media or how == "list":
         kept, media = [chunk for _, chunk in chunks], []
     else:

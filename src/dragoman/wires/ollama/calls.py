@@ -50,15 +50,15 @@ def load_call(call: Mapping[str, Any], fresh_id: Callable[[], str]) -> ToolCallP
     )
 
 
-def dump_call(call: ToolCallPart) -> dict[str, Any]:
-    """The inverse. Cut and invalid arguments are sent as none, unless a loaded conversation held them."""
+def dump_call(call: ToolCallPart, call_id: str) -> dict[str, Any]:
+    """The inverse, under that id. Cut and invalid arguments are sent as none, unless a loaded conversation held them."""
     spelled = spelling(call.native)
     function: dict[str, Any] = {"name": call.name, "arguments": call.arguments}
     if "arguments" in spelled and load_call({"function": {**function, **_spelled(spelled)}}, str).arguments == (
         call.arguments
     ):
         function = {"name": call.name, **_spelled(spelled)}
-    named = {"id": spelled["id"]} if "id" in spelled else {} if is_unnamed(call.native) else {"id": call.id}
+    named = {"id": spelled["id"]} if "id" in spelled else {} if is_unnamed(call.native) else {"id": call_id}
     return merged({**named, "function": function}, rest(extra(call.native), "id"))
 
 

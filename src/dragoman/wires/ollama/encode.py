@@ -116,7 +116,7 @@ def _fields(piece: Content) -> dict[str, Any]:
     if isinstance(piece, ThinkingPart):
         return {"thinking": piece.text} if piece.text else {}
     if isinstance(piece, ToolCallPart):
-        return {"tool_calls": [dump_call(piece)]} if piece.run_by != "provider" else {}
+        return {"tool_calls": [dump_call(piece, piece.id)]} if piece.run_by != "provider" else {}
     image = dump_image(piece)
     return {} if image is None else {"images": [image]}
 

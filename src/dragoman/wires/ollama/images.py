@@ -6,12 +6,14 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any
 
+from dragoman.media import IMAGES
 from dragoman.message import Content, DataPart, ProviderPart
 from dragoman.shapes import if_list
 from dragoman.wires.ollama.native import NAME, extra
 
 __all__ = ["dump_image", "load_images"]
 
+_UNKNOWN = "image/*"
 _TYPES = {"iVBOR": "image/png", "/9j/": "image/jpeg", "UklGR": "image/webp", "R0lGOD": "image/gif"}
 """How the base64 of a file of each type begins."""
 
@@ -24,7 +26,7 @@ def load_images(message: Mapping[str, Any]) -> list[Content]:
 
 def dump_image(piece: Content) -> str | None:
     """An image → its text; `None` for what is no image, or none of this wire's."""
-    if isinstance(piece, DataPart) and piece.mime_type.startswith("image/"):
+    if isinstance(piece, DataPart) and piece.mime_type in (*IMAGES, _UNKNOWN):
         return b64encode(piece.data).decode()
     return extra(piece.native).get("data") if isinstance(piece, ProviderPart) and piece.kind == "image" else None
 
@@ -36,4 +38,4 @@ def _load(text: str) -> Content:
         data = b""
     if not data or b64encode(data).decode() != text:
         return ProviderPart("image", {NAME: {"data": text}})
-    return DataPart(data, next((mime for start, mime in _TYPES.items() if text.startswith(start)), "image/*"))
+    return DataPart(data, next((mime for start, mime in _TYPES.items() if text.startswith(start)), _UNKNOWN))

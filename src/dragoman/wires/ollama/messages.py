@@ -7,6 +7,7 @@ from itertools import count, groupby
 from typing import Any, cast
 
 from dragoman.errors import HistoryError
+from dragoman.ids import Rule, call_ids
 from dragoman.message import Content, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.replay import Loss, kind_of, readable
 from dragoman.shapes import if_list, if_text, merged, rest
@@ -20,6 +21,8 @@ from dragoman.wires.ollama.said import Lose, Said
 __all__ = ["dump_messages", "load_messages"]
 
 _ROLES = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.MODEL}
+_ANY = Rule(letters=r"\s\S", most=1024)
+"""What it takes as ids of calls: any, but each once."""
 _SENT = {role: name for name, role in _ROLES.items()}
 
 
@@ -60,18 +63,19 @@ def dump_messages(
     messages = list(messages)
     dumped: list[dict[str, Any]] = []
     calls: dict[str, ToolCallPart] = {}
+    ids = call_ids(messages, _ANY) if target else {}
     for position, reason in enumerate(readable(messages, target, (quirks or Quirks()).reads)):
         message = messages[position]
         lose = _noted([] if losses is None else losses, position)
         results = [
-            dump_result(piece, place, calls.get(piece.id), lose)
+            dump_result(piece, ids.get((position, place), piece.id), place, calls.get(piece.id), lose)
             for place, piece in enumerate(message.content)
             if isinstance(piece, ToolResultPart) and piece.run_by != "provider" and message.role is not Role.MODEL
         ]
         calls.update({call.id: call for call in message.tool_calls})
         dumped += results
         if len(results) < len(message.content) or not results:
-            dumped.append(_dump(message, reason, lose))
+            dumped.append(_dump(position, message, reason, lose, ids))
     return dumped
 
 
@@ -102,15 +106,20 @@ def _load(entry: Mapping[str, Any], origin: Origin | None, fresh_id: Callable[[]
     return Message(role, tuple(content), origin=origin if role is Role.MODEL else None, native=native)
 
 
-def _dump(message: Message, reason: str | None, lose: Lose) -> dict[str, Any]:
-    """A message without its results. `reason`: why its thinking may not go along; `None`: it may."""
+def _dump(
+    position: int, message: Message, reason: str | None, lose: Lose, ids: Mapping[tuple[int, int], str]
+) -> dict[str, Any]:
+    """A message without its results. `reason`: why its thinking may not go along; `None`: it may. `ids`: of its calls."""
     said = Said(lose)
     for place, piece in enumerate(message.content):
         if isinstance(piece, ToolResultPart) and message.role is not Role.MODEL and piece.run_by != "provider":
             if said.begun:
                 lose(place, "order", "this format has the results of tools before all else")
         elif isinstance(piece, ToolCallPart) and piece.run_by != "provider":
-            said.add(place, "tool_calls", dump_call(piece))
+            if ids and message.role is not Role.MODEL:
+                lose(place, kind_of(piece), "calls stand in the model's messages")
+            else:
+                said.add(place, "tool_calls", dump_call(piece, ids.get((position, place), piece.id)))
         elif isinstance(piece, (ToolCallPart, ToolResultPart)):
             lose(place, kind_of(piece), "this format has no tools that the provider runs")
         elif isinstance(piece, ThinkingPart):
@@ -126,7 +135,7 @@ def _dump(message: Message, reason: str | None, lose: Lose) -> dict[str, Any]:
 
 
 def _noted(losses: list[Loss], position: int) -> Lose:
-    def lose(place: int, what: str, why: str) -> None:
+    def lose(place: int | None, what: str, why: str) -> None:
         losses.append(Loss(position, place, what, why))
 
     return lose

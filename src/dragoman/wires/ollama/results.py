@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.errors import HistoryError
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
-from dragoman.shapes import if_object, if_text, merged, rest
+from dragoman.shapes import if_text, merged, rest, says_error
 from dragoman.wires.ollama.calls import is_unnamed
 from dragoman.wires.ollama.images import load_images
 from dragoman.wires.ollama.native import extra, marked, spelling
@@ -43,8 +43,10 @@ def load_result(entry: Mapping[str, Any], waiting: list[ToolCallPart], fresh_id:
     )
 
 
-def dump_result(part: ToolResultPart, place: int, call: ToolCallPart | None, lose: Lose) -> dict[str, Any]:
-    """A result → its tool message. `call`: the one that it answers; where that had no id, none is told (D-132)."""
+def dump_result(
+    part: ToolResultPart, call_id: str, place: int, call: ToolCallPart | None, lose: Lose
+) -> dict[str, Any]:
+    """A result → its tool message, under that id. `call`: the one that it answers; where that had no id, none is told (D-132)."""
     spelled = spelling(part.native)
     body: dict[str, Any] = {"role": "tool", **_content(part, place, lose)}
     if "tool_name" not in spelled and part.name:
@@ -52,8 +54,8 @@ def dump_result(part: ToolResultPart, place: int, call: ToolCallPart | None, los
     elif spelled.get("tool_name", "absent") != "absent":
         body["tool_name"] = spelled["tool_name"]
     if not is_unnamed(part.native) and not (call and is_unnamed(call.native)):
-        body["tool_call_id"] = part.id
-    if part.is_error and "error" not in if_object(part.result):
+        body["tool_call_id"] = call_id
+    if part.is_error and not says_error(part.result):
         lose(place, "is_error", "this format has no mark for a failed tool")
     return merged(body, rest(extra(part.native), "id"))
 
@@ -65,7 +67,7 @@ def _content(part: ToolResultPart, place: int, lose: Lose) -> dict[str, Any]:
         return {} if empty == "absent" else {"content": None}
     if not part.is_content:
         return {"content": part.result if isinstance(part.result, str) else msgspec.json.encode(part.result).decode()}
-    said = Said(lose)
+    said = Said(lose, joined=True)
     for piece in part.result or ():
         said.add_piece(place, piece)
     return said.fields if "content" in said.fields or empty == "absent" else {"content": "", **said.fields}

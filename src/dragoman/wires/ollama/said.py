@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dragoman.media import as_text
 from dragoman.message import Content, DataPart, FilePart, LinkPart, TextPart
 from dragoman.replay import kind_of
 from dragoman.wires.ollama.images import dump_image
 
 __all__ = ["Lose", "Said"]
 
-Lose = Callable[[int, str, str], None]
-"""Notes a loss: place of the piece, what, why."""
+Lose = Callable[[int | None, str, str], None]
+"""Notes a loss: place of the piece (`None`: the message as a whole), what, why."""
 _ORDER = ("thinking", "images", "content", "tool_calls")
 
 
 class Said:
     """Fields of one message. Pieces that come in another order are moved, and the loss is noted."""
 
-    def __init__(self, lose: Lose) -> None:
+    def __init__(self, lose: Lose, *, joined: bool = False) -> None:
+        """`joined`: its texts are one anyway."""
         self._lose = lose
+        self._joined = joined
         self._told: dict[str, Any] = {}
 
     @property
@@ -40,6 +43,9 @@ class Said:
         if any(later in self._told for later in _ORDER[_ORDER.index(field) + 1 :]):
             self._lose(place, "order", f"this format has the {field} of a message before what it stands behind")
         text = field in ("content", "thinking")
+        if text and field in self._told and not self._joined:
+            self._joined = True
+            self._lose(None, "texts", f"this format has one {field} a message; they are joined")
         self._told[field] = self._told.get(field, "") + value if text else [*self._told.get(field, []), value]
 
     def add_piece(self, place: int, piece: Content) -> None:
@@ -48,9 +54,21 @@ class Said:
             self.add(place, "content", piece.text)
         elif (image := dump_image(piece)) is not None:
             self.add(place, "images", image)
-        elif isinstance(piece, (LinkPart, FilePart)):
-            self._lose(place, kind_of(piece), "the API takes images by their bytes only; give a DataPart")
-        elif isinstance(piece, DataPart):
-            self._lose(place, kind_of(piece), f"the API takes images only, not {piece.mime_type}")
+            if isinstance(piece, DataPart) and piece.name:
+                self._lose(place, "name", f"the API knows no name of an image, {piece.name}")
+        elif isinstance(piece, (DataPart, LinkPart, FilePart)):
+            by_bytes = isinstance(piece, DataPart)
+            why = (
+                f"the API takes images only, not {piece.mime_type}"
+                if by_bytes
+                else "it takes images by their bytes only"
+            )
+            self._lose(place, kind_of(piece), f"{why}; a text tells of it")
+            self._add_line(place, as_text(piece))
         else:
             self._lose(place, kind_of(piece), "it is a block of another format")
+
+    def _add_line(self, place: int, text: str) -> None:
+        """A text that is a line of its own in the one that there is."""
+        before = self._told.get("content", "\n")
+        self.add(place, "content", f"{text}\n" if before.endswith("\n") else f"\n{text}\n")

@@ -31,7 +31,7 @@ from dragoman.wires.openai_chat.calls import (
     load_executed,
     load_function_call,
 )
-from dragoman.wires.openai_chat.content import dump_block, dump_content, load_block, load_content
+from dragoman.wires.openai_chat.content import dump_content, load_block, load_content
 from dragoman.wires.openai_chat.native import NAME, bare, extra, marked, respelled, spelling
 from dragoman.wires.openai_chat.outgoing import Outgoing
 from dragoman.wires.openai_chat.thinking import dump_thinking, load_thinking
@@ -76,12 +76,16 @@ def dump_assistant(position: int, out: Outgoing) -> dict[str, Any]:
     content = dump_content(said.pop("content", []), None, spelled, string_only=out.quirks.string_content)
     said |= {field: said[field][0] for field in _SINGLE & said.keys()}
     body = {"role": "assistant", **content, **dump_thinking(thinking, out.quirks.thinking), **said}
+    if out.target is not None and body.get("content", "") is None and not _SAYING & said.keys():
+        body["content"] = ""  # taken where null is refused
     if own and reason is not None:
         out.lose(position, None, ", ".join(own), reason)
     return merged(body, own if reason is None else {})
 
 
 _SINGLE = {"audio", "function_call"}
+_SAYING = {"audio", "function_call", "refusal", "tool_calls"}
+"""Fields beside which a message needs no content."""
 
 
 def _said(position: int, place: int, piece: Content, out: Outgoing) -> tuple[str, Any]:
@@ -95,7 +99,7 @@ def _said(position: int, place: int, piece: Content, out: Outgoing) -> tuple[str
         return field, piece.text
     if field == "audio":
         return field, {"id": piece.id if isinstance(piece, FilePart) else extra(piece.native).get("id")}
-    return field, dump_block(piece, out.quirks.blocks)
+    return field, out.block(position, place, piece)
 
 
 def _sendable(position: int, place: int, piece: Content, out: Outgoing) -> Content | None:

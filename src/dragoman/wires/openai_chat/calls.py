@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
-from dragoman.fold import arguments_text, parse_call
+from dragoman.fold import arguments_json, parse_call
 from dragoman.message import Native, ToolCallPart, ToolResultPart
 from dragoman.shapes import if_object, if_text, merged, rest
 from dragoman.wires.openai_chat.native import extra, marked, respelled, spelling
@@ -51,7 +51,7 @@ def load_call(call: Mapping[str, Any], fresh_ids: Iterator[str]) -> ToolCallPart
         part = read_arguments(part, value)
         if "arguments" not in body:
             spelled["without"] = "arguments"
-        elif arguments_text(part) != value:
+        elif arguments_json(part) != value:
             spelled["arguments"] = value
     unread = rest(body, *read)
     fields |= rest(call, "id", kind, "type") | ({kind: unread} if unread else {})
@@ -74,7 +74,7 @@ def dump_call(call: ToolCallPart, call_id: str | None, name: str, *, exact: bool
     if spelled.get("type") == "custom":
         block |= {"type": "custom", "custom": {"name": name, "input": call.arguments.get("input", "")}}
         return merged(block, rest(extra(call.native), "id"))
-    function: dict[str, Any] = {"name": name, "arguments": arguments_text(call)}
+    function: dict[str, Any] = {"name": name, "arguments": arguments_json(call)}
     if exact and "arguments" in spelled and read_arguments(call, spelled["arguments"]).arguments == call.arguments:
         function["arguments"] = spelled["arguments"]
     if exact and "without" in spelled and not call.arguments:
@@ -122,7 +122,7 @@ def load_executed(entry: Mapping[str, Any], fresh_ids: Iterator[str]) -> tuple[T
 
 def dump_executed(call: ToolCallPart, result: ToolResultPart | None, index: int) -> dict[str, Any]:
     """The inverse of `load_executed`."""
-    entry: dict[str, Any] = {"index": index, "type": call.name, "arguments": arguments_text(call)}
+    entry: dict[str, Any] = {"index": index, "type": call.name, "arguments": arguments_json(call)}
     if result is not None:
         output = result.result
         entry["output"] = output if isinstance(output, str) else msgspec.json.encode(output).decode()

@@ -12,18 +12,18 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from dragoman.errors import HistoryError
-from dragoman.media import data_url, decoded, from_url
+from dragoman.media import ELSEWHERE, IMAGES, as_text, data_url, decoded, from_url, guessed
 from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart
 from dragoman.shapes import if_object, if_objects, if_text, merged, rest
-from dragoman.wires.openai_chat.native import NAME, extra, marked, spelling
+from dragoman.wires.openai_chat.native import NAME, extra, is_foreign, marked, spelling
 
-__all__ = ["ABSENT", "dump_block", "dump_content", "load_block", "load_content"]
+__all__ = ["ABSENT", "dump_block", "dump_content", "is_picture", "load_block", "load_content", "unsaid"]
 
 ABSENT = "absent"
 """Spelling: the field was not there at all."""
 
 _URL_FIELD = {"image_url": "url", "video_url": "url", "audio_url": "url", "file_url": "url", "file": "file_data"}
-_DATA_BLOCKS = {"image": "image_url", "audio": "input_audio", "application/pdf": "file"}
+_DATA_BLOCKS = {**dict.fromkeys((*IMAGES, "image/jpg"), "image_url"), "audio": "input_audio", "application/pdf": "file"}
 _AUDIO = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 _AUDIO_FORMAT = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 _NONE: dict[str, str] = {}
@@ -79,6 +79,8 @@ def dump_block(part: Content, blocks: Mapping[str, str] = _NONE) -> dict[str, An
     kind = _kind(part, blocks)
     if isinstance(part, TextPart):
         block = {"type": kind, kind: part.text}
+    elif isinstance(part, FilePart) and kind == "text":
+        return {"type": "text", "text": as_text(part)}
     elif isinstance(part, FilePart):
         block = {"type": kind, kind: {"file_id": part.id, **({"filename": part.name} if part.name else {})}}
     elif isinstance(part, LinkPart):
@@ -106,7 +108,29 @@ def _kind(part: Content, blocks: Mapping[str, str] = _NONE) -> str:
     if isinstance(part, DataPart):
         kind = _by_type(blocks, part.mime_type) or _by_type(_DATA_BLOCKS, part.mime_type) or "text"
         return "text" if kind == "input_audio" and part.mime_type not in _AUDIO_FORMAT else kind
-    return "file" if isinstance(part, FilePart) else "text"
+    return "file" if isinstance(part, FilePart) and not _is_elsewhere(part) else "text"
+
+
+def _is_elsewhere(part: FilePart) -> bool:
+    """Whether another provider holds the file. OpenAI's are the same for both of its APIs."""
+    return is_foreign(part.native) and "openai_responses" not in (part.native or ())
+
+
+def is_picture(part: LinkPart) -> bool:
+    """Whether a link may be one to an image."""
+    return (part.mime_type or guessed(part.url) or "image/*").startswith("image/")
+
+
+def unsaid(part: Content, block: Mapping[str, Any]) -> tuple[str, str] | None:
+    """What of a file its block does not hold, and why."""
+    if not isinstance(part, (DataPart, LinkPart, FilePart)):
+        return None
+    if block["type"] == "text":
+        elsewhere = isinstance(part, FilePart)
+        return part.mime_type or "media", ELSEWHERE if elsewhere else "the API has no block for it; a text tells of it"
+    if part.name and if_object(block.get(block["type"])).get("filename") != part.name:
+        return "name", f"the API knows no name of such a file, {part.name}"
+    return None
 
 
 def _plain(block: Mapping[str, Any]) -> str | None:
@@ -129,7 +153,7 @@ _P = TypeVar("_P", TextPart, DataPart, LinkPart, FilePart, DataPart | LinkPart)
 def _marked(kind: str, part: _P, fields: Mapping[str, Any], spelled: Mapping[str, Any] = _NONE) -> _P:
     """The part with what is left of its block, and with the block's type where the part alone would not tell it."""
     spelled = spelled if _kind(part) == kind else {"type": kind, **spelled}
-    return replace(part, native=marked(fields, spelled))
+    return replace(part, native=marked(fields, spelled, mark=isinstance(part, FilePart)))
 
 
 def _inner(kind: str, block: Mapping[str, Any], field: str) -> tuple[str | None, Mapping[str, Any]]:

@@ -10,11 +10,12 @@ from itertools import count, groupby
 from typing import Any, cast
 
 from dragoman.errors import HistoryError
-from dragoman.message import Message, Origin, Role, ToolCallPart, ToolResultPart
+from dragoman.media import as_text
+from dragoman.message import DataPart, FilePart, LinkPart, Message, Origin, Role, ToolCallPart, ToolResultPart
 from dragoman.replay import Loss, kind_of
-from dragoman.shapes import if_object, merged, rest
+from dragoman.shapes import merged, rest, says_error
 from dragoman.wires.openai_chat.assistant import dump_assistant, load_assistant
-from dragoman.wires.openai_chat.content import dump_block, dump_content, load_content
+from dragoman.wires.openai_chat.content import dump_content, load_content
 from dragoman.wires.openai_chat.native import extra, marked, spelling
 from dragoman.wires.openai_chat.outgoing import Outgoing, outgoing
 from dragoman.wires.openai_chat.quirks import Quirks
@@ -96,20 +97,23 @@ def _dump_said(position: int, sent: Mapping[str, str | None], out: Outgoing) -> 
     blocks: list[dict[str, Any]] = []
     later: list[dict[str, Any]] = []
     for place, piece in enumerate(message.content):
-        if not isinstance(piece, ToolResultPart):
-            if (block := dump_block(piece, out.quirks.blocks)) is None:
+        if not isinstance(piece, ToolResultPart) or piece.run_by == "provider" or message.role is Role.SYSTEM:
+            if out.target and message.role is Role.SYSTEM and isinstance(piece, (DataPart, LinkPart, FilePart)):
+                out.lose(position, place, kind_of(piece), "a system message holds text only")
+                blocks.append({"type": "text", "text": as_text(piece)})
+            elif (block := out.block(position, place, piece)) is None:
                 out.lose(position, place, kind_of(piece), "this format has no place for it in such a message")
             else:
                 blocks.append(block)
             continue
         if blocks:
             out.lose(position, place, "order", "this format has the results of tools before all else")
-        answer, media = dump_result(piece, _sent_id(piece, position, place, sent, out), out)
+        answer, media = dump_result(position, place, piece, _sent_id(piece, position, place, sent, out), out)
         dumped.append(answer)
         if media:
             later += [{"type": "text", "text": f"[result of {piece.name or piece.id}]"}, *media]
             out.lose(position, place, "media", "tool messages hold text only; it follows in a user message")
-        if piece.is_error and "error" not in if_object(piece.result):
+        if piece.is_error and not says_error(piece.result):
             out.lose(position, place, "is_error", "this format has no mark for a failed tool")
     blocks = later + blocks
     if dumped and not blocks:

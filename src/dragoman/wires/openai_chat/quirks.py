@@ -43,5 +43,5 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     executed_tools: bool = False
     """Takes back the record of tools that it ran itself (none is known to; Groq sends it)."""
     max_id_length: int | None = None
-    """Longest tool id, in characters (OpenAI: 40). Where it is set, ids and names that do not fit, or that stand twice
-    in one message, are mapped for the request."""
+    """Longest tool id, in characters (OpenAI: 40). Ids and names that do not fit, or that stand twice in one message, are mapped
+    for the request; where it is `None`, ids that the vendor gave itself go back as they are, whatever they look like."""

@@ -11,7 +11,7 @@ import msgspec
 from dragoman.message import ProviderPart, TextPart, ToolCallPart, ToolResultPart
 from dragoman.shapes import if_objects, merged, rest
 from dragoman.wires.openai_chat.calls import given_id, spelled_id
-from dragoman.wires.openai_chat.content import ABSENT, dump_block, dump_content, load_block
+from dragoman.wires.openai_chat.content import ABSENT, dump_content, load_block
 from dragoman.wires.openai_chat.native import extra, marked, spelling
 from dragoman.wires.openai_chat.outgoing import Outgoing
 
@@ -39,7 +39,7 @@ def load_result(message: Mapping[str, Any], asked: dict[str, ToolCallPart], fres
 
 
 def dump_result(
-    part: ToolResultPart, call_id: str | None, out: Outgoing
+    position: int, place: int, part: ToolResultPart, call_id: str | None, out: Outgoing
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """A result → its tool message (D-91), and the blocks of media that the vendor takes in a user message only."""
     spelled = spelling(part.native) if out.target is None else {}
@@ -50,7 +50,7 @@ def dump_result(
         body["tool_call_id"] = call_id
     if "name" in spelled or "role" in spelled:
         body["name"] = out.name(part.name)
-    content, media = _dump_content(part, spelled, out)
+    content, media = _dump_content(position, place, part, spelled, out)
     return merged(body | content, rest(own, "id")), media
 
 
@@ -72,7 +72,7 @@ def _load_content(message: Mapping[str, Any], spelled: dict[str, Any]) -> Any:
 
 
 def _dump_content(
-    part: ToolResultPart, spelled: Mapping[str, Any], out: Outgoing
+    position: int, place: int, part: ToolResultPart, spelled: Mapping[str, Any], out: Outgoing
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Text as it is, parts as blocks, anything else as JSON (D-92)."""
     how, result = spelled.get("content"), part.result
@@ -82,7 +82,7 @@ def _dump_content(
         return {"content": result}, []
     if not part.is_content:
         return {"content": result if isinstance(result, str) else msgspec.json.encode(result).decode()}, []
-    pieces = [(piece, dump_block(piece, out.quirks.blocks) or {}) for piece in result]
+    pieces = [(piece, out.block(position, place, piece) or {}) for piece in result]
     if out.quirks.tool_media or how == "list":
         kept, media = [block for _, block in pieces], []
     else:

@@ -12,11 +12,10 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from dragoman.fold import arguments_text, parse_call
-from dragoman.media import data_url, from_url
+from dragoman.fold import arguments_json, parse_call
+from dragoman.media import data_url, decoded, from_url
 from dragoman.message import Content, DataPart, ToolCallPart, ToolResultPart
 from dragoman.shapes import if_objects, if_text, rest
-from dragoman.wires.openai_responses.content import decoded
 from dragoman.wires.openai_responses.native import fields, note, spelling
 
 __all__ = ["FUNCTION", "KINDS", "Kind", "arguments_of", "dump_call", "hold_result", "kind_of", "load_call", "runner"]
@@ -90,7 +89,7 @@ def load_call(item: Mapping[str, Any], unsent: Mapping[str, Any] | None = None, 
     call, read = arguments_of(ToolCallPart(id_, name, run_by=run_by), item)
     if item["type"] not in _TEXTUAL and isinstance(item.get("arguments"), str):
         how["text"] = True
-    elif unsent is None and item["type"] in _TEXTUAL and arguments_text(call) != item.get("arguments", _ABSENT):
+    elif unsent is None and item["type"] in _TEXTUAL and arguments_json(call) != item.get("arguments", _ABSENT):
         how["arguments"] = item.get("arguments", _ABSENT)
     result, held = _result(call, item, kind, images) if run_by == "provider" else ([], [])
     known = [id_field, "name", *read, *held, *(["type"] if item["type"] == FUNCTION else [])]
@@ -120,7 +119,7 @@ def dump_call(call: ToolCallPart, id_: str, name: str) -> dict[str, Any]:
         item["name"] = name
     if type_ not in _TEXTUAL and "text" not in how and set(call.arguments) <= set(kind.held):
         return item | call.arguments
-    item["arguments"] = arguments_text(call)
+    item["arguments"] = arguments_json(call)
     if "arguments" in how:
         told = {} if how["arguments"] == _ABSENT else {"arguments": how["arguments"]}
         again, _ = arguments_of(ToolCallPart(call.id, call.name), {"type": type_, **told})

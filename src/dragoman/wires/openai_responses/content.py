@@ -6,21 +6,19 @@ as a block.
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Callable, Mapping
-from mimetypes import guess_type
 from typing import Any, TypeVar, cast
-from urllib.parse import urlsplit
 
 import msgspec
 
+from dragoman.media import ELSEWHERE, IMAGES, Media, data_url, decoded, guessed
 from dragoman.message import DataPart, FilePart, LinkPart, ProviderPart, TextPart
 from dragoman.shapes import rest
-from dragoman.wires.openai_responses.native import NAME, fields, note, spelling
+from dragoman.wires.openai_responses.native import NAME, fields, is_foreign, note, spelling
 
-__all__ = ["Block", "Media", "data_url", "decoded", "dump_block", "load_block", "media_text"]
+__all__ = ["Block", "dump_block", "load_block", "media_text", "unsaid"]
 
-Media = DataPart | LinkPart | FilePart
 Block = TextPart | Media | ProviderPart
 
 _AUDIO = {"wav": "audio/wav", "mp3": "audio/mpeg"}
@@ -57,20 +55,6 @@ def dump_block(part: Block, usual: str = "input_text") -> dict[str, Any]:
     return block
 
 
-def data_url(part: DataPart) -> str:
-    """Data as a `data:` URL."""
-    return f"data:{part.mime_type};base64,{b64encode(part.data).decode()}"
-
-
-def decoded(text: Any) -> bytes | None:
-    """Base64 → bytes; `None` where encoding them again would not give the same text."""
-    try:
-        data = b64decode(text, validate=True)
-    except (ValueError, TypeError):
-        return None
-    return data if b64encode(data).decode() == text else None
-
-
 def media_text(part: Media) -> str:
     """A text that stands for media where none can be sent."""
     where = part.url if isinstance(part, LinkPart) else part.name or (part.id if isinstance(part, FilePart) else "")
@@ -83,10 +67,29 @@ def _kind(part: TextPart | Media, usual: str) -> str:
         return kind
     if isinstance(part, TextPart):
         return usual
-    mime_type = part.mime_type or (_guessed(part.url) if isinstance(part, LinkPart) else None) or ""
-    if mime_type.startswith("image/"):
+    mime_type = part.mime_type or (guessed(part.url) if isinstance(part, LinkPart) else None) or ""
+    if isinstance(part, FilePart) and is_elsewhere(part):
+        return usual
+    if mime_type in IMAGES or (mime_type.startswith("image/") and not isinstance(part, DataPart)):
         return "input_image"
     return "input_file" if mime_type == _PDF or isinstance(part, FilePart) else usual
+
+
+def is_elsewhere(part: FilePart) -> bool:
+    """Whether another provider holds the file. OpenAI's are the same for both of its APIs."""
+    return is_foreign(part.native) and "openai_chat" not in (part.native or ())
+
+
+def unsaid(part: Block, block: Mapping[str, Any]) -> tuple[str, str] | None:
+    """What of a file its block does not hold, and why."""
+    if not isinstance(part, (DataPart, LinkPart, FilePart)):
+        return None
+    if "text" in block:
+        elsewhere = isinstance(part, FilePart)
+        return part.mime_type or "media", ELSEWHERE if elsewhere else "the API has no block for it; a text tells of it"
+    if part.name and block.get("filename") != part.name:
+        return "name", f"the API knows no name of such a file, {part.name}"
+    return None
 
 
 def _located(kind: str, part: Media) -> dict[str, Any]:
@@ -106,13 +109,6 @@ def _as_text(part: Media) -> str:
     if isinstance(part, LinkPart):
         return part.url
     return f"{media_text(part)} {data_url(part)}" if isinstance(part, DataPart) else media_text(part)
-
-
-def _guessed(url: str) -> str | None:
-    try:
-        return guess_type(urlsplit(url).path)[0]
-    except ValueError:  # no URL at all
-        return None
 
 
 _P = TypeVar("_P", bound=TextPart | DataPart | LinkPart | FilePart)
@@ -138,7 +134,7 @@ def _image(block: Mapping[str, Any]) -> Media | None:
         case {"image_url": str(url)}:
             return _from_url(url, None, note(rest(left, "image_url"), spelling=how))
         case {"file_id": str(file_id)}:
-            return FilePart(file_id, "image/*", None, note(rest(left, "file_id"), spelling=how))
+            return FilePart(file_id, "image/*", None, note(rest(left, "file_id"), mark=True, spelling=how))
         case _:
             return None
 
@@ -154,7 +150,7 @@ def _file(block: Mapping[str, Any]) -> Media | None:
         case {"file_url": str(url)}:
             return LinkPart(url, None, name, note(rest(left, "file_url")))
         case {"file_id": str(file_id)} if name is None:
-            return FilePart(file_id, native=note(rest(left, "file_id")))
+            return FilePart(file_id, native=note(rest(left, "file_id"), mark=True))
         case _:
             return None
 

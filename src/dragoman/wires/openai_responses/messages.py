@@ -12,7 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.errors import HistoryError
-from dragoman.ids import STANDARD
+from dragoman.ids import NAMES, STANDARD
 from dragoman.message import Content, Message, Origin, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.replay import Loss
 from dragoman.shapes import rest
@@ -67,6 +67,9 @@ def dump_conversation(out: Outgoing, *, after: int = -1) -> dict[str, Any]:
     payload: dict[str, Any] = {}
     if head:
         payload["instructions"] = "\n\n".join([message.text for message in out.messages[:head]])
+        if head > 1 or len(out.messages[0].content) > 1:
+            for position in range(head):
+                out.lose(position, None, "texts", "the instructions are one text; they are joined")
     items: list[dict[str, Any]] = []
     for position in range(max(head, after + 1), len(out.messages)):
         items += Writer(out, position).items()
@@ -147,7 +150,7 @@ def _as_is(piece: Content, known: set[str]) -> Content:
     """Notes ids and names that are not fit to be sent, or used before: a request that was sent so is kept so."""
     if not isinstance(piece, (ToolCallPart, ToolResultPart)) or piece.run_by == "provider":
         return piece
-    names_fit = isinstance(piece, ToolResultPart) or STANDARD.fits(piece.name)
+    names_fit = isinstance(piece, ToolResultPart) or NAMES.fits(piece.name)
     if names_fit and piece.id not in known and STANDARD.fits(piece.id):
         return piece
     return msgspec.structs.replace(piece, native=spelled(piece.native, id="as is"))

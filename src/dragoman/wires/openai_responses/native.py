@@ -17,12 +17,24 @@ from typing import Any
 from dragoman.message import Native
 from dragoman.native import Own
 
-__all__ = ["NAME", "begun_item", "fields", "is_ours", "note", "of_message", "response", "spelled", "spelling"]
+__all__ = [
+    "NAME",
+    "begun_item",
+    "fields",
+    "is_foreign",
+    "is_ours",
+    "note",
+    "of_message",
+    "response",
+    "spelled",
+    "spelling",
+]
 
 NAME = "openai_responses"
 
 _OWN = Own(NAME, "item", "digest")
 fields = _OWN.fields
+is_foreign = _OWN.is_foreign
 is_ours = _OWN.is_ours
 of_message = _OWN.all
 response = _OWN.response
@@ -39,6 +51,13 @@ def begun_item(native: Native) -> Mapping[str, Any] | None:
     return of_message(native).get("item")
 
 
-def note(fields: Mapping[str, Any] | None = None, *, item: Mapping[str, Any] | None = None, **reserved: Any) -> Native:
-    """The native mapping of these fields; `reserved` as above. `None` where there is nothing to say. An item without fields is one."""
-    return _OWN.note({**(fields or {}), **({} if item is None else {"item": item})}, **reserved)
+def note(
+    fields: Mapping[str, Any] | None = None,
+    *,
+    item: Mapping[str, Any] | None = None,
+    mark: bool = False,
+    **reserved: Any,
+) -> Native:
+    """The native mapping of these fields; `reserved` as above. `None` where there is nothing to say, unless a `mark` is wanted.
+    An item without fields is one."""
+    return _OWN.note({**(fields or {}), **({} if item is None else {"item": item})}, mark=mark, **reserved)

@@ -19,9 +19,9 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.shapes import rest
+from dragoman.shapes import rest, says_error
 from dragoman.wires.openai_responses.calls import FUNCTION, dump_call, hold_result
-from dragoman.wires.openai_responses.content import dump_block, media_text
+from dragoman.wires.openai_responses.content import Block, dump_block, media_text, unsaid
 from dragoman.wires.openai_responses.items import ABSENT, is_plain
 from dragoman.wires.openai_responses.native import begun_item, fields, is_ours, note, spelling
 from dragoman.wires.openai_responses.outgoing import Outgoing
@@ -85,7 +85,7 @@ class Writer:
         elif begun is not None or (self._open is None and self._apart is None):
             self._begin_said(begun, spelling(piece.native).get("content"))
         if self._open is not None:
-            block = dump_block(cast("TextPart", piece), self._usual)
+            block = self._block(cast("Block", piece), place)
             if "id" in self._open and block["type"] == "output_text" and self._how != "string":
                 block |= (
                     {} if "annotations" in spelling(piece.native) else {"annotations": block.get("annotations", [])}
@@ -205,10 +205,19 @@ class Writer:
         sent = msgspec.structs.replace(part, native=None) if part.id in self._out.foreign else part
         id_ = self._out.ids.get((self._position, place), part.id)
         item = dump_result(sent, id_, self._out.kinds.get(part.id, FUNCTION))
+        for each in part.result if part.is_content else ():
+            self._block(each, place)
         marked = item["type"] in ("apply_patch_call_output", "shell_call_output")
-        if part.is_error and not marked and "error" not in _object(part.result):
+        if part.is_error and not marked and not says_error(part.result):
             self._lose(place, "is_error", "the API has no mark for a failed tool")
         return item
+
+    def _block(self, piece: Block, place: int) -> dict[str, Any]:
+        """The content block that says a piece. What it does not say is noted."""
+        block = dump_block(piece, self._usual)
+        if (lost := unsaid(piece, block)) is not None:
+            self._lose(place, *lost)
+        return block
 
     def _signed(self, piece: Content, item: dict[str, Any], place: int, what: str) -> dict[str, Any] | None:
         """An item that goes back to its own origin and to nobody else."""
@@ -222,7 +231,3 @@ class Writer:
 
     def _lose(self, place: int | None, what: str, why: str) -> None:
         self._out.lose(self._position, place, what, why)
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}

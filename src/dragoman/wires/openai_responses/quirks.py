@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.ids import STANDARD, Rule
+from dragoman.ids import NAMES, STANDARD, Rule
 
 __all__ = ["Quirks"]
 
@@ -39,5 +39,5 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """Another provider's name of a tool that the provider runs → the name of it here."""
     ids: Rule = STANDARD
     """What ids of tool calls it takes."""
-    names: Rule = STANDARD
+    names: Rule = NAMES
     """What names of tools it takes."""

@@ -7,10 +7,11 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman.media import data_url
 from dragoman.message import DataPart, FilePart, LinkPart, ProviderPart, TextPart, ToolCallPart, ToolResultPart
 from dragoman.shapes import rest
 from dragoman.wires.openai_responses.calls import FUNCTION, KINDS, kind_of
-from dragoman.wires.openai_responses.content import data_url, dump_block, load_block
+from dragoman.wires.openai_responses.content import dump_block, load_block
 from dragoman.wires.openai_responses.native import fields, note, spelling
 
 __all__ = ["ANSWERS", "dump_provider_result", "dump_result", "load_provider_result", "load_result"]

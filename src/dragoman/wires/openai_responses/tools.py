@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from dragoman.errors import HistoryError
-from dragoman.ids import STANDARD
+from dragoman.ids import NAMES
 from dragoman.request import ServerTool, ToolSpec
 from dragoman.shapes import rest
 from dragoman.wires.openai_responses.native import fields, note, spelling
@@ -34,7 +34,7 @@ def load_tool(tool: Any) -> ToolSpec | ServerTool:
         known.append("description")
     if isinstance(parameters, dict) and parameters:
         known.append("parameters")
-    how = {} if STANDARD.fits(name) else {"name": "as is"}
+    how = {} if NAMES.fits(name) else {"name": "as is"}
     how |= {key: "absent" for key in ("strict", "parameters") if key not in tool}
     return ToolSpec(
         name,

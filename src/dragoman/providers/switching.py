@@ -1,0 +1,189 @@
+"""What is lost when a conversation goes on with another provider, found by trying it.
+
+    python -m dragoman.providers.switching > docs/switching.md
+
+writes the tables of the documentation from the losses that the wires tell.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dragoman import wires
+from dragoman.message import (
+    DataPart,
+    LinkPart,
+    Message,
+    Native,
+    Origin,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from dragoman.providers.provider import Provider
+from dragoman.providers.registry import Registry
+from dragoman.replay import Loss
+
+__all__ = ["NAMES", "PROBES", "lost", "markdown"]
+
+NAMES: Mapping[str, str] = {
+    "openai_chat": "openai",
+    "openai_responses": "openai-responses",
+    **{name: name for name in ("anthropic", "google", "mistral", "ollama", "cohere")},
+}
+"""Wire → the provider whose own API it is."""
+_PNG, _URL = b"\x89PNG\r\n\x1a\n", "https://host.test/a"
+
+
+def _result(result: Any, *, is_error: bool = False) -> tuple[Message, ...]:
+    answer = ToolResultPart("c1", "look", result, is_error)
+    return Message.user("?"), Message.model(ToolCallPart("c1", "look", {})), Message.user(answer)
+
+
+def _thinking(native: Native = None) -> tuple[Message, ...]:
+    return Message.user("?"), Message.model(ThinkingPart("Hm.", native), "So."), Message.user("?")
+
+
+PROBES: Mapping[str, tuple[Message, ...]] = {
+    "text": (Message.system("Be brief."), Message.user("?"), Message.model("So."), Message.user("?")),
+    "tool calls": (
+        Message.user("?"),
+        Message.model(ToolCallPart("c1", "look", {"at": 1}), ToolCallPart("c2", "look", {"at": 2})),
+        Message.user(ToolResultPart("c1", "look", "a"), ToolResultPart("c2", "look", {"b": 1})),
+    ),
+    "failed tools": _result("It is dark.", is_error=True),
+    "images in results": _result((TextPart("a"), DataPart(_PNG, "image/png"))),
+    "text after calls": (
+        Message.user("?"),
+        Message.model(ToolCallPart("c1", "look", {}), "Wait."),
+        Message.user(ToolResultPart("c1", "look", "a")),
+    ),
+    "several texts": (Message.user("a", "b"),),
+    "later system messages": (Message.user("?"), Message.model("So."), Message.system("Now."), Message.user("?")),
+    "images": (Message.user(DataPart(_PNG, "image/png")),),
+    "names of images": (Message.user(DataPart(_PNG, "image/png", "a.png")),),
+    "images by URL": (Message.user(LinkPart(_URL, "image/png")),),
+    "PDF": (Message.user(DataPart(b"%PDF", "application/pdf", "a.pdf")),),
+    "PDF by URL": (Message.user(LinkPart(_URL, "application/pdf")),),
+    "audio": (Message.user(DataPart(b"RIFF", "audio/wav")),),
+    "video": (Message.user(DataPart(b"ftyp", "video/mp4")),),
+    "text files": (Message.user(DataPart(b"so", "text/plain", "a.txt")),),
+}
+"""What a conversation may hold → one that holds it."""
+_OWN: Mapping[str, Mapping[str, tuple[Message, ...]]] = {
+    "openai_chat": {"thinking": _thinking()},
+    "openai_responses": {
+        "signed thinking": _thinking({"openai_responses": {"id": "rs_1", "encrypted_content": "x"}}),
+        "server tools": (
+            Message.user("?"),
+            Message.model(
+                ToolCallPart("ws_1", "web_search", run_by="provider", native={"openai_responses": {"type": "web_search_call"}}),
+                "So.",
+            ),
+        ),
+    },
+    "anthropic": {
+        "signed thinking": _thinking({"anthropic": {"signature": "x"}}),
+        "server tools": (
+            Message.user("?"),
+            Message.model(
+                ToolCallPart("s1", "web_search", run_by="provider", native={"anthropic": {"type": "server_tool_use"}}),
+                ToolResultPart("s1", "web_search", [], run_by="provider", native={"anthropic": {"type": "web_search_tool_result"}}),
+                "So.",
+            ),
+        ),
+    },
+    "google": {
+        "signed thinking": _thinking({"google": {"thoughtSignature": "eA=="}}),
+        "server tools": (
+            Message.user("?"),
+            Message.model(
+                ToolCallPart("s1", "codeExecution", {"code": "1"}, run_by="provider", native={"google": {"id": None}}),
+                ToolResultPart("s1", "codeExecution", {"output": "1"}, run_by="provider", native={"google": {"id": None}}),
+                "So.",
+            ),
+        ),
+    },
+    "mistral": {"thinking": _thinking()},
+    "ollama": {"thinking": _thinking()},
+    "cohere": {"thinking": _thinking()},
+}  # fmt: skip
+"""Wire → what its own models say that may be nobody else's to read."""
+
+
+def lost(history: Sequence[Message], first: str, then: str) -> list[Loss]:
+    """What is lost of a conversation that the provider of one wire answered, sent to the provider of another."""
+    origin, target = _origin(first), _origin(then)
+    answered = [message.replace(origin=origin) if message.role == "model" else message for message in history]
+    losses: list[Loss] = []
+    wires.get(then).dump_messages(answered, target=target, quirks=_provider(then).quirks, losses=losses)
+    return losses
+
+
+def markdown() -> str:
+    """The tables of `docs/switching.md`."""
+    held = {
+        wire: {**{kind: probe for kind, probe in PROBES.items() if not lost(probe, wire, wire)}, **_OWN[wire]}
+        for wire in NAMES
+    }
+    return "\n".join(
+        [
+            "# Going on with another provider",
+            "",
+            "Generated by `python -m dragoman.providers.switching` from what the wires tell; a test holds it to them, and other",
+            "tests hold the wires to it: what is missing is told, and what is told is missing. A loss is left out, moved,",
+            "or named by a text in its place; `dump_messages(..., losses=[])` says which and why, for each piece.",
+            "",
+            "The names are those of wires, each with its own provider. What was signed comes back into its place when the",
+            "conversation returns to who signed it, as long as nothing before it was changed. A file that a provider holds",
+            "(by its id) is known to that provider alone.",
+            "",
+            "## What a conversation of one (rows) loses with another (columns)",
+            "",
+            "Of what the first one's format holds itself.",
+            "",
+            _line(("from \\ to", *NAMES)),
+            _line(["---"] * (len(NAMES) + 1)),
+            *(_line((f"**{first}**", *(_cell(held[first], first, then) for then in NAMES))) for first in NAMES),
+            "",
+            "## Why",
+            *(line for wire in NAMES for line in _reasons(wire)),
+            "",
+        ]
+    )
+
+
+def _cell(held: Mapping[str, Sequence[Message]], first: str, then: str) -> str:
+    if first == then:
+        return ""
+    return ", ".join(kind for kind, probe in held.items() if lost(probe, first, then)) or "nothing"
+
+
+def _reasons(wire: str) -> Iterator[str]:
+    """What a wire's target does not hold, and why, for conversations from elsewhere."""
+    yield from ("", f"### {wire}", "")
+    other = next(name for name in NAMES if name != wire)
+    for kind, probe in PROBES.items():
+        if losses := lost(probe, other, wire):
+            yield f"- {kind}: {'; '.join(dict.fromkeys(loss.why for loss in losses))}"
+    yield "- thinking and tools that another provider ran: they are of another provider"
+
+
+def _provider(wire: str) -> Provider:
+    return next(each for each in Registry(plug_ins=lambda: ()).providers() if each.name == NAMES[wire])
+
+
+def _origin(wire: str) -> Origin:
+    provider = _provider(wire)
+    return Origin(provider.name, None, provider.chat_model)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(markdown())
