@@ -42,7 +42,8 @@ class Terminal:
         os.write(self.ours, text if isinstance(text, bytes) else f"{text}\n".encode())
 
     def interrupt(self) -> None:
-        """Types Ctrl-C until the prompt is there, as a person does where a busy machine is slow to see it."""
+        """Types Ctrl-C until the prompt is there, as a person does. One that comes between the prompt and the wait for a key is
+        seen with the next key only: `input` misses it (CPython's readline)."""
         for _ in range(6):
             self.type(CTRL_C)
             ready, _, _ = select.select([self.ours], [], [], 5)
@@ -127,8 +128,8 @@ def test_ctrl_c_stops_the_answer_and_not_the_program(terminal: Terminal, llm: Ll
     assert llm.requests[1].messages[1].text.startswith("word word")
     assert "word " * 100 not in llm.requests[1].messages[1].text
     terminal.until("> ")
-    terminal.type(b"half a line" + CTRL_C)
-    terminal.until("> ")
+    terminal.type(b"half a line")
+    terminal.interrupt()
     terminal.type("/quit")
     assert terminal.process.wait(20) == 0
     assert len(llm.requests) == 2
