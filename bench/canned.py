@@ -8,7 +8,22 @@ from typing import Any
 
 __all__ = ["CALLS", "TEXT", "WIRES", "tool_round", "words"]
 
-_WORDS = ("The ", "quic", "k br", "own ", "fox ", "jump", "s ov", "er t", "he l", "azy ", "dog.", ' "Q"', "ué—1", "and\n")
+_WORDS = (
+    "The ",
+    "quic",
+    "k br",
+    "own ",
+    "fox ",
+    "jump",
+    "s ov",
+    "er t",
+    "he l",
+    "azy ",
+    "dog.",
+    ' "Q"',
+    "ué—1",
+    "and\n",
+)
 _USAGE = {"prompt_tokens": 23, "completion_tokens": 412, "total_tokens": 435}
 CALLS = [{"place": place, "number": number} for number, place in enumerate(("Amsterdam, NL", "Kyoto, JP", "Oslo, NO"))]
 """The arguments of the calls in a tool round."""
@@ -46,7 +61,9 @@ def tool_round() -> list[bytes]:
     for index, arguments in enumerate(CALLS):
         function = {"name": "look", "arguments": ""}
         call = {"index": index, "id": f"call_{index}", "type": "function", "function": function}
-        chunks.append(_chat({"role": "assistant", "content": None, "tool_calls": [call]} if not index else {"tool_calls": [call]}))
+        chunks.append(
+            _chat({"role": "assistant", "content": None, "tool_calls": [call]} if not index else {"tool_calls": [call]})
+        )
         text = json.dumps(arguments)
         for start in range(0, len(text), 4):
             piece = {"index": index, "function": {"arguments": text[start : start + 4]}}
@@ -63,7 +80,15 @@ def openai_responses(texts: list[str]) -> list[bytes]:
 
     def response(status: str, **told: Any) -> dict[str, Any]:
         head = {"id": "resp_1", "object": "response", "created_at": 1763760000, "model": "gpt-4o-2024-08-06"}
-        return {**head, "status": status, "parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "output": [], **told}
+        return {
+            **head,
+            "status": status,
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
+            "tools": [],
+            "output": [],
+            **told,
+        }
 
     said = {"type": "output_text", "annotations": [], "logprobs": [], "text": "".join(texts)}
     item = {"id": "msg_1", "type": "message", "role": "assistant"}
@@ -121,7 +146,10 @@ def mistral(texts: list[str]) -> list[bytes]:
 
 def cohere(texts: list[str]) -> list[bytes]:
     message = {"role": "assistant", "content": [], "tool_plan": "", "tool_calls": [], "citations": []}
-    usage = {"billed_units": {"input_tokens": 23, "output_tokens": 412}, "tokens": {"input_tokens": 23, "output_tokens": 412}}
+    usage = {
+        "billed_units": {"input_tokens": 23, "output_tokens": 412},
+        "tokens": {"input_tokens": 23, "output_tokens": 412},
+    }
     block = {"type": "text", "text": ""}
     events = [
         {"id": "29f14a5a-11de-4cae-9800-25e4747408ea", "type": "message-start", "delta": {"message": message}},

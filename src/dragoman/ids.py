@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cache
 from hashlib import blake2b
 
 import msgspec
@@ -32,7 +33,12 @@ class Rule(msgspec.Struct, frozen=True):
 
     def fits(self, name: str) -> bool:
         """Whether it may be sent as it is."""
-        return self.least <= len(name) <= self.most and re.fullmatch(f"[{self.letters}]*", name) is not None
+        return self.least <= len(name) <= self.most and _all_of(self.letters)(name) is not None
+
+
+@cache
+def _all_of(letters: str) -> Callable[[str], re.Match[str] | None]:
+    return re.compile(f"[{letters}]*").fullmatch
 
 
 STANDARD = Rule()

@@ -139,7 +139,7 @@ class Decoder:
                 counts = as_object(usage, "usage")
                 self._usage.update({name: count for name, count in counts.items() if count is not None})
         self._response.update(unread(chunk, _READ))
-        if own := unread(groq, ("id", "usage")):
+        if groq and (own := unread(groq, ("id", "usage"))):
             self._response["x_groq"] = own
 
     def _candidate(self, index: int) -> Candidate:
