@@ -107,9 +107,9 @@ class ParallelToolExecutor(ToolExecutor):
                 results[place] = await self.execute_single(call, tools, context)
 
         try:
-            async with anyio.create_task_group() as group:
+            async with asyncio.TaskGroup() as group:
                 for _ in range(min(self.max_concurrency, len(calls)) - 1):
-                    group.start_soon(worker)
+                    group.create_task(worker())
                 await worker()
         except BaseExceptionGroup as raised:
             raise raised.exceptions[0] from None  # as one call alone would raise it
