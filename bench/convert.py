@@ -1,25 +1,23 @@
 """What a stored history costs: µs a message to read each wire's list of messages, and to write it, for chats of 20 messages.
 
-    make bench-convert
-
-Each chat asks, thinks nothing, calls two tools at a time, and answers; best of several rounds.
+`make bench` shows it last. Each chat asks, calls two tools at a time and answers; best of several rounds.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-
-import canned
-import msgspec
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from dragoman import wires
-from dragoman.message import Message, Origin, TextPart, ToolCallPart, ToolResultPart
+from dragoman.message import Message, TextPart, ToolCallPart, ToolResultPart
 
-__all__ = ["chat"]
+__all__ = ["chat", "table"]
 
 ROUNDS, SECONDS = 7, 0.1
-QUESTION = "Compare the weather in San Francisco and Amsterdam for the coming weekend, and say which trip you would plan."
+QUESTION = (
+    "Compare the weather in San Francisco and Amsterdam for the coming weekend, and say which trip you would plan."
+)
 ANSWER = "San Francisco stays dry at about 21 degrees while Amsterdam expects showers on Saturday; plan San Francisco."
 
 
@@ -51,28 +49,16 @@ def best(work: Callable[[], object]) -> float:
     return min(rounds)
 
 
-def main() -> None:
+def table(chosen: Iterable[str]) -> None:
+    """Prints a row for our own stored form, and one for each wire."""
     messages = chat()
     unit = 1e6 / len(messages)
     stored = [message.to_json() for message in messages]
-    print(f"{'µs a message':<18}{'JSON':>10}{'load':>10}{'dump':>10}{'to self':>10}")
-    load = best(lambda: [Message.from_json(one) for one in stored]) * unit
-    dump = best(lambda: [message.to_json() for message in messages]) * unit
-    print(f"{'stored':<18}{'':>10}{load:>10.2f}{dump:>10.2f}", flush=True)
-    for name in canned.WIRES:
+    columns = (lambda: [Message.from_json(one) for one in stored], lambda: [message.to_json() for message in messages])
+    print(f"\n{'µs a message':<24}{'read':>10}{'write':>10}")
+    print(f"{'stored':<24}" + "".join(f"{best(work) * unit:>10.2f}" for work in columns), flush=True)
+    for name in chosen:
         wire = wires.get(name)
         payload = wire.dump_messages(messages)
-        data = msgspec.json.encode(payload)
-        own = wire.load_messages(payload, origin=Origin(name))
-        target = Origin(name)
-        works = (
-            lambda: msgspec.json.decode(data),  # noqa: B023
-            lambda: wire.load_messages(payload),  # noqa: B023
-            lambda: wire.dump_messages(messages),  # noqa: B023
-            lambda: wire.dump_messages(own, target=target),  # noqa: B023
-        )
-        print(f"{name:<18}" + "".join(f"{best(work) * unit:>10.2f}" for work in works), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+        columns = (partial(wire.load_messages, payload), partial(wire.dump_messages, messages))
+        print(f"{name:<24}" + "".join(f"{best(work) * unit:>10.2f}" for work in columns), flush=True)

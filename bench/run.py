@@ -1,6 +1,6 @@
-"""What the layer costs on every wire: CPU per streamed chunk, beside a loop by hand and the provider's own client.
+"""What the layer costs on every wire, beside a loop by hand and the provider's own client.
 
-    make bench                        all wires
+    make bench                        all wires, some two minutes
     make bench ARGS="cohere google"   some of them
 
 Canned answers come from a server process on a free loopback port. All columns are taken in turn, several rounds, and the
@@ -13,20 +13,25 @@ import asyncio
 import gc
 import resource
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from typing import Any
 
 import aiohttp
 import by_hand
 import canned
+import convert
 import official
 from server import serving
 
 from dragoman import Agent, tool, wires
+from dragoman.event import PartDelta
 
 ROUNDS, SAMPLE_SECONDS = 7, 0.06
 READ_BYTES = 65536
 PROVIDERS = {"openai_chat": "openai", "openai_responses": "openai-responses"}
 """Wire → its provider, where that has another name."""
+PROMPT = "Tell me."
 
 Work = Callable[[], Awaitable[int]]
 
@@ -37,110 +42,100 @@ async def look(place: str, number: int) -> str:
     return f"{place} {number}"
 
 
-async def decoded_by_hand(wire: str, reads: list[bytes]) -> int:
+async def split_by_hand(wire: str, reads: list[bytes]) -> int:
+    """Bytes in memory → texts, by hand."""
     reader, rest, seen = by_hand.READERS[wire], b"", 0
     for data in reads:
         *complete, rest = (rest + data).split(reader.separator)
-        for _ in reader.texts(complete):
-            seen += 1
+        seen += len(list(reader.texts(complete)))
     return seen
 
 
 async def decoded(wire: str, reads: list[bytes]) -> int:
+    """Bytes in memory → events."""
     decoder, seen = wires.get(wire).decoder(), 0
     for data in reads:
-        seen += len(decoder.feed(data))
-    return seen - len(decoder.feed(b"")) and canned_count(seen)
+        seen += list(map(type, decoder.feed(data))).count(PartDelta)
+    return seen
 
 
-def canned_count(seen: int) -> int:
-    """Events are a few more than texts: starts and ends."""
-    return len(canned.TEXT) if len(canned.TEXT) <= seen <= len(canned.TEXT) + 6 else seen
-
-
-async def count(texts: AsyncIterator[str]) -> int:
-    return sum([1 async for text in texts if text])
+async def count(stream: Callable[[], AsyncIterator[str]]) -> int:
+    """How many texts a stream gives."""
+    return sum([1 async for text in stream() if text])
 
 
 async def through(agent: Agent[None]) -> int:
-    return sum([1 async for chunk in agent.send_stream("Tell me.") if chunk.output])
+    """How many texts an agent's stream gives."""
+    return sum([1 async for chunk in agent.send_stream(PROMPT) if chunk.output])
 
 
-async def cpu(work: Work, expected: int) -> float:
-    """Seconds of CPU, user and system, of one call."""
-    times, before, spent = 0, _spent(), 0.0
-    while spent < SAMPLE_SECONDS:
-        if (seen := await work()) != expected:
-            sys.exit(f"saw {seen} chunks of {expected}")
-        times, spent = times + 1, _spent() - before
-    return spent / times
-
-
-def _spent() -> float:
+def spent() -> float:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
 
-async def best(columns: Mapping[str, Work], expected: int) -> dict[str, float]:
-    """The best of several rounds, in which the columns take turns."""
-    for work in columns.values():
+async def cpu(work: Work, expected: int) -> float:
+    """Seconds of CPU, user and system, of one call."""
+    times, began = 0, spent()
+    while spent() - began < SAMPLE_SECONDS:
+        if (seen := await work()) != expected:
+            sys.exit(f"saw {seen} chunks instead of {expected}")
+        times += 1
+    return (spent() - began) / times
+
+
+async def show(name: str, expected: int, unit: float, hand: Work, ours: Work, *theirs: Work) -> None:
+    """A row: the best of several rounds, in which the columns take turns."""
+    columns = (hand, ours, *theirs)
+    for work in columns:
         await work()  # warms up
     gc.collect()
-    rounds = [{name: await cpu(work, expected) for name, work in columns.items()} for _ in range(ROUNDS)]
-    return {name: min(one[name] for one in rounds) for name in columns}
+    rounds = [[await cpu(work, expected) for work in columns] for _ in range(ROUNDS)]
+    floor, layer, *clients = (min(column) * unit for column in zip(*rounds, strict=True))
+    row = f"{name:<24}{floor:>10.2f}{layer:>10.2f}{layer / floor:>8.2f} ×"
+    print(row + "".join(f"{client:>10.1f}{client / layer:>8.1f} ×" for client in clients), flush=True)
 
 
-def show(name: str, seconds: Mapping[str, float], unit: float) -> None:
-    hand, ours, *others = (value * unit for value in seconds.values())
-    shown = f"{name:<18}{hand:>10.2f}{ours:>10.2f}{ours / hand:>8.2f} ×"
-    for other in others:
-        shown += f"{other:>10.1f}{other / ours:>8.1f} ×"
-    print(shown, flush=True)
+def title(text: str) -> None:
+    print(f"\n{text:<24}{'by hand':>10}{'dragoman':>10}{'':>10}{'client':>10}")
 
 
 async def main(base: str, chosen: list[str]) -> None:
-    chunk, agents = 1e6 / len(canned.TEXT), list[Agent[None]]()
+    chunks, agents = len(canned.TEXT), list[Agent[None]]()
 
-    def agent(wire: str, kind: str, **how: object) -> Agent[None]:
-        model = f"{PROVIDERS.get(wire, wire)}:m"
-        agents.append(Agent(model, base_url=f"{base}/{wire}/{kind}", api_key="k", **how))  # pyright: ignore
+    def agent(wire: str, kind: str, **how: Any) -> Agent[None]:
+        agents.append(Agent(f"{PROVIDERS.get(wire, wire)}:m", base_url=f"{base}/{wire}/{kind}", api_key="k", **how))
         return agents[-1]
 
-    print(f"{'bytes in memory':<18}{'by hand':>10}{'dragoman':>10}")
+    title("µs a chunk, in memory")
     for wire in chosen:
         body = b"".join(canned.WIRES[wire](canned.TEXT))
         reads = [body[start : start + READ_BYTES] for start in range(0, len(body), READ_BYTES)]
-        columns: dict[str, Work] = {
-            "hand": lambda: decoded_by_hand(wire, reads),  # noqa: B023
-            "ours": lambda: decoded(wire, reads),  # noqa: B023
-        }
-        show(wire, await best(columns, len(canned.TEXT)), chunk)
-    print(f"\n{'µs a chunk':<18}{'by hand':>10}{'dragoman':>10}{'':>10}{'client':>10}")
+        columns = (partial(split_by_hand, wire, reads), partial(decoded, wire, reads))
+        await show(wire, chunks, 1e6 / chunks, *columns)
     async with aiohttp.ClientSession() as session:
+
+        def by_loop(wire: str, kind: str) -> Work:
+            return partial(count, partial(by_hand.stream, session, wire, f"{base}/{wire}/{kind}"))
+
+        title("µs a chunk, over HTTP")
         for wire in chosen:
-            one, url = agent(wire, "text"), f"{base}/{wire}/text"
-            columns = {
-                "hand": lambda: count(by_hand.stream(session, wire, url)),  # noqa: B023
-                "ours": lambda: through(one),  # noqa: B023
-                "client": lambda: count(official.STREAMS[wire](url)),  # noqa: B023
-            }
-            show(wire, await best(columns, len(canned.TEXT)), chunk)
-        print(f"\n{'ms':<18}{'by hand':>10}{'dragoman':>10}")
+            client = partial(count, partial(official.STREAMS[wire], f"{base}/{wire}/text"))
+            await show(wire, chunks, 1e6 / chunks, by_loop(wire, "text"), partial(through, agent(wire, "text")), client)
+        title("ms an answer of 3 chunks")
+        for wire in chosen:
+            client = partial(count, partial(official.STREAMS[wire], f"{base}/{wire}/short"))
+            await show(wire, 3, 1e3, by_loop(wire, "short"), partial(through, agent(wire, "short")), client)
         if "openai_chat" in chosen:
-            one, url = agent("openai_chat", "tool", tools=[look]), f"{base}/openai_chat/tool"
-            columns = {"hand": lambda: by_hand.tool_round(session, url), "ours": lambda: through(one)}
-            show("tool round", await best(columns, 50), 1e3)
-        for wire in chosen:
-            one, url = agent(wire, "short"), f"{base}/{wire}/short"
-            columns = {
-                "hand": lambda: count(by_hand.stream(session, wire, url)),  # noqa: B023
-                "ours": lambda: through(one),  # noqa: B023
-            }
-            show(f"short {wire}"[:18], await best(columns, 3), 1e3)
+            title("ms a tool round")
+            hand = partial(by_hand.tool_round, session, f"{base}/openai_chat/tool")
+            await show("openai_chat", 50, 1e3, hand, partial(through, agent("openai_chat", "tool", tools=[look])))
     for used in agents:
         await used.close()
 
 
 if __name__ == "__main__":
+    wires_chosen = sys.argv[1:] or list(canned.WIRES)
     with serving() as base_url:
-        asyncio.run(main(base_url, sys.argv[1:] or list(canned.WIRES)))
+        asyncio.run(main(base_url, wires_chosen))
+    convert.table(wires_chosen)
