@@ -266,7 +266,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="v", ta
     """What concerns the message as a whole: a name, a developer role, …"""
 
     def __post_init__(self) -> None:
-        if type(self.content) is not tuple or any([isinstance(piece, str) for piece in self.content]):
+        if type(self.content) is not tuple or any(isinstance(piece, str) for piece in self.content):
             msgspec.structs.force_setattr(self, "content", _content(self.content))
         if type(self.role) is not Role:
             msgspec.structs.force_setattr(self, "role", Role(self.role))

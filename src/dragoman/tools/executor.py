@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-import anyio
-
 from dragoman.errors import SettingsError, ToolError
 from dragoman.logs import logger
 from dragoman.message import ToolCallPart

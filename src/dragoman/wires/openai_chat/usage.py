@@ -18,9 +18,8 @@ _CACHE_READ = (
 )
 _CACHE_WRITE = (("prompt_tokens_details", "cache_write_tokens"), ("cache_creation_input_tokens",))
 _REASONING = (("completion_tokens_details", "reasoning_tokens"), ("reasoning_tokens",))
-_NEUTRAL = frozenset(
-    {("prompt_tokens",), ("completion_tokens",), ("total_tokens",), *_CACHE_READ, *_CACHE_WRITE, *_REASONING}
-)
+_PROMPT, _ANSWER, _TOTAL = ("prompt_tokens",), ("completion_tokens",), ("total_tokens",)
+_NEUTRAL = frozenset({_PROMPT, _ANSWER, _TOTAL, *_CACHE_READ, *_CACHE_WRITE, *_REASONING})
 _FINISH = {
     "stop": FinishReason.stop,
     "eos": FinishReason.stop,
@@ -45,8 +44,8 @@ def load_usage(told: Mapping[str, Any]) -> tuple[Usage | None, dict[str, Any]]:
     shows it, they are counted in.
     """
     counts = _counts(told)
-    prompt, answer, total = (counts.get((name,)) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
-    read, written, thought = (_first(counts, paths) for paths in (_CACHE_READ, _CACHE_WRITE, _REASONING))
+    prompt, answer, total = counts.get(_PROMPT), counts.get(_ANSWER), counts.get(_TOTAL)
+    read, written, thought = _first(counts, _CACHE_READ), _first(counts, _CACHE_WRITE), _first(counts, _REASONING)
     if prompt is not None and answer is not None and total is not None:
         cached = (read or 0) + (written or 0)
         if thought and total == prompt + answer + thought:
@@ -111,7 +110,10 @@ def _counts(told: Mapping[str, Any], above: _Path = ()) -> dict[_Path, int]:
 
 
 def _first(counts: Mapping[_Path, int], paths: tuple[_Path, ...]) -> int | None:
-    return next((counts[path] for path in paths if path in counts), None)
+    for path in paths:
+        if path in counts:
+            return counts[path]
+    return None
 
 
 def _left(told: Mapping[str, Any], above: _Path) -> dict[str, Any]:
