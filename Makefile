@@ -16,7 +16,7 @@ help:
 	@echo "make lint    ruff, pyright, import-linter"
 	@echo "make format  let ruff format the code"
 	@echo "make mutate  break lines of the core one at a time; some test must fail each time (M=src/dragoman/fold.py)"
-	@echo "make bench   CPU per streamed chunk"
+	@echo "make bench   what the layer costs on every wire (ARGS=\"cohere google\")"
 	@echo "make lock    resolve pyproject.toml into requirements*.lock again"
 	@echo "make clean   remove what these commands made"
 

@@ -1,159 +1,39 @@
-"""What the layer costs: CPU per streamed chunk, per tool round and per short answer, beside aiohttp and msgspec by hand.
+"""What the layer costs on every wire, beside a loop by hand and the provider's own client.
 
-    make bench            both in turn, several rounds, the best of each and their ratio
+    make bench                        all wires, some two minutes
+    make bench ARGS="cohere google"   some of them
 
-One server process serves canned answers on a free loopback port. Times on a shared machine vary; compare the ratios.
+Canned answers come from a server process on a free loopback port. All columns are taken in turn, several rounds, and the
+best of each is shown: times on a shared machine vary, so compare the ratios.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import multiprocessing
+import gc
 import resource
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from multiprocessing.connection import Connection
+from functools import partial
 from typing import Any
 
 import aiohttp
-import msgspec
+import by_hand
+import canned
+import convert
+import official
+from server import serving
 
-from dragoman import Agent, tool
+from dragoman import Agent, tool, wires
+from dragoman.event import PartDelta
 
-CHUNKS, ROUNDS, CALLS = 1000, 7, 3
-WORDS = ["The ", "quic", "k br", "own ", "fox ", "jump", "s ov", "er t", "he l", "azy ", "dog."]
+ROUNDS, SAMPLE_SECONDS = 7, 0.06
+READ_BYTES = 65536
+PROVIDERS = {"openai_chat": "openai", "openai_responses": "openai-responses"}
+"""Wire → its provider, where that has another name."""
+PROMPT = "Tell me."
 
-
-# the server
-
-
-def chunk(delta: dict[str, Any], reason: str | None = None) -> bytes:
-    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
-    return b"data: " + json.dumps({"id": "c", "model": "m", "choices": [choice], "usage": None}).encode() + b"\n\n"
-
-
-def stream(*chunks: bytes) -> bytes:
-    body = b"".join(b"%x\r\n%b\r\n" % (len(one), one) for one in (*chunks, b"data: [DONE]\n\n"))
-    return (
-        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-        + body
-        + b"0\r\n\r\n"
-    )
-
-
-def calls() -> list[bytes]:
-    out = []
-    for index in range(CALLS):
-        name = {
-            "index": index,
-            "id": f"call_{index}",
-            "type": "function",
-            "function": {"name": "look", "arguments": ""},
-        }
-        out.append(chunk({"tool_calls": [name]}))
-        text = json.dumps({"place": "somewhere over the rainbow", "number": index})
-        for start in range(0, len(text), 3):
-            out.append(chunk({"tool_calls": [{"index": index, "function": {"arguments": text[start : start + 3]}}]}))
-    return [*out, chunk({}, "tool_calls")]
-
-
-TEXT = [chunk({"content": WORDS[i % len(WORDS)]}) for i in range(CHUNKS)]
-ANSWERS = {
-    "/text": stream(*TEXT, chunk({}, "stop")),
-    "/tool": stream(*calls()),
-    "/done": stream(*TEXT[:50], chunk({}, "stop")),
-    "/short": stream(*TEXT[:3], chunk({}, "stop")),
-}
-
-
-async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while True:
-            head = await reader.readuntil(b"\r\n\r\n")
-            path = head.split(b" ", 2)[1].decode().partition("/v1")[0]
-            length = next(int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
-            body = await reader.readexactly(length)
-            writer.write(ANSWERS["/done" if path == "/tool" and b'"role":"tool"' in body else path])
-    except (asyncio.IncompleteReadError, ConnectionError):
-        writer.close()
-
-
-def serve(pipe: Connection) -> None:
-    async def main() -> None:
-        server = await asyncio.start_server(answer, "127.0.0.1", 0)
-        pipe.send(server.sockets[0].getsockname()[1])
-        await server.serve_forever()
-
-    asyncio.run(main())
-
-
-# by hand
-
-
-class Function(msgspec.Struct, frozen=True):
-    name: str | None = None
-    arguments: str = ""
-
-
-class Call(msgspec.Struct):
-    index: int
-    id: str | None = None
-    function: Function = Function()
-
-
-class Delta(msgspec.Struct):
-    content: str | None = None
-    tool_calls: list[Call] = []
-
-
-class Choice(msgspec.Struct):
-    delta: Delta
-
-
-class Chunk(msgspec.Struct):
-    choices: list[Choice] = []
-
-
-decode = msgspec.json.Decoder(Chunk).decode
-
-
-async def read(session: aiohttp.ClientSession, url: str, messages: list[Any]) -> AsyncIterator[Delta]:
-    body = msgspec.json.encode({"model": "m", "messages": messages, "stream": True})
-    async with session.post(url + "/v1/chat/completions", data=body) as response:
-        rest = b""
-        async for data in response.content.iter_any():
-            *events, rest = (rest + data).split(b"\n\n")
-            for event in events:
-                if event != b"data: [DONE]":
-                    for choice in decode(event[6:]).choices:
-                        yield choice.delta
-
-
-async def by_hand(session: aiohttp.ClientSession, url: str) -> int:
-    messages: list[Any] = [{"role": "user", "content": "Tell me."}]
-    while True:
-        seen, found = 0, dict[int, list[str]]()
-        async for delta in read(session, url, messages):
-            seen += bool(delta.content)
-            for call in delta.tool_calls:
-                found.setdefault(call.index, []).append(call.function.arguments)
-        if not found:
-            return seen
-        made = [
-            {"id": str(i), "type": "function", "function": {"name": "look", "arguments": "".join(a)}}
-            for i, a in found.items()
-        ]
-        messages.append({"role": "assistant", "content": None, "tool_calls": made})
-        values = await asyncio.gather(*[look_(**msgspec.json.decode("".join(a))) for a in found.values()])
-        messages += [{"role": "tool", "tool_call_id": str(i), "content": value} for i, value in enumerate(values)]
-
-
-async def look_(place: str, number: int) -> str:
-    return f"{place} {number}"
-
-
-# through every layer
+Work = Callable[[], Awaitable[int]]
 
 
 @tool
@@ -162,54 +42,100 @@ async def look(place: str, number: int) -> str:
     return f"{place} {number}"
 
 
-async def through(agents: dict[str, Agent[None]], url: str) -> int:
-    if url not in agents:
-        agents[url] = Agent(
-            "openai:m", base_url=url + "/v1", api_key="k", tools=[look] if url.endswith("/tool") else ()
-        )
-    seen = 0
-    async for one in agents[url].send_stream("Tell me."):
-        seen += bool(one.output)
+async def split_by_hand(wire: str, reads: list[bytes]) -> int:
+    """Bytes in memory → texts, by hand."""
+    reader, rest, seen = by_hand.READERS[wire], b"", 0
+    for data in reads:
+        *complete, rest = (rest + data).split(reader.separator)
+        seen += len(list(reader.texts(complete)))
     return seen
 
 
-async def cpu(work: Callable[[], Awaitable[int]], expected: int, times: int) -> float:
+async def decoded(wire: str, reads: list[bytes]) -> int:
+    """Bytes in memory → events."""
+    decoder, seen = wires.get(wire).decoder(), 0
+    for data in reads:
+        seen += list(map(type, decoder.feed(data))).count(PartDelta)
+    return seen
+
+
+async def count(stream: Callable[[], AsyncIterator[str]]) -> int:
+    """How many texts a stream gives."""
+    return sum([1 async for text in stream() if text])
+
+
+async def through(agent: Agent[None]) -> int:
+    """How many texts an agent's stream gives."""
+    return sum([1 async for chunk in agent.send_stream(PROMPT) if chunk.output])
+
+
+def spent() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+async def cpu(work: Work, expected: int) -> float:
     """Seconds of CPU, user and system, of one call."""
-    before = resource.getrusage(resource.RUSAGE_SELF)
-    for _ in range(times):
-        assert await work() == expected
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / times
+    times, began = 0, spent()
+    while spent() - began < SAMPLE_SECONDS:
+        if (seen := await work()) != expected:
+            sys.exit(f"saw {seen} chunks instead of {expected}")
+        times += 1
+    return (spent() - began) / times
 
 
-async def main(port: int) -> None:
-    base, agents = f"http://127.0.0.1:{port}", dict[str, Agent[None]]()
-    print(f"{'':<14}{'by hand':>12}{'dragoman':>12}{'ratio':>8}")
+async def show(name: str, expected: int, unit: float, hand: Work, ours: Work, *theirs: Work) -> None:
+    """A row: the best of several rounds, in which the columns take turns."""
+    columns = (hand, ours, *theirs)
+    for work in columns:
+        await work()  # warms up
+    gc.collect()
+    rounds = [[await cpu(work, expected) for work in columns] for _ in range(ROUNDS)]
+    floor, layer, *clients = (min(column) * unit for column in zip(*rounds, strict=True))
+    row = f"{name:<24}{floor:>10.2f}{layer:>10.2f}{layer / floor:>8.2f} ×"
+    print(row + "".join(f"{client:>10.1f}{client / layer:>8.1f} ×" for client in clients), flush=True)
+
+
+def title(text: str) -> None:
+    print(f"\n{text:<24}{'by hand':>10}{'dragoman':>10}{'':>10}{'client':>10}")
+
+
+async def main(base: str, chosen: list[str]) -> None:
+    chunks, agents = len(canned.TEXT), list[Agent[None]]()
+
+    def agent(wire: str, kind: str, **how: Any) -> Agent[None]:
+        agents.append(Agent(f"{PROVIDERS.get(wire, wire)}:m", base_url=f"{base}/{wire}/{kind}", api_key="k", **how))
+        return agents[-1]
+
+    title("µs a chunk, in memory")
+    for wire in chosen:
+        body = b"".join(canned.WIRES[wire](canned.TEXT))
+        reads = [body[start : start + READ_BYTES] for start in range(0, len(body), READ_BYTES)]
+        columns = (partial(split_by_hand, wire, reads), partial(decoded, wire, reads))
+        await show(wire, chunks, 1e6 / chunks, *columns)
     async with aiohttp.ClientSession() as session:
-        for path, expected, times, unit, name in (
-            ("/text", CHUNKS, 20, 1e6 / CHUNKS, "µs/chunk"),
-            ("/tool", 50, 60, 1e3, "ms/tool round"),
-            ("/short", 3, 150, 1e3, "ms/short"),
-        ):
-            hand, ours = [], []
-            for _ in range(ROUNDS):
-                hand.append(await cpu(lambda: by_hand(session, base + path), expected, times))  # noqa: B023
-                ours.append(await cpu(lambda: through(agents, base + path), expected, times))  # noqa: B023
-            print(
-                f"{name:<14}{min(hand) * unit:>12.2f}{min(ours) * unit:>12.2f}{min(ours) / min(hand):>8.2f}", flush=True
-            )
-    for agent in agents.values():
-        await agent.close()
+
+        def by_loop(wire: str, kind: str) -> Work:
+            return partial(count, partial(by_hand.stream, session, wire, f"{base}/{wire}/{kind}"))
+
+        title("µs a chunk, over HTTP")
+        for wire in chosen:
+            client = partial(count, partial(official.STREAMS[wire], f"{base}/{wire}/text"))
+            await show(wire, chunks, 1e6 / chunks, by_loop(wire, "text"), partial(through, agent(wire, "text")), client)
+        title("ms an answer of 3 chunks")
+        for wire in chosen:
+            client = partial(count, partial(official.STREAMS[wire], f"{base}/{wire}/short"))
+            await show(wire, 3, 1e3, by_loop(wire, "short"), partial(through, agent(wire, "short")), client)
+        if "openai_chat" in chosen:
+            title("ms a tool round")
+            hand = partial(by_hand.tool_round, session, f"{base}/openai_chat/tool")
+            await show("openai_chat", 50, 1e3, hand, partial(through, agent("openai_chat", "tool", tools=[look])))
+    for used in agents:
+        await used.close()
 
 
 if __name__ == "__main__":
-    ours, theirs = multiprocessing.Pipe()
-    server = multiprocessing.get_context("spawn").Process(target=serve, args=(theirs,), daemon=True)
-    server.start()
-    try:
-        asyncio.run(main(ours.recv()))
-    except KeyboardInterrupt:
-        sys.exit(130)
-    finally:
-        server.terminate()
-        server.join()
+    wires_chosen = sys.argv[1:] or list(canned.WIRES)
+    with serving() as base_url:
+        asyncio.run(main(base_url, wires_chosen))
+    convert.table(wires_chosen)

@@ -170,7 +170,7 @@ def test_a_long_event_is_not_copied_again_with_every_read():
     reads = [bytes([97 + i % 26]) * 100 for i in range(50)]
     for data in reads:
         assert stream.feed(data) == []
-    held = stream._blocks._rest
+    held = stream._lines._rest
     assert [id(data) for data in held[1:]] == [id(data) for data in reads]
     assert stream.feed(b"\n\n") == [b"".join(reads)]
     assert held == []

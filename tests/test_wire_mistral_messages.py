@@ -454,3 +454,13 @@ def test_any_history_is_dumped_and_grows_at_its_end(history: list[Message]) -> N
     loaded = mistral.load_messages(sent)
     assert mistral.dump_messages(loaded) == sent
     assert mistral.dump_messages([*loaded, Message.user("x")]) == [*sent, {"role": "user", "content": "x"}]
+
+
+def test_an_id_that_a_later_message_repeats_goes_back_as_it_came():
+    call = {"id": "aB3dE5gH7", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    round_ = [
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "aB3dE5gH7", "content": "1"},
+    ]
+    given = [{"role": "user", "content": "Hi."}, *round_, *round_]
+    assert mistral.dump_messages(mistral.load_messages(given)) == given

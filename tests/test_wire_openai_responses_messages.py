@@ -576,3 +576,12 @@ def test_append_only_a_conversation_begins_the_next_one():
     for target, quirks in ((OPENAI, None), (XAI, None), (OPENAI, wire.Quirks(links=False))):
         short, long = items(*history, target=target, quirks=quirks), items(*longer, target=target, quirks=quirks)
         assert long[: len(short)] == short
+
+
+def test_an_id_that_a_later_item_repeats_goes_back_as_it_came():
+    round_ = [
+        {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "call_1", "output": "1"},
+    ]
+    loaded = wire.load_messages({"input": [{"role": "user", "content": "Hi."}, *round_, *round_]}, origin=OPENAI)
+    assert [item["call_id"] for item in items(*loaded, target=OPENAI)[1:]] == ["call_1"] * 4

@@ -1,40 +1,4 @@
-"""dragoman on the Anthropic wire: Agent.send_stream and a run with tools, through every layer."""
-
 WIRE, VENV, DISTS, IMPORT = "anthropic", "dragoman", "dragoman", "from dragoman import Agent"
-import tools
+from _dragoman import make
 
-from dragoman import Agent
-
-AGENTS = {}
-
-
-def agent(base_url, functions=()):
-    key = (base_url, bool(functions))
-    if key not in AGENTS:
-        AGENTS[key] = Agent(
-            "anthropic:claude-sonnet-4-5", base_url=base_url + "/v1", tools=functions, system=tools.SYSTEM
-        )
-    return AGENTS[key]
-
-
-async def text_stream(base_url, n):
-    async for chunk in agent(base_url).send_stream(tools.PROMPT):
-        if chunk.output:
-            yield chunk.output
-
-
-async def tool_round(base_url):
-    text = []
-    async for chunk in agent(base_url, tuple(tools.FUNCS.values())).send_stream(tools.PROMPT):
-        if chunk.output:
-            text.append(chunk.output)
-    return "".join(text).lstrip("\n")
-
-
-async def short(base_url):
-    return (await agent(base_url).send(tools.PROMPT)).output
-
-
-async def close():
-    for one in AGENTS.values():
-        await one.close()
+text_stream, tool_round, short, close = make("anthropic:claude-sonnet-4-5", "/v1")

@@ -168,7 +168,8 @@ class Emitter:
 
     def calls(self) -> tuple[ToolCallPart, ...]:
         """The closed calls that somebody must answer."""
-        return self.partial().tool_calls
+        content = self._builder.content()
+        return tuple([part for part in content if isinstance(part, ToolCallPart) and part.run_by != "provider"])
 
     def _start_part(self, open_part: OpenPart) -> None:
         open_part.started = True

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -73,16 +73,21 @@ class MessageBuilder:
         elif isinstance(event, MessageDropped):
             self._begin(None)
 
+    def content(self) -> tuple[Content, ...]:
+        """The content so far; parts that are still open are closed as cut."""
+        parts = self._parts
+        if self._deltas:
+            open_parts = self._deltas.items()
+            parts = parts | {index: close_part(parts[index], deltas, cut=True) for index, deltas in open_parts}
+        return tuple([part for _, part in sorted(parts.items()) if part is not None])
+
     def message(self) -> Message:
-        """The message so far; parts that are still open are closed as cut. Before any event: an empty model message."""
+        """The message so far. Before any event: an empty model message."""
         start = self.start or MessageStarted("", Role.MODEL, anonymous=True)
         finish = self._finish or MessageFinished(start.message_id)
-        parts = self._parts | {
-            index: close_part(self._parts[index], deltas, cut=True) for index, deltas in self._deltas.items()
-        }
         return Message(
             start.role,
-            tuple([part for _, part in sorted(parts.items()) if part is not None]),
+            self.content(),
             id=None if start.anonymous else start.message_id,
             created_at=start.created_at,
             origin=finish.origin or start.origin,
@@ -248,7 +253,10 @@ def _opened(part: Content) -> tuple[Content, str | bytes]:
 
 
 def _text(deltas: Sequence[str | bytes]) -> str:
-    return "".join(delta if isinstance(delta, str) else delta.decode(errors="replace") for delta in deltas)
+    try:
+        return "".join(cast("Sequence[str]", deltas))
+    except TypeError:  # there are bytes among them
+        return "".join([delta if isinstance(delta, str) else delta.decode(errors="replace") for delta in deltas])
 
 
 def _join(deltas: Sequence[str | bytes]) -> str | bytes:

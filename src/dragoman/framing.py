@@ -9,6 +9,7 @@ content type) is kept in `body`.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import msgspec
 
@@ -25,8 +26,10 @@ class EventStream:
     def __init__(self) -> None:
         self._start: bytes | None = b""  # while it is too short to tell what this is
         self._body: bytearray | None = None
-        self._blocks = _Pieces(b"\n\n")
+        self._lines = _Lines(bytes.splitlines, (b"\n", b"\r"))
         self._after_cr = False
+        self._last: bytes | None = None  # the latest data line of the event that is being read, and those before it
+        self._before: list[bytes] = []
 
     @property
     def body(self) -> bytes | None:
@@ -40,20 +43,34 @@ class EventStream:
         elif self._body is not None:
             self._body += data
             return []
-        if self._after_cr or b"\r" in data:
-            data = self._with_newlines(data)
-        out: list[bytes] = []
-        for block in self._blocks.feed(data):
-            if block[:6] == b"data: " and b"\n" not in block:
-                out.append(block[6:])
-            elif (payload := _payload(block)) is not None:
-                out.append(payload)
-        return out
+        if self._after_cr and data:  # a CRLF that was cut in two is one end of a line
+            data = data.removeprefix(b"\n")
+            self._after_cr = False
+        if data[-1:] == b"\r":
+            self._after_cr = True
+        return self._read(self._lines.feed(data))
 
     def close(self) -> list[bytes]:
         """The end of the bytes → the data of a last event that no blank line ended. Half a field's name is nothing."""
-        payload = _payload(self._blocks.close())
-        return [] if payload is None else [payload]
+        return self._read([self._lines.close(), b""])
+
+    def _read(self, lines: list[bytes]) -> list[bytes]:
+        out: list[bytes] = []
+        last = self._last
+        for line in lines:
+            if not line:
+                if last is not None:
+                    out.append(b"\n".join([*self._before, last]) if self._before else last)
+                    self._before.clear()
+                    last = None
+            elif last is None and line[:6] == b"data: ":
+                last = line[6:]
+            elif line[:5] == b"data:" or line == b"data":
+                if last is not None:
+                    self._before.append(last)
+                last = line[5:].removeprefix(b" ")
+        self._last = last
+        return out
 
     def _begin(self, start: bytes) -> bytes:
         """The first bytes → what to read on of them, once they tell whether this is an event stream."""
@@ -67,20 +84,12 @@ class EventStream:
             self._start, self._body = None, bytearray(start)
         return b""
 
-    def _with_newlines(self, data: bytes) -> bytes:
-        """CRLF and CR → LF, also where a CRLF is cut in two."""
-        if not data:
-            return data
-        rest = data.removeprefix(b"\n") if self._after_cr else data
-        self._after_cr = data[-1:] == b"\r"
-        return rest.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-
 
 class LineStream:
     """Newline-delimited JSON → its non-empty lines. A whole JSON body over several lines is the caller's to recognise."""
 
     def __init__(self) -> None:
-        self._lines = _Pieces(b"\n")
+        self._lines = _Lines(_at_newlines, (b"\n",))
 
     def feed(self, data: bytes) -> list[bytes]:
         """More bytes → the lines that they complete."""
@@ -106,28 +115,29 @@ def event_bytes(data: bytes, event: str | None = None) -> bytes:
     return b"data: " + data + b"\n\n" if event is None else b"event: " + event.encode() + b"\ndata: " + data + b"\n\n"
 
 
-class _Pieces:
-    """Bytes → the pieces before each separator (one or two bytes). A piece of many reads is not copied anew with each."""
+class _Lines:
+    """Bytes → the lines that they complete. A line of many reads is not copied anew with each."""
 
-    __slots__ = ("_rest", "_separator")
+    __slots__ = ("_ends", "_rest", "_split")
 
-    def __init__(self, separator: bytes) -> None:
-        self._separator = separator
+    def __init__(self, split: Callable[[bytes], list[bytes]], ends: tuple[bytes, ...]) -> None:
+        """`split`: bytes → their lines, an unfinished last one among them. `ends`: what ends a line."""
+        self._split = split
+        self._ends = ends
         self._rest: list[bytes] = []
 
     def feed(self, data: bytes) -> list[bytes]:
-        separator, rest = self._separator, self._rest
-        if rest and data:
-            last = rest[-1]
+        rest = self._rest
+        if rest:
             rest.append(data)
-            if separator not in data and last[-1:] + data[:1] != separator:
+            if not any(end in data for end in self._ends):
                 return []
             data = b"".join(rest)
             rest.clear()
-        pieces = data.split(separator)
-        if tail := pieces.pop():
-            rest.append(tail)
-        return pieces
+        lines = self._split(data)
+        if lines and data[-1:] not in self._ends:
+            rest.append(lines.pop())
+        return lines
 
     def close(self) -> bytes:
         data = b"".join(self._rest)
@@ -135,15 +145,9 @@ class _Pieces:
         return data
 
 
-def _payload(block: bytes) -> bytes | None:
-    """The data lines of one event, joined; `None` where it has none."""
-    before, _, last = block.rpartition(b"\n")
-    if last[:6] == b"data: " and b"data" not in before:
-        return last[6:]
-    data: list[bytes] = []
-    for line in block.split(b"\n"):
-        if line[:5] == b"data:":
-            data.append(line[6:] if line[5:6] == b" " else line[5:])
-        elif line == b"data":
-            data.append(b"")
-    return b"\n".join(data) if data else None
+def _at_newlines(data: bytes) -> list[bytes]:
+    """What `splitlines` does, at LF alone."""
+    lines = data.split(b"\n")
+    if not lines[-1]:
+        del lines[-1]
+    return lines

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cache
 from hashlib import blake2b
 
 import msgspec
@@ -34,12 +35,17 @@ class Rule(msgspec.Struct, frozen=True):
 
     def fits(self, name: str) -> bool:
         """Whether it may be sent as it is."""
-        fits = self.least <= len(name) <= self.most and re.fullmatch(f"[{self.letters}]*", name) is not None
+        fits = self.least <= len(name) <= self.most and _all_of(self.letters)(name) is not None
         return fits and self.begins(name)
 
     def begins(self, name: str) -> bool:
         """Whether its first character may be one."""
-        return not self.first or re.match(f"[{self.first}]", name) is not None
+        return not self.first or (name != "" and _all_of(self.first)(name[0]) is not None)
+
+
+@cache
+def _all_of(letters: str) -> Callable[[str], re.Match[str] | None]:
+    return re.compile(f"[{letters}]*").fullmatch
 
 
 STANDARD = Rule()

@@ -37,7 +37,8 @@ class Own:
 
     def fields(self, native: Native) -> dict[str, Any]:
         """The fields that are written as they are."""
-        return {key: value for key, value in self.all(native).items() if key not in self._reserved}
+        own = self.all(native)
+        return {key: value for key, value in own.items() if key not in self._reserved} if own else {}
 
     def spelling(self, native: Native) -> dict[str, Any]:
         """How neutral fields were spelled, where it is not the usual way."""

@@ -94,13 +94,15 @@ def as_text(value: Any) -> str:
 def unread(fields: dict[str, Any], read: Collection[str]) -> dict[str, Any]:
     """The fields that nobody has read and that say something."""
     return {
-        key: value for key, value in fields.items() if key not in read and value is not None and value not in _EMPTY
+        key: value
+        for key, value in fields.items()
+        if key not in read and (value or (value is not None and value not in _EMPTY))
     }
 
 
 def telling(fields: dict[str, Any]) -> dict[str, Any]:
     """The fields that say something: not null, not empty."""
-    return {key: value for key, value in fields.items() if value is not None and value not in _EMPTY}
+    return {key: value for key, value in fields.items() if value or (value is not None and value not in _EMPTY)}
 
 
 def rest(block: Mapping[str, Any], *known: str) -> dict[str, Any]:

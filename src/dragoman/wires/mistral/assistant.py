@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dragoman.message import (
@@ -29,18 +29,17 @@ __all__ = ["dump_assistant", "load_assistant"]
 
 
 def load_assistant(
-    message: Mapping[str, Any], origin: Origin | None, fresh_ids: Iterator[str], known: Collection[str]
+    message: Mapping[str, Any], origin: Origin | None, fresh_ids: Iterator[str], known: set[str]
 ) -> Message:
     """A message of the role `assistant` → the model's. `fresh_ids`: ids for calls that came without one; `known`: ids
-    of the calls before it."""
+    of the calls before it, to which its own are added."""
     spelled: dict[str, Any] = {}
     content = load_content(message, spelled)
     calls = if_objects(message.get("tool_calls"))
     read = ("tool_calls",) if calls and all(map(is_call, calls)) else ()
-    seen = set(known)
     for entry in calls if read else ():
-        call = load_call(entry, fresh_ids, seen)
-        seen.add(call.id)
+        call = load_call(entry, fresh_ids, known)
+        known.add(call.id)
         content.append(call)
     native = marked(rest(message, "role", "content", *read), spelled)
     return Message(Role.MODEL, tuple(content), origin=origin, native=native)

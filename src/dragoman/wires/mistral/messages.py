@@ -49,6 +49,7 @@ def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message
         raise HistoryError("the messages of a Mistral request are a list of objects")
     fresh_ids = (f"call-{number}" for number in count())
     asked: dict[str, ToolCallPart] = {}
+    known: set[str] = set()
     messages: list[Message] = []
     for of_results, group in groupby(cast("list[dict[str, Any]]", payload), _tells_a_result):
         if of_results:
@@ -56,7 +57,7 @@ def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message
             continue
         for one in group:
             if one.get("role") == "assistant":
-                messages.append(load_assistant(one, origin, fresh_ids, asked))
+                messages.append(load_assistant(one, origin, fresh_ids, known))
                 asked.update({call.id: call for call in messages[-1].tool_calls})
             else:
                 message = _load_said(one)

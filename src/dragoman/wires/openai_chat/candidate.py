@@ -30,6 +30,8 @@ _READ = frozenset(
     {"role", "content", "refusal", "images", "audio", "executed_tools", "function_call", "tool_calls"}
     | {"name", "padding", "token_id", *PLAIN, DETAILS, *_SENT_BACK}
 )
+_THOUGHT = frozenset({*PLAIN, DETAILS})
+_SHOWN = frozenset({"images", "audio"})
 _CHOICE_READ = frozenset({"index", "delta", "message", "finish_reason", "logprobs", "text", "error"})
 
 
@@ -60,14 +62,16 @@ class Candidate:
             DecodeError: it is not what a choice should be, or tells of a call that nobody began (decision 13).
         """
         whole = (whole or "delta" not in choice) and "message" in choice
-        message = as_object(choice.get("message" if whole else "delta"), "message")
+        told = as_object(choice.get("message" if whole else "delta"), "message")
+        message = {field: value for field, value in told.items() if value is not None}
         self.emitter.start()
-        self._think(message, whole=whole)
+        if not _THOUGHT.isdisjoint(message):
+            self._think(message, whole=whole)
         self._speak(message)
-        self._show(message)
+        if not _SHOWN.isdisjoint(message):
+            self._show(message)
         self._execute(as_list(message.get("executed_tools"), "executed tools"))
-        function_call = as_object(message.get("function_call"), "function call")
-        if telling(function_call):
+        if telling(function_call := as_object(message.get("function_call"), "function call")):
             self.turn("")
             self.calls.add_function_call(function_call)
         for call in as_list(message.get("tool_calls"), "tool calls"):
@@ -118,7 +122,8 @@ class Candidate:
             for field in PLAIN:
                 texts.setdefault(as_text(message.get(field)), []).append(field)
             for text, fields in texts.items():
-                self.think(fields, text)
+                if text:
+                    self.think(fields, text)
 
     def _think_detail(self, entry: dict[str, Any], *, whole: bool) -> bool:
         """One of `reasoning_details`; whether it told text. Texts and summaries come in pieces, all else is whole."""
@@ -192,7 +197,8 @@ class Candidate:
         """What is no content: the reason to stop, citations, probabilities, the vendor's own fields."""
         if isinstance(said := choice.get("finish_reason"), str) and (said or self.said is None):
             self.said = said or self.said
-        self._fields.update(telling({"extra_content": message.get("extra_content")}))
+        if extra := message.get("extra_content"):
+            self._fields["extra_content"] = extra
         if annotations := as_list(message.get("annotations"), "annotations"):
             noted = [rest(as_object(one, "annotation"), "index") for one in annotations]
             self._fields["annotations"] = [*self._fields.get("annotations", []), *noted]

@@ -95,9 +95,10 @@ class Decoder:
 
     def _read(self, piece: bytes, *, whole: bool = False) -> None:
         """Reads any chunk, the end mark, or a whole answer."""
-        if self._over or not piece.strip():
+        stripped = piece.strip()
+        if self._over or not stripped:
             return
-        if piece.strip() == _END:
+        if stripped == _END:
             self._finish()
             return
         try:
@@ -113,9 +114,9 @@ class Decoder:
 
     def _add(self, chunk: dict[str, Any], *, whole: bool) -> None:
         choices = as_list(chunk.get("choices"), "choices")
-        errors = [one["error"] for one in (chunk, *map(if_object, choices)) if one.get("error")]
-        if errors:
-            raise load_error_object(errors[0], chunk)
+        for one in (chunk, *choices):
+            if error := if_object(one).get("error"):
+                raise load_error_object(error, chunk)
         if whole and "choices" not in chunk:
             raise malformed(chunk, "an answer without choices")
         self._note(chunk)

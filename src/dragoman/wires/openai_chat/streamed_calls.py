@@ -12,7 +12,7 @@ from dragoman.emit import Emitter, OpenPart
 from dragoman.fold import parse_call
 from dragoman.message import ToolCallPart
 from dragoman.shapes import as_index, as_object, as_text, malformed, rest, telling
-from dragoman.wires.openai_chat.native import NAME, marked
+from dragoman.wires.openai_chat.native import NAME, marked, spelling
 
 __all__ = ["StreamedCalls"]
 
@@ -70,9 +70,8 @@ class StreamedCalls:
     def close(self, *, at_limit: bool) -> None:
         """The answer is complete. `at_limit`: the token limit ended it, so a call that does not parse is cut."""
         for part in self._all:
-            text = "".join(map(str, part.deltas))
-            custom = (_call(part).native or {}).get(NAME, {}).get("spelling", {}).get("type") == "custom"
-            cut = at_limit and (not text or (not custom and parse_call(_EMPTY, text).state != "complete"))
+            custom = spelling(_call(part).native).get("type") == "custom"
+            cut = at_limit and _is_cut("".join(map(str, part.deltas)), custom=custom)
             if custom and not cut:
                 self._emitter.add(part, '"}')
             self._emitter.close(part, cut=cut)
@@ -111,6 +110,10 @@ class StreamedCalls:
 
 def _call(part: OpenPart) -> ToolCallPart:
     return part.part if isinstance(part.part, ToolCallPart) else _EMPTY
+
+
+def _is_cut(text: str, *, custom: bool) -> bool:
+    return not text or (not custom and parse_call(_EMPTY, text).state != "complete")
 
 
 def _escaped(text: str) -> str:

@@ -18,14 +18,8 @@ _CACHE_READ = (
 )
 _CACHE_WRITE = (("prompt_tokens_details", "cache_write_tokens"), ("cache_creation_input_tokens",))
 _REASONING = (("completion_tokens_details", "reasoning_tokens"), ("reasoning_tokens",))
-_NEUTRAL = (
-    ("prompt_tokens",),
-    ("completion_tokens",),
-    ("total_tokens",),
-    *_CACHE_READ,
-    *_CACHE_WRITE,
-    *_REASONING,
-)
+_PROMPT, _ANSWER, _TOTAL = ("prompt_tokens",), ("completion_tokens",), ("total_tokens",)
+_NEUTRAL = frozenset({_PROMPT, _ANSWER, _TOTAL, *_CACHE_READ, *_CACHE_WRITE, *_REASONING})
 _FINISH = {
     "stop": FinishReason.stop,
     "eos": FinishReason.stop,
@@ -49,8 +43,9 @@ def load_usage(told: Mapping[str, Any]) -> tuple[Usage | None, dict[str, Any]]:
     Some count thinking, or the cache, beside the tokens of answer and prompt instead of within them; where the total
     shows it, they are counted in.
     """
-    prompt, answer, total = (_count(told, (name,)) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
-    read, written, thought = (_first(told, paths) for paths in (_CACHE_READ, _CACHE_WRITE, _REASONING))
+    counts = _counts(told)
+    prompt, answer, total = counts.get(_PROMPT), counts.get(_ANSWER), counts.get(_TOTAL)
+    read, written, thought = _first(counts, _CACHE_READ), _first(counts, _CACHE_WRITE), _first(counts, _REASONING)
     if prompt is not None and answer is not None and total is not None:
         cached = (read or 0) + (written or 0)
         if thought and total == prompt + answer + thought:
@@ -100,19 +95,28 @@ def dump_finish(reason: FinishReason | None, said: object = None) -> str:
     return _SAID.get(reason or FinishReason.stop, "stop")
 
 
-def _count(told: Mapping[str, Any], path: tuple[str, ...]) -> int | None:
-    value: Any = told
-    for name in path:
-        value = if_object(value).get(name)
-    return value if type(value) is int else None
+_Path = tuple[str, ...]
 
 
-def _first(told: Mapping[str, Any], paths: tuple[tuple[str, ...], ...]) -> int | None:
-    counts = [count for path in paths if (count := _count(told, path)) is not None]
-    return next(iter(counts), None)
+def _counts(told: Mapping[str, Any], above: _Path = ()) -> dict[_Path, int]:
+    """Every number that is told, by where it stands."""
+    counts: dict[_Path, int] = {}
+    for name, value in told.items():
+        if type(value) is int:
+            counts[*above, name] = value
+        elif isinstance(value, dict):
+            counts.update(_counts(if_object(value), (*above, name)))
+    return counts
 
 
-def _left(told: Mapping[str, Any], above: tuple[str, ...]) -> dict[str, Any]:
+def _first(counts: Mapping[_Path, int], paths: tuple[_Path, ...]) -> int | None:
+    for path in paths:
+        if path in counts:
+            return counts[path]
+    return None
+
+
+def _left(told: Mapping[str, Any], above: _Path) -> dict[str, Any]:
     """What is told beside the neutral counts, without what is zero or empty."""
     left: dict[str, Any] = {}
     for name, value in told.items():

@@ -101,13 +101,15 @@ class _Reader:
         self._side: Role | None = None
         self._pieces: list[Content] = []
         self._calls: Calls = {}
+        self._known: set[str] = set()  # ids of the calls so far
 
     def read(self, item: dict[str, Any]) -> None:
         """The next item."""
         side = side_of(item, self._calls)
-        known = set(self._calls)
         if side is Role.MODEL:
-            self._gather(side, [_as_is(piece, known) for piece in load_item(item, self._calls)])
+            pieces = load_item(item, self._calls)
+            self._gather(side, [_as_is(piece, self._known) for piece in pieces])
+            self._known.update([piece.id for piece in pieces if isinstance(piece, ToolCallPart)])
         elif "role" in item and item.get("type", "message") == "message" and item["role"] in ROLES:
             self.end()
             self._out.append(_said(item, side))

@@ -63,7 +63,7 @@ def dump_result(part: ToolResultPart, id_: str, call_type: str) -> dict[str, Any
 
 
 def load_provider_result(
-    item: Mapping[str, Any], calls: Mapping[str, ToolCallPart], unsent: Mapping[str, Any] = {}
+    item: Mapping[str, Any], calls: dict[str, ToolCallPart], unsent: Mapping[str, Any] = {}
 ) -> ToolResultPart:
     """An item by which the provider answers itself → the result."""
     call_type = ANSWERS[item["type"]]
@@ -71,7 +71,7 @@ def load_provider_result(
     id_: Any = item.get("call_id")
     how = {} if isinstance(id_, str) else {"call_id": "absent"}
     if not isinstance(id_, str):  # it answers the latest call of its type
-        id_ = next((known for known in reversed(list(calls)) if kind_of(calls[known]) == call_type), "")
+        id_ = next((known for known in reversed(calls) if kind_of(calls[known]) == call_type), "")
     name = calls[id_].name if id_ in calls else KINDS[call_type].name or ""
     native = note(rest(item, field, *([] if how else ["call_id"])), spelling=how, response=unsent)
     return ToolResultPart(id_, name, item.get(field), run_by="provider", native=native)
