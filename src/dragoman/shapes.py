@@ -21,6 +21,7 @@ __all__ = [
     "if_text",
     "malformed",
     "merged",
+    "need_object",
     "rest",
     "says_error",
     "telling",
@@ -67,6 +68,13 @@ def as_object(value: Any, name: str) -> dict[str, Any]:
         return {}
     if not isinstance(value, dict):
         raise malformed(value, f"a {name} that is no object")
+    return cast("dict[str, Any]", value)
+
+
+def need_object(value: Any, what: str) -> dict[str, Any]:
+    """A JSON object, without which nothing can be read."""
+    if not isinstance(value, dict):
+        raise DecodeError(f"{what} is no JSON object")
     return cast("dict[str, Any]", value)
 
 

@@ -13,7 +13,7 @@ from dragoman.event import Event, OpenText
 from dragoman.fold import parse_call
 from dragoman.framing import EventStream, is_json
 from dragoman.message import Content, FinishReason, Origin, ThinkingPart, ToolCallPart
-from dragoman.shapes import if_text
+from dragoman.shapes import if_text, need_object
 from dragoman.wires.anthropic.blocks import CALLS, load_block
 from dragoman.wires.anthropic.errors import error_of
 from dragoman.wires.anthropic.native import NAME, fields, note
@@ -122,14 +122,14 @@ class Decoder:
         if payload.strip() == b"[DONE]":
             return
         try:
-            event = _object(msgspec.json.decode(payload), "an event")
+            event = need_object(msgspec.json.decode(payload), "an event")
             kind = event.get("type")
             if kind == "message_start":
-                self._start(_object(event.get("message"), "message"))
+                self._start(need_object(event.get("message"), "message"))
             elif kind == "content_block_start":
-                self._open(_number(event.get("index")), _object(event.get("content_block"), "content_block"))
+                self._open(_number(event.get("index")), need_object(event.get("content_block"), "content_block"))
             elif kind == "content_block_delta":
-                self._add(_number(event.get("index")), _object(event.get("delta"), "delta"))
+                self._add(_number(event.get("index")), need_object(event.get("delta"), "delta"))
             elif kind == "content_block_stop":
                 self._close(_number(event.get("index")))
             elif kind == "message_delta":
@@ -166,7 +166,7 @@ class Decoder:
         if not isinstance(content, list):
             raise DecodeError("content is no list of blocks")
         for index, block in enumerate(cast("list[Any]", content)):
-            self._open(index, _object(block, "a block"))
+            self._open(index, need_object(block, "a block"))
             self._close(index)
 
     def _open(self, index: int, block: dict[str, Any]) -> None:
@@ -226,7 +226,7 @@ class Decoder:
             self._out.close(part)
 
     def _update(self, event: dict[str, Any]) -> None:
-        delta = _object(event.get("delta") or {}, "delta")
+        delta = need_object(event.get("delta") or {}, "delta")
         reason = delta.get("stop_reason")
         self._stop_reason = reason if isinstance(reason, str) else self._stop_reason
         self._note(delta, ("stop_reason",))
@@ -276,12 +276,6 @@ def _merge(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
             block[key] = [*cast("list[Any]", before), *cast("list[Any]", value)]
         else:
             block[key] = value
-
-
-def _object(value: Any, what: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise DecodeError(f"{what} is no JSON object")
-    return cast("dict[str, Any]", value)
 
 
 def _number(value: Any) -> int:

@@ -14,7 +14,7 @@ from dragoman.event import Event, OpenText
 from dragoman.fold import parse_call
 from dragoman.framing import EventStream, is_json
 from dragoman.message import FinishReason, Origin, ThinkingPart, ToolCallPart
-from dragoman.shapes import if_object, if_text, rest
+from dragoman.shapes import if_object, if_text, need_object, rest
 from dragoman.wires.cohere.calls import load_call
 from dragoman.wires.cohere.content import load_block
 from dragoman.wires.cohere.errors import error_of
@@ -115,7 +115,7 @@ class Decoder:
         if payload.strip() == b"[DONE]":
             return
         try:
-            event = _object(msgspec.json.decode(payload), "an event")
+            event = need_object(msgspec.json.decode(payload), "an event")
             kind = event.get("type")
             delta = if_object(event.get("delta"))
             message = if_object(delta.get("message"))
@@ -137,7 +137,7 @@ class Decoder:
     def _part(self, kind: str, index: Any, message: dict[str, Any], delta: dict[str, Any]) -> None:
         """An event of one piece of the message; of an unknown kind: nothing."""
         if kind in ("content-start", "content-delta"):
-            block = _object(message.get("content"), "content")
+            block = need_object(message.get("content"), "content")
             self._content(index, block, opens=kind == "content-start")
             self._around |= {"logprobs": [*self._logprobs(), delta["logprobs"]]} if delta.get("logprobs") else {}
         elif kind == "content-end":
@@ -145,7 +145,7 @@ class Decoder:
         elif kind == "tool-plan-delta":
             self._plan(message.get(PLAN))
         elif kind in ("tool-call-start", "tool-call-delta"):
-            self._call(index, _object(message.get("tool_calls"), "tool_calls"), opens=kind == "tool-call-start")
+            self._call(index, need_object(message.get("tool_calls"), "tool_calls"), opens=kind == "tool-call-start")
         elif kind == "tool-call-end":
             self._close_call(index)
         elif kind == "citation-start":
@@ -157,14 +157,14 @@ class Decoder:
         self._out.start()
 
     def _whole(self, event: dict[str, Any]) -> None:
-        message = _object(event.get("message"), "message")
+        message = need_object(event.get("message"), "message")
         self._start(event, message)
         self._plan(message.get(PLAN))
         for index, block in enumerate(_list(message.get("content"), "content")):
-            self._content(index, _object(block, "a block"), opens=True)
+            self._content(index, need_object(block, "a block"), opens=True)
             self._close(("content", index))
         for index, call in enumerate(_list(message.get("tool_calls"), "tool_calls")):
-            self._call(index, _object(call, "a call"), opens=True)
+            self._call(index, need_object(call, "a call"), opens=True)
             self._close_call(index)
         self._citations += _list(message.get("citations"), "citations")
         self._finish(rest(event, "id", "message"))
@@ -256,12 +256,6 @@ class Decoder:
 
     def _logprobs(self) -> list[Any]:
         return self._around.get("logprobs", [])
-
-
-def _object(value: Any, what: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise DecodeError(f"{what} is no JSON object")
-    return cast("dict[str, Any]", value)
 
 
 def _list(value: Any, what: str) -> list[Any]:

@@ -18,13 +18,13 @@ from dragoman.errors import DecodeError, DragomanError, ProviderError, StreamCut
 from dragoman.event import Event, OpenText, PartDelta
 from dragoman.framing import EventStream, is_json
 from dragoman.message import FinishReason, Origin, ThinkingPart
+from dragoman.shapes import if_object, need_object
 from dragoman.wires.google.errors import error_of
 from dragoman.wires.google.native import note
 from dragoman.wires.google.outcome import add_fields, dump_finish, load_finish, load_usage, other_usage
 from dragoman.wires.google.pairing import Pairing
 from dragoman.wires.google.partial import PartialCall
 from dragoman.wires.google.parts import load_part
-from dragoman.wires.google.shapes import if_object
 
 __all__ = ["Decoder", "decoder", "load_response"]
 
@@ -175,7 +175,7 @@ class Decoder:
 
     def _take_in(self, chunk: Any, payload: bytes) -> None:
         try:
-            self._chunk(_object(chunk, "a chunk"), payload)
+            self._chunk(need_object(chunk, "a chunk"), payload)
         except DecodeError as error:
             self._fail(error.at(body=payload))
 
@@ -208,14 +208,14 @@ class Decoder:
         if isinstance(usage := chunk.get("usageMetadata"), dict):
             self._count(cast("dict[str, Any]", usage))
         for candidate in _list(chunk.get("candidates"), "candidates"):
-            self._candidate(_object(candidate, "a candidate"))
+            self._candidate(need_object(candidate, "a candidate"))
 
     def _candidate(self, candidate: dict[str, Any]) -> None:
         index = candidate.get("index")
         answer = self._answer(index if isinstance(index, int) else 0)
-        content = _object(candidate.get("content") or {}, "content")
+        content = need_object(candidate.get("content") or {}, "content")
         for place, part in enumerate(_list(content.get("parts"), "parts")):
-            self._part(answer, _object(part, "a part"), joins=place == 0)
+            self._part(answer, need_object(part, "a part"), joins=place == 0)
         add_fields(answer.around, {key: value for key, value in candidate.items() if key not in _SAID})
         if isinstance(reason := candidate.get("finishReason"), str):
             answer.reason = reason
@@ -302,12 +302,6 @@ class Decoder:
         for answer in self._answers.values():
             answer.out.events = self._events
         return events
-
-
-def _object(value: Any, what: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise DecodeError(f"{what} is no JSON object")
-    return cast("dict[str, Any]", value)
 
 
 def _list(value: Any, what: str) -> list[Any]:

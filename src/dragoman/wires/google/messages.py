@@ -10,12 +10,12 @@ from dragoman.ids import call_ids, fitted
 from dragoman.message import Message, Origin, Role, ToolCallPart, ToolResultPart
 from dragoman.replay import Loss, readable
 from dragoman.request import ToolSpec
+from dragoman.shapes import if_list, if_object
 from dragoman.wires.google.native import camelled, fields, note, spelled, spelling
 from dragoman.wires.google.pairing import Pairing
 from dragoman.wires.google.parts import load_part
 from dragoman.wires.google.pieces import Writer
 from dragoman.wires.google.quirks import Quirks
-from dragoman.wires.google.shapes import if_list, if_object
 
 __all__ = ["dump_messages", "load_messages", "sent_names", "write_conversation"]
 

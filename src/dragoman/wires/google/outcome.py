@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.message import FinishReason, Usage
-from dragoman.wires.google.shapes import if_list, if_object
+from dragoman.shapes import if_list, if_object
 
 __all__ = ["add_fields", "dump_finish", "dump_usage", "load_finish", "load_usage", "other_usage"]
 

@@ -11,9 +11,9 @@ import msgspec
 
 from dragoman.errors import DecodeError
 from dragoman.message import ToolCallPart
+from dragoman.shapes import if_list, if_object
 from dragoman.wires.google.pairing import Pairing
 from dragoman.wires.google.parts import load_part
-from dragoman.wires.google.shapes import if_object, if_objects
 
 __all__ = ["PartialCall"]
 
@@ -42,7 +42,7 @@ class PartialCall:
         """
         call = if_object(part["functionCall"])
         self._arguments |= if_object(call.get("args"))
-        for piece in if_objects(call.get("partialArgs")):
+        for piece in map(if_object, if_list(call.get("partialArgs"))):
             self._put(piece)
         self._part |= {key: value for key, value in part.items() if key != "functionCall"}
         return bool(call.get("willContinue"))

@@ -9,11 +9,11 @@ import msgspec
 
 from dragoman.ids import NAMES
 from dragoman.message import Content, Native, ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.shapes import if_object
 from dragoman.wires.google.media import load_file, load_inline
 from dragoman.wires.google.native import NAME, camelled, note, spelled
 from dragoman.wires.google.pairing import Pairing
 from dragoman.wires.google.results import load_response_object, with_media
-from dragoman.wires.google.shapes import if_object
 
 __all__ = ["CODE", "load_part", "whole"]
 

@@ -10,11 +10,11 @@ from dragoman.errors import HistoryError
 from dragoman.message import Origin
 from dragoman.replay import Loss
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings, ToolSpec
+from dragoman.shapes import if_object
 from dragoman.wires.google.config import dump_config, load_config
 from dragoman.wires.google.messages import load_messages, sent_names, write_conversation
 from dragoman.wires.google.native import camelled, merged, note, snaked, spelling
 from dragoman.wires.google.quirks import Quirks
-from dragoman.wires.google.shapes import if_object
 from dragoman.wires.google.tools import dump_choice, dump_tools, load_choice, load_tools
 
 __all__ = ["dump_http", "dump_request", "load_request", "model_of_path"]

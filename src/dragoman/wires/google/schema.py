@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, cast
 
-from dragoman.wires.google.shapes import if_list, if_object
+from dragoman.shapes import if_list, if_object
 
 __all__ = ["lift", "lower"]
 

@@ -7,7 +7,7 @@ is told from it, and what it corrects (encrypted reasoning differs from that of 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -16,7 +16,7 @@ from dragoman.errors import DecodeError, DragomanError, StreamCutError
 from dragoman.event import Custom, Event, OpenText
 from dragoman.framing import EventStream
 from dragoman.message import Origin
-from dragoman.shapes import rest
+from dragoman.shapes import need_object, rest
 from dragoman.wires.openai_responses.delta import DELTAS, Delta, decode_delta
 from dragoman.wires.openai_responses.errors import error_of
 from dragoman.wires.openai_responses.linking import content_digest
@@ -108,20 +108,20 @@ class Decoder:
                 self._fail(DecodeError(f"the provider sent what is no JSON ({error}): {shown}", body=payload))
             return
         try:
-            self._take(_object(event, "an event"), payload)
+            self._take(need_object(event, "an event"), payload)
         except DecodeError as error:
             self._fail(error.at(body=payload))
 
     def _take(self, event: dict[str, Any], payload: bytes) -> None:
         kind = event.get("type")
         if kind in _BEGINNINGS:
-            self._start(_object(event.get("response"), "response"))
+            self._start(need_object(event.get("response"), "response"))
         elif kind == "response.output_item.added":
-            self._items.add(_index(event), _object(event.get("item"), "item"))
+            self._items.add(_index(event), need_object(event.get("item"), "item"))
         elif kind == "response.output_item.done":
-            self._items.finish(_index(event), _object(event.get("item"), "item"))
+            self._items.finish(_index(event), need_object(event.get("item"), "item"))
         elif kind in _ENDS:
-            self._finish(_object(event.get("response"), "response"), payload)
+            self._finish(need_object(event.get("response"), "response"), payload)
         elif kind == "error" or (kind is None and event.get("error")):
             self._fail(error_of(event, body=payload))
         elif kind == "response.image_generation_call.partial_image":
@@ -167,12 +167,6 @@ class Decoder:
     def _fail(self, error: DragomanError) -> None:
         self._over = True
         self._out.fail(error)
-
-
-def _object(value: Any, what: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise DecodeError(f"{what} is no JSON object")
-    return cast("dict[str, Any]", value)
 
 
 def _index(event: Mapping[str, Any]) -> int | None:
