@@ -221,7 +221,8 @@ def test_loop_that_was_closed_without_notice(caplog: pytest.LogCaptureFixture, l
     asyncio itself warns of its transports, as it does of all over which a loop is closed without `shutdown_asyncgens`.
     """
     transport = AiohttpTransport()
-    with serving_elsewhere(script) as server:
+    with serving_elsewhere(script) as server, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "unclosed (transport|<socket)", ResourceWarning)
         loop = asyncio.new_event_loop()
         loop.run_until_complete(leave(transport, server.url))
         loop.close()
@@ -230,11 +231,9 @@ def test_loop_that_was_closed_without_notice(caplog: pytest.LogCaptureFixture, l
             await leave(transport, server.url)
             await transport.close()
 
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "unclosed (transport|<socket)", ResourceWarning)
-            asyncio.run(main())
-            del loop
-            gc.collect()
+        asyncio.run(main())
+        del loop
+        gc.collect()
         _wait_until(server.idle.is_set)
     assert caplog.records == []
 
