@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from dragoman import Agent, DataPart, Message, TextPart, ToolCallPart, ToolResultPart, tool
+from dragoman import Agent, Chat, DataPart, Message, TextPart, ToolCallPart, ToolResultPart, tool
 from dragoman.errors import InvalidRequestError, ProviderError, SettingsError, TypedOutputError
 from dragoman.message import FinishReason, Role, ThinkingPart, Usage
 from dragoman.providers import Provider
@@ -365,3 +365,42 @@ async def test_d77_reasoning_is_asked_for_where_the_seeds_refused_it(model: str,
     with pytest.raises(ProviderError):
         await Agent(model, api_key="k", transport=player).send("hi", settings=Settings(reasoning="high"))
     assert field in player.requests[0].body
+
+
+@pytest.mark.parametrize("unknown", ["base_url", "api_key", "temprature"])
+async def test_an_argument_that_nobody_knows_is_refused(unknown: str) -> None:
+    a, script = agent(says("ok"))
+    with pytest.raises(TypeError, match=f"takes no argument {unknown}; it takes history, model"):
+        await a.send("hi", **{unknown: "x"})  # what RunOptions does not have
+    with pytest.raises(TypeError, match=unknown):
+        a.run("hi", **{unknown: "x"})
+    assert not script.requests
+
+
+def test_everything_that_an_agent_does_can_be_done_without_an_event_loop() -> None:
+    a, _ = agent(says("one"), says("two"), says("three"))
+    with a as same:
+        assert same is a
+        chat = Chat(a)
+        assert chat.send_sync("1").output == "one"
+        assert "".join(chunk.output for chunk in chat.send_stream_sync("2")) == "two"
+        assert chat.send_for_sync("3", str).output == "three"
+        assert [message.text for message in chat.history] == ["1", "one", "2", "two", "3", "three"]
+    a.close_sync()
+    names = {name for name in dir(Agent) if not name.startswith("_")}
+    asynchronous = {
+        "send",
+        "send_for",
+        "send_stream",
+        "embed_query",
+        "embed_documents",
+        "list_models",
+        "download",
+        "close",
+    }
+    assert {f"{name}_sync" for name in asynchronous} <= names
+
+
+def test_models_are_listed_without_an_event_loop() -> None:
+    with Agent(Provider(name="p", display_name="P", wire="openai_chat", models=lambda: ["m"])) as a:
+        assert [model.name for model in a.list_models_sync()] == ["m"]

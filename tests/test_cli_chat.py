@@ -253,6 +253,12 @@ def test_SC_017_SC_018_an_output_schema_is_sent_and_its_answer_shown(cli, llm: L
         assert llm.requests[-1].output_schema is not None
 
 
+def test_with_a_schema_nothing_but_the_json_is_shown(cli, llm: Llm) -> None:
+    llm.reply = lambda _: says(ThinkingPart("Hm."), '{"n": 1}')
+    assert cli("chat", "x", "--output-schema", '{"type": "object"}')[:2] == (0, '{"n": 1}\n')
+    assert cli("chat", "x")[1].startswith("[Thinking]")
+
+
 def test_an_answer_that_does_not_fit_its_schema_is_not_shown_before_the_one_that_does(cli, llm: Llm) -> None:
     answers = iter([says("Well,"), says('{"n": 1}')])
     llm.reply = lambda _: next(answers)

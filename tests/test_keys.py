@@ -144,3 +144,25 @@ def test_a_base_url_may_be_started_for_the_model():
     provider = Provider(name="own", display_name="Own", wire="openai_chat", base_url=start)
     assert base_url(provider, model="m") == "http://127.0.0.1:1/m"
     assert base_url(provider, "http://other/v1", model="m") == "http://other/v1"
+
+
+@pytest.mark.parametrize(
+    ("provider", "given", "used"),
+    [
+        ("anthropic", "http://localhost:1", "http://localhost:1/v1"),
+        ("anthropic", "http://localhost:1/", "http://localhost:1/v1"),
+        ("anthropic", "http://localhost:1/v1", "http://localhost:1/v1"),
+        ("anthropic", "http://localhost:1/proxy", "http://localhost:1/proxy"),
+        ("google", "http://localhost:1", "http://localhost:1/v1beta"),
+        ("google", "http://localhost:1/v1", "http://localhost:1/v1"),
+        ("azure", "https://r.openai.azure.com", "https://r.openai.azure.com/openai/v1"),
+        ("openai", "http://localhost:1", "http://localhost:1"),
+        ("ollama", "http://localhost:1", "http://localhost:1"),
+    ],
+)
+def test_a_bare_host_gets_the_path_of_the_api_as_the_variables_value_does(provider, given, used):
+    record = providers.get(provider)
+    assert base_url(record, given) == used
+    if name := next(iter(record.base_url_names), None):
+        rest = record.base_url_names[name]
+        assert base_url(record, environment={name: given}) == (used if used.endswith(rest) else used + rest)

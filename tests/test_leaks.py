@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dragoman import Agent, tool
-from dragoman.errors import DragomanError, StreamCutError
+from dragoman.errors import AuthenticationError, DragomanError, StreamCutError
 from support_server import Server, answer, serving
 
 pytestmark = pytest.mark.anyio
@@ -132,3 +132,20 @@ async def test_synchronous_sends_leave_nothing_once_the_agent_is_closed() -> Non
         assert set(outputs) == {"one two three"}
         await asyncio.to_thread(lambda: asyncio.run(a.close()))
         await asyncio.get_running_loop().shutdown_default_executor()
+
+
+async def test_synchronous_sends_that_fail_leave_nothing_when_their_agents_are_forgotten(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Nor does asyncio complain of a task that was destroyed while it closed a connection."""
+
+    def refused() -> None:
+        for _ in range(8):
+            with pytest.raises(AuthenticationError):
+                Agent("openai", base_url=server.url, api_key="k").send_sync("hi")
+            gc.collect()
+
+    async with serving(answer(b'{"error": {"message": "bad key"}}', status=401)) as server, nothing_left(server):
+        await asyncio.to_thread(refused)
+        await asyncio.get_running_loop().shutdown_default_executor()
+    assert [record.message for record in caplog.records if record.name == "asyncio"] == []

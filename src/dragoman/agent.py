@@ -20,7 +20,7 @@ from dragoman.model.strings import ModelString, parse_model_string
 from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator, StreamingState, choose_orchestrator
 from dragoman.output import Output, json_output, typed_output
 from dragoman.portal import Portal
-from dragoman.prompt import History, Prompt, RunOptions, asked_message, conversation
+from dragoman.prompt import History, Prompt, RunOptions, asked_message, conversation, refuse_unknown
 from dragoman.providers import Provider
 from dragoman.request import ModelRequest, ServerTool, Settings
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
@@ -158,7 +158,9 @@ class Agent(Generic[Deps]):
         Raises:
             SettingsError: as the constructor, or the provider can give no typed output.
             InvalidRequestError: nothing to send.
+            TypeError: an argument that `RunOptions` does not know.
         """
+        refuse_unknown(how)
         output_schema, settings = how.get("output_schema"), how.get("settings")
         output: Output[Any] | None = None
         if output_schema is not None:
@@ -280,6 +282,10 @@ class Agent(Generic[Deps]):
 
         return await list_models(self._own_access)
 
+    def list_models_sync(self) -> list[ModelInfo]:
+        """`list_models` from any thread."""
+        return self._portal.call(self.list_models())
+
     def files(self, messages: ChatResult[Any] | Iterable[Message]) -> list[DataPart | FilePart]:
         """The files that the model and its provider's tools made or fetched, in order (D-114, D-144r): with their bytes, or
         by the id under which the provider holds them, for `download`."""
@@ -304,18 +310,28 @@ class Agent(Generic[Deps]):
 
     async def close(self) -> None:
         """Gives back connections, and the thread of the synchronous calls. A transport that was passed in stays open."""
+        self.close_sync()
+        if self._own_transport:
+            await self._transport.close()
+
+    def close_sync(self) -> None:
+        """Gives back what the synchronous calls hold."""
         if self._portal.started:
             if self._own_transport:
                 self._portal.call(self._transport.close())
             self._portal.close()
-        if self._own_transport:
-            await self._transport.close()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *error: object) -> None:
         await self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close_sync()
 
     def _chat_model(self, model: str | Provider | None) -> ChatModel:
         string, provider = (self._string, self._provider) if model is None else _resolve(model)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
 from typing import Any, TypeVar, Unpack
 
@@ -41,6 +41,21 @@ class Chat:
         async with aclosing(self.agent.send_stream(prompt, **{**how, "history": self.history})) as chunks:
             async for chunk in chunks:
                 yield self._kept(chunk)
+
+    # the same from outside an event loop
+
+    def send_sync(self, prompt: Prompt, **how: Unpack[RunOptions]) -> ChatResult[str]:
+        """`send` from any thread."""
+        return self._kept(self.agent.send_sync(prompt, **{**how, "history": self.history}))
+
+    def send_for_sync(self, prompt: Prompt, output_type: type[T] | Any, **how: Unpack[RunOptions]) -> ChatResult[T]:
+        """`send_for` from any thread."""
+        return self._kept(self.agent.send_for_sync(prompt, output_type, **{**how, "history": self.history}))
+
+    def send_stream_sync(self, prompt: Prompt, **how: Unpack[RunOptions]) -> Iterator[ChatResult[str]]:
+        """`send_stream` from any thread."""
+        for chunk in self.agent.send_stream_sync(prompt, **{**how, "history": self.history}):
+            yield self._kept(chunk)
 
     def _kept(self, result: ChatResult[T]) -> ChatResult[T]:
         self.history.extend(result.messages)

@@ -12,6 +12,9 @@ __all__ = ["Portal"]
 
 T = TypeVar("T")
 
+_PATIENCE = 1.0
+"""Seconds that are left to what still runs when the portal ends."""
+
 
 class Portal:
     """One background thread with one event loop, started at the first call and ended by `close`, or with its owner."""
@@ -76,9 +79,20 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
     try:
         loop.run_forever()
     finally:
+        loop.run_until_complete(_ended(loop))
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
+
+
+async def _ended(loop: asyncio.AbstractEventLoop) -> None:
+    """Lets what is left come to its end, such as connections that are being closed; cancels what does not."""
+    left = asyncio.all_tasks(loop) - {asyncio.current_task()}
+    if left:
+        _, stuck = await asyncio.wait(left, timeout=_PATIENCE)
+        for task in stuck:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
 
 def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:

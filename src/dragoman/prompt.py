@@ -14,7 +14,7 @@ from dragoman.request import Settings
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["History", "Prompt", "RunOptions", "asked_message", "conversation"]
+__all__ = ["History", "Prompt", "RunOptions", "asked_message", "conversation", "refuse_unknown"]
 
 Prompt = str | Message | Sequence[Content | str] | None
 """A string, a message, or a sequence of parts; `None` continues a history that ends in a user message or tool results."""
@@ -40,6 +40,16 @@ class RunOptions(TypedDict, total=False):
     """Given to tools as `ToolContext.deps`."""
     limits: Limits | None
     """In place of the agent's."""
+
+
+def refuse_unknown(how: Mapping[str, Any]) -> None:
+    """Raises `TypeError` where there are other arguments than those of `RunOptions`: an address or a key that is passed over
+    would send a conversation to somebody else."""
+    if unknown := how.keys() - RunOptions.__annotations__.keys():
+        raise TypeError(
+            f"sending takes no argument {', '.join(sorted(unknown))}; it takes {', '.join(RunOptions.__annotations__)}. "
+            "Where requests go and with which key is said to the Agent, or to a Provider that is passed as model="
+        )
 
 
 def asked_message(

@@ -236,7 +236,7 @@ class Run(Generic[T]):
     def _failed(self, error: DragomanError) -> StreamingIterationResult:
         self._end()
         self.error = error
-        _LOG.warning("run %s failed: %s", self.id, error)
+        _LOG.warning("run %s failed: %s", self.id, str(error))  # a record that is kept must not keep the run
         intake = self._state.intake
         events = intake.cut(FinishReason.error) if intake is not None and intake.error is error else []
         return StreamingIterationResult(events=[*events, RunError(error, self.id)])

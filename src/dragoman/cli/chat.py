@@ -99,7 +99,7 @@ def chat(
         raise typer.BadParameter("there is nothing to ask; give a prompt, or pipe one in", param_hint="PROMPT")
     if converses and json:
         raise typer.BadParameter("needs a prompt", param_hint="--json")
-    screen = Screen(colour=color, thinking=thinking and not json)
+    screen = Screen(colour=color, thinking=thinking and not json and (schema is None or converses))
     if converses:
         from dragoman.cli.interactive import converse
 

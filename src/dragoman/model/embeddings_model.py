@@ -109,6 +109,11 @@ class EmbeddingsModel:
     async def _embed(
         self, texts: Sequence[str], purpose: Purpose, **how: Unpack[EmbeddingsOptions]
     ) -> BatchEmbeddingsResult:
+        if unknown := how.keys() - EmbeddingsOptions.__annotations__.keys():
+            raise TypeError(
+                f"embedding takes no argument {', '.join(sorted(unknown))}; it takes "
+                f"{', '.join(EmbeddingsOptions.__annotations__)}"
+            )
         for place, text in enumerate(texts):
             if not text:
                 raise InvalidRequestError(f"texts[{place}] is empty: there is no meaning in it to embed; leave it out")

@@ -30,7 +30,12 @@ async def find_base_url(
     Raises:
         SettingsError: there is none, or it is no HTTP URL; `place`, where that is what is left.
     """
-    url = base_url or _from_environment(provider, environment or {}, system) or place or provider.base_url
+    url = (
+        _completed(base_url, provider)
+        or _from_environment(provider, environment or {}, system)
+        or place
+        or provider.base_url
+    )
     if isinstance(url, SettingsError):
         raise url.at(provider=provider.name)
     if callable(url):
@@ -47,6 +52,14 @@ async def find_base_url(
             provider=provider.name,
         )
     return url.rstrip("/")
+
+
+def _completed(base_url: str | None, provider: Provider) -> str | None:
+    """A bare host gets what the values of the provider's variables lack too: Anthropic's own client takes one without `/v1`."""
+    rest = next((rest for rest in provider.base_url_names.values() if rest), "")
+    if base_url and rest and not urlsplit(base_url).path.strip("/") and "://" in base_url:
+        return base_url.rstrip("/") + rest
+    return base_url
 
 
 def _from_environment(provider: Provider, *environments: Mapping[str, str]) -> str | None:

@@ -62,7 +62,7 @@ class ToolExecutor:
             return succeeded(call, await _find(call, tools).run(call, context))
         except Exception as error:  # noqa: BLE001 - decision 5: the model is told
             result = failed(call, error)
-            _LOG.warning("%s failed: %s", call.name, result.error)
+            _LOG.warning("%s failed: %s", call.name, str(result.error))
             return result
         except asyncio.CancelledError:
             task = asyncio.current_task()
