@@ -97,7 +97,7 @@ def test_the_documented_fields_are_those_of_the_source() -> None:
 
 def test_the_documented_arguments_of_a_send_are_all() -> None:
     section = (ROOT / "docs" / "api.md").read_text().partition("### Sending")[2].partition("## ")[0]
-    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == list(RunOptions.__annotations__)
+    assert re.findall(r"^\| `(\w+)=` \|", section, re.MULTILINE) == list(RunOptions.__annotations__)
 
 
 def test_the_documented_wire_does_all_that_is_asked_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
