@@ -1,4 +1,4 @@
-"""The documents say what is: every Python block in them runs, and what they list is there.
+"""The documents say what is: every Python block in them runs, and what they list is there; a user of the wheel has them alone.
 
 A block is run as it stands, after those before it in the same document, with `DRAGOMAN_MODEL`, `local` and `anthropic`
 answered by a server on this machine.
@@ -18,8 +18,10 @@ import msgspec
 import pytest
 
 import dragoman
-from dragoman import Provider, wires
+from dragoman import Provider, testing, wires
+from dragoman.prompt import RunOptions
 from dragoman.providers import REGISTRY
+from dragoman.providers.fields import fields, markdown
 from support import PROVIDER
 from support_llm import Llm, obliging
 
@@ -69,6 +71,45 @@ def test_the_readme_shows_tools_types_and_a_change_of_provider(models: Llm, caps
 def test_every_link_leads_somewhere(path: Path) -> None:
     for target in LINK.findall(path.read_text()):
         assert (path.parent / target).exists(), target
+
+
+def test_no_document_sends_its_reader_into_the_source() -> None:
+    """A user of the wheel has no repository (decisions are for those who have)."""
+    sources = re.compile(r"`(?:src/)?dragoman/[\w/]+(?:\.py)?`")
+    for path in DOCUMENTS:
+        if path.name not in ("decisions.md", "CHANGELOG.md"):
+            assert not sources.findall(path.read_text()), path
+
+
+def test_the_documented_fields_are_those_of_the_source() -> None:
+    written = (ROOT / "docs" / "fields.md").read_text()
+    assert written == markdown(), "python -m dragoman.providers.fields > docs/fields.md"
+    told = {field.name: field for field in fields(Provider)}
+    assert list(told) == list(Provider.__struct_fields__)
+    assert told["wire"].default is None
+    assert told["key_prefix"].default == "'Bearer '"
+    assert told["models_path"].meaning.startswith("Where it lists its models")
+    for wire in wires.names():
+        record = import_module(f"dragoman.wires.{wire}").Quirks
+        assert [field.name for field in fields(record)] == list(record.__struct_fields__)
+        assert all(field.meaning for field in fields(record))
+
+
+def test_the_documented_arguments_of_a_send_are_all() -> None:
+    section = (ROOT / "docs" / "api.md").read_text().partition("### Sending")[2].partition("## ")[0]
+    assert re.findall(r"^\| `(\w+)=` \|", section, re.MULTILINE) == list(RunOptions.__annotations__)
+
+
+def test_the_documented_wire_does_all_that_is_asked_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wires, "_REGISTERED", {})
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for code in blocks(ROOT / "docs" / "wires.md"):
+        exec(compile(code, "wires.md", "exec", dont_inherit=True), names)
+    found = {finding.check: finding for finding in testing.run(testing.wire_checks("acme_lines"))}
+    left = {name: finding.told for name, finding in found.items() if finding.outcome != "passed"}
+    assert set(left) == {"recorded_answers_are_read", "recorded_requests_return"}, left
+    documented = set(re.findall(r"`(?:\w+\.)?(?:dump|load)_\w+`", (ROOT / "docs" / "wires.md").read_text()))
+    assert documented >= {f"`{name}`" for name in dir(wires.Wire) if name.startswith(("load_", "dump_"))}
 
 
 def ours() -> list[str]:
