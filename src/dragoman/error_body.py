@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.shapes import as_text, if_list, if_object, if_objects, if_text
+from dragoman.shapes import as_text, if_list, if_object, if_objects
 
 __all__ = ["codes", "parsed", "plain", "words"]
 
@@ -96,7 +96,9 @@ def _opened(text: str) -> tuple[str, Any]:
 def _decoded(text: str) -> Any:
     """A JSON object or list, also one that was written twice; `None`: it is none."""
     try:
-        found = msgspec.json.decode(text)
-        return _decoded(found) if if_text(found) else found if isinstance(found, (dict, list)) else None
+        found: Any = msgspec.json.decode(text)
+        if isinstance(found, str):
+            return _decoded(found)
+        return found if isinstance(found, (dict, list)) else None  # pyright: ignore[reportUnknownVariableType]
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None

@@ -202,7 +202,7 @@ def _run(agent: Agent[None], work: Callable[[], Awaitable[T]]) -> T:
 
 def _read(file: str) -> str:
     try:
-        return Path(file).read_text(encoding="utf-8")
+        return Path(file).read_bytes().decode("utf-8-sig")  # line ends as they are, since offsets count them
     except UnicodeDecodeError as error:
         raise typer.BadParameter(f"{file} is no text in UTF-8", param_hint="FILES") from error
     except OSError as error:

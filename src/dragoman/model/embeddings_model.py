@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from math import ceil, sqrt
+from operator import add
 from typing import Any, TypedDict, Unpack, cast
 
 import anyio
@@ -110,6 +112,8 @@ class EmbeddingsModel:
         self, texts: Sequence[str], purpose: Purpose, **how: Unpack[EmbeddingsOptions]
     ) -> BatchEmbeddingsResult:
         for place, text in enumerate(texts):
+            if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - of callers without types
+                raise InvalidRequestError(f"texts[{place}] is no text but of type {type(text).__name__}")
             if not text:
                 raise InvalidRequestError(f"texts[{place}] is empty: there is no meaning in it to embed; leave it out")
         request = EmbeddingsRequest(
@@ -208,13 +212,14 @@ def _unit(vector: Vector) -> Vector:
 
 
 def _joined(results: Sequence[BatchEmbeddingsResult]) -> BatchEmbeddingsResult:
-    first, *others = results
-    usage, metadata = first.usage, first.metadata
-    for other in others:
-        usage = usage if other.usage is None else other.usage if usage is None else usage + other.usage
-        metadata = _together(metadata, other.metadata)
+    first = results[0]
+    usages = [result.usage for result in results if result.usage is not None]
+    metadata = [result.metadata for result in results]
+    while len(metadata) > 1:  # by halves: each list is copied as often as it is doubled, not once for every request
+        metadata = [reduce(_together, metadata[at : at + 2]) for at in range(0, len(metadata), 2)]
     vectors = [vector for result in results for vector in result.embeddings]
-    return BatchEmbeddingsResult(vectors, usage, first.finish_reason, metadata, first.id)
+    usage = reduce(add, usages) if usages else None
+    return BatchEmbeddingsResult(vectors, usage, first.finish_reason, metadata[0], first.id)
 
 
 def _together(one: Any, other: Any) -> Any:
