@@ -22,12 +22,12 @@ _CODES = ("code", "type", "status", "reason", "reasons", "error_type", "errorcod
 _INNER = ("error", "errors", "innererror", "details", "detail", "metadata", "fault")
 """Where more codes stand."""
 _DATA = re.compile(r"^data:(.*)$", re.MULTILINE)
-_JSON = re.compile(r"\{.*\}|\[\s*\{.*\}\s*\]", re.DOTALL)
+_JSON = re.compile(r"\{|\[\s*\{")
 _UNSEEN = re.compile(r"<!--.*?-->|<(script|style)\b.*?(</\1\s*>|\Z)|<[^>]*(>|\Z)", re.DOTALL | re.IGNORECASE)
 _TITLE = re.compile(r"<title[^>]*>\s*(\S.*?)\s*</title", re.DOTALL | re.IGNORECASE)
 _NAME = re.compile(r"""(['"`])[\w.\-/:\[\]]+\1""")
 _ECHO = re.compile(r"""(input_value=|['"]input['"]: ?|\bvalue:? |\bgot )(['"]).*?\2""", re.DOTALL)
-_READ = 65536  # bytes of a page
+_HEAD, _READ = 8192, 65536  # characters of a page: where its title stands, where words are looked for
 _SHOWN = 300  # characters of a text that is no JSON
 _DEPTH = 8
 
@@ -40,7 +40,7 @@ def parsed(body: bytes) -> Any:
             return found
     if text.strip() == "null":
         return None
-    title = _TITLE.search(text[:_READ])
+    title = _TITLE.search(text[:_HEAD])
     seen = unescape(title[1] if title else _UNSEEN.sub(" ", text[:_READ]))
     return re.sub(r"\s+", " ", seen).strip()[:_SHOWN]
 
@@ -89,8 +89,8 @@ def plain(said: str) -> str:
 def _opened(text: str) -> tuple[str, Any]:
     """A text that ends in a JSON object, or a list of them → what stands before it, and that."""
     found = _JSON.search(text)
-    inner = _decoded(found[0]) if found and not text[found.end() :].strip() else None
-    return (text[: found.start()], inner) if found and inner is not None else (text, None)
+    inner = _decoded(text[found.start() :]) if found else None
+    return (text, None) if found is None or inner is None else (text[: found.start()], inner)
 
 
 def _decoded(text: str) -> Any:
