@@ -281,6 +281,14 @@ async def test_texts_that_are_none_are_refused_before_anything_is_sent() -> None
     assert transport.sent == []
 
 
+async def test_half_a_character_is_an_error_that_shows_where() -> None:
+    async with Agent("openai", base_url="http://127.0.0.1:9/v1", **KEY) as agent:
+        for work in (agent.embed_query, agent.send):
+            with pytest.raises(InvalidRequestError, match=r'half a character.*"a cut \\ud83d here"') as caught:
+                await work("a cut \ud83d here")
+            assert caught.value.provider == "openai"
+
+
 async def test_the_first_failure_stops_the_others_and_is_raised_as_itself() -> None:
     reached: list[str] = []
     others_wait = anyio.Event()

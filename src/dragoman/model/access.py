@@ -14,7 +14,7 @@ import anyio
 import msgspec
 
 from dragoman import wires
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, InvalidRequestError
 from dragoman.providers.address import find_base_url
 from dragoman.providers.auth import Answer, Auth, Flow, Grant
 from dragoman.providers.keys import find_auth, request_headers
@@ -26,7 +26,7 @@ from dragoman.transport.exchange import secrets
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-__all__ = ["Access", "Key", "read_all"]
+__all__ = ["Access", "Key", "read_all", "unsendable"]
 
 Key: TypeAlias = str | Callable[[], str | Awaitable[str]]
 """A key, or a function that gives the one to use now; it is called for every request."""
@@ -202,6 +202,15 @@ async def _read_error(response: Response) -> bytes:
     except DragomanError:
         pass
     return b"".join(chunks)
+
+
+def unsendable(error: UnicodeEncodeError) -> InvalidRequestError:
+    """The error for a request with a text that is no Unicode: half of a pair of surrogates, as a cut in UTF-16 leaves it."""
+    around = error.object[max(0, error.start - 20) : error.end + 20].encode("ascii", "backslashreplace").decode()
+    return InvalidRequestError(
+        f'a text of the request holds half a character and cannot be sent: "{around}". '
+        'Replace it: text.encode("utf-8", "replace").decode().'
+    )
 
 
 def _with(request: HttpRequest, headers: Mapping[str, str]) -> HttpRequest:

@@ -18,7 +18,7 @@ from dragoman.errors import DecodeError, DragomanError, InvalidRequestError, Set
 from dragoman.faults import request_id
 from dragoman.logs import logger
 from dragoman.message import Usage
-from dragoman.model.access import Access, Key
+from dragoman.model.access import Access, Key, unsendable
 from dragoman.providers.provider import Provider
 from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
 from dragoman.result import BatchEmbeddingsResult, EmbeddingsResult, Vector
@@ -155,7 +155,10 @@ class EmbeddingsModel:
         base_url = await self._access.base_url(self.name, embeddings=True)
         http = self.wire.dump_http(request, quirks=self.provider.quirks)
         sent = {"content-type": "application/json", **http.headers}
-        headers, body = await self._access.fetch(HttpRequest(base_url + http.path, sent, http.body))
+        try:
+            headers, body = await self._access.fetch(HttpRequest(base_url + http.path, sent, http.body))
+        except UnicodeEncodeError as error:
+            raise unsendable(error).at(provider=self.provider.name) from None
         try:
             return _checked(self.wire.load_response(body), request)
         except DragomanError as error:
