@@ -21,12 +21,15 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from dragoman import Agent, providers
-from dragoman.errors import AuthenticationError, ProviderError, SettingsError
+from dragoman.errors import AuthenticationError, PermissionDeniedError, ProviderError, RateLimitError, SettingsError
 from dragoman.model.access import Access, read_all
+from dragoman.providers.auth import Answer, Grant
 from dragoman.providers.google_auth import vertex_url
 from dragoman.providers.keys import find_key
 from dragoman.request import HttpRequest
 from dragoman.transport import AiohttpTransport
+from dragoman.transport.exchange import Exchange
+from dragoman.transport.player import Player
 from dragoman.transport.recorder import Recorder
 
 pytestmark = pytest.mark.anyio
@@ -123,9 +126,14 @@ def access(environment: dict[str, str], provider: str = "vertex", **how: Any) ->
     return Access(providers.get(provider), AiohttpTransport(), environment=environment, **how)
 
 
-async def status(way: Access, google: Google) -> int:
-    """Sends a request → the status of its answer."""
-    response = await way.send(HttpRequest(f"{google.url}/model", body={}))
+async def status(way: Access, google: Google) -> int | None:
+    """Sends a request → the status of its answer, also of one that refuses."""
+    try:
+        response = await way.send(HttpRequest(f"{google.url}/model", body={}))
+    except AuthenticationError as error:
+        if error.body and b"invalid credentials" in error.body:
+            return error.status
+        raise
     await response.close()
     return response.status
 
@@ -212,6 +220,33 @@ async def test_many_requests_wait_for_one_token(google: Google, tmp_path: Path) 
             group.start_soon(status, way, google)
     assert google.seen.count("Bearer token-2") == 10
     assert len(google.asked) == 2
+
+
+async def test_who_waits_for_a_token_that_fails_does_not_ask_again(google: Google, tmp_path: Path) -> None:
+    google.error = (400, {"error": "invalid_grant"})
+    way = access(service_account(tmp_path, google))
+    failed = await asyncio.gather(*(status(way, google) for _ in range(8)), return_exceptions=True)
+    assert {type(error) for error in failed} == {AuthenticationError}
+    assert len({id(error) for error in failed}) == 8
+    assert len(google.asked) == 1
+    google.error = None
+    assert await status(way, google) == 200
+
+
+def test_no_repr_shows_a_key() -> None:
+    secret = "sk-secret"
+    sent = HttpRequest(f"http://x/v1?key={secret}", {"authorization": f"Bearer {secret}"}, secret.encode())
+    held = (sent, Grant({"authorization": secret}), Answer(200, secret.encode()), Agent("openai", api_key=secret))
+    assert secret not in repr((held, access({}, api_key=secret)))
+    assert repr(sent) == "HttpRequest(POST http://x/v1)"
+
+
+async def test_a_key_that_a_refusal_repeats_is_not_shown() -> None:
+    body = b'{"error":{"code":403,"message":"Consumer \'api_key:AIzaSecret123\' has been suspended.","status":"PERMISSION_DENIED"}}'
+    way = Access(providers.get("google"), Player([Exchange(status=403, body=body)]), api_key="AIzaSecret123")
+    with pytest.raises(PermissionDeniedError, match=r"api_key:\*\*\*") as caught:
+        await way.fetch(HttpRequest("http://x/v1", body={}))
+    assert b"AIzaSecret" not in (caught.value.body or b"")
 
 
 async def test_a_token_that_another_request_renewed_is_kept(google: Google, tmp_path: Path) -> None:
@@ -341,6 +376,7 @@ async def test_a_token_leads_to_the_project_and_a_key_to_the_express_mode(
         ((401, {"error": "unauthorized_client"}), AuthenticationError, "unauthorized_client"),
         ((200, {"id_token": "no access"}), AuthenticationError, "HTTP 200"),
         ((500, "broken"), ProviderError, "HTTP 500"),
+        ((429, {"error": "slow_down"}), RateLimitError, "slow_down"),
     ],
 )
 async def test_a_refusal_of_the_token_says_whose_and_why(
@@ -397,10 +433,11 @@ async def test_a_missing_file_or_project_is_named(google: Google, tmp_path: Path
 async def test_without_the_library_that_signs_the_extra_is_named(
     google: Google, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    environment = service_account(tmp_path, google)
     for name in [name for name in sys.modules if name.partition(".")[0] == "cryptography"]:
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(SettingsError, match=r"dragoman\[vertex\]"):
-        await status(access(service_account(tmp_path, google)), google)
+        await status(access(environment), google)
 
 
 def test_d72_without_anything_both_ways_are_named() -> None:

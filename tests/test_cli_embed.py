@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support_cli import Stdin, one_line
+from support_cli import SRC, Stdin, one_line
 from support_embeddings import SIZE
 from support_llm import Llm, decoded
 
@@ -187,3 +190,21 @@ def test_progress_is_shown_on_a_terminal_only(cli, notes: Path, monkeypatch: pyt
     assert code == 0
     assert "embedding: 0 of 2 chunks" in err and "embedding: 2 of 2 chunks" in err
     assert err.endswith("\r\x1b[2K")
+
+
+def test_offsets_count_the_files_own_line_ends(cli, notes: Path) -> None:
+    file = notes / "windows.txt"
+    file.write_bytes(b"\xef\xbb\xbfOne.\r\n\r\nTwo.\r\n")
+    (document,) = created(cli, str(file))["documents"]
+    assert [(chunk["text"], chunk["offset"]) for chunk in document["chunks"]] == [("One.", 0), ("Two.", 8)]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_one_line(llm: Llm, notes: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "dragoman", "providers"],
+            stdout=full, stderr=subprocess.PIPE, text=True, timeout=50, env={**os.environ, "PYTHONPATH": SRC},
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert one_line(done.stderr, "No space left")

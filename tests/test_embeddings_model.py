@@ -22,6 +22,7 @@ from dragoman.errors import (
     SettingsError,
 )
 from dragoman.model import EmbeddingsModel
+from dragoman.model.embeddings_model import _joined
 from dragoman.request import EmbeddingsRequest
 from dragoman.transport import Retry
 from dragoman.transport.exchange import Exchange
@@ -129,6 +130,23 @@ async def test_d141_what_only_one_request_tells_is_kept() -> None:
         "last": [2],
     }
     assert result.usage == Usage(input_tokens=1 + 2, output_tokens=0, total_tokens=3)
+
+
+def test_what_many_requests_tell_is_joined_by_halves() -> None:
+    """Else lists, such as Cohere's vectors of other types, were copied once for each request."""
+
+    class Deep(float):
+        depth = 0
+
+        def __add__(self, other: Any) -> Deep:
+            both = Deep(float(self) + float(other))
+            both.depth = 1 + max(self.depth, other.depth)
+            return both
+
+    told = [BatchEmbeddingsResult([[1.0]], metadata={"cost": Deep(1), "notes": [number]}) for number in range(250)]
+    metadata = _joined(told).metadata
+    assert metadata == {"cost": 250.0, "notes": list(range(250))}
+    assert metadata["cost"].depth == 8
 
 
 async def test_a_request_goes_where_the_provider_is_with_key_and_headers() -> None:
@@ -255,10 +273,20 @@ async def test_texts_that_are_none_are_refused_before_anything_is_sent() -> None
         await embedder.embed_documents(["a", ""])
     with pytest.raises(InvalidRequestError, match="takes a list"):
         await embedder.embed_documents("a text")
+    with pytest.raises(InvalidRequestError, match=r"texts\[0\] is no text but of type int"):
+        await embedder.embed_documents([1])  # type: ignore[list-item]
     for how in ({"batch_size": 0}, {"max_concurrency": 0}):
         with pytest.raises(InvalidRequestError, match="must be above 0"):
             await embedder.embed_documents(["a"], **how)
     assert transport.sent == []
+
+
+async def test_half_a_character_is_an_error_that_shows_where() -> None:
+    async with Agent("openai", base_url="http://127.0.0.1:9/v1", **KEY) as agent:
+        for work in (agent.embed_query, agent.send):
+            with pytest.raises(InvalidRequestError, match=r'half a character.*"a cut \\ud83d here"') as caught:
+                await work("a cut \ud83d here")
+            assert caught.value.provider == "openai"
 
 
 async def test_the_first_failure_stops_the_others_and_is_raised_as_itself() -> None:

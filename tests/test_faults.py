@@ -173,6 +173,40 @@ TOO_LONG = [
     "This endpoint's maximum context length is 200000 tokens. However, you requested about 2500021 tokens",
     "context window exceeds limit",
 ]
+TOLD = [
+    ({"detail": [{"type": "string_type", "loc": ["body", "messages", 0], "msg": "Input should be a valid string", "input": "what is the rate limit?"}]}, "body.messages.0: Input should be a valid string"),
+    ({"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": '{"error":{"type":"invalid_request_error","message":"text must be non-empty"}}'}}}, "Provider returned error: text must be non-empty"),
+    ({"success": False, "errors": [{"code": 5007, "message": "AiError: bad"}]}, "AiError: bad"),
+    ({"error": ["too big", "too old"]}, "too big; too old"),
+    ({"error": {"message": '{"error":{"message":"bad thing","code":"x"}}'}}, "bad thing"),
+    ({"error": {"message": 'litellm.BadRequestError: {"error":{"message":"bad name"}}'}}, "litellm.BadRequestError: bad name"),
+    ('{"error": {"message": "written twice"}}', "written twice"),
+    ({"detail": {"error": {"message": "deep"}}}, "deep"),
+    ({"fault": {"faultstring": "Invalid thing", "detail": {"errorcode": "x"}}}, "Invalid thing"),
+    ({"statusCode": 400, "message": ["model should not be empty"], "error": "Bad Request"}, "model should not be empty"),
+    ({"type": "about:blank", "title": "Bad", "detail": "Function unknown"}, "Function unknown"),
+    ({"error": {"message": "Range of x should be [1, 30720]"}}, "Range of x should be [1, 30720]"),
+    ({"error": {"message": None, "code": "odd_thing"}}, "the provider answered with HTTP 400 and no words but odd_thing"),
+    ({"error": {"message": "y" * 5000}}, "y" * 1000 + "…"),
+    ({"error": {"error": {"error": {}}}}, "the provider answered with HTTP 400 and no words"),
+]  # fmt: skip
+"""Bodies of other providers and gateways → the words in them."""
+PAGES = [
+    (
+        b"<!DOCTYPE html>\n<html><head><title>api.example | 502: Bad&nbsp;gateway</title><style>b{c:d > 3}</style></head><body>x",
+        "api.example | 502: Bad\u00a0gateway".replace("\u00a0", " "),
+    ),
+    (
+        b"<html><style>b{c:d > 3}</style><script>if (1 < 2) limit()</script><h1>Bad  gateway</h1><!-- [if] <p> --></html>",
+        "Bad gateway",
+    ),
+    (
+        b'event: error\ndata: {"type":"error","error":{"type":"odd","message":"Told as an event"}}\n\n',
+        "Told as an event",
+    ),
+    (b'\xef\xbb\xbf{"error":{"message":"after a mark"}}', "after a mark"),
+]
+"""Bodies that are no JSON → the words in them."""
 REFUSED = [
     "The response was filtered due to the prompt triggering Azure OpenAI's content management policy.",
     "Output blocked by content filtering policy",
@@ -202,6 +236,12 @@ UNKNOWN = [
     "The requested model 'x' is not supported by any provider you have enabled.",
     "Publisher Model `projects/p/locations/l/publishers/google/models/x` was not found or your project does not have access to it.",
     "Model not found, inaccessible, and/or not deployed",
+    "The model `text-moderation-stable` does not exist",
+    "AiError: No such model @cf/x or task",
+    "Could not resolve the foundation model from the provided model identifier.",
+    "No models loaded. Please load a model in the developer page",
+    "Unavailable model: x",
+    "Function '9': Not found for account 'y'",
 ]
 PLAIN = [
     "Invalid 'messages[3]'. Content blocks are expected to be either text or image_url type.",
@@ -219,6 +259,19 @@ PLAIN = [
     "The chatCompletion operation does not work with the specified model, gpt-x",
     "Request contains an invalid argument.",
     "Invalid 'timeout': must be positive",
+    "Invalid schema for function 'get_context_window': In context=(), schema must be a JSON Schema",
+    "Unknown parameter: 'rate_limit'.",
+    "Unrecognized request argument supplied: content_filter",
+    "property 'context_length' is unsupported",
+    "invalid request: unknown field `rate_limit`",
+    "Invalid value: 'is my rate limit the context length?'. Supported values are: 'a'",
+    "1 validation error: Input should be a string [type=string_type, input_value='the context length', input_type=str]",
+    "[{'loc': ('body', 'messages', 0), 'msg': 'Input should be a valid string', 'input': 'what is the context length'}]",
+    "Error while downloading https://x/y.png: 401 Unauthorized",
+    "Error retrieving tool list from MCP server: 'github'. Http status code: 401 (Unauthorized)",
+    "The guardrail identifier or version provided in the request does not exist.",
+    "No endpoints found that support tool use.",
+    "This model takes no files of that kind. File x was not found",
     "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after",
 ]
 
@@ -265,6 +318,15 @@ def test_words_mean_the_same_on_every_wire(wire: str, words: str, kind: type[Dra
         (CHAT, 400, {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": '{"error":{"message":"prompt is too long: 9 tokens > 8 maximum"}}', "provider_name": "Anthropic"}}}, ContextLengthError),
         (CHAT, 502, {"error": {"message": "Provider returned error", "code": 502, "metadata": {"raw": "upstream timed out"}}}, ProviderTimeoutError),
         (CHAT, 429, {"error": {"message": "The engine is currently overloaded", "type": "engine_overloaded_error"}}, OverloadedError),
+        (CHAT, 501, {"error": {"code": 501, "message": "This server does not support embeddings.", "type": "not_supported_error"}}, InvalidRequestError),
+        (CHAT, 424, {"error": "Request failed during generation: Server error: CUDA", "error_type": "generation"}, ProviderError),
+        (CHAT, 424, {"error": {"message": "MCP server: 401 (Unauthorized)", "type": "external_connector_error"}}, InvalidRequestError),
+        (CHAT, 400, {"error": {"message": '{"error":{"message":"bad","code":"context_length_exceeded"}}'}}, ContextLengthError),
+        (CHAT, 400, [{"error": {"code": 400, "message": "no", "details": [{"reason": "API_KEY_INVALID"}]}}], AuthenticationError),
+        (CHAT, 400, {"error": {"code": "Arrearage", "message": "Access denied"}}, PermissionDeniedError),
+        (CHAT, 400, {"error": {"message": "Your organization must be verified to stream this model."}}, PermissionDeniedError),
+        ("anthropic", 400, {"message": "Too many tokens, please wait before trying again."}, RateLimitError),
+        ("anthropic", 403, {"message": "The security token included in the request is invalid."}, AuthenticationError),
         (CHAT, 503, {"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}}, OverloadedError),
         (CHAT, 498, {"error": {"message": "Flex tier capacity exceeded"}}, OverloadedError),
         (CHAT, 524, {}, ProviderTimeoutError),
@@ -389,6 +451,20 @@ def test_nothing_odd_makes_a_wait_raise(headers: dict[str, str], words: str) -> 
 def test_the_id_of_a_request_is_found(name: str) -> None:
     for wire in wires.names():
         assert wires.get(wire).load_error(500, {name: "r1"}, b"").request_id == "r1"
+
+
+@pytest.mark.parametrize("wire", [CHAT, "anthropic", "google", "mistral", "ollama", "openai_responses"])
+@pytest.mark.parametrize(
+    ("body", "words"), [*((json.dumps(body).encode(), words) for body, words in TOLD), *PAGES], ids=lambda value: str(value)[:50]
+)  # fmt: skip
+def test_the_words_are_found_in_any_body(wire: str, body: bytes, words: str) -> None:
+    error = wires.get(wire).load_error(400, {}, body)
+    assert error.message.partition(". Change the request")[0] == words
+    assert error.body == body
+
+
+def test_a_busy_provider_tells_when_to_come_back() -> None:
+    assert load("anthropic", 529, {}, {"retry-after": "7"}).retry_after == 7.0
 
 
 def test_an_error_of_which_nothing_is_told_still_says_something() -> None:

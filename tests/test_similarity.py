@@ -66,3 +66,9 @@ def test_every_index_is_there_once_in_descending_order(documents: list[list[floa
     cosines = [cosine_similarity(query, documents[index]) for index in order]
     assert sorted(order) == list(range(len(documents)))
     assert cosines == sorted(cosines, reverse=True)
+
+
+def test_a_vector_of_no_numbers_is_never_the_nearest() -> None:
+    broken = [math.nan, 1.0]
+    assert cosine_similarity([1.0, 0.0], broken) == -1.0
+    assert most_similar([1.0, 0.0], [broken, [0.0, 1.0]]) == [1, 0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from array import array
 from typing import Any
 
@@ -254,3 +255,9 @@ def _plain(body: Any) -> Any:
     if isinstance(body, dict):
         return {key: _plain(value) for key, value in body.items() if (key, value) != ("role", "user")}
     return [_plain(value) for value in body] if isinstance(body, list) else body
+
+
+@pytest.mark.parametrize("numbers", [[math.nan] * 8, [0.5, math.nan], [0.5] * 100 + [math.inf]])
+def test_a_vector_that_a_calculation_spoilt_is_an_error(numbers: list[float]) -> None:
+    with pytest.raises(DecodeError, match="numbers that are none"):
+        load_vector(base64.b64encode(array("f", numbers)).decode())

@@ -6,6 +6,7 @@ import sys
 from array import array
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
+from math import isfinite
 from typing import Any, cast
 
 import msgspec
@@ -30,6 +31,7 @@ __all__ = [
 
 _BEYOND = 1e6
 """No number in a vector of floats is as large; bytes that give such a one are no floats."""
+_NANS = (b"\xc0\x7f", b"\xc0\xff", b"\x7f\xc0", b"\xff\xc0")
 _TRIED = 64
 """By so many of its numbers a vector is known: of bytes that are no floats, about each second one is beyond."""
 
@@ -92,12 +94,13 @@ def load_vector(told: Any) -> Vector:
     Raises:
         DecodeError: it is no vector.
     """
-    if isinstance(told, str):
-        return _unpacked(told)
     try:
-        return msgspec.convert(told, Vector)
+        vector = _unpacked(told) if isinstance(told, str) else msgspec.convert(told, Vector)
     except msgspec.ValidationError as error:
         raise malformed(told, "a vector that is no list of numbers") from error
+    if not isfinite(sum(vector)):
+        raise malformed(told, "a vector with numbers that are none (NaN or infinity)")
+    return vector
 
 
 def dump_vector(vector: Vector, *, packed: bool = False) -> list[float] | str:
@@ -155,6 +158,11 @@ def _unpacked(told: str) -> Vector:
         floats = array("f", data)
         if sys.byteorder == "big":
             floats.byteswap()
-        if all(-_BEYOND < number < _BEYOND for number in floats[:_TRIED]):
+        if all(-_BEYOND < number < _BEYOND or _is_nan(number) for number in floats[:_TRIED]):
             return floats.tolist()
     return list(map(float, array("b", data)))
+
+
+def _is_nan(number: float) -> bool:
+    """Whether it is what a calculation that fails gives; bytes that are no floats rarely make just this one of all NaNs."""
+    return number != number and array("f", [number]).tobytes().strip(b"\0") in _NANS

@@ -15,7 +15,7 @@ DragomanError
     │   └── ContextLengthError         the conversation is too long for the model
     ├── ContentRefusedError        the provider's policy refuses the content
     ├── RateLimitError             429: too many requests; `retry_after` seconds
-    ├── OverloadedError            503, 529: the provider has no capacity now
+    ├── OverloadedError            503, 529: the provider has no capacity now; `retry_after` too
     ├── ProviderTimeoutError       no answer in time
     └── ProviderConnectionError    no connection
         └── StreamCutError             the stream ended before the answer did; `partial` is what there was
@@ -174,7 +174,11 @@ class RateLimitError(ProviderError):
 
 
 class OverloadedError(ProviderError):
-    """The provider has no capacity now (503, 529)."""
+    """The provider has no capacity now (503, 529). `retry_after`: seconds to wait, where the provider told."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None, **where: Any) -> None:
+        super().__init__(message, **where)
+        self.retry_after = retry_after
 
 
 class ProviderTimeoutError(ProviderError):

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman.error_body import codes, parsed, plain, words
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -24,8 +25,9 @@ from dragoman.errors import (
     RateLimitError,
 )
 from dragoman.retry_after import limit_reset, retry_after, waiting_words
+from dragoman.shapes import as_text, if_object, if_objects, if_text
 
-__all__ = ["Manner", "Rules", "Told", "fault", "load", "request_id", "rules"]
+__all__ = ["Manner", "Rules", "Told", "fault", "load", "request_id", "rules", "usual"]
 
 _Kind = type[ProviderError]
 Rules = tuple[tuple[_Kind, re.Pattern[str]], ...]
@@ -33,7 +35,7 @@ Rules = tuple[tuple[_Kind, re.Pattern[str]], ...]
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """What a wire read in an error."""
+    """What was read in an error."""
 
     words: str = ""
     """The provider's own, for people."""
@@ -72,6 +74,7 @@ _STATUSES: Mapping[int, _Kind] = {
     408: ProviderTimeoutError,
     429: RateLimitError,
     451: ContentRefusedError,
+    501: InvalidRequestError,
     503: OverloadedError,
     504: ProviderTimeoutError,
     524: ProviderTimeoutError,
@@ -85,9 +88,15 @@ _BETTER: Mapping[_Kind, Rules] = {
 """Kind by such a status → words by which it is another one after all."""
 _WORDS = rules(
     (
+        InvalidRequestError,
+        r"(unknown|unsupported|unrecogni[sz]ed|unexpected|additional|extra) (request )?(parameter|argument|field|key|propert|option|name)|"
+        r"extra inputs|MCP server|external_connector|(download|fetch|retriev)\w* .{0,40}(https?:|\burl\b|image|file|media|multimodal)|"
+        r"guardrail.{0,60}(identifier|format|not found|not exist)|no endpoints found that",
+    ),
+    (
         RateLimitError,
         r"rate.?limit|too.?many.?requests|insufficient.?quota|(current|your) quota|quota.?exceeded|throttl|usage limit|"
-        r"tokens per (min|day)|requests per (min|day)|RESOURCE_EXHAUSTED",
+        r"(tokens|requests) per (sec|min|hour|day)|RESOURCE_EXHAUSTED|wait before trying",
     ),
     (
         ContextLengthError,
@@ -96,34 +105,35 @@ _WORDS = rules(
         r"reduce (the|your) (length|message|prompt|input)|token count.{0,80}(exceed|only supports|limit)|"
         r"exceed\w* .{0,40}(number of tokens|token limit|max\w* (prompt |input |content )?(length|tokens))|"
         r"max\w* (prompt|model|input) length|longer than the (maximum )?model|tokens_limit_reached|max size: \d+ tokens|"
-        r"tokens`? \+ `?max_new_tokens|must have less than \d+ tokens|tokens exceed the configured limit|"
+        r"tokens \+ .{1,20} must be <=|must have less than \d+ tokens|tokens exceed the configured limit|"
         r"range of input length|number of tokens to keep",
     ),
     (
         ContentRefusedError,
         r"content.?(filter|policy|management|moderation)|(bio|violation|usage|cyber).?polic|policy.?violation|responsible.?ai|"
-        r"flagged|(?<!['`\"])moderation|guardrail|usage guideline|safety (filter|setting|polic|system|check)|SAFETY_CHECK|"
-        r"blocked (input|output|prompt)|content exists risk|inappropriate content|data_inspection_failed|sensitive content|"
+        r"flagged|moderation|guardrail|usage guideline|by safety setting|safety (filter|polic|system|check)|SAFETY_CHECK|"
+        r"blocked (input|output|prompt)|content exists risk|inappropriate content|data.?inspection.?failed|sensitive content|"
         r"considered high risk",
     ),
     (
         ModelNotFoundError,
-        r"model.?(not.?(found|exist|supported\b)|decommissioned)|(unknown|invalid|no such|nonexistent).model\b|deployment.?not.?found|"
-        r"\b(models?|deployment|engine)\b.{0,200}(not found|n.t found|does not exist|do not exist|not a valid model|was removed|"
+        r"model.?(not.?(found|exist|supported\b)|decommissioned)|(unknown|invalid|no such|nonexistent|unavailable).model\b|deployment.?not.?found|"
+        r"\b(models?|deployment|engine)\b((?!\. ).){0,200}(not found|n.t found|does not exist|do not exist|not a valid model|was removed|"
         r"decommissioned|has been (deprecated|retired)|identifier is invalid)|(not a valid|no such) model|no endpoints found|"
-        r"unable to access model|not supported by any provider|try pulling it",
+        r"unable to access model|not supported by any provider|try pulling it|"
+        r"could not resolve the .{0,20}model|no models? (is )?loaded|model is not loaded|function .{0,80}not found for account",
     ),
     (
         AuthenticationError,
         r"(invalid|incorrect|wrong|missing|expired|no)[ _](x-)?(api|subscription)[ _-]?(key|token)|"
         r"api[ _-]?key.{0,40}(not valid|invalid|incorrect|expired|not found|missing|required|not provided)|"
         r"authentication.?(error|fail|required|method)|unauthenticated|unauthori[sz]ed|"
-        r"invalid (authori[sz]ation|bearer|access.?token|credential)",
+        r"invalid (authori[sz]ation|bearer|access.?token|credential|api.?key)|security token .{0,30}(invalid|expired)",
     ),
     (
         PermissionDeniedError,
         r"(?<!are )\bforbidden\b|permission.?(denied|error)|insufficient (permissions|balance|credit|funds)|credit balance|"
-        r"billing|not allowed to access|country.{0,20}not supported",
+        r"billing|not allowed to access|not authori[sz]ed to|country.{0,20}not supported|must be verified|arrearage|good standing",
     ),
 )
 """What an error says of itself, in its codes and words; the first that fits."""
@@ -140,12 +150,13 @@ _MODEL = re.compile(
 )
 """A 404 that speaks of a model, or of nothing."""
 _INVALID = re.compile(
-    r"invalid|unsupported|not supported|does not support|bad.?request|validation|image_", re.IGNORECASE
+    r"invalid|unsupported|not supported|unexpected endpoint|does not support|bad.?request|validation|image_",
+    re.IGNORECASE,
 )
 _ADVICE: Mapping[_Kind, str] = {
     AuthenticationError: "Check the API key.",
     PermissionDeniedError: "Check what the key may do, and the account's credit and region.",
-    ModelNotFoundError: "Check the model's name and that the key may use it.",
+    ModelNotFoundError: "Check the model's name, that the key may use it, and the base URL.",
     ContextLengthError: "Shorten the conversation, or take a model with a longer context.",
     ContentRefusedError: "Change what is asked: the provider's policy refuses it.",
     RateLimitError: "Wait, then try again, or ask for a higher limit.",
@@ -154,6 +165,8 @@ _ADVICE: Mapping[_Kind, str] = {
     InvalidRequestError: "Change the request.",
     ProviderError: "This is a fault of the provider's own; try again.",
 }
+_DEPENDENCY = 424
+"""What failed stands behind the provider's API: its own model's server."""
 _REQUEST_IDS = (
     "mistral-correlation-id",
     "x-request-id",
@@ -170,24 +183,40 @@ _REQUEST_IDS = (
 """Headers that hold the id by which a provider finds a request again."""
 _TRACES = ("x-debug-trace-id", "cf-ray")
 """Those that say less than an id in the body."""
-_READ = 4000  # characters of a body that are searched for words
-_SHOWN = 300  # characters of a body that is no JSON
+_STATUS_KEYS = ("raw_status_code", "status_code", "statusCode", "StatusCode", "status", "code")
+_READ = 4000  # characters of words that tell the kind
+_BEHIND = 500  # characters of the words of a provider behind a gateway
+_SHOWN = 1000  # characters of words in a message
+
+
+def usual(payload: Any) -> Told:
+    """What an error's payload says in any of the usual shapes."""
+    outer = next(iter(if_objects(payload)), if_object(payload))
+    error = if_object(outer.get("error"))
+    statuses = (as_text(fields.get(key)) for fields in (error, outer) for key in _STATUS_KEYS)
+    behind = if_object(error.get("metadata"))  # OpenRouter: what the provider behind it said
+    return Told(
+        words=": ".join(filter(None, (words(payload), words(if_text(behind.get("raw")))[:_BEHIND]))),
+        codes=" ".join(dict.fromkeys(codes(payload))),
+        status=next((int(status) for status in statuses if re.fullmatch("[45][0-9][0-9]", status)), None),
+        request_id=if_text(outer.get("request_id")) or if_text(error.get("request_id")) or None,
+        headers={name.lower(): as_text(value) for name, value in if_object(behind.get("headers")).items()},
+    )
 
 
 def load(
-    status: int, headers: Mapping[str, str], body: bytes, tell: Callable[[Any], Told], manner: Manner = _USUAL
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    tell: Callable[[Any], Told] = usual,
+    manner: Manner = _USUAL,
 ) -> ProviderError:
     """An error's response → the exception that says it. Never raises: odd bodies (HTML, empty, a string) are read as far as they go.
 
-    `tell` reads the body, which is parsed JSON or, where it is none, a text without its marks.
+    `tell` reads what `error_body.parsed` found in the body.
     """
     lower = {name.lower(): value for name, value in headers.items()}
-    try:
-        payload: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        text = re.sub(r"<[^>]*>", " ", body[:_READ].decode(errors="replace"))
-        payload = re.sub(r"\s+", " ", text).strip()[:_SHOWN]
-    return fault(tell(payload), status=status, headers=lower, body=body, manner=manner)
+    return fault(tell(parsed(body)), status=status, headers=lower, body=body, manner=manner)
 
 
 def fault(
@@ -200,17 +229,20 @@ def fault(
 ) -> ProviderError:
     """What was told of an error → the exception. `status`: the response's; without it, what is told inside."""
     status = status or told.status
-    kind = _kind(told.means or status, f"{told.codes} {told.words}"[:_READ], manner)
-    words = told.words or (
-        f"the provider answered with HTTP {status} and no words" if status else "the provider failed"
-    )
+    kind = _kind(told.means or status, f"{told.codes} {plain(told.words[:_READ])}".strip(), manner)
+    code = f"no words but {told.codes}" if re.search("[a-z]", told.codes, re.IGNORECASE) else "no words"
+    said = told.words or (f"the provider answered with HTTP {status} and {code}" if status else "the provider failed")
     advice = manner.advice.get(kind) or _ADVICE[kind]
-    error = kind(f"{words.rstrip('.')}. {advice}", status=status, body=body)
-    if isinstance(error, RateLimitError):
-        limits = limit_reset({**headers, **told.headers})
+    error = kind(f"{_short(said).rstrip('.')}. {advice}", status=status, body=body)
+    if isinstance(error, RateLimitError | OverloadedError):
+        limits = limit_reset({**headers, **told.headers}) if isinstance(error, RateLimitError) else None
         waits = (told.retry_after, retry_after(headers), waiting_words(told.words), limits)
         error.retry_after = next((wait for wait in waits if wait is not None), None)
     return error.at(request_id=request_id(headers, told.request_id))
+
+
+def _short(said: str) -> str:
+    return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
 
 
 def request_id(headers: Mapping[str, str], told: str | None = None) -> str | None:
@@ -229,7 +261,7 @@ def _kind(status: int | None, said: str, manner: Manner) -> _Kind:
         return PermissionDeniedError
     if status == 404:
         return ModelNotFoundError if _MODEL.search(said) else InvalidRequestError
-    if status is not None and 400 <= status < 500:
+    if status is not None and 400 <= status < 500 and status != _DEPENDENCY:
         return InvalidRequestError
     if (kind := _first(_FAULTS, said)) is not None:
         return kind

@@ -139,6 +139,9 @@ class HttpRequest(msgspec.Struct, frozen=True):
     secret: bool = False
     """Its bodies hold credentials: a recorder does not write it down."""
 
+    def __repr__(self) -> str:
+        return f"HttpRequest({self.method} {self.path.partition('?')[0]})"  # headers, query and body may hold keys
+
 
 class Download(msgspec.Struct, frozen=True):
     """How a provider is asked for a file that it holds."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from math import sqrt
+from math import hypot
 from operator import mul
 
 from dragoman.errors import InvalidRequestError
@@ -23,7 +23,7 @@ else:
 def cosine_similarity(a: Sequence[float], b: Sequence[float]) -> float:
     """The cosine of two vectors: 1.0 the same direction, 0.0 nothing in common, -1.0 the opposite (D-145).
 
-    A vector of zeros has no direction: 0.0.
+    A vector of zeros has no direction: 0.0. One with numbers that are none (NaN) is like nothing: -1.0.
 
     Raises:
         InvalidRequestError: they are of different lengths, so of different models.
@@ -50,8 +50,8 @@ def _cosine(a: Sequence[float], length: float, b: Sequence[float]) -> float:
             f"a vector of {len(a)} numbers and one of {len(b)} cannot be compared: embed both with the same model and dimensions"
         )
     lengths = length * _length(b)
-    return max(-1.0, min(1.0, _product(a, b) / lengths)) if lengths else 0.0
+    return min(1.0, max(-1.0, _product(a, b) / lengths)) if lengths else 0.0
 
 
 def _length(vector: Sequence[float]) -> float:
-    return sqrt(_product(vector, vector))
+    return hypot(*vector)

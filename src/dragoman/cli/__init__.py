@@ -24,3 +24,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (DragomanError, TyperException) as error:
         tell(error)
         return exit_code(error)
+    except OSError as error:  # a full disk under what is printed, say; a closed pipe ends the process before
+        tell(DragomanError(f"cannot read or write: {error.strerror or error}"))
+        return 1

@@ -42,15 +42,20 @@ class _Document(msgspec.Struct):
     chunks: list[_Chunk]
 
 
-class _Embedded(msgspec.Struct, omit_defaults=True):
-    """What `create` writes and `search` reads."""
+class _Made(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """How vectors were made."""
 
     model: str
     created: str
     chunk_size: int
     chunk_overlap: int
-    documents: list[_Document]
     dimensions: int | None = None
+
+
+class _Embedded(_Made, kw_only=True):
+    """What `create` writes and `search` reads."""
+
+    documents: list[_Document]
 
 
 def create(
@@ -94,15 +99,15 @@ def create(
         result = _run(agent, lambda: agent.embed_documents(texts, dimensions=dimensions, progress=progress))
     vectors = iter(result.embeddings)
     embedded = _Embedded(
-        name,
-        datetime.now(UTC).isoformat(timespec="seconds"),
-        chunk_size,
-        chunk_overlap,
-        [
+        model=name,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        chunk_size=chunk_size,
+        chunk_overlap=chunk_overlap,
+        dimensions=dimensions,
+        documents=[
             _Document(file, [_Chunk(chunk.text, next(vectors), chunk.offset) for chunk in cut])
             for file, cut in documents
         ],
-        dimensions,
     )
     _tell(embedded, result.usage, verbose)
 
@@ -125,33 +130,35 @@ def search(
     The model is the one that the files were made with.
     The JSON: {query, results: [{file, text, offset, similarity}]}, the nearest first
     """
+    from heapq import nlargest
+
     from dragoman.errors import InvalidRequestError
-    from dragoman.similarity import cosine_similarity, most_similar
+    from dragoman.similarity import cosine_similarity
 
     query = clean(query)
     if not query.strip():
         raise typer.BadParameter("there is nothing to look for", param_hint="--query")
-    found = [_load(file) for file in _files(path)]
-    made = {(each.model, each.dimensions) for each in found}
+    files = list(_files(path))
+    made = {(each.model, each.dimensions) for each in (_load(file, _Made) for file in files)}
     if len(made) > 1:
         names = ", ".join(sorted(f"{name}, {size} numbers" if size else name for name, size in made))
         raise typer.BadParameter(f"the files were made with different models: {names}", param_hint="PATH")
     ((made_with, dimensions),) = made
     agent, _ = _agent(model or made_with, base_url)
     result = _run(agent, lambda: agent.embed_query(query, dimensions=dimensions))
-    chunks = [(document.file, chunk) for each in found for document in each.documents for chunk in document.chunks]
+    found = (
+        (cosine_similarity(result.embeddings, chunk.vector), document.file, chunk)
+        for file in files  # one at a time: their vectors may be more than memory holds
+        for document in _load(file, _Embedded).documents
+        for chunk in document.chunks
+    )
     try:
-        nearest = most_similar(result.embeddings, [chunk.vector for _, chunk in chunks], limit)
+        nearest = nlargest(limit, found, key=lambda each: each[0])
     except InvalidRequestError as error:
         raise typer.BadParameter(str(error), param_hint="--model") from error
     results = [
-        {
-            "file": file,
-            "text": chunk.text,
-            "offset": chunk.offset,
-            "similarity": cosine_similarity(result.embeddings, chunk.vector),
-        }
-        for file, chunk in (chunks[index] for index in nearest)
+        {"file": file, "text": chunk.text, "offset": chunk.offset, "similarity": similarity}
+        for similarity, file, chunk in nearest
     ]
     _tell({"query": query, "results": results}, result.usage, verbose, indent=2)
 
@@ -202,7 +209,7 @@ def _run(agent: Agent[None], work: Callable[[], Awaitable[T]]) -> T:
 
 def _read(file: str) -> str:
     try:
-        return Path(file).read_text(encoding="utf-8")
+        return Path(file).read_bytes().decode("utf-8-sig")  # line ends as they are, since offsets count them
     except UnicodeDecodeError as error:
         raise typer.BadParameter(f"{file} is no text in UTF-8", param_hint="FILES") from error
     except OSError as error:
@@ -220,9 +227,9 @@ def _files(path: str) -> Iterator[Path]:
     yield from files
 
 
-def _load(file: Path) -> _Embedded:
+def _load(file: Path, kind: type[T]) -> T:
     try:
-        return msgspec.json.decode(file.read_bytes(), type=_Embedded)
+        return msgspec.json.decode(file.read_bytes(), type=kind)
     except OSError as error:
         raise typer.BadParameter(f"cannot read {file}: {error.strerror}", param_hint="PATH") from error
     except (msgspec.DecodeError, UnicodeError) as error:

@@ -6,6 +6,7 @@ import inspect
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing
+from copy import copy
 from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -13,18 +14,19 @@ import anyio
 import msgspec
 
 from dragoman import wires
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, InvalidRequestError
 from dragoman.providers.address import find_base_url
 from dragoman.providers.auth import Answer, Auth, Flow, Grant
 from dragoman.providers.keys import find_auth, request_headers
 from dragoman.providers.provider import Provider
 from dragoman.request import HttpRequest
 from dragoman.transport.base import Response, Transport
+from dragoman.transport.exchange import secrets
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-__all__ = ["Access", "Key", "read_all", "read_error"]
+__all__ = ["Access", "Key", "read_all", "unsendable"]
 
 Key: TypeAlias = str | Callable[[], str | Awaitable[str]]
 """A key, or a function that gives the one to use now; it is called for every request."""
@@ -57,6 +59,7 @@ class Access:
         self._clock = clock
         self._found: Auth | None = None
         self._grant: Grant | None = None
+        self._failed: DragomanError | None = None
         self._locks: WeakKeyDictionary[AbstractEventLoop, anyio.Lock] = WeakKeyDictionary()
 
     async def base_url(self, model: str, *, embeddings: bool = False) -> str:
@@ -81,45 +84,53 @@ class Access:
 
         Raises:
             AuthenticationError: there is no key, or no token for the credentials.
+            ProviderError: it refused; which subclass tells why.
             DragomanError: as `Transport.send`, also from where the credentials are checked.
         """
-        headers = await self._sent()
-        response = await self._transport.send(_with(request, headers))
-        if response.status != 401:
-            return response
-        if self._grant is not None and self._grant.headers.items() <= headers.items():
-            self._grant = None
-        try:
-            others = await self._sent()
-        except BaseException:
-            await response.close()
-            raise
-        if others == headers:
-            return response
-        await response.close()
-        return await self._transport.send(_with(request, others))
+        carried = _with(request, await self._sent())
+        response = await self._transport.send(carried)
+        if response.status == 401:
+            if self._grant is not None and self._grant.headers.items() <= carried.headers.items():
+                self._grant = None
+            try:
+                again = _with(request, await self._sent())
+            except BaseException:
+                await response.close()
+                raise
+            if again != carried:
+                await response.close()
+                carried = again
+                response = await self._transport.send(carried)
+        if response.status >= 400:
+            raise await self._refusal(carried, response)
+        return response
 
     async def fetch(self, request: HttpRequest) -> tuple[Mapping[str, str], bytes]:
         """The whole answer to a request: headers, with names in lower case, and body.
 
         Raises:
-            ProviderError: it refused; which subclass tells why.
             DragomanError: as `send`.
         """
         try:
             response = await self.send(request)
-            refused = response.status >= 400
             try:
-                body = await (read_error(response) if refused else read_all(response))
+                return response.headers, await read_all(response)
             finally:
                 await response.close()
         except DragomanError as error:
             error.at(provider=self.provider.name)
             raise
-        if refused:
-            error = wires.get(self.provider.wire).load_error(response.status, response.headers, body)
-            raise error.at(provider=self.provider.name, status=response.status, body=body)
-        return response.headers, body
+
+    async def _refusal(self, request: HttpRequest, response: Response) -> DragomanError:
+        """The error that an answer is. A key that it repeats, as Google's does, is not shown."""
+        try:
+            body = await _read_error(response)
+        finally:
+            await response.close()
+        for secret in secrets(request):
+            body = body.replace(secret, b"***")
+        error = wires.get(self.provider.wire).load_error(response.status, response.headers, body)
+        return error.at(provider=self.provider.name, status=response.status, body=body)
 
     async def _sent(self) -> dict[str, str]:
         key, given = await self._key(), dict(self._headers or {})
@@ -142,11 +153,18 @@ class Access:
     async def _granted(self, flow: Callable[[float], Flow]) -> Grant:
         from asyncio import get_running_loop
 
+        failed = self._failed
         async with self._locks.setdefault(get_running_loop(), anyio.Lock()):
             now = self._clock()
             grant = self._grant
             if grant is None or (grant.expires_at is not None and grant.expires_at - _MARGIN < now):
-                grant = self._grant = await self._asked(flow(now))
+                if self._failed is not None and self._failed is not failed:  # while this request waited for it
+                    raise copy(self._failed)
+                try:
+                    grant = self._grant = await self._asked(flow(now))
+                except DragomanError as error:
+                    self._failed = copy(error)
+                    raise
             return grant
 
     async def _asked(self, flow: Flow) -> Grant:
@@ -175,7 +193,7 @@ async def read_all(response: Response) -> bytes:
     return b"".join(chunks)
 
 
-async def read_error(response: Response) -> bytes:
+async def _read_error(response: Response) -> bytes:
     """The rest of an error's answer: what there is of it, where it is cut."""
     chunks: list[bytes] = []
     try:
@@ -184,6 +202,15 @@ async def read_error(response: Response) -> bytes:
     except DragomanError:
         pass
     return b"".join(chunks)
+
+
+def unsendable(error: UnicodeEncodeError) -> InvalidRequestError:
+    """The error for a request with a text that is no Unicode: half of a pair of surrogates, as a cut in UTF-16 leaves it."""
+    around = error.object[max(0, error.start - 20) : error.end + 20].encode("ascii", "backslashreplace").decode()
+    return InvalidRequestError(
+        f'a text of the request holds half a character and cannot be sent: "{around}". '
+        'Replace it: text.encode("utf-8", "replace").decode().'
+    )
 
 
 def _with(request: HttpRequest, headers: Mapping[str, str]) -> HttpRequest:

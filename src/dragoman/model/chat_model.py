@@ -17,7 +17,7 @@ from dragoman.event import Event, MessageStarted, PartFinished, PartStarted, Run
 from dragoman.faults import request_id
 from dragoman.ids import fitted
 from dragoman.message import Origin, ToolCallPart
-from dragoman.model.access import Access, Key, read_error
+from dragoman.model.access import Access, Key, unsendable
 from dragoman.model.linking import unlinked
 from dragoman.model.middleware import Middleware, wrap
 from dragoman.providers.provider import Provider
@@ -98,19 +98,18 @@ class ChatModel:
             http = self.wire.dump_http(body, target=target, quirks=self.provider.quirks)
             sent = {"content-type": "application/json", **http.headers}
             response = await self._access.send(HttpRequest(base_url + http.path, sent, http.body, http.method))
+        except UnicodeEncodeError as error:
+            yield [RunError(unsendable(error).at(provider=self.provider.name))]
+            return
         except DragomanError as error:
-            yield [RunError(error.at(provider=self.provider.name))]
+            if (again := unlinked(request, error)) is None:
+                yield [RunError(error.at(provider=self.provider.name))]
+                return
+            async with aclosing(self._call(again)) as batches:
+                async for batch in batches:
+                    yield batch
             return
         try:
-            if response.status >= 400:
-                error = self.wire.load_error(response.status, response.headers, await read_error(response))
-                if (again := unlinked(request, error)) is None:
-                    yield [RunError(error.at(provider=self.provider.name))]
-                    return
-                async with aclosing(self._call(again)) as batches:
-                    async for batch in batches:
-                        yield batch
-                return
             decoder = self.wire.decoder(origin=origin, new_id=self._new_id)
             own_names = {
                 sent: own for own, sent in fitted([tool.name for tool in request.tools]).items() if sent != own

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from math import ceil, sqrt
+from operator import add
 from typing import Any, TypedDict, Unpack, cast
 
 import anyio
@@ -16,7 +18,7 @@ from dragoman.errors import DecodeError, DragomanError, InvalidRequestError, Set
 from dragoman.faults import request_id
 from dragoman.logs import logger
 from dragoman.message import Usage
-from dragoman.model.access import Access, Key
+from dragoman.model.access import Access, Key, unsendable
 from dragoman.providers.provider import Provider
 from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
 from dragoman.result import BatchEmbeddingsResult, EmbeddingsResult, Vector
@@ -115,6 +117,8 @@ class EmbeddingsModel:
                 f"{', '.join(EmbeddingsOptions.__annotations__)}"
             )
         for place, text in enumerate(texts):
+            if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - of callers without types
+                raise InvalidRequestError(f"texts[{place}] is no text but of type {type(text).__name__}")
             if not text:
                 raise InvalidRequestError(f"texts[{place}] is empty: there is no meaning in it to embed; leave it out")
         request = EmbeddingsRequest(
@@ -156,7 +160,10 @@ class EmbeddingsModel:
         base_url = await self._access.base_url(self.name, embeddings=True)
         http = self.wire.dump_http(request, quirks=self.provider.quirks)
         sent = {"content-type": "application/json", **http.headers}
-        headers, body = await self._access.fetch(HttpRequest(base_url + http.path, sent, http.body))
+        try:
+            headers, body = await self._access.fetch(HttpRequest(base_url + http.path, sent, http.body))
+        except UnicodeEncodeError as error:
+            raise unsendable(error).at(provider=self.provider.name) from None
         try:
             return _checked(self.wire.load_response(body), request)
         except DragomanError as error:
@@ -213,13 +220,14 @@ def _unit(vector: Vector) -> Vector:
 
 
 def _joined(results: Sequence[BatchEmbeddingsResult]) -> BatchEmbeddingsResult:
-    first, *others = results
-    usage, metadata = first.usage, first.metadata
-    for other in others:
-        usage = usage if other.usage is None else other.usage if usage is None else usage + other.usage
-        metadata = _together(metadata, other.metadata)
+    first = results[0]
+    usages = [result.usage for result in results if result.usage is not None]
+    metadata = [result.metadata for result in results]
+    while len(metadata) > 1:  # by halves: each list is copied as often as it is doubled, not once for every request
+        metadata = [reduce(_together, metadata[at : at + 2]) for at in range(0, len(metadata), 2)]
     vectors = [vector for result in results for vector in result.embeddings]
-    return BatchEmbeddingsResult(vectors, usage, first.finish_reason, metadata, first.id)
+    usage = reduce(add, usages) if usages else None
+    return BatchEmbeddingsResult(vectors, usage, first.finish_reason, metadata[0], first.id)
 
 
 def _together(one: Any, other: Any) -> Any:

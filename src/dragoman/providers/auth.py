@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.errors import AuthenticationError, ProviderError, SettingsError
+from dragoman.errors import AuthenticationError, ProviderError, RateLimitError, SettingsError
 from dragoman.request import HttpRequest
 from dragoman.shapes import if_object, if_text
 
@@ -21,6 +21,9 @@ class Answer(msgspec.Struct, frozen=True):
     status: int
     body: bytes = b""
 
+    def __repr__(self) -> str:
+        return f"Answer(status={self.status})"  # the body may hold a token
+
 
 class Grant(msgspec.Struct, frozen=True):
     """What a flow ends in."""
@@ -29,6 +32,9 @@ class Grant(msgspec.Struct, frozen=True):
     """For every request to the provider, names in lower case."""
     expires_at: float | None = None
     """Seconds since 1970; `None`: it does not end."""
+
+    def __repr__(self) -> str:
+        return f"Grant(headers=…, expires_at={self.expires_at})"
 
 
 Flow = Generator[HttpRequest, Answer, Grant]
@@ -65,7 +71,7 @@ def granted(answer: Answer, now: float, *, who: str, headers: Mapping[str, str] 
 
     Raises:
         AuthenticationError: the credentials were refused.
-        ProviderError: the endpoint failed.
+        RateLimitError, ProviderError: the endpoint has no time for it, or failed.
     """
     told: dict[str, Any] = {}
     with suppress(msgspec.DecodeError, UnicodeError):
@@ -73,7 +79,9 @@ def granted(answer: Answer, now: float, *, who: str, headers: Mapping[str, str] 
     token = if_text(told.get("access_token"))
     if answer.status >= 400 or not token:
         why = if_text(told.get("error_description")) or if_text(told.get("error")) or f"HTTP {answer.status}"
-        kind = ProviderError if answer.status >= 500 else AuthenticationError
+        kind = (
+            RateLimitError if answer.status == 429 else ProviderError if answer.status >= 500 else AuthenticationError
+        )
         raise kind(
             f"no access token for {who}: {why.splitlines()[0].rstrip('.')}. Check that these credentials are still valid.",
             status=answer.status,

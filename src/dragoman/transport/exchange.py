@@ -12,18 +12,20 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import msgspec
 
 from dragoman.errors import DecodeError
 from dragoman.request import HttpRequest
 
-__all__ = ["Exchange", "is_secret", "load_exchange", "public_url", "request_body"]
+__all__ = ["Exchange", "is_secret", "load_exchange", "public_url", "request_body", "secrets"]
 
 _SECRET = re.compile(
     r"auth|cookie|secret|credential|signature|session|organi[sz]ation|project|(^|[-_]|api)(key|token|sig)$"
 )
+
+_SHORTEST_SECRET = 8
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,6 +104,18 @@ def request_body(request: HttpRequest) -> Any:
 def is_secret(name: str) -> bool:
     """Whether a header or query parameter of this name holds a key or tells who the user is."""
     return _SECRET.search(name.lower()) is not None
+
+
+def secrets(request: HttpRequest) -> list[bytes]:
+    """The keys that a request carries, as they would stand in JSON."""
+    held = [*request.headers.items(), *parse_qsl(urlsplit(request.path).query)]
+    return [
+        msgspec.json.encode(word)[1:-1]
+        for name, value in held
+        if is_secret(name)
+        for word in value.split()
+        if len(word) >= _SHORTEST_SECRET
+    ]
 
 
 def public_url(url: str) -> str:

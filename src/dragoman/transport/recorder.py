@@ -6,21 +6,19 @@ import base64
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
 from dragoman.errors import ProviderConnectionError, ProviderTimeoutError
 from dragoman.request import HttpRequest
 from dragoman.transport.base import Response, Transport
-from dragoman.transport.exchange import is_secret, public_url, request_body
+from dragoman.transport.exchange import is_secret, public_url, request_body, secrets
 
 __all__ = ["Recorder"]
 
 _FRAMINGS = {"text/event-stream": "sse", "application/x-ndjson": "ndjson"}
 _TRANSFER_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 """They tell how the bytes travelled; what is recorded is what arrived."""
-_SHORTEST_SECRET = 8
 
 
 class Recorder:
@@ -77,7 +75,7 @@ class Recorder:
             },
         }
         text = msgspec.json.format(msgspec.json.encode(record), indent=1)
-        for secret in _secrets(request):
+        for secret in secrets(request):
             text = text.replace(secret, b"***")
         self._folder.mkdir(parents=True, exist_ok=True)
         _write_new(self._folder, text)
@@ -124,18 +122,6 @@ def _public(headers: Mapping[str, str]) -> dict[str, str]:
         for name, value in ((name.lower(), value) for name, value in headers.items())
         if name not in _TRANSFER_HEADERS and not is_secret(name)
     }
-
-
-def _secrets(request: HttpRequest) -> list[bytes]:
-    """The keys that a request carries, as they would stand in JSON."""
-    held = [*request.headers.items(), *parse_qsl(urlsplit(request.path).query)]
-    return [
-        msgspec.json.encode(word)[1:-1]
-        for name, value in held
-        if is_secret(name)
-        for word in value.split()
-        if len(word) >= _SHORTEST_SECRET
-    ]
 
 
 def _body_fields(name: str, body: Any) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -18,8 +20,8 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.faults import Told, fault, load
-from dragoman.shapes import as_text, if_object, if_text
+from dragoman.faults import Told, fault, load, usual
+from dragoman.shapes import as_text, if_object
 
 __all__ = ["dump_error", "error_of", "load_error"]
 
@@ -73,11 +75,6 @@ def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
 
 
 def _told(payload: Any) -> Told:
-    outer = if_object(payload) or {"error": payload}
-    inner = outer.get("error", outer)
-    fields = if_object(inner) or {"message": inner}
-    return Told(
-        words=as_text(fields.get("message") or fields.get("detail") or None),
-        means=_TYPES.get(as_text(fields.get("type"))),
-        request_id=if_text(outer.get("request_id")),
-    )
+    outer = if_object(payload)
+    kind = if_object(outer.get("error", outer)).get("type")
+    return msgspec.structs.replace(usual(payload), means=_TYPES.get(as_text(kind)))

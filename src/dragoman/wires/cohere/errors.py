@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -19,13 +21,13 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.faults import Manner, Told, fault, load, rules
-from dragoman.shapes import as_text, if_object, if_text
+from dragoman.faults import Manner, Told, fault, load, rules, usual
+from dragoman.shapes import if_object, if_text
 
 __all__ = ["dump_error", "error_of", "load_error"]
 
 _MANNER = Manner(
-    words=rules((ProviderTimeoutError, r"^TIMEOUT "), (ContentRefusedError, r"\bsafety\b")),
+    words=rules((ProviderTimeoutError, r"^TIMEOUT\b"), (ContentRefusedError, r"\bsafety\b")),
     statuses={498: ContentRefusedError},
 )
 _SENT: tuple[tuple[type[DragomanError], int, str], ...] = (
@@ -64,10 +66,4 @@ def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
 
 
 def _told(payload: Any) -> Told:
-    fields = if_object(payload)
-    said = fields.get("message") or fields.get("error") or fields.get("data") or ("" if fields else payload)
-    return Told(
-        words=as_text(if_object(said).get("message") or said or None),
-        codes=if_text(fields.get("error_type")),
-        request_id=if_text(fields.get("id")),
-    )
+    return msgspec.structs.replace(usual(payload), request_id=if_text(if_object(payload).get("id")) or None)

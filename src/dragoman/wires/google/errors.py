@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -18,7 +20,7 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.faults import Told, fault, load
+from dragoman.faults import Told, fault, load, usual
 from dragoman.retry_after import duration
 from dragoman.shapes import as_text, if_list, if_object, if_objects
 
@@ -86,16 +88,11 @@ def _detail(details: list[dict[str, Any]], kind: str, key: str) -> str | None:
 def _told(payload: Any) -> Told:
     """A stream that is no event stream sends it in an array."""
     payload = next(iter(if_list(payload)), payload)
-    told = if_object(payload).get("error", payload)
-    inner = if_object(told) or {"message": told}
-    code, name = inner.get("code"), as_text(inner.get("status"))
+    inner = if_object(if_object(payload).get("error"))
     details = if_objects(inner.get("details"))
-    reasons = [as_text(detail.get("reason")) for detail in details if detail.get("reason")]
-    return Told(
-        words=as_text(inner.get("message") or None),
-        codes=" ".join(reasons),
-        means=_STATUSES.get(name),
-        status=code if isinstance(code, int) else None,
+    return msgspec.structs.replace(
+        usual(payload),
+        means=_STATUSES.get(as_text(inner.get("status"))),
         request_id=_detail(details, "RequestInfo", "requestId"),
         retry_after=duration(_detail(details, "RetryInfo", "retryDelay") or ""),
     )

@@ -6,7 +6,6 @@ them (a text, or the fields that are wrong), `{"message", "request_id"}` from th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,8 +27,7 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.faults import Manner, Told, fault, load, rules
-from dragoman.shapes import as_text, if_list, if_object, if_objects, if_text
+from dragoman.faults import Manner, fault, load, rules, usual
 
 __all__ = ["dump_error", "load_error", "load_error_object"]
 
@@ -55,12 +53,12 @@ _DUMPED: tuple[tuple[type[DragomanError], int, str, str | None], ...] = (
 
 def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
     """A response with an error's status → the exception that says it. Never raises, whatever the body is."""
-    return load(status, headers, body, _told, _MANNER)
+    return load(status, headers, body, manner=_MANNER)
 
 
 def load_error_object(chunk: Mapping[str, Any]) -> DragomanError:
     """An error inside a response whose status told of none."""
-    return fault(_told(chunk), body=msgspec.json.encode(chunk), manner=_MANNER)
+    return fault(usual(chunk), body=msgspec.json.encode(chunk), manner=_MANNER)
 
 
 def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
@@ -76,28 +74,3 @@ def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
         "code": code,
         "raw_status_code": status,
     }
-
-
-def _told(payload: Any) -> Told:
-    if isinstance(payload, str):
-        return Told(words=payload)
-    outer = if_object(payload)
-    fields = if_object(outer.get("error")) or outer
-    told = fields.get("message") or fields.get("detail") or outer.get("error")
-    statuses = (as_text(fields.get(name)) for name in ("raw_status_code", "status_code", "status"))
-    return Told(
-        words=_words(if_object(told).get("detail") or told),
-        codes=" ".join(as_text(fields[name]) for name in ("code", "type") if fields.get(name)),
-        status=next((int(code) for code in statuses if re.fullmatch("[45][0-9][0-9]", code)), None),
-        request_id=if_text(outer.get("request_id")),
-    )
-
-
-def _words(told: Any) -> str:
-    """A text, or the fields that are wrong, each with what is wrong with it."""
-    if not (faults := if_objects(told)):
-        return as_text(told)
-    places = (".".join(map(as_text, if_list(one.get("loc")))) for one in faults)
-    return "; ".join(
-        f"{place}: {as_text(one.get('msg'))}".removeprefix(": ") for place, one in zip(places, faults, strict=True)
-    )

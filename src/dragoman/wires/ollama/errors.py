@@ -19,8 +19,7 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.faults import Manner, Told, fault, load, rules
-from dragoman.shapes import as_text, if_object
+from dragoman.faults import Manner, Told, fault, load, rules, usual
 
 __all__ = ["dump_error", "error_of", "load_error"]
 
@@ -50,12 +49,12 @@ _SENT: tuple[tuple[type[DragomanError], int, str], ...] = (
 
 def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
     """An error's response → the exception that says it. Odd bodies (HTML, empty, a string) are read as far as they go."""
-    return load(status, headers, body, _told, _MANNER)
+    return load(status, headers, body, manner=_MANNER)
 
 
 def error_of(payload: Any, *, body: bytes | None = None) -> DragomanError:
     """An error's payload, as a line of a stream → the exception that says it."""
-    return fault(_told(payload), body=body, manner=_MANNER)
+    return fault(usual(payload), body=body, manner=_MANNER)
 
 
 def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
@@ -63,13 +62,3 @@ def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
     status, words = next(row[1:] for row in _SENT if isinstance(error, row[0]))
     known = not words or type(fault(Told(words=error.message), manner=_MANNER)) is type(error)
     return status, {"error": error.message if known else f"{words}: {error.message}"}
-
-
-def _told(payload: Any) -> Told:
-    outer = if_object(payload) or {"error": payload}
-    inner = outer.get("error", outer)
-    told = (outer.get(key) for key in ("status_code", "status", "StatusCode"))
-    return Told(
-        words=as_text(if_object(inner).get("message") or inner or None),
-        status=next((code for code in told if isinstance(code, int)), None),
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,8 +23,8 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.faults import Manner, Told, fault, load
-from dragoman.shapes import as_text, if_object, if_objects, if_text
+from dragoman.faults import Manner, Told, fault, load, usual
+from dragoman.shapes import if_object, if_objects, if_text
 
 __all__ = ["dump_error", "load_error", "load_error_object"]
 
@@ -67,25 +66,6 @@ def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
 
 
 def _told(payload: Any) -> Told:
-    """What a vendor says, in any of their shapes; a gateway's with what stands behind it."""
-    if isinstance(payload, str):
-        return Told(words=payload)
+    told = usual(payload)
     outer = next(iter(if_objects(payload)), if_object(payload))
-    error = outer.get("error") or outer
-    fields = if_object(error)
-    id_ = if_text(outer.get("request_id")) or if_text(outer.get("id")) or None
-    if not fields:
-        return Told(words=as_text(error or None), codes=as_text(outer.get("code")), request_id=id_)
-    words = as_text(fields.get("message") or fields.get("detail") or fields.get("error"))
-    metadata = if_object(fields.get("metadata"))
-    if upstream := if_text(metadata.get("raw")):
-        words = f"{words}: {upstream[:500]}"
-    codes = (fields.get("code"), fields.get("type"), fields.get("innererror"), metadata.get("reasons"))
-    told = (as_text(fields.get(name)) for name in ("status_code", "status", "code"))
-    return Told(
-        words=words,
-        codes=" ".join(map(as_text, filter(None, codes))),
-        status=next((int(code) for code in told if re.fullmatch("[45][0-9][0-9]", code)), None),
-        request_id=id_,
-        headers={name.lower(): as_text(value) for name, value in if_object(metadata.get("headers")).items()},
-    )
+    return msgspec.structs.replace(told, request_id=told.request_id or if_text(outer.get("id")) or None)

@@ -19,8 +19,7 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.faults import Manner, Told, fault, load, rules
-from dragoman.shapes import as_text, if_object, if_text
+from dragoman.faults import Manner, fault, load, rules, usual
 
 __all__ = ["code_of", "dump_error", "error_of", "load_error"]
 
@@ -45,12 +44,12 @@ _DUMPED: tuple[tuple[type[DragomanError], int, str, str | None], ...] = (
 
 def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
     """An error's response → the exception that says it. Odd bodies (HTML, empty, a string) are read as far as they go."""
-    return load(status, headers, body, _told, _MANNER)
+    return load(status, headers, body, manner=_MANNER)
 
 
 def error_of(payload: Any, *, body: bytes | None = None) -> DragomanError:
     """What a vendor says of an error, as an event or inside a response → the exception that says it."""
-    return fault(_told(payload), body=body, manner=_MANNER)
+    return fault(usual(payload), body=body, manner=_MANNER)
 
 
 def code_of(error: DragomanError) -> str | None:
@@ -64,15 +63,3 @@ def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
     if error.status is not None and error.status >= 400:
         status = error.status
     return status, {"error": {"message": error.message, "type": type_, "param": None, "code": code}}
-
-
-def _told(payload: Any) -> Told:
-    outer = if_object(payload) or {"message": payload}
-    inner = outer.get("error") or outer
-    told = if_object(inner) or {"message": inner, "code": outer.get("code")}
-    codes = (told.get("code"), told.get("type"), told.get("innererror"))
-    return Told(
-        words=as_text(told.get("message") or told.get("detail")),
-        codes=" ".join(map(as_text, filter(None, codes))),
-        request_id=if_text(outer.get("request_id")),
-    )

@@ -1,0 +1,104 @@
+"""What the body of an error says, in whatever it comes: JSON of any shape, JSON inside a text or an event stream, a page of HTML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+from typing import Any
+
+import msgspec
+
+from dragoman.shapes import as_text, if_list, if_object, if_objects
+
+__all__ = ["codes", "parsed", "plain", "words"]
+
+_WORDS = (
+    "message", "Message", "detail", "error", "errors", "raw", "data", "msg", "error_description", "errorMessage", "fault",
+    "faultstring", "title",
+)  # fmt: skip
+"""Where the words stand; the first that says something counts."""
+_CODES = ("code", "type", "status", "reason", "reasons", "error_type", "errorcode")
+_INNER = ("error", "errors", "innererror", "details", "detail", "metadata", "fault")
+"""Where more codes stand."""
+_DATA = re.compile(r"^data:(.*)$", re.MULTILINE)
+_JSON = re.compile(r"\{|\[\s*\{")
+_UNSEEN = re.compile(r"<!--.*?-->|<(script|style)\b.*?(</\1\s*>|\Z)|<[^>]*(>|\Z)", re.DOTALL | re.IGNORECASE)
+_TITLE = re.compile(r"<title[^>]*>\s*(\S.*?)\s*</title", re.DOTALL | re.IGNORECASE)
+_NAME = re.compile(r"""(['"`])[\w.\-/:\[\]]+\1""")
+_ECHO = re.compile(r"""(input_value=|['"]input['"]: ?|\bvalue:? |\bgot )(['"]).*?\2""", re.DOTALL)
+_HEAD, _READ = 8192, 65536  # characters of a page: where its title stands, where words are looked for
+_SHOWN = 300  # characters of a text that is no JSON
+_DEPTH = 8
+
+
+def parsed(body: bytes) -> Any:
+    """A body → the JSON in it, else the text that a reader would see, in short."""
+    text = body.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
+    for candidate in (text, *_DATA.findall(text)):
+        if (found := _decoded(candidate)) is not None:
+            return found
+    if text.strip() == "null":
+        return None
+    title = _TITLE.search(text[:_HEAD])
+    seen = unescape(title[1] if title else _UNSEEN.sub(" ", text[:_READ]))
+    return re.sub(r"\s+", " ", seen).strip()[:_SHOWN]
+
+
+def words(told: Any, depth: int = _DEPTH) -> str:
+    """The words for people in what was told; of checked fields where each stands and what is wrong with it, not what it held."""
+    if not told or depth == 0:
+        return ""
+    if isinstance(told, str):
+        around, inner = _opened(told)
+        said = words(inner, depth - 1) if inner else ""
+        return f"{around}{said}" if said else told
+    if places := [entry for entry in if_objects(told) if "msg" in entry]:
+        return "; ".join(
+            f"{'.'.join(map(as_text, if_list(one.get('loc'))))}: {as_text(one['msg'])}".removeprefix(": ")
+            for one in places
+        )
+    if entries := if_list(told):
+        return "; ".join(filter(None, (words(entry, depth - 1) for entry in entries)))
+    fields = if_object(told)
+    error = if_object(fields.get("error"))
+    found = (words(value, depth - 1) for value in (error, *(fields.get(key) for key in _WORDS)))
+    return next(filter(None, found), "")
+
+
+def codes(told: Any, depth: int = _DEPTH) -> Iterator[str]:
+    """What else says of its kind: codes, types and reasons, of all levels."""
+    if depth == 0:
+        return
+    for entry in if_list(told):
+        yield from codes(entry, depth - 1)
+    for key, value in if_object(told).items():
+        if key in _CODES:
+            yield from (str(each) for each in (if_list(value) or [value]) if isinstance(each, (str, int)) and each)
+        elif isinstance(value, str):
+            yield from codes(_opened(value)[1], depth - 1)
+        elif key in _INNER:
+            yield from codes(value, depth - 1)
+
+
+def plain(said: str) -> str:
+    """Words without the names and values that they quote: these are the request's, and say nothing of the fault."""
+    return _NAME.sub("''", _ECHO.sub(r"\1''", said))
+
+
+def _opened(text: str) -> tuple[str, Any]:
+    """A text that ends in a JSON object, or a list of them → what stands before it, and that."""
+    found = _JSON.search(text)
+    inner = _decoded(text[found.start() :]) if found else None
+    return (text, None) if found is None or inner is None else (text[: found.start()], inner)
+
+
+def _decoded(text: str) -> Any:
+    """A JSON object or list, also one that was written twice; `None`: it is none."""
+    try:
+        found: Any = msgspec.json.decode(text)
+        if isinstance(found, str):
+            return _decoded(found)
+        return found if isinstance(found, (dict, list)) else None  # pyright: ignore[reportUnknownVariableType]
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
