@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return 3
     seen: list[Finding] = []
-    for line in _written(run(wanted), seen, options):
+    for line in _written(run(wanted, whole=not options.only), seen, options):
         print(line, flush=True)  # noqa: T201
     return int(any(finding.outcome == "failed" for finding in seen))
 

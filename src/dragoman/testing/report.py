@@ -30,9 +30,10 @@ class Finding(msgspec.Struct, frozen=True):
     """The declared capabilities that are seen when it passes."""
 
 
-def run(checks: Iterable[BoundCheck]) -> Iterator[Finding]:
-    """Runs checks in their order → their findings, as they come; then a failure for each capability that is declared while all
-    that could show it is doubtful. Live it ends with the first check whose key is refused: so would all others be."""
+def run(checks: Iterable[BoundCheck], *, whole: bool = True) -> Iterator[Finding]:
+    """Runs checks in their order → their findings, as they come; then, where they are the `whole` of what could show it, a
+    failure for each capability that is declared while all that needs it is doubtful. Live it ends with the first check whose
+    key is missing or refused: so would all others."""
     left = list(checks)
     seen: list[Finding] = []
     while left:
@@ -44,7 +45,8 @@ def run(checks: Iterable[BoundCheck]) -> Iterator[Finding]:
             return
         seen.append(finding)
         yield finding
-    yield from _unseen(seen)
+    if whole:
+        yield from _unseen(seen)
 
 
 def _finding(check: BoundCheck) -> tuple[Finding, BaseException | None]:
