@@ -103,8 +103,9 @@ def test_a_folder_without_recordings_is_exit_code_2(
     (tmp_path / "0001.json").write_text("{}")
     assert main([subject, "--recordings", str(tmp_path)]) == 2
     assert "is no recorded exchange" in capsys.readouterr().err
-    with pytest.raises(SystemExit, match="2"):
-        main([subject, "--live", "--recordings", str(tmp_path)])
+    for wrong in (["--live", "--recordings"], ["--record"]):
+        with pytest.raises(SystemExit, match="2"):
+            main([subject, *wrong, str(tmp_path)])
 
 
 def test_thinking_that_is_declared_and_not_read_is_doubtful_and_names_the_unread_field() -> None:

@@ -81,12 +81,14 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
         for name in (self.name, *self.aliases):
             if not _NAME.fullmatch(name):
                 raise self._wrong(
-                    f'the provider name "{name}" cannot stand in a model string; write a lower-case letter followed by lower-case letters, digits, +, . or -'
+                    f'the provider name "{name}" cannot stand in a model string; write a lower-case letter followed by '
+                    "lower-case letters, digits, +, . or -"
                 )
         if not isinstance(self.quirks, msgspec.Struct | None):
-            kind = type(self.quirks).__name__
-            wire = f"dragoman.wires.{self.wire}"
-            raise self._wrong(f"quirks must be a record of its wire and is a {kind}; write quirks=Quirks(…) of {wire}")
+            raise self._wrong(
+                f"quirks must be a record of the wire {self.wire} and is a {type(self.quirks).__name__}; "
+                "write quirks=Quirks(…), with the wire's own type, such as dragoman.wires.openai_chat.Quirks"
+            )
 
     def _wrong(self, what: str) -> SettingsError:
         return SettingsError(f"the record of {self.display_name}: {what}")

@@ -1,6 +1,7 @@
 """`python -m dragoman.testing acme`: checks a provider or a wire and prints what came of it.
 
-Exit codes: 0 all passed, skipped or doubtful, 1 something failed, 2 the command line or the recordings are wrong, 3 there is no such provider or wire.
+Exit codes: 0 all passed, or were skipped or doubtful; 1 something failed; 2 the command line or the recordings are wrong;
+3 there is no such provider or wire.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if options.subject is None:
         parser.error("name a provider or a wire, or ask for --list")
-    if options.recordings is not None and (options.live or options.record):
-        parser.error("--recordings is for runs without --live and --record")
+    if options.live and options.recordings is not None:
+        parser.error("--recordings is for runs without --live")
+    if options.record and not options.live:
+        parser.error("--record is for runs with --live")
     try:
         if options.recordings is not None:
             played(options.recordings)
