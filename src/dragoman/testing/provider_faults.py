@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
-from threading import Thread
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import anyio
@@ -196,9 +196,8 @@ def event_loops_may_differ(bench: ProviderBench) -> None:
     """One agent answers in one event loop after the other, in another thread's, and synchronously."""
     agent = bench.agent(says("Hello."))
     outputs = [asyncio.run(_output(agent)), asyncio.run(_output(agent))]
-    thread = Thread(target=lambda: outputs.append(asyncio.run(_output(agent))))
-    thread.start()
-    thread.join()
+    with ThreadPoolExecutor(1) as thread:
+        outputs.append(thread.submit(lambda: asyncio.run(_output(agent))).result())
     outputs.append(agent.send_sync("Say hello.").output)
     asyncio.run(agent.close())
     same(len(outputs), 4, "the number of answers")

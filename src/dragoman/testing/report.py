@@ -40,7 +40,7 @@ def run(checks: Iterable[BoundCheck], *, whole: bool = True) -> Iterator[Finding
         check = left.pop(0)
         finding, cause = _finding(check)
         if left and check.how.get("live") and isinstance(cause, AuthenticationError):
-            rest = f"The rest was not run: {len(left)} checks, which need the key too."
+            rest = f"The rest was not run: {len(left)} checks."
             yield msgspec.structs.replace(finding, told=f"{finding.told}\n{rest}")
             return
         seen.append(finding)
