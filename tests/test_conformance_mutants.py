@@ -544,7 +544,7 @@ PROVIDERS: dict[str, tuple[tuple[Broken, dict[str, Any], Patch | None], str]] = 
     "usage_is_told_once": (speaks(reads(finished(usage=None))), "how often the usage is told must be 1 and is 0"),
     "stops_at_the_limit": (speaks(reads(to_stop)), "the finish reason must be <FinishReason.length"),
     "stops_at_the_word": (speaks(sends(settings(stop=None))), "the stop sequence is lost"),
-    "thinks": (speaks(reads(thoughtless)), "the output must be|the answer is"),
+    "thinks": (speaks(reads(thoughtless)), "no thinking is read"),
     "images_arrive": (speaks(sends(within(without(DataPart)))), "the media that arrived"),
     "audio_arrives": (speaks(sends(within(without(DataPart)))), "the media that arrived"),
     "long_prompts_arrive": (speaks(sends(within(shortened))), "the length of the prompt that arrived"),

@@ -227,3 +227,21 @@ def test_the_documented_record_registers_and_is_found(registry):
     registry.register(names["acme"])
     assert registry.get("acme").base_url.startswith("https://")
     assert providers.get("openai").wire == names["acme"].wire
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        ({"key_names": "ACME_API_KEY"}, r'write key_names=\("ACME_API_KEY",\)'),
+        ({"aliases": "wile"}, r'write aliases=\("wile",\)'),
+        ({"auth_names": "ACME_TOKEN"}, r'write auth_names=\("ACME_TOKEN",\)'),
+        ({"quirks": {"max_tokens": "n"}}, "a record of the wire openai_chat and is a dict; write quirks=Quirks"),
+        ({"quirks": "strict"}, "is a str; write quirks=Quirks"),
+        ({"name": "acme two"}, 'the provider name "acme two" cannot stand in a model string'),
+        ({"aliases": ("Wile",)}, 'the provider name "Wile" cannot stand in a model string'),
+    ],
+)
+def test_a_record_that_would_be_misread_is_refused_when_it_is_made(record, words):
+    with pytest.raises(SettingsError, match=words) as caught:
+        Provider(**{"name": "acme", "display_name": "Acme", "wire": "openai_chat", **record})
+    assert caught.value.message.startswith("the record of Acme: ")

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from dragoman.capability import Capability
+from dragoman.errors import SettingsError
 from dragoman.providers.auth import Auth
 
 __all__ = ["Provider"]
 
+_NAME = re.compile(r"[a-z][a-z0-9+.-]*")
+
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider's record. An OpenAI-compatible provider is one of these and nothing else."""
+    """A provider's record. An OpenAI-compatible provider is one of these and nothing else.
+
+    Raises:
+        SettingsError: a name cannot stand before the colon of a model string (D-64, D-69), or a field has a value of another
+            kind that would be read as something else.
+    """
 
     name: str
     """Lower case; what stands before the colon of a model string."""
@@ -63,3 +72,23 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     capabilities: frozenset[Capability] = frozenset()
     quirks: Any = None
     """Record of the wire's own `Quirks` type: how this provider differs. `None`: not at all."""
+
+    def __post_init__(self) -> None:
+        for field in ("aliases", "key_names", "auth_names"):
+            names: object = getattr(self, field)
+            if isinstance(names, str):
+                raise self._wrong(f'{field} must be a tuple of names and is a string; write {field}=("{names}",)')
+        for name in (self.name, *self.aliases):
+            if not _NAME.fullmatch(name):
+                raise self._wrong(
+                    f'the provider name "{name}" cannot stand in a model string; write a lower-case letter followed by '
+                    "lower-case letters, digits, +, . or -"
+                )
+        if not isinstance(self.quirks, msgspec.Struct | None):
+            raise self._wrong(
+                f"quirks must be a record of the wire {self.wire} and is a {type(self.quirks).__name__}; "
+                "write quirks=Quirks(…), with the wire's own type, such as dragoman.wires.openai_chat.Quirks"
+            )
+
+    def _wrong(self, what: str) -> SettingsError:
+        return SettingsError(f"the record of {self.display_name}: {what}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
@@ -44,8 +43,6 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
 )
 """Name of a provider → the module whose `PROVIDER` is its record, imported when first looked up."""
 
-_NAME = re.compile(r"[a-z][a-z0-9+.-]*")
-
 _Loader = Callable[[], Provider]
 
 
@@ -74,9 +71,8 @@ class Registry:
         """Adds a provider; with `replace` also in the place of one of the same name.
 
         Raises:
-            SettingsError: a name is taken, or cannot stand in a model string.
+            SettingsError: a name is taken.
         """
-        _check(provider, f"the record of {provider.display_name}")
         for other in [load() for load in self._own.values()]:
             if (other.name != provider.name or not replace) and (taken := _names(other) & _names(provider)):
                 raise SettingsError(
@@ -162,22 +158,11 @@ def _plug_in(entry: EntryPoint) -> Provider:
         raise SettingsError(f"{where} must be a dragoman Provider, not {type(provider).__name__}")
     if provider.name != entry.name.lower():
         raise SettingsError(f'{where} has a provider of another name, "{provider.name}"; the two must be the same')
-    _check(provider, where)
     return provider
 
 
 def _names(provider: Provider) -> set[str]:
     return {provider.name, *provider.aliases}
-
-
-def _check(provider: Provider, where: str) -> None:
-    """A name must be able to stand before the colon of a model string (D-64, D-69)."""
-    for name in _names(provider):
-        if not _NAME.fullmatch(name):
-            raise SettingsError(
-                f'{where} has the provider name "{name}"; a name is a lower-case letter followed by lower-case letters, '
-                "digits, +, . or -"
-            )
 
 
 REGISTRY = Registry()

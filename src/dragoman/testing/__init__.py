@@ -15,9 +15,10 @@ network: a scripted server answers by the wire's own other half. `python -m drag
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dragoman import providers, wires
+from dragoman.errors import SettingsError
 from dragoman.message import ThinkingPart
 from dragoman.providers.provider import Provider
 from dragoman.testing import (
@@ -58,6 +59,8 @@ __all__ = [
     "wire_checks",
 ]
 
+T = TypeVar("T")
+
 WIRE_CHECKS: tuple[Check[Any], ...] = tuple(
     getattr(module, name)
     for module in (wire_conversation, wire_request, wire_response, wire_stream, wire_error, wire_recordings)
@@ -65,56 +68,64 @@ WIRE_CHECKS: tuple[Check[Any], ...] = tuple(
 )
 """What every wire must do."""
 
-PROVIDER_CHECKS: tuple[Check[Any], ...] = tuple(
-    getattr(module, name)
-    for module in (
-        provider_record,
-        provider_chat,
-        provider_history,
-        provider_settings,
-        provider_media,
-        provider_tools,
-        provider_typed,
-        provider_embeddings,
-        provider_faults,
-    )
-    for name in module.__all__
+PROVIDER_CHECKS: tuple[Check[Any], ...] = (
+    provider_record.records_are_complete,
+    *(
+        getattr(module, name)
+        for module in (
+            provider_record,
+            provider_chat,
+            provider_history,
+            provider_settings,
+            provider_media,
+            provider_tools,
+            provider_typed,
+            provider_embeddings,
+            provider_faults,
+        )
+        for name in module.__all__
+        if name != "records_are_complete"
+    ),
 )
-"""What every provider must do, from its record to its model's answers."""
+"""What every provider must do, from its record, which comes first, to its model's answers."""
 
 
 def wire_checks(wire: Wire | str, **how: Any) -> list[BoundCheck]:
     """The checks of a wire. `how`: `signed` and `recordings`, as for `WireBench`.
 
     Raises:
-        SettingsError: no wire has that name.
+        SettingsError: no wire has that name, or it is a class.
     """
-    subject = wires.get(wire) if isinstance(wire, str) else wire
+    subject = wires.get(wire) if isinstance(wire, str) else _instance(wire)
     return [BoundCheck(check, subject, how) for check in WIRE_CHECKS]
 
 
 def provider_checks(provider: Provider | str, **how: Any) -> list[BoundCheck]:
-    """The checks of a provider without those of its wire. `how`: as for `ProviderBench`: `live`, `transport`, `model`, `api_key`,
-    `base_url`, `headers`, `environment`, `signed`.
+    """The checks of a provider without those of its wire. `how`: as for `ProviderBench`: `live`, `transport`, `recordings`,
+    `model`, `api_key`, `base_url`, `headers`, `environment`, `signed`.
 
     Raises:
-        SettingsError: no provider has that name.
+        SettingsError: no provider has that name, or it is a class.
     """
-    subject = providers.get(provider) if isinstance(provider, str) else provider
+    subject = providers.get(provider) if isinstance(provider, str) else _instance(provider)
     return [BoundCheck(check, subject, how) for check in PROVIDER_CHECKS]
 
 
 def checks(
     provider: Provider | str, *, signed: ThinkingPart | None = None, recordings: Path | str | None = None, **how: Any
 ) -> list[BoundCheck]:
-    """All checks of a provider: those of its wire, then its own. `signed`, `recordings`: as for `wire_checks`; `how`:
-    as for `provider_checks`.
+    """All checks of a provider: that of its record, those of its wire, then its own. `signed`: as for both; `recordings`: both
+    run over them; `how`: as for `provider_checks`.
 
     Raises:
-        SettingsError: no provider has that name, or its wire is not known.
+        SettingsError: no provider has that name, or it is a class, or its wire is not known.
     """
-    subject = providers.get(provider) if isinstance(provider, str) else provider
-    return [
-        *wire_checks(subject.wire, signed=signed, recordings=recordings),
-        *provider_checks(subject, signed=signed, **how),
-    ]
+    record, *own = provider_checks(provider, signed=signed, recordings=recordings, **how)
+    return [record, *wire_checks(record.subject.wire, signed=signed, recordings=recordings), *own]
+
+
+def _instance(subject: T) -> T:
+    if isinstance(subject, type):
+        name = subject.__name__
+        raise SettingsError(f"{name} is a class: give an instance, such as {name}()")
+    return subject

@@ -1,6 +1,7 @@
 """`python -m dragoman.testing acme`: checks a provider or a wire and prints what came of it.
 
-Exit codes: 0 all passed or skipped, 1 something failed, 2 the command line is wrong, 3 there is no such provider or wire.
+Exit codes: 0 all passed, or were skipped or doubtful; 1 something failed; 2 the command line or the recordings are wrong;
+3 there is no such provider or wire.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import Any
 import msgspec
 
 from dragoman import providers, testing, wires
-from dragoman.errors import SettingsError
+from dragoman.errors import DecodeError, SettingsError
 from dragoman.providers.provider import Provider
 from dragoman.testing.check import BoundCheck
+from dragoman.testing.provider_bench import played
 from dragoman.testing.report import Finding, lines, run, table
 
 __all__ = ["main"]
@@ -31,13 +33,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if options.subject is None:
         parser.error("name a provider or a wire, or ask for --list")
+    if options.live and options.recordings is not None:
+        parser.error("--recordings is for runs without --live")
+    if options.record and not options.live:
+        parser.error("--record is for runs with --live")
+    try:
+        if options.recordings is not None:
+            played(options.recordings)
+    except (SettingsError, DecodeError) as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        return 2
     try:
         wanted = _chosen(_checks(options), options.only)
     except SettingsError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return 3
     seen: list[Finding] = []
-    for line in _written(run(wanted), seen, options):
+    for line in _written(run(wanted, whole=not options.only), seen, options):
         print(line, flush=True)  # noqa: T201
     return int(any(finding.outcome == "failed" for finding in seen))
 
@@ -58,7 +70,7 @@ def _parser() -> ArgumentParser:
     parser.add_argument(
         "--record", metavar="FOLDER", help="with --live: write the exchanges into files that Player plays"
     )
-    parser.add_argument("--recordings", metavar="FOLDER", help="without --live: check the wire against such files too")
+    parser.add_argument("--recordings", metavar="FOLDER", help="check over such files, in place of the scripted server")
     parser.add_argument("--only", metavar="NAME", action="append", default=[], help="this check alone; may be repeated")
     parser.add_argument("--list", action="store_true", help="print what is checked, in Markdown")
     parser.add_argument("--json", action="store_true", help="one JSON object a line for each check")
@@ -91,17 +103,12 @@ def _subject(name: str) -> Any:
             return getattr(import_module(module), attribute)
         except (ImportError, AttributeError) as error:
             raise SettingsError(f"{name} cannot be loaded: {error}") from error
-    if name in wires.names() and not _is_provider(name):
-        return wires.get(name)
-    return providers.get(name)
-
-
-def _is_provider(name: str) -> bool:
     try:
-        providers.get(name)
-    except SettingsError:
-        return False
-    return True
+        return providers.get(name)
+    except SettingsError as error:
+        if name in wires.names():
+            return wires.get(name)
+        raise SettingsError(f"{error}. No wire has this name either; there are {', '.join(wires.names())}") from error
 
 
 def _chosen(checks: list[BoundCheck], only: Sequence[str]) -> list[BoundCheck]:

@@ -11,7 +11,18 @@ import msgspec
 
 from dragoman.portal import Portal
 
-__all__ = ["Bench", "BoundCheck", "Check", "CheckFailed", "Doubtful", "Skipped", "attempt", "demand", "same"]
+__all__ = [
+    "Bench",
+    "BoundCheck",
+    "Check",
+    "CheckFailed",
+    "Doubtful",
+    "Skipped",
+    "attempt",
+    "demand",
+    "innermost",
+    "same",
+]
 
 
 class CheckFailed(AssertionError):
@@ -42,6 +53,10 @@ class Bench(Protocol):
         """Whether an error may be a real model's own fault."""
         ...
 
+    def blames(self, error: BaseException) -> str | None:
+        """Where the fault of an error lies, whatever was checked; `None`: where the check says."""
+        ...
+
 
 B = TypeVar("B", bound=Bench)
 T = TypeVar("T")
@@ -54,6 +69,8 @@ class Check(msgspec.Struct, Generic[B], frozen=True, kw_only=True):
     bench: Callable[..., B]
     needs: tuple[str, ...] = ()
     """Capabilities of a provider, or groups of a wire's operations, without which it does not apply."""
+    shows: tuple[str, ...] = ()
+    """Capabilities that are seen when it passes, besides those that it needs."""
     look: str = ""
     """Where the fault lies, most often."""
     live: bool = False
@@ -90,15 +107,16 @@ class Check(msgspec.Struct, Generic[B], frozen=True, kw_only=True):
         except Skipped:
             raise
         except CheckFailed as wrong:
-            raise CheckFailed(self._told(bench, str(wrong))) from wrong.__cause__
+            raise CheckFailed(self._told(bench, str(wrong), self.look)) from wrong.__cause__
         except Exception as error:
-            cause = _innermost(error)
+            cause = innermost(error)
             if bench.doubts(error):
                 raise Doubtful(f"{type(cause).__name__} was raised: {cause}") from error
-            raise CheckFailed(self._told(bench, f"{type(cause).__name__} was raised: {cause}")) from error
+            look = bench.blames(cause) or self.look
+            raise CheckFailed(self._told(bench, f"{type(cause).__name__} was raised: {cause}", look)) from error
 
-    def _told(self, bench: Bench, wrong: str) -> str:
-        look = f"\nLook at: {self.look}" if self.look else ""
+    def _told(self, bench: Bench, wrong: str, where: str) -> str:
+        look = f"\nLook at: {where}" if where else ""
         return f"{self.kind}{bench.name}, {self.name}: {wrong}\nThe rule: {' '.join(self.rule.split())}{look}"
 
 
@@ -124,6 +142,12 @@ class BoundCheck(msgspec.Struct, frozen=True):
         """
         __tracebackhide__ = True
         self.check(self.subject, **self.how)
+
+    @property
+    def shows(self) -> tuple[str, ...]:
+        """The capabilities that the provider declares and that are seen when the check passes."""
+        declared = getattr(self.subject, "capabilities", frozenset[str]())
+        return tuple(each for each in (*self.check.needs, *self.check.shows) if each in declared)
 
     @property
     def where(self) -> str:
@@ -156,7 +180,7 @@ def attempt(work: Callable[[], T], what: str, *, but: tuple[type[Exception], ...
         raise CheckFailed(f"{type(error).__name__} ({error}) is raised for {what}; it may raise {allowed}") from error
 
 
-def _innermost(error: BaseException) -> BaseException:
+def innermost(error: BaseException) -> BaseException:
     """The one exception in a task group's."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]

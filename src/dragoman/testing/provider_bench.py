@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from dragoman import providers, wires
 from dragoman.agent import Agent
 from dragoman.capability import Capability
-from dragoman.errors import DragomanError, TypedOutputError
+from dragoman.errors import AuthenticationError, DragomanError, SettingsError, TypedOutputError
 from dragoman.message import FinishReason, Message, ThinkingPart, ToolCallPart, Usage
 from dragoman.providers.provider import Provider
 from dragoman.request import ModelRequest, ToolSpec
@@ -21,8 +22,9 @@ from dragoman.testing.server import Answer, ScriptedServer
 from dragoman.testing.wire_bench import signed_by_the_kit
 from dragoman.tools import Tool
 from dragoman.transport.base import Transport
+from dragoman.transport.player import Player
 
-__all__ = ["KEY", "ProviderBench", "Reply", "call", "obliging", "provider_check", "says", "weather"]
+__all__ = ["KEY", "ProviderBench", "Reply", "call", "obliging", "played", "provider_check", "says", "weather"]
 
 KEY = "kit-secret-key"
 """The key that scripted requests carry."""
@@ -34,17 +36,23 @@ Reply = Message | DragomanError | Answer | Callable[[ModelRequest], Message | Dr
 class ProviderBench:
     """A provider on the bench.
 
-    Scripted, as it is without any of `live` and `transport`, a `ScriptedServer` answers what each check tells it to. Else
-    the agents go to the real server, or over the transport (such as a `Player`), and checks that need a server to fail on
-    purpose are skipped.
+    Scripted, as it is without any of `live`, `transport` and `recordings`, a `ScriptedServer` answers what each check tells
+    it to. Else the agents go to the real server, or over the transport, or get what was recorded, and checks that need a
+    server to fail on purpose are skipped.
 
     Args:
         provider: a record, or the name of a registered one.
         live: whether to use the network.
         transport: in its place.
+        recordings: without these two, a folder of exchanges with a real server, as `transport.Recorder` writes them; each
+            check plays all of them, and needs no key.
         model: in place of the provider's default model.
         api_key, base_url, headers, environment: as for `Agent`.
         signed: as for `WireBench`.
+
+    Raises:
+        SettingsError: there are no such recordings.
+        DecodeError: a file among them is none.
     """
 
     def __init__(
@@ -53,6 +61,7 @@ class ProviderBench:
         *,
         live: bool = False,
         transport: Transport | None = None,
+        recordings: Path | str | None = None,
         model: str | None = None,
         api_key: str | None = None,
         base_url: str | None = None,
@@ -63,6 +72,8 @@ class ProviderBench:
         self.provider = providers.get(provider) if isinstance(provider, str) else provider
         self.name = self.provider.name
         self.wire = wires.get(self.provider.wire)
+        if recordings is not None and transport is None and not live:
+            transport, api_key = played(recordings), api_key or KEY
         self.scripted = not live and transport is None
         self.signed = signed or signed_by_the_kit(self.wire.name)
         self.model = model or self.provider.chat_model or "kit-model-1"
@@ -94,20 +105,30 @@ class ProviderBench:
         """See `Bench.doubts`. A model may fail to fill a schema, or to end in time."""
         return not self.scripted and isinstance(error, TypedOutputError)
 
+    def blames(self, error: BaseException) -> str | None:
+        """See `Bench.blames`. What is no fault of the provider's: the caller's key, and recordings of something else."""
+        if isinstance(error, AuthenticationError) and not self.scripted:
+            names = ", ".join((*self.provider.key_names, *self.provider.auth_names))
+            return f"the key ({names or 'api_key, headers'})"
+        if isinstance(error, SettingsError) and isinstance(self._transport, Player):
+            return "the recordings: make them with the same model and base URL (--live --record FOLDER)"
+        return None
+
     def agent(
         self,
         *replies: Reply,
+        model: str | None = None,
         vectors: Callable[[str], Vector] | None = None,
         around: Callable[[Transport], Transport] = lambda server: server,
         **how: Any,
     ) -> Agent[None]:
         """An agent on this provider. Scripted, its model answers with `replies`, one a request, the last for ever.
 
-        `vectors`: what it makes of texts, where it is asked for embeddings. `around`: puts something around the scripted server. `how`: as for `Agent`.
+        `model`: in place of the bench's. `vectors`: what it makes of texts, where it is asked for embeddings. `around`: puts something around the scripted server. `how`: as for `Agent`.
         """
         if not self.scripted:
             own: dict[str, Any] = {**self._access, "transport": self._transport, **how}
-            return Agent(self._record(), **own)
+            return Agent(self._record(model), **own)
         left = list(replies) or [says("Nothing was asked for.")]
 
         def reply(request: ModelRequest) -> Message | DragomanError | Answer:
@@ -117,7 +138,7 @@ class ProviderBench:
         self.server = ScriptedServer(self.wire, reply, base_url=self.base_url, vectors=vectors)
         access: dict[str, Any] = {"api_key": KEY, "base_url": self.base_url, "environment": {}}
         own = {**access, "transport": around(self.server), **how}
-        return Agent(self._record(), **own)
+        return Agent(self._record(model), **own)
 
     def judge(self, condition: object, wrong: str) -> None:
         """Demands something of what the model says. Of a real one it can only be hoped for: there it is `Doubtful`."""
@@ -130,18 +151,32 @@ class ProviderBench:
         demand(self.server.requests, "no request came to the server")
         return self.server.requests[position]
 
-    def _record(self) -> Provider:
+    def _record(self, model: str | None) -> Provider:
         embeddings_model = self.provider.embeddings_model or "kit-embeddings-1"
-        return msgspec.structs.replace(self.provider, chat_model=self.model, embeddings_model=embeddings_model)
+        return msgspec.structs.replace(self.provider, chat_model=model or self.model, embeddings_model=embeddings_model)
+
+
+def played(folder: Path | str) -> Player:
+    """A player of all recordings of a folder.
+
+    Raises:
+        SettingsError: there are none.
+        DecodeError: a file among them is none.
+    """
+    if not any(Path(folder).glob("*.json")):
+        found = "the folder holds no *.json" if Path(folder).is_dir() else "there is no such folder"
+        raise SettingsError(f"no recordings in {folder}: {found}. Make some with --live --record FOLDER")
+    return Player.load(folder)
 
 
 def provider_check(
-    *needs: Capability, look: str = "", live: bool = False
+    *needs: Capability, shows: tuple[Capability, ...] = (), look: str = "", live: bool = False
 ) -> Callable[[Callable[[ProviderBench], Awaitable[None] | None]], Check[ProviderBench]]:
-    """Makes a check of a function on a provider's bench. `needs`: capabilities; `live`: it also runs on a real server."""
+    """Makes a check of a function on a provider's bench. `needs`, `shows`: capabilities; `live`: it also
+    runs on a real server."""
 
     def made(function: Callable[[ProviderBench], Awaitable[None] | None]) -> Check[ProviderBench]:
-        return Check(function=function, bench=ProviderBench, needs=needs, look=look, live=live)
+        return Check(function=function, bench=ProviderBench, needs=needs, shows=shows, look=look, live=live)
 
     return made
 

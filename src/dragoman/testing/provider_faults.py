@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from threading import Thread
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import anyio
@@ -26,6 +28,7 @@ from dragoman.message import FinishReason, Message
 from dragoman.testing.check import Skipped, demand, same
 from dragoman.testing.provider_bench import ProviderBench, Reply, provider_check, says
 from dragoman.testing.server import Answer
+from dragoman.testing.wire_bench import text_values
 from dragoman.transport.retry import Retry
 
 __all__ = [
@@ -193,9 +196,8 @@ def event_loops_may_differ(bench: ProviderBench) -> None:
     """One agent answers in one event loop after the other, in another thread's, and synchronously."""
     agent = bench.agent(says("Hello."))
     outputs = [asyncio.run(_output(agent)), asyncio.run(_output(agent))]
-    thread = Thread(target=lambda: outputs.append(asyncio.run(_output(agent))))
-    thread.start()
-    thread.join()
+    with ThreadPoolExecutor(1) as thread:
+        outputs.append(thread.submit(lambda: asyncio.run(_output(agent))).result())
     outputs.append(agent.send_sync("Say hello.").output)
     asyncio.run(agent.close())
     same(len(outputs), 4, "the number of answers")
@@ -204,34 +206,62 @@ def event_loops_may_differ(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, look=f"{_LOOK}: 401", live=True)
 async def wrong_keys_are_refused(bench: ProviderBench) -> None:
-    """A wrong key is an `AuthenticationError` that names the provider."""
+    """A wrong key is an `AuthenticationError` that names the provider, and says what the provider said."""
     if not (bench.provider.key_names and bench.provider.key_required):
         raise Skipped(f"{bench.provider.display_name} needs no key")
     error = await _failure(bench, AuthenticationError("Wrong key."), api_key="kit-wrong-key")
     demand(isinstance(error, AuthenticationError), f"a wrong key is {error!r}")
     same(error.provider, bench.name, "`provider` of the error")
+    _says_what_was_said(bench, error)
 
 
-@provider_check(Capability.chat, look=f"{_LOOK}: 404")
+@provider_check(Capability.chat, look=f"{_LOOK}: 404", live=True)
 async def unknown_models_are_refused(bench: ProviderBench) -> None:
-    """A model that there is not is a `ModelNotFoundError`; the name that was asked for arrived."""
-    error = await _failure(bench, ModelNotFoundError("No such model."))
-    demand(isinstance(error, ModelNotFoundError), f"an unknown model is {error!r}")
-    same(bench.asked().model, bench.model, "the model that was asked for")
+    """A model that there is not is a `ModelNotFoundError` that says what the provider said; the name that was asked for arrived."""
+    error = await _failure(bench, ModelNotFoundError("No such model."), must=bench.judge, model="kit-no-such-model")
+    bench.judge(isinstance(error, ModelNotFoundError), f"an unknown model is {error!r}")
+    if bench.scripted:
+        same(bench.asked().model, "kit-no-such-model", "the model that was asked for")
+    _says_what_was_said(bench, error)
 
 
-async def _failure(bench: ProviderBench, reply: Reply, **how: Any) -> DragomanError:
-    """The error of a request that is answered so; told as the last event, and raised."""
+def _says_what_was_said(bench: ProviderBench, error: DragomanError) -> None:
+    """Of the texts in the body of an error at least one must be found again in its message, by three words in a row."""
+    said = [_words(text) for text in _texts(error.body or b"") if " " in text.strip()]
+    runs = [words[at : at + 3] for words in said for at in range(max(1, len(words) - 2)) if words]
+    message = _words(error.message)
+    bench.judge(
+        not runs or any(run == message[at : at + len(run)] for run in runs for at in range(len(message))),
+        f"the error says nothing of what the provider said: {error.message!r}; the body is {error.body!r}",
+    )
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def _texts(body: bytes) -> list[str]:
+    """All texts in the JSON of a body; where it is none, the body without its marks."""
+    try:
+        return text_values(msgspec.json.decode(body))
+    except (msgspec.DecodeError, UnicodeError):
+        return [re.sub(r"<[^>]*>", " ", body.decode(errors="replace"))]
+
+
+async def _failure(
+    bench: ProviderBench, reply: Reply, must: Callable[[object, str], None] = demand, **how: Any
+) -> DragomanError:
+    """The error of a request that is answered so; told as the last event, and raised. `must`: what an answer fails by."""
     async with bench.agent(reply, **how) as agent:
         async with agent.run("Hi.") as run:
             events = [event async for event in run]
-        demand(isinstance(events[-1], RunError), f"the last event of a run that failed is {events[-1]!r}")
+        must(isinstance(events[-1], RunError), f"the last event of a run that failed is {events[-1]!r}")
         same(bench.server.open, 0, "the number of answers left open")
         try:
             result = await agent.send("Hi.")
         except DragomanError as error:
             return error
-    demand(False, f"{reply!r} is no error, but the answer {result.output!r}")
+    must(False, f"{reply!r} is no error, but the answer {result.output!r}")
     raise AssertionError
 
 

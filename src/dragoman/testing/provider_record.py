@@ -12,7 +12,6 @@ from dragoman.errors import AuthenticationError
 from dragoman.model.strings import ModelString, parse_model_string
 from dragoman.providers.address import find_base_url
 from dragoman.providers.keys import find_key, request_headers
-from dragoman.providers.registry import Registry
 from dragoman.testing.check import Skipped, demand, same
 from dragoman.testing.provider_bench import KEY, ProviderBench, provider_check, says
 
@@ -34,7 +33,6 @@ def records_are_complete(bench: ProviderBench) -> None:
     """A record has names that stand in a model string, a wire that asks and answers, the quirks of that wire, a URL without a
     slash at its end, and the models and paths that its capabilities need."""
     record = bench.provider
-    Registry(built_in={}, plug_ins=lambda: ()).register(record)
     for name in (record.name, *record.aliases):
         same(parse_model_string(f"{name}:m"), ModelString(name, "m"), f"the model string {name}:m")
     demand(record.display_name, "`display_name` is empty")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from dragoman.capability import Capability
@@ -9,11 +10,13 @@ from dragoman.event import MessageFinished
 from dragoman.message import (
     FinishReason,
     Message,
+    ProviderPart,
     Role,
     ThinkingPart,
     Usage,
 )
 from dragoman.request import ModelRequest, Settings
+from dragoman.shapes import if_object
 from dragoman.testing.check import demand, same
 from dragoman.testing.provider_bench import ProviderBench, provider_check, says
 
@@ -83,7 +86,10 @@ async def thinks(bench: ProviderBench) -> None:
         chunks = [chunk async for chunk in agent.send_stream("What is 9 times 7?", settings=settings)]
     output = "".join(chunk.output for chunk in chunks)
     thinking = "".join(chunk.thinking or "" for chunk in chunks)
-    bench.judge("63" in output, f"the answer is {output!r}")
+    messages = [message for chunk in chunks for message in chunk.messages if message.role is Role.MODEL]
+    unread = f"; fields that the wire did not read: {', '.join(names)}" if (names := _unread(messages)) else ""
+    bench.judge(thinking, f"no thinking is read; the output is {output!r}{unread}")
+    bench.judge(output.strip(), "the answer is empty")
     if bench.scripted:
         losses: list[Any] = []
         bench.wire.dump_request(
@@ -94,8 +100,7 @@ async def thinks(bench: ProviderBench) -> None:
         demand(bench.asked().settings.reasoning or losses, "how much to think does not arrive, and no loss tells")
         same(output, "It is 63.", "the output")
         same(thinking, "Nine times seven: 63.", "the thinking")
-        message = next(message for chunk in chunks for message in chunk.messages if message.role is Role.MODEL)
-        same(message.thinking, "Nine times seven: 63.", "the message's thinking")
+        same(messages[0].thinking, "Nine times seven: 63.", "the message's thinking")
 
 
 @provider_check(Capability.chat, look="the wire's decoder: usage", live=True)
@@ -112,3 +117,14 @@ async def usage_is_told_once(bench: ProviderBench) -> None:
     if bench.scripted:
         found = (told[0].input_tokens, told[0].output_tokens, told[0].total_tokens)
         same(found, (12, 5, 17), "the tokens of prompt, answer and both")
+
+
+def _unread(messages: Sequence[Message]) -> list[str]:
+    """Names of the fields of an answer that its wire keeps and has no neutral place for, as `native` holds them; and the types
+    of its `ProviderPart`s."""
+    kept = [*messages, *(part for message in messages for part in message.content)]
+    natives = [own for each in kept for own in (each.native or {}).values()]
+    layers = [if_object(layer) for own in natives for layer in (own, if_object(own).get("response"))]
+    kinds = [each.kind for each in kept if isinstance(each, ProviderPart)]
+    names = [name for layer in layers for name in layer if name not in ("response", "spelling")]
+    return [*dict.fromkeys([*kinds, *names])]

@@ -157,7 +157,7 @@ async def argumentless_tools_are_called(bench: ProviderBench) -> None:
     async with bench.agent(*rounds, tools=[Tool("ring_bell", "Rings the bell.", ring)]) as agent:
         result = await agent.send("Ring the bell with the tool ring_bell, once. Then say: done.")
     calls = [part for message in result.messages for part in message.tool_calls]
-    demand(all(part.arguments == {} for part in calls), f"the calls are {calls}")
+    bench.judge(all(part.arguments == {} for part in calls), f"the calls are {calls}")
     bench.judge(given, "the tool was not called")
     if bench.scripted:
         arrived = [part for request in bench.server.requests for part in request.messages[-1].tool_results]

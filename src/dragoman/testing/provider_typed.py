@@ -27,6 +27,8 @@ __all__ = [
 
 _LOOK = "the output schema in the wire's request, tool_choice, and typed_output in the record"
 
+_WITH_TOOLS = (Capability.typed_output, Capability.typed_output_with_tools)
+
 
 class _City(BaseModel):
     name: str
@@ -50,7 +52,7 @@ class _Trip(BaseModel):
     paid: bool
 
 
-@provider_check(Capability.chat, look=_LOOK, live=True)
+@provider_check(Capability.chat, shows=(Capability.typed_output,), look=_LOOK, live=True)
 async def types_are_filled(bench: ProviderBench) -> None:
     """`send_for` gives a value of the type (D-20); the schema arrives, natively or as a tool's."""
     _needs_types(bench)
@@ -66,7 +68,7 @@ async def types_are_filled(bench: ProviderBench) -> None:
         demand(["country", "name"] in names, f"the schema did not arrive: {schemas}")
 
 
-@provider_check(Capability.chat, look=_LOOK, live=True)
+@provider_check(Capability.chat, shows=(Capability.typed_output,), look=_LOOK, live=True)
 async def nested_types_are_filled(bench: ProviderBench) -> None:
     """Types within types, lists, choices, numbers, truth values and nulls are filled."""
     _needs_types(bench)
@@ -80,7 +82,7 @@ async def nested_types_are_filled(bench: ProviderBench) -> None:
     bench.judge(result.output == wanted, f"the output is {result.output!r}")
 
 
-@provider_check(Capability.chat, look=_LOOK)
+@provider_check(Capability.chat, shows=(Capability.typed_output,), look=_LOOK)
 async def recursive_types_are_filled(bench: ProviderBench) -> None:
     """A type that holds itself is filled, as its schema can be told: whole, or loosened where the provider takes no recursion."""
     _needs_types(bench)
@@ -93,7 +95,7 @@ async def recursive_types_are_filled(bench: ProviderBench) -> None:
     same(result.output, _Tree.model_validate(value), "the output")
 
 
-@provider_check(Capability.chat, look=_LOOK, live=True)
+@provider_check(Capability.chat, shows=(Capability.typed_output,), look=_LOOK, live=True)
 async def lists_and_numbers_are_typed(bench: ProviderBench) -> None:
     """A type that is no object, such as a list of numbers, is wrapped for the model and given bare."""
     _needs_types(bench)
@@ -103,7 +105,7 @@ async def lists_and_numbers_are_typed(bench: ProviderBench) -> None:
     bench.judge(result.output == [1, 2, 3], f"the output is {result.output!r}")
 
 
-@provider_check(Capability.tools, look=_LOOK, live=True)
+@provider_check(Capability.tools, shows=_WITH_TOOLS, look=_LOOK, live=True)
 async def typed_output_comes_after_tools(bench: ProviderBench) -> None:
     """With tools the model first calls them, then gives the value: in one phase where it can do both, else in two (D-129)."""
     _needs_types(bench)
@@ -119,7 +121,7 @@ async def typed_output_comes_after_tools(bench: ProviderBench) -> None:
     same(result.messages[0].role, Role.USER, "the role of the first message")
 
 
-@provider_check(Capability.chat, look=_LOOK, live=True)
+@provider_check(Capability.chat, shows=(Capability.typed_output,), look=_LOOK, live=True)
 async def typed_output_is_streamed(bench: ProviderBench) -> None:
     """With a schema the stream's output is the JSON, and nothing but it, in pieces (D-15, decision 10)."""
     _needs_types(bench)
@@ -133,7 +135,7 @@ async def typed_output_is_streamed(bench: ProviderBench) -> None:
     demand(isinstance(value, dict) and "city" in value, f"the output is no JSON of the schema: {text!r}")
 
 
-@provider_check(Capability.chat, look=_LOOK)
+@provider_check(Capability.chat, shows=(Capability.typed_output,), look=_LOOK)
 async def typed_output_is_mended_once(bench: ProviderBench) -> None:
     """A value that is not of the type goes back to the model once, with what is wrong; a second one is a `TypedOutputError`."""
     _needs_types(bench)

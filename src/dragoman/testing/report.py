@@ -3,44 +3,80 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
 
-from dragoman.testing.check import BoundCheck, Check, CheckFailed, Doubtful, Skipped
+from dragoman.errors import AuthenticationError
+from dragoman.testing.check import BoundCheck, Check, CheckFailed, Doubtful, Skipped, innermost
 
 __all__ = ["Finding", "lines", "run", "table"]
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What came of one check."""
+    """What came of one check, or of all that need one capability."""
 
     subject: str
     """Name of the wire or the provider."""
     check: str
+    """Its name; that of a capability, where nothing of it could be seen."""
     outcome: Literal["passed", "failed", "skipped", "doubtful"]
     told: str = ""
     """What is wrong, or why it was skipped."""
     rule: str = ""
     """What the check demands."""
+    shows: tuple[str, ...] = ()
+    """The declared capabilities that are seen when it passes."""
 
 
-def run(checks: Iterable[BoundCheck]) -> Iterator[Finding]:
-    """Runs checks in their order → their findings, as they come."""
-    for check in checks:
-        where = (check.where, check.name)
-        rule = " ".join(check.check.rule.split())
-        try:
-            check()
-        except CheckFailed as wrong:
-            yield Finding(*where, "failed", str(wrong), rule)
-        except Doubtful as why:
-            yield Finding(*where, "doubtful", str(why), rule)
-        except Skipped as why:
-            yield Finding(*where, "skipped", str(why), rule)
-        else:
-            yield Finding(*where, "passed", "", rule)
+def run(checks: Iterable[BoundCheck], *, whole: bool = True) -> Iterator[Finding]:
+    """Runs checks in their order → their findings, as they come; then, where they are the `whole` of what could show it, a
+    failure for each capability that is declared while all that needs it is doubtful. Live it ends with the first check whose
+    key is missing or refused: so would all others."""
+    left = list(checks)
+    seen: list[Finding] = []
+    while left:
+        check = left.pop(0)
+        finding, cause = _finding(check)
+        if left and check.how.get("live") and isinstance(cause, AuthenticationError):
+            rest = f"The rest was not run: {len(left)} checks."
+            yield msgspec.structs.replace(finding, told=f"{finding.told}\n{rest}")
+            return
+        seen.append(finding)
+        yield finding
+    if whole:
+        yield from _unseen(seen)
+
+
+def _finding(check: BoundCheck) -> tuple[Finding, BaseException | None]:
+    """What comes of a check, and what made it fail."""
+
+    def found(outcome: Literal["passed", "failed", "skipped", "doubtful"], told: str = "") -> Finding:
+        return Finding(check.where, check.name, outcome, told, " ".join(check.check.rule.split()), check.shows)
+
+    try:
+        check()
+    except CheckFailed as wrong:
+        return found("failed", str(wrong)), innermost(wrong.__cause__) if wrong.__cause__ else None
+    except Doubtful as why:
+        return found("doubtful", str(why)), None
+    except Skipped as why:
+        return found("skipped", str(why)), None
+    return found("passed"), None
+
+
+def _unseen(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """A failure for each capability whose checks are doubtful, all that ran."""
+    by_capability: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        for capability in finding.shows if finding.outcome != "skipped" else ():
+            by_capability.setdefault((finding.subject, capability), []).append(finding)
+    for (subject, capability), those in by_capability.items():
+        if all(finding.outcome == "doubtful" for finding in those):
+            why = "".join(f"\n  {finding.check}: {finding.told}" for finding in those)
+            told = f"{subject}: {capability} is declared, and nothing that needs it could be seen:{why}"
+            yield Finding(subject, capability, "failed", told, "What a record declares can be seen.", (capability,))
 
 
 def lines(findings: Iterable[Finding]) -> Iterator[str]:

@@ -27,6 +27,7 @@ __all__ = [
     "json_of",
     "seal_of",
     "signed_by_the_kit",
+    "text_values",
     "told",
     "wire_check",
 ]
@@ -71,6 +72,10 @@ class WireBench:
     def doubts(self, error: Exception) -> bool:  # noqa: ARG002 - a wire has no model
         """See `Bench.doubts`."""
         return False
+
+    def blames(self, error: BaseException) -> str | None:  # noqa: ARG002 - a wire has no key
+        """See `Bench.blames`."""
+        return None
 
     def there(self, messages: Sequence[Message], **how: Any) -> tuple[Any, list[Loss]]:
         """Messages → the payload, as JSON has it, and the losses told."""
@@ -157,20 +162,21 @@ def cut_into(data: bytes, size: int) -> Iterator[bytes]:
 
 def seal_of(signed: ThinkingPart, wire: str) -> str:
     """The longest text of what signs it."""
-    texts: list[str] = []
+    return max(text_values((signed.native or {}).get(wire)), key=len, default=signed.text)
 
-    def walk(value: Any) -> None:
-        if isinstance(value, str):
-            texts.append(value)
-        elif isinstance(value, dict):
-            for each in cast("dict[str, Any]", value).values():
-                walk(each)
-        elif isinstance(value, list | tuple):
-            for each in cast("list[Any]", value):
-                walk(each)
 
-    walk((signed.native or {}).get(wire))
-    return max(texts, key=len, default=signed.text)
+def text_values(value: Any) -> list[str]:
+    """All texts in a value of JSON, keys aside."""
+    match value:
+        case str():
+            return [value]
+        case dict():
+            within = list(cast("dict[str, Any]", value).values())
+        case list() | tuple():
+            within = list(cast("list[Any]", value))
+        case _:
+            within = list[Any]()
+    return [text for each in within for text in text_values(each)]
 
 
 OWN = Origin("conformance", "https://api.conformance.invalid/v1", "m")
