@@ -28,6 +28,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """Lower case; what stands before the colon of a model string."""
     display_name: str
+    """The name for people, as messages and tables show it."""
     wire: str
     """Name of the wire that it speaks."""
     base_url: str | Callable[[str], Awaitable[str]] | None = None
@@ -36,11 +37,13 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     base_url_names: Mapping[str, str] = {}
     """Environment variables that may hold another base URL → what their value still lacks of it, such as `/v1`."""
     aliases: tuple[str, ...] = ()
+    """Other names that may stand before the colon."""
     key_names: tuple[str, ...] = ()
     """Environment variables that may hold the key, first found wins; none: no key is needed. The last is the usual one."""
     key_required: bool = True
     """Whether a request without a key is an error (where there are `key_names`)."""
     key_header: str = "authorization"
+    """Header that the key goes in."""
     key_prefix: str = "Bearer "
     """What stands before the key in `key_header`."""
     key_kinds: Mapping[str, tuple[str, str]] = {}
@@ -70,6 +73,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     models: Callable[[], Sequence[str]] | None = None
     """Tells the names of its models where no request is needed for it."""
     capabilities: frozenset[Capability] = frozenset()
+    """What its usual models can do while streaming; decides how things are done, not whether."""
     quirks: Any = None
     """Record of the wire's own `Quirks` type: how this provider differs. `None`: not at all."""
 
