@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from functools import cache
+from functools import cache, partial
 
 import httpx2
 import pytest
@@ -15,7 +15,10 @@ from dragoman.fold import compact, fold
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
 from dragoman.wires import anthropic as wire
-from traffic import exchanges
+from traffic import decode as decode_by
+from traffic import exchanges, through_storage
+
+decode = partial(decode_by, wire)
 
 SAMPLE = (
     "pydantic-test-anthropic-test-pause-turn-web-search-streaming-vcr-00",  # pause, server tools, citations, thinking
@@ -37,14 +40,6 @@ def bodies():
 
 def answers():
     return [e for e in exchanges("anthropic") if e.endpoint == "messages" and e.status == 200]
-
-
-def decode(body, cuts=()):
-    decoder = wire.decoder()
-    events = []
-    for start, end in zip((0, *cuts), (*cuts, len(body)), strict=True):
-        events += decoder.feed(body[start:end])
-    return [*events, *decoder.close()]
 
 
 @cache
@@ -109,10 +104,6 @@ def test_every_answer_survives_the_encoder():
         encoder = wire.encoder()
         written = b"".join(map(encoder.feed, events)) + encoder.close()
         assert fold(decode(written)) == fold(events), exchange
-
-
-def through_storage(request):
-    return request.replace(messages=[Message.from_json(message.to_json()) for message in request.messages])
 
 
 def test_every_request_body_survives_exactly_also_through_storage():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from functools import cache
+from functools import cache, partial
 
 import cohere
 import httpx
@@ -15,7 +15,10 @@ from dragoman.fold import compact, fold
 from dragoman.message import Message, Role, ThinkingPart
 from dragoman.request import ToolSpec
 from dragoman.wires import cohere as wire
-from traffic import exchanges
+from traffic import decode as decode_by
+from traffic import exchanges, through_storage
+
+decode = partial(decode_by, wire)
 
 NEUTRAL = {
     "model", "messages", "max_tokens", "temperature", "p", "k", "seed", "stop_sequences", "stream", "tools", "tool_choice",
@@ -31,14 +34,6 @@ def bodies():
 def decoded():
     answers = [e for e in exchanges("cohere") if e.endpoint == "chat" and e.status == 200]
     return [(e, decode(e.body)) for e in answers]
-
-
-def decode(body, cuts=()):
-    decoder = wire.decoder()
-    events = []
-    for start, end in zip((0, *cuts), (*cuts, len(body)), strict=True):
-        events += decoder.feed(body[start:end])
-    return [*events, *decoder.close()]
 
 
 def test_every_good_answer_decodes_without_an_error():
@@ -115,10 +110,6 @@ def test_a_plan_is_thinking_in_a_field_of_its_own():
     for message in planned:
         assert isinstance(message.content[0], ThinkingPart)
     assert sum("tool_plan" in wire.dump_messages([message])[0] for message in planned) > 30
-
-
-def through_storage(request):
-    return request.replace(messages=[Message.from_json(message.to_json()) for message in request.messages])
 
 
 def test_every_request_body_survives_exactly_also_through_storage_and_loses_nothing():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
-from functools import cache
+from functools import cache, partial
 
 import httpx2
 import pytest
@@ -17,7 +17,10 @@ from dragoman.fold import compact, fold
 from dragoman.message import DataPart, FinishReason, Message, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
 from dragoman.wires import google as wire
-from traffic import exchanges
+from traffic import decode as decode_by
+from traffic import exchanges, through_storage
+
+decode = partial(decode_by, wire)
 
 SAMPLE = (
     "chatlas-test-echo-display-providers-test-google-fetch-panel-00",  # urlContext, grounding, CRLF
@@ -52,14 +55,6 @@ def answers():
         for e in exchanges("google")
         if e.status == 200 and "enerateContent" in e.url and not e.body.lstrip().startswith(b'{"embedding')
     ]
-
-
-def decode(body, cuts=()):
-    decoder = wire.decoder()
-    events = []
-    for start, end in zip((0, *cuts), (*cuts, len(body)), strict=True):
-        events += decoder.feed(body[start:end])
-    return [*events, *decoder.close()]
 
 
 @cache
@@ -160,10 +155,6 @@ def test_every_answer_survives_the_encoder():
         written = b"".join(map(encoder.feed, events)) + encoder.close()
         (again,), (once,) = fold(decode(written)), fold(events)
         assert again == once, exchange
-
-
-def through_storage(request):
-    return request.replace(messages=[Message.from_json(message.to_json()) for message in request.messages])
 
 
 def test_every_request_body_survives_exactly_also_through_storage():

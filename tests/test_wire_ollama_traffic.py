@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from functools import cache
+from functools import cache, partial
 
 import httpx
 import ollama
@@ -16,7 +16,10 @@ from dragoman.fold import compact, fold
 from dragoman.message import Message, Role, ThinkingPart
 from dragoman.request import ToolSpec
 from dragoman.wires import ollama as wire
-from traffic import exchanges
+from traffic import decode as decode_by
+from traffic import exchanges, through_storage
+
+decode = partial(decode_by, wire)
 
 SETTINGS = {"temperature", "num_predict", "top_p", "top_k", "seed", "stop", "presence_penalty", "frequency_penalty"}
 
@@ -29,14 +32,6 @@ def bodies():
 def decoded():
     answers = [e for e in exchanges("ollama_native") if e.endpoint in ("chat", "generate") and e.status == 200]
     return [(e, decode(e.body)) for e in answers]
-
-
-def decode(body, cuts=()):
-    decoder = wire.decoder()
-    events = []
-    for start, end in zip((0, *cuts), (*cuts, len(body)), strict=True):
-        events += decoder.feed(body[start:end])
-    return [*events, *decoder.close()]
 
 
 def test_every_good_answer_decodes_without_an_error():
@@ -95,10 +90,6 @@ def test_every_answer_survives_the_encoder():
         encoder = wire.encoder()
         written = b"".join(map(encoder.feed, events)) + encoder.close()
         assert fold(decode(written)) == fold(events), exchange
-
-
-def through_storage(request):
-    return request.replace(messages=[Message.from_json(message.to_json()) for message in request.messages])
 
 
 def test_every_request_body_survives_exactly_also_through_storage_and_loses_nothing():

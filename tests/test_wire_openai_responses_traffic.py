@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from functools import cache
+from functools import cache, partial
 
 import httpx2
 import msgspec
@@ -18,7 +18,10 @@ from dragoman.fold import compact, fold
 from dragoman.message import DataPart, Message, ProviderPart, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
 from dragoman.wires import openai_responses as wire
-from traffic import exchanges
+from traffic import decode as decode_by
+from traffic import exchanges, through_storage
+
+decode = partial(decode_by, wire)
 
 SAMPLE = (
     "pydantic-test-openai-responses-test-openai-responses-phase-streamed-on-part-start-00",  # two ciphertexts, phase
@@ -48,14 +51,6 @@ def bodies():
 
 def answers():
     return [e for e in exchanges("openai_responses") if e.status == 200]
-
-
-def decode(body, cuts=()):
-    decoder = wire.decoder()
-    events = []
-    for start, end in zip((0, *cuts), (*cuts, len(body)), strict=True):
-        events += decoder.feed(body[start:end])
-    return [*events, *decoder.close()]
 
 
 @cache
@@ -202,10 +197,6 @@ def test_every_written_event_is_of_the_official_type_and_in_order():
                     raise AssertionError((exchange, event["type"], str(error)[:600])) from None
             checked += 1
     assert checked > 250
-
-
-def through_storage(request):
-    return request.replace(messages=[Message.from_json(message.to_json()) for message in request.messages])
 
 
 def test_every_request_body_survives_exactly_also_through_storage():

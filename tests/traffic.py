@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from dragoman.event import Event
+from dragoman.message import Message
+from dragoman.request import ModelRequest
+from dragoman.wires import Wire
 
 FOLDER = Path(os.environ.get("DRAGOMAN_TRAFFIC") or Path(__file__).resolve().parents[2] / "shared" / "traffic")
 
@@ -34,6 +39,20 @@ class Exchange:
 
     def __repr__(self) -> str:
         return self.id
+
+
+def decode(wire: Wire, body: bytes, cuts: Sequence[int] = ()) -> list[Event]:
+    """The events of a response that arrives cut at these offsets."""
+    decoder = wire.decoder()
+    events: list[Event] = []
+    for start, end in zip((0, *cuts), (*cuts, len(body)), strict=True):
+        events += decoder.feed(body[start:end])
+    return [*events, *decoder.close()]
+
+
+def through_storage(request: ModelRequest) -> ModelRequest:
+    """The request, its messages written to storage and read again."""
+    return request.replace(messages=[Message.from_json(message.to_json()) for message in request.messages])
 
 
 @cache
