@@ -202,7 +202,7 @@ def test_a_class_in_place_of_an_instance_is_told_so(capsys: pytest.CaptureFixtur
     assert main(["test_conformance_live:Transcript"]) == 3
     assert "Transcript is a class: give an instance" in capsys.readouterr().err
     with pytest.raises(SettingsError, match="give an instance"):
-        testing.provider_checks(Provider)  # type: ignore[arg-type]
+        testing.provider_checks(Provider)
 
 
 def test_an_unknown_name_is_told_the_providers_and_the_wires(capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,10 +85,10 @@ class ChoicesDecoder(ABC, Generic[C]):
             self._origin = replace(self._origin, served_model=model)
         if response_id and isinstance(response_id, str) and response_id != self._origin.response_id:
             self._origin = replace(self._origin, response_id=response_id)
-        self.count(chunk.get("usage"))
+        self.add_usage(chunk.get("usage"))
         self._response.update(unread(chunk, self.READ))
 
-    def count(self, usage: Any) -> None:
+    def add_usage(self, usage: Any) -> None:
         """Tokens that were told."""
         if usage is not None:
             counts = as_object(usage, "usage")

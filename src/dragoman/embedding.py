@@ -5,18 +5,18 @@ from __future__ import annotations
 import sys
 from array import array
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from typing import Any, cast
 
 import msgspec
 
-from dragoman.errors import DecodeError, InvalidRequestError
+from dragoman.errors import DecodeError, DragomanError, InvalidRequestError
 from dragoman.message import Usage
 from dragoman.native import Own
 from dragoman.request import EmbeddingsRequest
-from dragoman.result import Vector
-from dragoman.shapes import as_list, as_object, if_text, malformed
+from dragoman.result import BatchEmbeddingsResult, Vector
+from dragoman.shapes import as_list, as_object, if_object, if_text, malformed, rest
 
 __all__ = [
     "dump_entries",
@@ -25,6 +25,7 @@ __all__ = [
     "input_usage",
     "load_answer",
     "load_entries",
+    "load_listed",
     "load_texts",
     "load_vector",
 ]
@@ -128,6 +129,28 @@ def load_entries(told: Any) -> list[Vector]:
             raise malformed(places, "vectors whose indexes do not count them")
         entries.sort(key=lambda entry: entry["index"])
     return [load_vector(entry.get("embedding")) for entry in entries]
+
+
+def load_listed(
+    body: bytes | Mapping[str, Any],
+    refusal: Callable[[dict[str, Any]], DragomanError],
+    counted: Callable[[dict[str, Any]], tuple[Usage | None, dict[str, Any]]],
+) -> BatchEmbeddingsResult:
+    """A response with its vectors in `data` (OpenAI, Mistral). `refusal`: an answer without them → its error; `counted`: reads
+    the usage.
+
+    Raises:
+        ProviderError: an error stands in the place of the vectors; which subclass tells why.
+        DecodeError: it holds no vectors.
+    """
+    answer = load_answer(body)
+    if "data" not in answer:
+        raise refusal(answer)
+    usage, beside = counted(if_object(answer.get("usage")))
+    metadata = rest(answer, "object", "data", "id", "usage") | ({"usage": beside} if beside else {})
+    return BatchEmbeddingsResult(
+        load_entries(answer["data"]), input_usage(usage), metadata=metadata, id=if_text(answer.get("id"))
+    )
 
 
 def dump_entries(vectors: Iterable[Vector], *, packed: bool = False) -> list[dict[str, Any]]:

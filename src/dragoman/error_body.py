@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from html import unescape
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -99,6 +99,6 @@ def _decoded(text: str) -> Any:
         found: Any = msgspec.json.decode(text)
         if isinstance(found, str):
             return _decoded(found)
-        return found if isinstance(found, (dict, list)) else None  # pyright: ignore[reportUnknownVariableType]
+        return cast("Any", found) if isinstance(found, (dict, list)) else None
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None

@@ -22,16 +22,16 @@ _ANY = "application/octet-stream"
 
 def files_of(messages: Iterable[Message]) -> list[DataPart | FilePart]:
     """The files in the model's messages, in order: what the model said, what its provider's tools made or fetched."""
+    pieces = [piece for message in messages if message.role is Role.MODEL for piece in message.content]
+    holders = {name: _holder(name) for name in {name for piece in pieces for name in piece.native or ()}}
     files: list[DataPart | FilePart] = []
-    for message in messages:
-        if message.role is Role.MODEL:
-            for piece in message.content:
-                if isinstance(piece, (DataPart, FilePart)):
-                    files.append(piece)
-                else:
-                    files += [
-                        file for name in piece.native or () if (w := _holder(name)) for file in w.load_files(piece)
-                    ]
+    for piece in pieces:
+        if isinstance(piece, (DataPart, FilePart)):
+            files.append(piece)
+        else:
+            for name in piece.native or ():
+                holder = holders[name]
+                files += [] if holder is None else holder.load_files(piece)
     return files
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.embedding import dump_entries, dump_texts, input_usage, load_answer, load_entries, load_texts
+from dragoman.embedding import dump_entries, dump_texts, load_listed, load_texts
 from dragoman.message import Usage
 from dragoman.request import EmbeddingsRequest, HttpRequest
 from dragoman.result import BatchEmbeddingsResult
-from dragoman.shapes import if_object, if_text, rest
+from dragoman.shapes import if_object, rest
 from dragoman.wires.mistral.errors import load_error_object
 from dragoman.wires.mistral.native import OWN
 from dragoman.wires.mistral.outcome import dump_usage, load_usage
@@ -45,14 +45,7 @@ def load_response(body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
         ProviderError: an error stands in the place of the vectors; which subclass tells why.
         DecodeError: it holds no vectors.
     """
-    answer = load_answer(body)
-    if "data" not in answer:
-        raise load_error_object(answer)
-    usage, beside = load_usage(if_object(answer.get("usage")))
-    metadata = rest(answer, "object", "data", "id", "usage") | ({"usage": beside} if beside else {})
-    return BatchEmbeddingsResult(
-        load_entries(answer["data"]), input_usage(usage), metadata=metadata, id=if_text(answer.get("id"))
-    )
+    return load_listed(body, load_error_object, load_usage)
 
 
 def dump_response(result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None) -> dict[str, Any]:

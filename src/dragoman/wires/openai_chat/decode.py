@@ -59,7 +59,7 @@ class Decoder(ChoicesDecoder[Candidate]):
     def note(self, chunk: dict[str, Any]) -> None:
         """See `ChoicesDecoder.note`; Groq tells its usage elsewhere."""
         groq = as_object(chunk.get("x_groq"), "x_groq")
-        self.count(groq.get("usage"))
+        self.add_usage(groq.get("usage"))
         super().note(chunk)
         if own := unread(groq, ("id", "usage")):
             self._response["x_groq"] = own
