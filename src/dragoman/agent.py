@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack, overload
 
 from dragoman import providers
 from dragoman.capability import Capability
-from dragoman.event import Event, RunError
+from dragoman.event import Event
 from dragoman.limits import Limits
 from dragoman.logs import log_from_environment
 from dragoman.message import DataPart, FilePart, Message
@@ -25,7 +25,7 @@ from dragoman.providers import Provider
 from dragoman.request import ModelRequest, ServerTool, Settings
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
 from dragoman.run import Run
-from dragoman.tools import Tool, ToolExecutor, tool
+from dragoman.tools import Tool, ToolExecutor, tool, tool_map
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -82,6 +82,7 @@ class Agent(Generic[Deps]):
         log_from_environment()
         self._string, self._provider = _resolve(model or os.environ.get("DRAGOMAN_MODEL") or "local")
         self._tools = tuple(given if isinstance(given, Tool) else tool(given) for given in tools)
+        tool_map(self._tools)
         self._system = Message.system(system) if system else None
         self._request = ModelRequest(
             "", tools=tuple(server_tools), settings=settings or Settings(), options=options or {}, stream=True
@@ -220,16 +221,16 @@ class Agent(Generic[Deps]):
             async for step in steps:
                 for chunk in step.chunks():
                     yield chunk
-            if run.error is not None:
-                raise run.error
+            if run.exception is not None:
+                raise run.exception
 
     async def send_events(self, prompt: Prompt, **how: Unpack[RunOptions]) -> AsyncGenerator[Event, None]:
         """Sends a prompt → the run's events. A failure is told as `RunError` and then raised."""
         async with self.run(prompt, **how) as run:
             async for event in run:
                 yield event
-                if isinstance(event, RunError):
-                    raise event.error
+            if run.exception is not None:
+                raise run.exception
 
     async def embed_query(self, text: str, **how: Unpack[EmbeddingsOptions]) -> EmbeddingsResult:
         """A text to search with → its vector. See `EmbeddingsModel.embed_query`.

@@ -6,13 +6,16 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
+from dragoman.errors import DragomanError
 from dragoman.event import PartStarted
 from dragoman.message import Message, Role
 from dragoman.model.chat_model import now
 from dragoman.orchestration.accumulator import MessageAccumulator
 from dragoman.orchestration.intake import Intake
+from dragoman.orchestration.shown import is_text
 from dragoman.request import ModelRequest
-from dragoman.tools import ParallelToolExecutor, Tool, ToolExecutor, ToolIdCoordinator
+from dragoman.result import ChatResult
+from dragoman.tools import ParallelToolExecutor, Tool, ToolExecutor, ToolIdCoordinator, tool_map
 
 __all__ = ["StreamingState"]
 
@@ -35,9 +38,13 @@ class StreamingState:
         deps: Any = None,
         run_id: str = "",
     ) -> None:
-        """Tools are keyed by name; of two with one name the later wins (D-12). The history is copied (D-04)."""
+        """The history is copied.
+
+        Raises:
+            ToolError: two tools have one name.
+        """
         self._history = list(conversation_history)
-        self.tool_map: dict[str, Tool] = {tool.name: tool for tool in tools}
+        self.tool_map: dict[str, Tool] = tool_map(tools)
         self.specs = tuple(tool.spec for tool in self.tool_map.values())
         self.request = request or ModelRequest("")
         """Settings, options and server tools of every request of this run."""
@@ -46,7 +53,7 @@ class StreamingState:
         self.validate = validate
         """Tells whether the output is of the wanted type; raises `ValueError` with words for the model."""
         self.output_retries = output_retries
-        """How often a wrong output may still go back to the model (decision 10)."""
+        """How often a wrong output may still go back to the model."""
         self.new_id = new_id
         self.clock = clock
         self.deps = deps
@@ -62,9 +69,20 @@ class StreamingState:
         self.suppressed_text = ""
         self.set_aside: dict[str, Any] | None = None
         """Metadata of the message that ended the first of two phases; `None`: there is one phase, or it is the first."""
+        self.failure: DragomanError | None = None
+        """Why the run cannot go on, once what it has done is told."""
         self.new_accumulator = accumulator
+        self.shows: Callable[[PartStarted], bool] = is_text
+        """Which parts of the model's messages are the run's output."""
+        self.accumulator = accumulator()
+        """Builds the message that is being streamed; a new one for each."""
         self.intake: Intake | None = None
         """The message that is being streamed; `None` once it is whole."""
+        self.is_first_chunk_of_message = True
+        """Whether nothing of the message has been shown."""
+        self.last_result: ChatResult[Message] | None = None
+        """The last chunk of `ChatModel.send_stream`, for an orchestrator that keeps it here."""
+        self._accumulated: Message | None = None
 
     @property
     def conversation_history(self) -> tuple[Message, ...]:
@@ -75,13 +93,29 @@ class StreamingState:
         """Appends messages."""
         self._history.extend(messages)
 
-    def reset_for_new_message(self, shows: Callable[[PartStarted], bool]) -> Intake:
-        """Before each model call (D-21). `shows` tells which parts are output."""
-        self.intake = Intake(self.new_accumulator(), newline=self.should_prefix_next_message, shows=shows)
+    @property
+    def accumulated_message(self) -> Message:
+        """The message that is being streamed, as far as it has come: as it was set here, else as the events tell it."""
+        if self._accumulated is None and self.intake is not None:
+            return self.intake.message()
+        return self._accumulated or Message.model()
+
+    @accumulated_message.setter
+    def accumulated_message(self, message: Message) -> None:
+        self._accumulated = message
+
+    def reset_for_new_message(self, shows: Callable[[PartStarted], bool] = is_text) -> Intake:
+        """Before each model call. `shows` tells which parts are output."""
+        self.shows = shows
+        self.accumulator = self.new_accumulator()
+        self.is_first_chunk_of_message = True
+        self.last_result = self._accumulated = None
+        self.intake = Intake(self.accumulator)
         return self.intake
 
     def request_next_message_prefix(self) -> None:
-        """From now on each model message's first output is prefixed with a newline (D-24)."""
+        """From now on a newline stands before each model message's first output, if there was output before. For an
+        orchestrator that shows text by itself: where results of tools are told, it is so without."""
         self.should_prefix_next_message = True
 
     def complete(self) -> None:
@@ -90,5 +124,5 @@ class StreamingState:
 
     @property
     def has_recent_tool_execution(self) -> bool:
-        """Whether a tool result stands among the last two messages (D-29)."""
+        """Whether a tool result stands among the last two messages."""
         return any(message.role is Role.USER and message.tool_results for message in self._history[-2:])

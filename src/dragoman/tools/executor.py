@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from itertools import groupby
 from typing import Any
 
@@ -16,10 +17,12 @@ from dragoman.tools.context import ToolContext
 from dragoman.tools.outcome import ToolExecutionResult, failed, succeeded
 from dragoman.tools.tool import Tool
 
-__all__ = ["ParallelToolExecutor", "ToolExecutor", "runnable"]
+__all__ = ["ParallelToolExecutor", "ToolExecutor", "execute", "runnable"]
 
 _LOG = logger("tools")
 _NOBODY: ToolContext[Any] = ToolContext(None)
+_RUN: ContextVar[ToolContext[Any]] = ContextVar("dragoman_tools", default=_NOBODY)
+"""What the tools of the running batch may know, for executors that do not hand it on themselves."""
 _UNREADABLE = {
     "cut": "the arguments were truncated before their end, so the tool was not run; call it again, with shorter ones",
     "invalid": "the arguments are not valid JSON (an object is needed), so the tool was not run; call it again",
@@ -38,29 +41,48 @@ def runnable(call: ToolCallPart, tools: Mapping[str, Tool]) -> bool:
     return tool is None or call.state != "complete" or not (tool.handler is None or tool.requires_approval)
 
 
-class ToolExecutor:
-    """Runs calls strictly one after another (D-37). Whatever a tool raises becomes its result, never an exception.
+async def execute(
+    executor: ToolExecutor, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], context: ToolContext[Any]
+) -> list[ToolExecutionResult]:
+    """Runs a message's calls by an executor, also by one that takes no context: its tools are given it all the same."""
+    before = _RUN.set(context)
+    try:
+        return await executor.execute_batch(calls, tools)
+    finally:
+        _RUN.reset(before)
 
-    A subclass may change `execute_single` (one call) or `execute_batch` (their order).
+
+class ToolExecutor:
+    """Runs calls strictly one after another. Whatever a tool raises becomes its result, never an exception.
+
+    A subclass may change `execute_single` (one call) or `execute_batch` (their order). What the tools may know
+    (`ToolContext`) reaches them also where it hands on calls and tools alone.
     """
 
+    @property
+    def context(self) -> ToolContext[Any]:
+        """What the tools of the batch that is running may know of its run; `call` is filled in for each."""
+        return _RUN.get()
+
     async def execute_batch(
-        self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], context: ToolContext[Any] = _NOBODY
+        self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], context: ToolContext[Any] | None = None
     ) -> list[ToolExecutionResult]:
-        """Runs all calls; the results stand in the order of the calls. `context.call` is filled in for each."""
-        return [await self.execute_single(call, tools, context) for call in calls]
+        """Runs all calls; the results stand in the order of the calls. `context`: in place of the run's."""
+        if context is not None:
+            return await execute(self, calls, tools, context)
+        return [await self.execute_single(call, tools) for call in calls]
 
     async def execute_single(
-        self, call: ToolCallPart, tools: Mapping[str, Tool], context: ToolContext[Any] = _NOBODY
+        self, call: ToolCallPart, tools: Mapping[str, Tool], context: ToolContext[Any] | None = None
     ) -> ToolExecutionResult:
-        """Runs one call, approved or not. Any `Exception` becomes an error result (decision 5).
+        """Runs one call, approved or not. Any `Exception` becomes an error result. `context`: in place of the run's.
 
         Raises:
             BaseException: cancellation of the caller, and what else is no `Exception`.
         """
         try:
-            return succeeded(call, await _find(call, tools).run(call, context))
-        except Exception as error:  # noqa: BLE001 - decision 5: the model is told
+            return succeeded(call, await _find(call, tools).run(call, context or self.context))
+        except Exception as error:  # noqa: BLE001 - the model is told
             result = failed(call, error)
             _LOG.warning("%s failed: %s", call.name, str(result.error))
             return result
@@ -86,25 +108,27 @@ class ParallelToolExecutor(ToolExecutor):
         self.max_concurrency = max_concurrency
 
     async def execute_batch(
-        self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], context: ToolContext[Any] = _NOBODY
+        self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], context: ToolContext[Any] | None = None
     ) -> list[ToolExecutionResult]:
-        """As in `ToolExecutor`, with calls between two `sequential` ones side by side (decision 7)."""
+        """As in `ToolExecutor`, with calls between two `sequential` ones side by side."""
+        if context is not None:
+            return await execute(self, calls, tools, context)
         results: list[ToolExecutionResult] = []
         for alone, group in groupby(calls, lambda call: call.name in tools and tools[call.name].sequential):
             batch = list(group)
             together = super().execute_batch if alone or len(batch) == 1 else self._side_by_side
-            results += await together(batch, tools, context)
+            results += await together(batch, tools)
         return results
 
     async def _side_by_side(
-        self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], context: ToolContext[Any]
+        self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool]
     ) -> list[ToolExecutionResult]:
         results: dict[int, ToolExecutionResult] = {}
         waiting = iter(enumerate(calls))
 
         async def worker() -> None:
             for place, call in waiting:
-                results[place] = await self.execute_single(call, tools, context)
+                results[place] = await self.execute_single(call, tools)
 
         try:
             async with anyio.create_task_group() as group:
