@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from dragoman.agent import Agent
     from dragoman.chat import Chat
     from dragoman.limits import Limits
+    from dragoman.prompt import RunOptions
     from dragoman.providers import Provider
     from dragoman.run import Run
     from dragoman.similarity import cosine_similarity, most_similar
@@ -101,6 +102,7 @@ __all__ = [
     "Run",
     "RunError",
     "RunFinished",
+    "RunOptions",
     "RunStarted",
     "ServerTool",
     "Settings",
@@ -134,6 +136,7 @@ _LAZY = {
     "Limits": "dragoman.limits",
     "Provider": "dragoman.providers",
     "Run": "dragoman.run",
+    "RunOptions": "dragoman.prompt",
     "cosine_similarity": "dragoman.similarity",
     "most_similar": "dragoman.similarity",
     "ParallelToolExecutor": "dragoman.tools",

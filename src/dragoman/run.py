@@ -170,8 +170,10 @@ class Run(Generic[T]):
             yield step
 
     def so_far(self) -> ChatResult[str]:
-        """What there is by now, its output as text. Of a run that ended early also the message that it ended in."""
-        spoken = [message for message in self._messages if message.role is Role.MODEL]
+        """What there is by now, its output as text; of a message that has not come to its end what was told of it."""
+        partial = self._partial(FinishReason.cancelled)
+        messages = self._messages if partial is None else [*self._messages, partial]
+        spoken = [message for message in messages if message.role is Role.MODEL]
         metadata = dict[str, Any]()
         for message in spoken:
             for part in message.content:
@@ -182,7 +184,7 @@ class Run(Generic[T]):
             metadata["thinking"] = thinking
         return ChatResult(
             self._shown.text(),
-            tuple(self._messages),
+            tuple(messages),
             self._finish_reason,
             self._usage,
             thinking,
@@ -280,22 +282,29 @@ class Run(Generic[T]):
 
     def _cut(self, reason: FinishReason) -> list[Event]:
         """Ends the message in whose middle the run ended: it is kept as far as it was shown."""
-        if self._complete:
+        message = self._partial(reason)
+        if message is None:
             return []
         intake, self._state.intake = self._state.intake, None
-        events = intake.cut(reason) if intake is not None else []
-        if intake is not None and events:
-            message = intake.message()
-            self._spend(message.usage)
-        elif text := self._shown.unfinished():
-            message = Message.model(text).replace(id=self._shown.message_id or self.id, finish_reason=reason)
-            events = self._anew([message])
-        else:
-            return []
+        events = (intake.cut(reason) if intake is not None else []) or self._anew([message])
         self._messages.append(message)
+        self._spend(message.usage)
         self._finish_reason = reason
         self._shown.feed(events, self._state.shows)
         return events
+
+    def _partial(self, reason: FinishReason) -> Message | None:
+        """The message that has not come to its end, as far as it was told; `None`: there is none, or nothing was."""
+        intake = self._state.intake
+        if self._complete:
+            return None
+        if intake is not None and intake.has_told:
+            message = intake.message()
+            whole = message.finish_reason not in (None, FinishReason.pause)
+            return message if whole else message.replace(finish_reason=reason)
+        if text := self._shown.unfinished():
+            return Message.model(text).replace(id=self._shown.message_id or self.id, finish_reason=reason)
+        return None
 
     def _interrupt(self) -> None:
         if self._waiting is not None and not self._interrupted:

@@ -58,7 +58,7 @@ class Intake:
 
     def cut(self, reason: FinishReason) -> list[Event]:
         """Ends a message in the middle → the events that say so; none where nothing stood in it yet."""
-        if self.held is not None or not self.message_id:
+        if not self.has_told:
             return []
         closed: list[Event] = []
         for builder in self._builders:
@@ -67,6 +67,11 @@ class Intake:
             self.finish = MessageFinished(self.message_id, reason, self.finish.usage if self.finish else None)
             self._add(self.finish)
         return [*closed, *self.end()]
+
+    @property
+    def has_told(self) -> bool:
+        """Whether something of the message was told."""
+        return self.held is None and bool(self.message_id)
 
     def end(self) -> list[Event]:
         """The events that end the message. Where a custom accumulator made another one of it, it is told anew."""
