@@ -213,6 +213,10 @@ class Run(Generic[T]):
                 async with aclosing(orchestrator.process_iteration(model, state, self._schema)) as results:
                     async for result in results:
                         goes_on = result.should_continue
+                        last = result.events[-1] if result.events else None
+                        if isinstance(last, RunError):
+                            yield self._told(msgspec.structs.replace(result, events=result.events[:-1]))
+                            raise last.error
                         self._absorb(result)
                         yield self._told(result)
                 self._step = None
@@ -303,7 +307,9 @@ class Run(Generic[T]):
             whole = message.finish_reason not in (None, FinishReason.pause)
             return message if whole else message.replace(finish_reason=reason)
         if text := self._shown.unfinished():
-            return Message.model(text).replace(id=self._shown.message_id or self.id, finish_reason=reason)
+            is_open = self._shown.is_open(self._shown.message_id)
+            message_id = self._shown.message_id if is_open else f"{self.id}-{self._model_calls}"
+            return Message.model(text).replace(id=message_id, finish_reason=reason)
         return None
 
     def _interrupt(self) -> None:

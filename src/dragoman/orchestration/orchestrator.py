@@ -16,7 +16,7 @@ from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.state import StreamingState
 from dragoman.request import ModelRequest
-from dragoman.tools import ToolContext, execute, runnable
+from dragoman.tools import runnable
 
 __all__ = ["DefaultStreamingOrchestrator", "Steps", "StreamingOrchestrator", "response_metadata"]
 
@@ -174,10 +174,7 @@ class DefaultStreamingOrchestrator:
         """Runs the tools. An override point of the seeds."""
         if not calls:
             return []
-        state.check_tool_calls(len(calls))
-        state.tool_calls_made += len(calls)
-        context = ToolContext(state.deps, state.run_id, state.conversation_history)
-        results = await execute(state.executor, calls, state.tool_map, context)
+        results = await state.executor.execute_batch(calls, state.tool_map)
         return [result.part for result in results]
 
     def said(self, state: StreamingState, message: Message) -> StreamingIterationResult:

@@ -21,6 +21,10 @@ from dragoman.orchestration.iteration import Piece, provider_metadata
 __all__ = ["Shown", "is_text"]
 
 
+_GIVEN = -1
+"""Index under which output stands that was given without events: no part has it."""
+
+
 def is_text(event: PartStarted) -> bool:
     """Whether a part is text: what a run shows where its orchestrator says nothing else."""
     return isinstance(event.part, TextPart)
@@ -83,7 +87,7 @@ class Shown:
         if self._given is None:
             self._given = _Message(given=True)
             self._messages.append(self._given)
-        self._given.parts.setdefault(0, []).append(output)
+        self._given.parts.setdefault(_GIVEN, []).append(output)
         return [("output", self.message_id, output)]
 
     def feed(self, events: Sequence[Event], is_output: Callable[[PartStarted], bool] = is_text) -> list[Piece]:

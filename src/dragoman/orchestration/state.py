@@ -15,7 +15,15 @@ from dragoman.orchestration.intake import Intake
 from dragoman.orchestration.shown import is_text
 from dragoman.request import ModelRequest
 from dragoman.result import ChatResult
-from dragoman.tools import ParallelToolExecutor, Tool, ToolExecutor, ToolIdCoordinator, tool_map
+from dragoman.tools import (
+    BoundExecutor,
+    ParallelToolExecutor,
+    Tool,
+    ToolContext,
+    ToolExecutor,
+    ToolIdCoordinator,
+    tool_map,
+)
 
 __all__ = ["StreamingState"]
 
@@ -48,7 +56,7 @@ class StreamingState:
         self.specs = tuple(tool.spec for tool in self.tool_map.values())
         self.request = request or ModelRequest("")
         """Settings, options and server tools of every request of this run."""
-        self.executor = executor or ParallelToolExecutor()
+        self.executor = BoundExecutor(executor or ParallelToolExecutor(), self._tool_context, self._count_tool_calls)
         self.tool_id_coordinator = ToolIdCoordinator()
         self.validate = validate
         """Tells whether the output is of the wanted type; raises `ValueError` with words for the model."""
@@ -83,6 +91,13 @@ class StreamingState:
         self.last_result: ChatResult[Message] | None = None
         """The last chunk of `ChatModel.send_stream`, for an orchestrator that keeps it here."""
         self._accumulated: Message | None = None
+
+    def _tool_context(self) -> ToolContext[Any]:
+        return ToolContext(self.deps, self.run_id, self.conversation_history)
+
+    def _count_tool_calls(self, calls: int) -> None:
+        self.check_tool_calls(calls)
+        self.tool_calls_made += calls
 
     @property
     def conversation_history(self) -> tuple[Message, ...]:

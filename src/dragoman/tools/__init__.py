@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.tools.context import ToolContext
-from dragoman.tools.executor import ParallelToolExecutor, ToolExecutor, execute, runnable
+from dragoman.tools.executor import BoundExecutor, ParallelToolExecutor, ToolExecutor, runnable
 from dragoman.tools.ids import (
     ToolIdCoordinator,
     assign_tool_call_ids,
@@ -15,6 +15,7 @@ from dragoman.tools.outcome import ToolExecutionResult
 from dragoman.tools.tool import FunctionTool, Tool, tool, tool_map
 
 __all__ = [
+    "BoundExecutor",
     "FunctionTool",
     "ParallelToolExecutor",
     "Tool",
@@ -24,7 +25,6 @@ __all__ = [
     "ToolIdCoordinator",
     "assign_tool_call_ids",
     "check_tool_ids",
-    "execute",
     "generate_tool_call_id",
     "is_valid_tool_call_id",
     "runnable",

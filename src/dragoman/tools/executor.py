@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import groupby
 from typing import Any
@@ -17,7 +18,7 @@ from dragoman.tools.context import ToolContext
 from dragoman.tools.outcome import ToolExecutionResult, failed, succeeded
 from dragoman.tools.tool import Tool
 
-__all__ = ["ParallelToolExecutor", "ToolExecutor", "execute", "runnable"]
+__all__ = ["BoundExecutor", "ParallelToolExecutor", "ToolExecutor", "runnable"]
 
 _LOG = logger("tools")
 _NOBODY: ToolContext[Any] = ToolContext(None)
@@ -41,17 +42,6 @@ def runnable(call: ToolCallPart, tools: Mapping[str, Tool]) -> bool:
     return tool is None or call.state != "complete" or not (tool.handler is None or tool.requires_approval)
 
 
-async def execute(
-    executor: ToolExecutor, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], context: ToolContext[Any]
-) -> list[ToolExecutionResult]:
-    """Runs a message's calls by an executor, also by one that takes no context: its tools are given it all the same."""
-    before = _RUN.set(context)
-    try:
-        return await executor.execute_batch(calls, tools)
-    finally:
-        _RUN.reset(before)
-
-
 class ToolExecutor:
     """Runs calls strictly one after another. Whatever a tool raises becomes its result, never an exception.
 
@@ -68,9 +58,8 @@ class ToolExecutor:
         self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], context: ToolContext[Any] | None = None
     ) -> list[ToolExecutionResult]:
         """Runs all calls; the results stand in the order of the calls. `context`: in place of the run's."""
-        if context is not None:
-            return await execute(self, calls, tools, context)
-        return [await self.execute_single(call, tools) for call in calls]
+        with _knowing(context):
+            return [await self.execute_single(call, tools) for call in calls]
 
     async def execute_single(
         self, call: ToolCallPart, tools: Mapping[str, Tool], context: ToolContext[Any] | None = None
@@ -111,13 +100,12 @@ class ParallelToolExecutor(ToolExecutor):
         self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], context: ToolContext[Any] | None = None
     ) -> list[ToolExecutionResult]:
         """As in `ToolExecutor`, with calls between two `sequential` ones side by side."""
-        if context is not None:
-            return await execute(self, calls, tools, context)
         results: list[ToolExecutionResult] = []
-        for alone, group in groupby(calls, lambda call: call.name in tools and tools[call.name].sequential):
-            batch = list(group)
-            together = super().execute_batch if alone or len(batch) == 1 else self._side_by_side
-            results += await together(batch, tools)
+        with _knowing(context):
+            for alone, group in groupby(calls, lambda call: call.name in tools and tools[call.name].sequential):
+                batch = list(group)
+                together = super().execute_batch if alone or len(batch) == 1 else self._side_by_side
+                results += await together(batch, tools)
         return results
 
     async def _side_by_side(
@@ -138,6 +126,45 @@ class ParallelToolExecutor(ToolExecutor):
         except BaseExceptionGroup as raised:
             raise raised.exceptions[0] from None  # as one call alone would raise it
         return [results[place] for place in range(len(calls))]
+
+
+class BoundExecutor:
+    """An executor as a run has it: its tools know the run, also where the executor takes calls and tools alone."""
+
+    def __init__(
+        self, executor: ToolExecutor, context: Callable[[], ToolContext[Any]], check: Callable[[int], None]
+    ) -> None:
+        """`context`: what the tools may know when they are run. `check`: raises where so many more calls may not be run."""
+        self.executor = executor
+        self._context = context
+        self._check = check
+
+    async def execute_batch(
+        self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool]
+    ) -> list[ToolExecutionResult]:
+        """As `ToolExecutor.execute_batch`."""
+        self._check(len(calls))
+        with _knowing(self._context()):
+            return await self.executor.execute_batch(calls, tools)
+
+    async def execute_single(self, call: ToolCallPart, tools: Mapping[str, Tool]) -> ToolExecutionResult:
+        """As `ToolExecutor.execute_single`."""
+        self._check(1)
+        with _knowing(self._context()):
+            return await self.executor.execute_single(call, tools)
+
+
+@contextmanager
+def _knowing(context: ToolContext[Any] | None) -> Iterator[None]:
+    """What tools may know that are run within; `None`: as it is."""
+    if context is None:
+        yield
+        return
+    before = _RUN.set(context)
+    try:
+        yield
+    finally:
+        _RUN.reset(before)
 
 
 def _find(call: ToolCallPart, tools: Mapping[str, Tool]) -> Tool:
