@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import groupby
@@ -155,7 +155,7 @@ class BoundExecutor:
 
 
 @contextmanager
-def _knowing(context: ToolContext[Any] | None) -> Iterator[None]:
+def _knowing(context: ToolContext[Any] | None) -> Generator[None]:
     """What tools may know that are run within; `None`: as it is."""
     if context is None:
         yield
