@@ -72,3 +72,11 @@ def test_the_order_of_keys_does_not_count_and_the_digest_is_for_ever():
     assert digest("", Message.user(TextPart("t", one))) == digest("", Message.user(TextPart("t", two)))
     stored = Message(Role.MODEL, "hi", origin=Origin("p"), usage=Usage(input_tokens=1))
     assert digest("", stored) == "4bcaf977e6c12275d4e8624364c6a342", "a change breaks the prefix of every stored origin"
+
+
+def test_a_digest_of_the_older_stored_form_still_holds():
+    old = (
+        b'{"v":1,"role":"model","content":[{"type":"text","text":"a","native":{"mistral":{"spelling":{"b":1},"z":2}}}]}'
+    )
+    # computed by the release that wrote version 1
+    assert digest("", Message.from_json(old)) == "f62f9b58c4d2b8ccb7b902212c52afbb"

@@ -6,12 +6,14 @@ conversations share a prefix. Ids, times, usage and metadata are no content and 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from hashlib import blake2b
+from typing import Any
 
 import msgspec
 
-from dragoman.message import Message
+from dragoman.message import NOTES, Content, Message, Native
 
 __all__ = ["chain", "digest"]
 
@@ -20,9 +22,32 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 def digest(parent: str, message: Message) -> str:
     """The digest of a conversation that goes on from `parent` (`""`: the beginning) with this message."""
+    content = message.content
+    if any(piece.native for piece in content):
+        content = tuple([_one_room(piece) for piece in content])
     h = blake2b(parent.encode(), digest_size=16)
-    h.update(_encode((message.role, message.content, message.native)))
+    try:
+        h.update(_encode((message.role, content, _joined(message.native))))
+    except UnicodeEncodeError:  # half a pair of surrogates, which UTF-8 cannot hold
+        plain = msgspec.to_builtins((message.role, content, _joined(message.native)))
+        h.update(json.dumps(plain, sort_keys=True).encode())
     return h.hexdigest()
+
+
+def _one_room(piece: Content) -> Content:
+    native = _joined(piece.native)
+    return piece if native is piece.native else msgspec.structs.replace(piece, native=native)
+
+
+def _joined(native: Native) -> Native:
+    """Fields and notes under the wire's name alone: digests are stored, and so were they made."""
+    if not native or not any(key.endswith(NOTES) for key in native):
+        return native
+    joined: dict[str, Any] = {}
+    for key, own in native.items():
+        wire = key.removesuffix(NOTES)
+        joined[wire] = {**joined[wire], **own} if wire in joined and isinstance(own, dict) else own
+    return joined
 
 
 def chain(messages: Iterable[Message]) -> list[str]:

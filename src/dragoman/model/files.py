@@ -11,7 +11,7 @@ import msgspec
 
 from dragoman import wires
 from dragoman.errors import SettingsError
-from dragoman.message import DataPart, FilePart, Message, Role
+from dragoman.message import NOTES, Content, DataPart, FilePart, Message, Role
 from dragoman.model.access import Access
 from dragoman.shapes import if_object, if_text
 
@@ -23,16 +23,21 @@ _ANY = "application/octet-stream"
 def files_of(messages: Iterable[Message]) -> list[DataPart | FilePart]:
     """The files in the model's messages, in order: what the model said, what its provider's tools made or fetched."""
     pieces = [piece for message in messages if message.role is Role.MODEL for piece in message.content]
-    holders = {name: _holder(name) for name in {name for piece in pieces for name in piece.native or ()}}
+    holders = {name: _holder(name) for name in {name for piece in pieces for name in _wires(piece)}}
     files: list[DataPart | FilePart] = []
     for piece in pieces:
         if isinstance(piece, (DataPart, FilePart)):
             files.append(piece)
         else:
-            for name in piece.native or ():
+            for name in _wires(piece):
                 holder = holders[name]
                 files += [] if holder is None else holder.load_files(piece)
     return files
+
+
+def _wires(piece: Content) -> list[str]:
+    """The wires that a piece came through."""
+    return list(dict.fromkeys(name.removesuffix(NOTES) for name in piece.native or ()))
 
 
 async def download(access: Access, part: FilePart) -> DataPart:
@@ -46,9 +51,9 @@ async def download(access: Access, part: FilePart) -> DataPart:
     holder = _holder(provider.wire)
     if holder is None:
         raise SettingsError(f"{provider.display_name} provider has no files to download", provider=provider.name)
-    if part.native and provider.wire not in part.native:
+    if (names := _wires(part)) and provider.wire not in names:
         raise SettingsError(
-            f"file {part.id} is held by a provider of the wire {', '.join(part.native)}, not by {provider.display_name}: "
+            f"file {part.id} is held by a provider of the wire {', '.join(names)}, not by {provider.display_name}: "
             "pass the model that made it",
             provider=provider.name,
         )

@@ -15,7 +15,7 @@ import msgspec
 from dragoman.media import ELSEWHERE, IMAGES, Media, data_url, decoded, guessed
 from dragoman.message import DataPart, FilePart, LinkPart, ProviderPart, TextPart
 from dragoman.shapes import rest
-from dragoman.wires.openai_responses.native import NAME, fields, is_foreign, note, spelling
+from dragoman.wires.openai_responses.native import fields, is_foreign, note, spelled, spelling
 
 __all__ = ["Block", "dump_block", "load_block", "media_text", "unsaid"]
 
@@ -115,8 +115,7 @@ _P = TypeVar("_P", bound=TextPart | DataPart | LinkPart | FilePart)
 
 
 def _noted(part: _P, **how: Any) -> _P:
-    own = cast("Mapping[str, Any]", (part.native or {}).get(NAME, {}))
-    return msgspec.structs.replace(part, native={NAME: {**own, "spelling": {**own.get("spelling", {}), **how}}})
+    return msgspec.structs.replace(part, native=spelled(part.native, **how))
 
 
 def _text(block: Mapping[str, Any]) -> TextPart | None:
