@@ -364,6 +364,13 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="v", ta
         except (TypeError, ValueError) as error:
             raise HistoryError(f"not a stored message: {error}. Write it with Message.to_json().") from error
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_: Any) -> Any:
+        """So that pydantic takes `Message` as the type of a field: a message, or its stored form as JSON's values."""
+        from dragoman.pydantic_schema import message_schema
+
+        return message_schema(cls)
+
 
 def _content(content: Sequence[Content | str] | str) -> tuple[Content, ...]:
     pieces = (content,) if isinstance(content, str) else content
