@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from dragoman.ids import fitted
+from dragoman.loss import Loss
 from dragoman.message import (
     Content,
     DataPart,
@@ -24,7 +25,6 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.replay import Loss
 
 __all__ = ["Fact", "facts", "unexplained"]
 

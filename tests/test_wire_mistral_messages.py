@@ -9,6 +9,7 @@ from hypothesis import given
 
 from dragoman.digest import chain
 from dragoman.errors import HistoryError
+from dragoman.loss import Loss
 from dragoman.message import (
     DataPart,
     FilePart,
@@ -23,7 +24,6 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.repair import repair
-from dragoman.replay import Loss
 from dragoman.wires import mistral
 from dragoman.wires.mistral import Quirks
 from strategies import histories

@@ -9,6 +9,7 @@ from hypothesis import given
 
 from dragoman.digest import chain
 from dragoman.errors import HistoryError
+from dragoman.loss import Loss
 from dragoman.message import (
     DataPart,
     FilePart,
@@ -22,7 +23,6 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.replay import Loss
 from dragoman.wires import openai_chat
 from dragoman.wires.openai_chat import Quirks
 from strategies import histories

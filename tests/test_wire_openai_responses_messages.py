@@ -9,6 +9,7 @@ import pytest
 
 from dragoman.errors import HistoryError
 from dragoman.fold import fold
+from dragoman.loss import Loss
 from dragoman.message import (
     DataPart,
     FilePart,
@@ -22,7 +23,6 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.replay import Loss
 from dragoman.wires import openai_responses as wire
 
 OPENAI = Origin("openai-responses", "https://api.openai.com/v1", "gpt-5")

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman.loss import Loss
 from dragoman.message import (
     Content,
     DataPart,
@@ -18,7 +19,6 @@ from dragoman.message import (
     ThinkingPart,
     ToolCallPart,
 )
-from dragoman.replay import Loss
 from dragoman.wires.anthropic.media import dump_media, told
 from dragoman.wires.anthropic.native import NAME, fields, is_ours, spelling
 from dragoman.wires.anthropic.quirks import Quirks

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman.loss import Loss
 from dragoman.media import ELSEWHERE, as_text
 from dragoman.message import (
     Content,
@@ -20,7 +21,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.replay import Loss, kind_of
+from dragoman.replay import kind_of
 from dragoman.wires.google.media import dump_media
 from dragoman.wires.google.native import NAME, fields, is_ours, merged, snaked, spelling
 from dragoman.wires.google.pairing import given_id

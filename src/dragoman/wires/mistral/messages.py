@@ -13,6 +13,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from dragoman.errors import HistoryError
+from dragoman.loss import Loss
 from dragoman.media import as_text
 from dragoman.message import (
     DataPart,
@@ -25,7 +26,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.replay import Loss, kind_of
+from dragoman.replay import kind_of
 from dragoman.shapes import merged, rest, says_error
 from dragoman.wires.mistral.assistant import dump_assistant, load_assistant
 from dragoman.wires.mistral.chunks import dump_content, load_content

@@ -10,9 +10,10 @@ from itertools import count, groupby
 from typing import Any, cast
 
 from dragoman.errors import HistoryError
+from dragoman.loss import Loss
 from dragoman.media import as_text
 from dragoman.message import DataPart, FilePart, LinkPart, Message, Origin, Role, ToolCallPart, ToolResultPart
-from dragoman.replay import Loss, kind_of
+from dragoman.replay import kind_of
 from dragoman.shapes import merged, rest, says_error
 from dragoman.wires.openai_chat.assistant import dump_assistant, load_assistant
 from dragoman.wires.openai_chat.content import dump_content, load_content
