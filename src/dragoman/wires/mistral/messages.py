@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
-from dragoman.media import as_text
+from dragoman.media import as_text, text_of
 from dragoman.message import (
     DataPart,
     FilePart,
@@ -135,7 +135,8 @@ def _dump_said(position: int, sent: Mapping[str, str | None], out: Outgoing) -> 
     for place, piece in enumerate(message.content):
         if not isinstance(piece, ToolResultPart) or message.role is Role.SYSTEM or piece.run_by == "provider":
             if out.target and message.role is Role.SYSTEM and isinstance(piece, (DataPart, LinkPart, FilePart)):
-                out.lose(position, place, kind_of(piece), "a system message holds text only")
+                if text_of(piece) is None:
+                    out.lose(position, place, kind_of(piece), "a system message holds text only")
                 chunks.append({"type": "text", "text": as_text(piece)})
                 continue
             thought = isinstance(piece, ThinkingPart) and not _is_here(piece)
