@@ -112,7 +112,6 @@ def test_decision_4_thinking_goes_back_to_its_origin_and_to_nobody_else():
     [
         (LinkPart("http://x/y.png"), "link", "\n[media: image/png] http://x/y.png\n"),
         (DataPart(b"%PDF", "application/pdf"), "data", "\n[media: application/pdf]\n"),
-        (DataPart(b"so", "text/plain", "a.txt"), "data", "\n[media: text/plain] a.txt\nso\n"),
         (ProviderPart("odd", {"other": {}}), "provider", ""),
     ],
 )

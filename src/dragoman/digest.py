@@ -10,20 +10,34 @@ import json
 from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any
+from weakref import ref
 
 import msgspec
 
-from dragoman.message import NOTES, Content, Message, Native
+from dragoman.message import NOTES, Content, Message, Native, ToolResultPart
 
 __all__ = ["chain", "digest"]
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
+_known: dict[int, tuple[ref[Message], str, str]] = {}
+"""Identity of a message that is alive → itself, the parent it had last, and its digest then. A conversation is hashed for each of
+its requests, and a message may hold megabytes."""
 
 
 def digest(parent: str, message: Message) -> str:
     """The digest of a conversation that goes on from `parent` (`""`: the beginning) with this message."""
+    key = id(message)
+    known = _known.get(key)
+    if known is not None and known[1] == parent and known[0]() is message:
+        return known[2]
+    made = _digest(parent, message)
+    _known[key] = (ref(message, lambda _, known=_known: known.pop(key, None)), parent, made)
+    return made
+
+
+def _digest(parent: str, message: Message) -> str:
     content = message.content
-    if any(piece.native for piece in content):
+    if any(piece.native or isinstance(piece, ToolResultPart) for piece in content):
         content = tuple([_one_room(piece) for piece in content])
     h = blake2b(parent.encode(), digest_size=16)
     try:
@@ -35,6 +49,10 @@ def digest(parent: str, message: Message) -> str:
 
 
 def _one_room(piece: Content) -> Content:
+    if isinstance(piece, ToolResultPart) and piece.is_content:
+        inner: tuple[Content, ...] = piece.result
+        if any(part.native for part in inner):
+            piece = msgspec.structs.replace(piece, result=tuple([_one_room(part) for part in inner]))
     native = _joined(piece.native)
     return piece if native is piece.native else msgspec.structs.replace(piece, native=native)
 

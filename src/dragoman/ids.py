@@ -8,7 +8,7 @@ conversation, grown by a message, keeps the ids and names that it had.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import blake2b
 
@@ -16,7 +16,7 @@ import msgspec
 
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
 
-__all__ = ["NAMES", "STANDARD", "Rule", "call_ids", "fitted"]
+__all__ = ["NAMES", "STANDARD", "Rule", "call_ids", "fitted", "renamed"]
 
 _DIGEST_LENGTH = 8
 
@@ -66,6 +66,11 @@ def fitted(names: Iterable[str], rule: Rule = NAMES, *, as_is: Collection[str] =
             out[name] = _fresh(name, rule, taken)
             taken.add(out[name])
     return out
+
+
+def renamed(names: Mapping[str, str]) -> dict[str, str]:
+    """What `fitted` gave, the other way: the name that was sent → the own one, where they differ."""
+    return {sent: own for own, sent in names.items() if sent != own}
 
 
 def call_ids(

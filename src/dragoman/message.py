@@ -250,7 +250,7 @@ def _result_content(items: Sequence[Any], *, stored: bool) -> tuple[ResultPart, 
         return None
 
 
-class Message(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="v", tag=2):
+class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag_field="v", tag=2):
     """One message of a conversation: a role and an ordered content.
 
     `content` takes any sequence of pieces; a string stands for a `TextPart`. `metadata["thinking"]` is derived from the

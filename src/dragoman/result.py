@@ -6,6 +6,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, ToolCallPart, Usage
 
 __all__ = ["BatchEmbeddingsResult", "ChatResult", "EmbeddingsResult", "ModelInfo", "Vector"]
@@ -34,6 +35,8 @@ class ChatResult(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
     """The run's id; `""` on the chunk that shows the prompt (D-01)."""
     pending: tuple[ToolCallPart, ...] = ()
     """Calls that the client must answer before the conversation can go on."""
+    losses: tuple[Loss, ...] = ()
+    """What the requests of this send had to leave out, each once: what the provider cannot take, or may not read."""
 
 
 class EmbeddingsResult(msgspec.Struct, frozen=True, omit_defaults=True):

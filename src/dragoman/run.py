@@ -18,6 +18,7 @@ from dragoman.event import Event, RunError, RunFinished, RunStarted, StepFinishe
 from dragoman.fold import unfold
 from dragoman.limits import Limits, Spent, reached
 from dragoman.logs import logger
+from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, Role, ToolCallPart, Usage
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
@@ -46,17 +47,17 @@ class Run(Generic[T]):
         orchestrator: StreamingOrchestrator,
         state: StreamingState,
         *,
-        prompt: Message | None,
+        opening: Sequence[Message],
         output_schema: Mapping[str, Any] | None,
         limits: Limits,
         convert: Callable[[str], T],
     ) -> None:
-        """Made by `Agent.run`. `convert`: the output's text → the typed value."""
+        """Made by `Agent.run`. `opening`: the messages with which it begins, which its history holds. `convert`: the output's text → the typed value."""
         self.id = state.run_id
         self._model = model
         self._orchestrator = orchestrator
         self._state = state
-        self._prompt = prompt
+        self._opening = tuple(opening)
         self._schema = output_schema
         self._limits = limits
         self._convert = convert
@@ -68,6 +69,7 @@ class Run(Generic[T]):
         self._pending: tuple[ToolCallPart, ...] = ()
         self._metadata: dict[str, Any] = {}
         self._model_calls = 0
+        self._losses_named = 0
         self._began_at = monotonic()
         self.error: DragomanError | None = None
         """What it failed with, once it has."""
@@ -155,9 +157,9 @@ class Run(Generic[T]):
     async def _drive(self) -> AsyncGenerator[StreamingIterationResult, None]:
         state, orchestrator = self._state, self._orchestrator
         yield StreamingIterationResult(events=[RunStarted(self.id)])
-        if self._prompt is not None:
-            self._messages.append(self._prompt)
-            yield StreamingIterationResult(events=unfold([self._prompt]), messages=(self._prompt,))
+        if self._opening:
+            self._messages += self._opening
+            yield StreamingIterationResult(events=unfold(self._opening), messages=self._opening)
         try:
             await orchestrator.initialize(state)
             goes_on = True
@@ -172,7 +174,8 @@ class Run(Generic[T]):
                         goes_on = result.should_continue
                         self._absorb(result)
                         yield result
-                yield StreamingIterationResult(events=[StepFinished(step)])
+                losses = self._new_losses()
+                yield StreamingIterationResult(events=[StepFinished(step, losses)], losses=losses)
         finally:
             await self._finalize()
         state.complete()
@@ -224,6 +227,7 @@ class Run(Generic[T]):
     def _stopped(self, why: str) -> StreamingIterationResult:
         """The end of a run that was cancelled, or ran out of time."""
         self._end()
+        self._new_losses()
         events: list[Event] = []
         if self._state.intake is not None and (events := self._state.intake.cut(FinishReason.cancelled)):
             self._messages.append(self._state.intake.message())
@@ -236,6 +240,7 @@ class Run(Generic[T]):
     def _failed(self, error: DragomanError) -> StreamingIterationResult:
         self._end()
         self.error = error
+        self._new_losses()
         _LOG.warning("run %s failed: %s", self.id, str(error))  # a record that is kept must not keep the run
         intake = self._state.intake
         events = intake.cut(FinishReason.error) if intake is not None and intake.error is error else []
@@ -266,7 +271,16 @@ class Run(Generic[T]):
             metadata,
             (spoken[-1].id or "") if spoken else "",
             self._pending,
+            tuple(self._state.losses),
         )
+
+    def _new_losses(self) -> tuple[Loss, ...]:
+        """What requests had to leave out and the run has not named yet."""
+        losses = tuple(self._state.losses)[self._losses_named :]
+        self._losses_named += len(losses)
+        for loss in losses:
+            _LOG.warning("run %s: left out %s", self.id, loss)
+        return losses
 
     def _output(self, spoken: Sequence[Message]) -> str:
         """All text with the newlines of D-24 (D-09); of a typed run the JSON alone (D-15)."""
@@ -275,7 +289,7 @@ class Run(Generic[T]):
         if self._schema is not None:
             return spoken[-1].text if spoken else ""
         output, after_tools = "", False
-        for message in self._messages[1:] if self._prompt is not None else self._messages:
+        for message in self._messages[len(self._opening) :]:
             if message.role is Role.USER:
                 after_tools = after_tools or bool(message.tool_results)
             elif text := message.text:

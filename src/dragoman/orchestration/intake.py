@@ -9,6 +9,7 @@ import msgspec
 
 from dragoman.errors import DragomanError
 from dragoman.event import Event, MessageDropped, MessageFinished, MessageStarted, PartDelta, PartStarted, RunError
+from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, ThinkingPart, Usage
 from dragoman.orchestration.accumulator import MessageAccumulator
 from dragoman.orchestration.iteration import Shown
@@ -23,12 +24,21 @@ class Intake:
     kept in `finish`, for the orchestrator to tell. Other candidates are left out.
     """
 
-    def __init__(self, accumulator: MessageAccumulator, *, newline: bool, shows: Callable[[PartStarted], bool]) -> None:
+    def __init__(
+        self,
+        accumulator: MessageAccumulator,
+        *,
+        newline: bool,
+        shows: Callable[[PartStarted], bool],
+        losses: dict[Loss, None] | None = None,
+    ) -> None:
         self.accumulator = accumulator
         self.shown = Shown()
         self.held: MessageStarted | None = None
         self.finish: MessageFinished | None = None
         self.error: DragomanError | None = None
+        self.losses: dict[Loss, None] = {} if losses is None else losses
+        """What the requests had to leave out, each once and in order."""
         self.prefix = ""
         """Stands before the first output of the events that `feed` gave last (D-24)."""
         self._newline = newline
@@ -85,6 +95,7 @@ class Intake:
     def _takes(self, event: Event, tell: Callable[[Event], Any]) -> bool:
         """Whether an event that is no delta is told as it is."""
         if isinstance(event, MessageStarted):
+            self.losses |= dict.fromkeys(event.losses)
             if event.candidate:
                 self._others.add(event.message_id)
             elif not self._paused:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from dragoman.event import Event, PartDelta, PartFinished
+from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Message, ProviderPart, ToolCallPart, ToolResultPart, Usage
 from dragoman.result import ChatResult
 
@@ -39,6 +40,8 @@ class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any] = {}
     pending: tuple[ToolCallPart, ...] = ()
     """Calls that the client must answer."""
+    losses: tuple[Loss, ...] = ()
+    """What the requests of the step had to leave out."""
     prefix: str = ""
     """Stands before the step's first output: one newline after tools (D-24). Never in a message."""
     shown: Shown | None = None
@@ -70,7 +73,7 @@ class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
                     yield ChatResult("", metadata=told, id=message_id)
         if self.metadata:
             yield ChatResult("", metadata=self.metadata, id=shown.id if shown is not None else "")
-        if self.messages or self.usage is not None or self.pending:
+        if self.messages or self.usage is not None or self.pending or self.losses:
             yield ChatResult(
                 "",
                 messages=self.messages,
@@ -78,6 +81,7 @@ class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
                 usage=self.usage,
                 id=shown.id if shown is not None else "",
                 pending=self.pending,
+                losses=self.losses,
             )
 
 

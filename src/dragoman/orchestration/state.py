@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from dragoman.event import PartStarted
+from dragoman.loss import Loss
 from dragoman.message import Message, Role
 from dragoman.model.chat_model import now
 from dragoman.orchestration.accumulator import MessageAccumulator
@@ -57,6 +58,8 @@ class StreamingState:
         self.tool_calls_made = 0
         self.check_tool_calls: Callable[[int], None] = lambda calls: None  # noqa: ARG005
         """Raises `LimitReachedError` where so many more calls would pass a limit."""
+        self.losses: dict[Loss, None] = {}
+        """What the requests of the run had to leave out, each once and in order (decision 25)."""
         self.output: str | None = None
         """The output where it is not the text of the messages (a `return_result` call)."""
         self.suppressed_text = ""
@@ -77,7 +80,9 @@ class StreamingState:
 
     def reset_for_new_message(self, shows: Callable[[PartStarted], bool]) -> Intake:
         """Before each model call (D-21). `shows` tells which parts are output."""
-        self.intake = Intake(self.new_accumulator(), newline=self.should_prefix_next_message, shows=shows)
+        self.intake = Intake(
+            self.new_accumulator(), newline=self.should_prefix_next_message, shows=shows, losses=self.losses
+        )
         return self.intake
 
     def request_next_message_prefix(self) -> None:

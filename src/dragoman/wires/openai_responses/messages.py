@@ -13,8 +13,8 @@ import msgspec
 
 from dragoman.errors import HistoryError
 from dragoman.ids import NAMES, STANDARD
+from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
-from dragoman.replay import Loss
 from dragoman.shapes import rest
 from dragoman.wires.openai_responses.items import ABSENT, ROLES, Calls, load_content, load_item, side_of
 from dragoman.wires.openai_responses.native import OWN, is_ours, note, spelled, spelling
