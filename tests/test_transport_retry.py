@@ -101,7 +101,7 @@ def test_default_is_four_attempts_with_jitter():
         ({"retry-after": "7"}, 7.0),
         ({"retry-after": "0.5"}, 0.5),
         ({"retry-after": "999"}, 60.0),
-        ({"retry-after": "inf"}, 60.0),
+        ({"retry-after": "inf"}, 1.0),
         ({"retry-after": DATE}, 7.0),
         ({"retry-after-ms": "250"}, 0.25),
         ({"retry-after-ms": "250", "retry-after": "7"}, 0.25),

@@ -12,7 +12,7 @@ import msgspec
 from dragoman import wires
 from dragoman.capability import Capability
 from dragoman.digest import chain
-from dragoman.errors import DragomanError, ProviderConnectionError, ProviderError, ProviderTimeoutError, SettingsError
+from dragoman.errors import DragomanError, ProviderConnectionError, ProviderError, SettingsError
 from dragoman.event import Event, MessageStarted, PartFinished, PartStarted, RunError
 from dragoman.faults import request_id
 from dragoman.ids import fitted
@@ -119,7 +119,7 @@ class ChatModel:
             while True:
                 try:
                     data = await response.read()
-                except (ProviderConnectionError, ProviderTimeoutError) as error:
+                except ProviderError as error:
                     broken = error
                     data = b""
                 events = decoder.feed(data) if data else decoder.close()
@@ -150,11 +150,11 @@ class ChatModel:
             events = events[:-1]
             if broken is None:
                 error = last.error
-            elif isinstance(broken, ProviderTimeoutError):
-                error = broken.at(partial=last.error.partial)
-            else:
+            elif isinstance(broken, ProviderConnectionError):
                 error = last.error
                 error.__cause__ = broken
+            else:
+                error = broken.at(partial=last.error.partial)
         else:  # the answer was whole before the connection broke
             return events
         return [*events, RunError(error.at(provider=self.provider.name, request_id=request_id(headers)))]

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 from dragoman.request import HttpRequest
-from dragoman.transport.base import Response, Timeouts
+from dragoman.transport.base import Bounds, Response, Timeouts
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -31,10 +31,12 @@ class AiohttpTransport:
 
     Args:
         timeouts: how long to wait for what.
+        bounds: how much of an answer is taken.
     """
 
-    def __init__(self, timeouts: Timeouts = Timeouts()) -> None:  # noqa: B008 - a frozen value
+    def __init__(self, timeouts: Timeouts = Timeouts(), bounds: Bounds = Bounds()) -> None:  # noqa: B008 - frozen values
         self._timeouts = timeouts
+        self._bounds = bounds
         self._pools: _Pools = {}
         # Also keeps the pools out of the garbage that a transport may be part of, where aiohttp would complain of them.
         weakref.finalize(self, _abandon, self._pools)
@@ -64,7 +66,7 @@ class AiohttpTransport:
         if opened is not None and not opened[0].closed:
             return opened[0]
         _discard_ended(self._pools)
-        pool = Pool(self._timeouts)
+        pool = Pool(self._timeouts, self._bounds)
         keeper = _until_loop_ends(pool)
         self._pools[loop] = pool, keeper
         await anext(keeper)

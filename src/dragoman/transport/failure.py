@@ -15,7 +15,7 @@ from dragoman.errors import (
 )
 from dragoman.transport.base import Timeouts
 
-__all__ = ["FAILURES", "translate"]
+__all__ = ["FAILURES", "host_of", "translate"]
 
 FAILURES: tuple[type[Exception], ...] = (aiohttp.ClientError, OSError, ValueError)
 """All that a request can fail with. A timeout is an OSError; a header that cannot be sent is a ValueError."""
@@ -94,7 +94,7 @@ def translate(error: Exception, url: str, timeouts: Timeouts) -> DragomanError:
     ours, text = next((ours, text) for theirs, ours, text in _KINDS if isinstance(error, theirs))
     return ours(
         text.format(
-            host=re.split("[/?#]", url.partition("://")[2])[0].rpartition("@")[2],
+            host=host_of(url),
             url=url.partition("?")[0],
             reason=_reason(error),
             connect=timeouts.connect or 0,
@@ -102,6 +102,11 @@ def translate(error: Exception, url: str, timeouts: Timeouts) -> DragomanError:
             total=timeouts.total or 0,
         )
     )
+
+
+def host_of(url: str) -> str:
+    """Host and port."""
+    return re.split("[/?#]", url.partition("://")[2])[0].rpartition("@")[2]
 
 
 def _reason(error: Exception) -> str:

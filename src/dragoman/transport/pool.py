@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman.transport import environment
 from dragoman.transport.answer import Answer
-from dragoman.transport.base import Timeouts
+from dragoman.transport.base import Bounds, Timeouts
 from dragoman.transport.failure import FAILURES, translate
 
 if TYPE_CHECKING:
@@ -29,8 +29,9 @@ _KEEPALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
 class Pool:
     """Made inside its event loop. Proxies and certificates are those of the environment at that moment."""
 
-    def __init__(self, timeouts: Timeouts) -> None:
+    def __init__(self, timeouts: Timeouts, bounds: Bounds) -> None:
         self._timeouts = timeouts
+        self._bounds = bounds
         self._proxies = environment.proxies()
         self._answers: WeakSet[Answer] = WeakSet()
         self._session = aiohttp.ClientSession(
@@ -69,7 +70,7 @@ class Pool:
             )
         except FAILURES as error:
             raise translate(error, url, self._timeouts) from None
-        answer = Answer(response, url, self._timeouts, owner)
+        answer = Answer(response, url, self._timeouts, self._bounds, owner)
         self._answers.add(answer)
         return answer
 

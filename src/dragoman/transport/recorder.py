@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.errors import ProviderConnectionError, ProviderTimeoutError
+from dragoman.errors import ProviderError
 from dragoman.request import HttpRequest
 from dragoman.transport.base import Response, Transport
 from dragoman.transport.exchange import is_secret, public_url, request_body, secrets
@@ -96,7 +96,7 @@ class _Recording:
         """See `Response.read`."""
         try:
             data = await self._response.read()
-        except (ProviderConnectionError, ProviderTimeoutError):
+        except ProviderError:
             self._end(cut=True)
             raise
         if data:
