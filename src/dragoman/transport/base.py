@@ -7,9 +7,10 @@ from typing import Protocol
 
 import msgspec
 
+from dragoman.errors import ProviderConnectionError
 from dragoman.request import HttpRequest
 
-__all__ = ["Bounds", "Response", "Timeouts", "Transport"]
+__all__ = ["Bounds", "ConnectionLostError", "Response", "Timeouts", "Transport"]
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +35,10 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """Of the body of an answer that is no success. What is more is left out."""
     error_seconds: float | None = 10.0
     """Seconds until such a body must be complete. What has not come by then is left out."""
+
+
+class ConnectionLostError(ProviderConnectionError):
+    """A connection that stood was closed before anything of an answer came, as servers do with one that was idle."""
 
 
 class Response(Protocol):
@@ -73,7 +78,7 @@ class Transport(Protocol):
         """Sends a request (`request.path` is the whole URL) → the answer as soon as its headers are there.
 
         Raises:
-            ProviderConnectionError: no connection, or a broken one.
+            ProviderConnectionError: no connection, or a broken one; a `ConnectionLostError` where the next may well hold.
             ProviderTimeoutError: no connection or no answer in time.
             SettingsError: a URL, header, proxy or certificate file that cannot be used.
         """

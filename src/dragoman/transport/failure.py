@@ -13,7 +13,7 @@ from dragoman.errors import (
     SettingsError,
     StreamCutError,
 )
-from dragoman.transport.base import Timeouts
+from dragoman.transport.base import ConnectionLostError, Timeouts
 
 __all__ = ["FAILURES", "host_of", "translate"]
 
@@ -70,7 +70,7 @@ _KINDS: tuple[tuple[type[Exception], type[DragomanError], str], ...] = (
     ),
     (
         aiohttp.ServerDisconnectedError,
-        ProviderConnectionError,
+        ConnectionLostError,
         "{host} closed the connection without an answer: try again",
     ),
     (aiohttp.ClientPayloadError, StreamCutError, "the connection to {host} was cut before the answer ended: try again"),
@@ -79,6 +79,8 @@ _KINDS: tuple[tuple[type[Exception], type[DragomanError], str], ...] = (
         ProviderConnectionError,
         "what {host} answered is not HTTP ({reason}): check the base URL",
     ),
+    (aiohttp.ClientOSError, ConnectionLostError, "the connection to {host} broke ({reason}): try again"),
+    (ConnectionError, ConnectionLostError, "the connection to {host} broke ({reason}): try again"),
     (aiohttp.ClientError, ProviderConnectionError, "the connection to {host} broke ({reason}): try again"),
     (OSError, ProviderConnectionError, "the connection to {host} broke ({reason}): try again"),
     (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 from contextlib import suppress
@@ -34,6 +35,7 @@ class Pool:
         self._bounds = bounds
         self._proxies = environment.proxies()
         self._answers: WeakSet[Answer] = WeakSet()
+        self._used = False
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0, ssl=environment.certificates(os.environ) or True, socket_factory=_open_socket
@@ -59,6 +61,10 @@ class Pool:
         url, body, headers = request.path, request.body, request.headers
         if body is not None and not isinstance(body, bytes):
             body, headers = msgspec.json.encode(dict(body)), {"content-type": "application/json", **headers}
+        if self._used:  # the loop notices which idle connections were closed meanwhile: it looks, then it tells
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        self._used = True
         try:
             response = await self._session.request(
                 request.method,
