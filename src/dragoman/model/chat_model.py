@@ -20,10 +20,12 @@ from dragoman.message import Origin, ToolCallPart
 from dragoman.model.access import Access, Key, unsendable
 from dragoman.model.linking import unlinked
 from dragoman.model.middleware import Middleware, wrap
+from dragoman.providers.address import joined
 from dragoman.providers.provider import Provider
 from dragoman.repair import repair
 from dragoman.request import HttpRequest, ModelRequest
 from dragoman.transport.base import Transport
+from dragoman.transport.redaction import public_url
 
 __all__ = ["ChatModel", "new_id", "now"]
 
@@ -92,12 +94,12 @@ class ChatModel:
         try:
             base_url = await self._access.base_url(self.name)
             messages = tuple(repair(request.messages))
-            target = Origin(self.provider.name, base_url, self.name)
+            target = Origin(self.provider.name, public_url(base_url), self.name)
             origin = msgspec.structs.replace(target, prefix=chain(messages)[-1])
             body = request.replace(model=self.name, messages=messages)
             http = self.wire.dump_http(body, target=target, quirks=self.provider.quirks)
             sent = {"content-type": "application/json", **http.headers}
-            response = await self._access.send(HttpRequest(base_url + http.path, sent, http.body, http.method))
+            response = await self._access.send(HttpRequest(joined(base_url, http.path), sent, http.body, http.method))
         except UnicodeEncodeError as error:
             yield [RunError(unsendable(error).at(provider=self.provider.name))]
             return
@@ -157,7 +159,8 @@ class ChatModel:
                 error = broken.at(partial=last.error.partial)
         else:  # the answer was whole before the connection broke
             return events
-        return [*events, RunError(error.at(provider=self.provider.name, request_id=request_id(headers)))]
+        error.at(provider=self.provider.name, request_id=request_id(headers))
+        return [*events, RunError(self._access.redacted(error))]
 
 
 def _renamed(event: Event, own_names: Mapping[str, str]) -> Event:

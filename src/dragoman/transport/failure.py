@@ -14,6 +14,7 @@ from dragoman.errors import (
     StreamCutError,
 )
 from dragoman.transport.base import ConnectionLostError, Timeouts
+from dragoman.transport.redaction import public_url
 
 __all__ = ["FAILURES", "host_of", "translate"]
 
@@ -97,7 +98,7 @@ def translate(error: Exception, url: str, timeouts: Timeouts) -> DragomanError:
     return ours(
         text.format(
             host=host_of(url),
-            url=url.partition("?")[0],
+            url=public_url(url),
             reason=_reason(error),
             connect=timeouts.connect or 0,
             read=timeouts.read or 0,
