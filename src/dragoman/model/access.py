@@ -17,6 +17,7 @@ import msgspec
 
 from dragoman import wires
 from dragoman.errors import DragomanError, InvalidRequestError, ProviderError
+from dragoman.event_loop import running_loop
 from dragoman.providers.address import find_base_url
 from dragoman.providers.auth import Answer, Auth, Flow, Grant
 from dragoman.providers.keys import find_auth, request_headers
@@ -185,10 +186,8 @@ class Access:
         return self._found
 
     async def _granted(self, flow: Callable[[float], Flow]) -> Grant:
-        from asyncio import get_running_loop
-
         failed = self._failed
-        async with self._locks.setdefault(get_running_loop(), anyio.Lock()):
+        async with self._locks.setdefault(running_loop(), anyio.Lock()):
             now = self._clock()
             grant = self._grant
             if grant is None or (grant.expires_at is not None and grant.expires_at - _MARGIN < now):

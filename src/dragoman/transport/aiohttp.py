@@ -6,6 +6,7 @@ import weakref
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
+from dragoman.event_loop import running_loop
 from dragoman.request import HttpRequest
 from dragoman.transport.base import Bounds, Response, Timeouts
 
@@ -47,9 +48,7 @@ class AiohttpTransport:
 
     async def close(self) -> None:
         """See `Transport.close`. An answer that is still being read on this loop ends with an error."""
-        from asyncio import get_running_loop
-
-        opened = self._pools.pop(get_running_loop(), None)
+        opened = self._pools.pop(running_loop(), None)
         if opened is not None:
             pool, keeper = opened
             await pool.close()
@@ -57,11 +56,9 @@ class AiohttpTransport:
         _discard_ended(self._pools)
 
     async def _pool(self) -> Pool:
-        from asyncio import get_running_loop
-
         from dragoman.transport.pool import Pool
 
-        loop = get_running_loop()
+        loop = running_loop()
         opened = self._pools.get(loop)
         if opened is not None and not opened[0].closed:
             return opened[0]
