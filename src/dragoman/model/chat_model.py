@@ -12,7 +12,7 @@ import msgspec
 from dragoman import wires
 from dragoman.capability import Capability
 from dragoman.digest import chain
-from dragoman.errors import DragomanError, ProviderConnectionError, ProviderError, ProviderTimeoutError, SettingsError
+from dragoman.errors import DragomanError, ProviderConnectionError, ProviderError, SettingsError
 from dragoman.event import Event, MessageStarted, PartFinished, PartStarted, RunError
 from dragoman.faults import request_id
 from dragoman.loss import Loss, refusal
@@ -20,10 +20,12 @@ from dragoman.message import Origin, ToolCallPart
 from dragoman.model.access import Access, Key, unsendable
 from dragoman.model.linking import unlinked
 from dragoman.model.middleware import Middleware, wrap
+from dragoman.providers.address import joined
 from dragoman.providers.provider import Provider
 from dragoman.repair import repaired
 from dragoman.request import HttpRequest, ModelRequest
 from dragoman.transport.base import Transport
+from dragoman.transport.redaction import public_url
 
 __all__ = ["ChatModel", "new_id", "now"]
 
@@ -93,14 +95,14 @@ class ChatModel:
             base_url = await self._access.base_url(self.name)
             mended, losses = repaired(request.messages)
             messages = tuple(mended)
-            target = Origin(self.provider.name, base_url, self.name)
+            target = Origin(self.provider.name, public_url(base_url), self.name)
             origin = msgspec.structs.replace(target, prefix=chain(messages)[-1])
             body = request.replace(model=self.name, messages=messages)
             http = self.wire.dump_http(body, target=target, quirks=self.provider.quirks, losses=losses)
             if losses and request.on_loss == "error":
                 raise refusal(losses)
             sent = {"content-type": "application/json", **http.headers}
-            response = await self._access.send(HttpRequest(base_url + http.path, sent, http.body, http.method))
+            response = await self._access.send(HttpRequest(joined(base_url, http.path), sent, http.body, http.method))
         except UnicodeEncodeError as error:
             yield [RunError(unsendable(error).at(provider=self.provider.name))]
             return
@@ -119,7 +121,7 @@ class ChatModel:
             while True:
                 try:
                     data = await response.read()
-                except (ProviderConnectionError, ProviderTimeoutError) as error:
+                except ProviderError as error:
                     broken = error
                     data = b""
                 events = decoder.feed(data) if data else decoder.close()
@@ -153,14 +155,15 @@ class ChatModel:
             events = events[:-1]
             if broken is None:
                 error = last.error
-            elif isinstance(broken, ProviderTimeoutError):
-                error = broken.at(partial=last.error.partial)
-            else:
+            elif isinstance(broken, ProviderConnectionError):
                 error = last.error
                 error.__cause__ = broken
+            else:
+                error = broken.at(partial=last.error.partial)
         else:  # the answer was whole before the connection broke
             return events
-        return [*events, RunError(error.at(provider=self.provider.name, request_id=request_id(headers)))]
+        error.at(provider=self.provider.name, request_id=request_id(headers))
+        return [*events, RunError(self._access.redacted(error))]
 
 
 def _renamed(event: Event, own_names: Mapping[str, str]) -> Event:

@@ -19,6 +19,7 @@ from dragoman.faults import request_id
 from dragoman.logs import logger
 from dragoman.message import Usage
 from dragoman.model.access import Access, Key, unsendable
+from dragoman.providers.address import joined
 from dragoman.providers.provider import Provider
 from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
 from dragoman.result import BatchEmbeddingsResult, EmbeddingsResult, Vector
@@ -161,14 +162,14 @@ class EmbeddingsModel:
         http = self.wire.dump_http(request, quirks=self.provider.quirks)
         sent = {"content-type": "application/json", **http.headers}
         try:
-            headers, body = await self._access.fetch(HttpRequest(base_url + http.path, sent, http.body))
+            headers, body = await self._access.fetch(HttpRequest(joined(base_url, http.path), sent, http.body))
         except UnicodeEncodeError as error:
             raise unsendable(error).at(provider=self.provider.name) from None
         try:
             return _checked(self.wire.load_response(body), request)
         except DragomanError as error:
             error.at(provider=self.provider.name, request_id=request_id(headers), body=body)
-            raise
+            raise self._access.redacted(error) from error.__cause__
 
 
 def _lacking(provider: Provider) -> str:

@@ -13,6 +13,7 @@ from dragoman import wires
 from dragoman.errors import SettingsError
 from dragoman.message import NOTES, Content, DataPart, FilePart, Message, Role
 from dragoman.model.access import Access
+from dragoman.providers.address import joined
 from dragoman.shapes import if_object, if_text
 
 __all__ = ["download", "files_of"]
@@ -61,12 +62,14 @@ async def download(access: Access, part: FilePart) -> DataPart:
     asked = holder.dump_download(part)
     name, mime_type, about = part.name, part.mime_type, dict[str, Any]()
     if asked.about is not None:
-        _, body = await access.fetch(msgspec.structs.replace(asked.about, path=base_url + asked.about.path))
+        _, body = await access.fetch(msgspec.structs.replace(asked.about, path=joined(base_url, asked.about.path)))
         with suppress(msgspec.DecodeError, UnicodeError):
             about = if_object(msgspec.json.decode(body))
         name = name or if_text(about.get("filename")) or None
         mime_type = if_text(about.get("mime_type")) or mime_type
-    headers, data = await access.fetch(msgspec.structs.replace(asked.content, path=base_url + asked.content.path))
+    headers, data = await access.fetch(
+        msgspec.structs.replace(asked.content, path=joined(base_url, asked.content.path))
+    )
     if not mime_type or mime_type.endswith("/*"):
         told = headers.get("content-type", "").partition(";")[0].strip()
         mime_type = (guess_type(name)[0] if name else None) or told or _ANY
