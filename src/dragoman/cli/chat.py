@@ -60,8 +60,14 @@ def chat(
     ] = None,
     base_url: Annotated[str | None, typer.Option(metavar="URL", help="Where the provider is.")] = None,
     thinking: Annotated[
-        bool, typer.Option("--thinking/--no-thinking", help="Whether to show the model's thinking.")
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--thinking/--no-thinking",
+            help="Whether to show the model's thinking; where the answer is piped on, on standard error.  "
+            "[default: on a terminal]",
+            show_default=False,
+        ),
+    ] = None,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show the usage, on standard error.")] = False,
     color: Annotated[bool, typer.Option("--color/--no-color", help="Off also by NO_COLOR.")] = True,
     json: Annotated[
@@ -99,7 +105,7 @@ def chat(
         raise typer.BadParameter("there is nothing to ask; give a prompt, or pipe one in", param_hint="PROMPT")
     if converses and json:
         raise typer.BadParameter("needs a prompt", param_hint="--json")
-    screen = Screen(colour=color, thinking=thinking and not json and (schema is None or converses))
+    screen = Screen(colour=color, thinking=False if json or (schema is not None and not converses) else thinking)
     if converses:
         from dragoman.cli.interactive import converse
 
@@ -120,23 +126,31 @@ async def _once(
     json: bool,
 ) -> int:
     """Asks once. JSON by a schema is shown when it is whole and valid."""
+    from asyncio import CancelledError
+
     from dragoman.cli.answer import answer
     from dragoman.cli.failure import INTERRUPTED
-    from dragoman.cli.screen import usage_line
+    from dragoman.cli.interrupt import Interrupts
+    from dragoman.cli.screen import tell_notes, usage_line
     from dragoman.message import FinishReason
 
     whole = json or schema is not None
     async with agent:
-        try:
-            screen.warm_up(agent.model)
-            result = await answer(agent, asked, _ignore if whole else screen.show, output_schema=schema)
-            if whole and not json:
-                screen.show(result)
-        finally:
-            screen.finish()
+        with Interrupts() as interrupts:
+            try:
+                screen.warm_up(agent.model)
+                show = _ignore if whole else screen.show
+                result = await answer(agent, asked, show, interrupts, output_schema=schema)
+                if whole and not json:
+                    screen.show(result)
+            except CancelledError:
+                return INTERRUPTED
+            finally:
+                screen.finish()
     if json:
         told = {name: getattr(result, name) for name in ("output", "finish_reason", "usage", "messages")}
         typer.echo(msgspec.json.format(msgspec.json.encode(told)))
+    tell_notes(result)
     if verbose:
         typer.echo(usage_line(result.usage), err=True)
     return INTERRUPTED if result.finish_reason is FinishReason.cancelled else 0

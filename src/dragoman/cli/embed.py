@@ -176,7 +176,7 @@ def text(
     dragoman embed text "a red bicycle"
     cat letter.txt | dragoman embed text -m mistral
     """
-    text = clean(text) or piped()
+    text = clean(text) or piped("TEXT")
     if not text.strip():
         raise typer.BadParameter("there is nothing to embed; give a text, or pipe one in", param_hint="TEXT")
     agent, name = _agent(model, base_url)

@@ -64,5 +64,6 @@ PROVIDER = Provider(
     embeddings_url=embeddings_url,
     embeddings_batch=32,
     models=_models,
+    repeats_itself=True,
     capabilities=frozenset({Capability.chat, Capability.embeddings, Capability.typed_output, Capability.models}),
 )
