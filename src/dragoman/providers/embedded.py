@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.errors import SettingsError
+from dragoman.providers.hints import install
 
 __all__ = ["SERVERS", "EmbeddedServers"]
 
@@ -79,7 +80,7 @@ def _server(model: Path, embeddings: bool) -> Any:
         library: Any = import_module("xllamacpp")
     except ImportError as error:
         raise SettingsError(
-            f"the embedded model needs the library xllamacpp ({error}); install it: pip install 'dragoman[local]'",
+            f"the embedded model needs the library xllamacpp ({error}); install it with `{install('xllamacpp')}`",
             provider="local",
         ) from error
     params = library.CommonParams()
