@@ -119,6 +119,20 @@ def test_SC_056_a_bad_option_is_a_usage_error_in_one_line(cli, llm: Llm, argumen
     assert not llm.requests
 
 
+def test_the_embedded_model_is_loaded_while_the_rest_is_imported(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[tuple[str | None, bool]] = []
+
+    def load_early(model: str | None) -> None:
+        begun.append((model, "dragoman.agent" in sys.modules))
+
+    monkeypatch.setattr("dragoman.providers.local.load_early", load_early)
+    for module in [name for name in sys.modules if name == "dragoman.agent"]:
+        monkeypatch.delitem(sys.modules, module)
+    assert cli("chat", "x", "-m", "local:/nowhere.gguf")[0] == 3
+    assert cli("chat", "x")[0] == 0
+    assert begun == [("/nowhere.gguf", False)]
+
+
 def test_SC_059_the_option_goes_before_the_variable(cli, llm: Llm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
     cli("chat", "x", "-m", "anthropic:other")

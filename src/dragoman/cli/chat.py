@@ -89,6 +89,8 @@ def chat(
     Ctrl-C stops the answer.
     """
     schema = None if output_schema is None else _schema(output_schema)
+    if base_url is None:
+        _load_early(model or "local")
     from dragoman import providers
     from dragoman.agent import Agent
     from dragoman.cli.screen import Screen
@@ -114,6 +116,17 @@ def chat(
     import asyncio
 
     return asyncio.run(_once(agent, asked, screen, schema=schema, verbose=verbose, json=json))
+
+
+def _load_early(model: str) -> None:
+    """Begins to load the embedded model, where it is the one, while the rest of the program is imported."""
+    from dragoman.model.strings import parse_model_string
+
+    string = parse_model_string(model)
+    if string.provider == "local":
+        from dragoman.providers.local import load_early
+
+        load_early(string.chat)
 
 
 async def _once(

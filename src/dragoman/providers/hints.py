@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-from importlib.metadata import PackageNotFoundError, requires
 from importlib.util import find_spec
 
 __all__ = ["command", "install"]
@@ -28,6 +27,8 @@ def install(package: str) -> str:
 
 def _requirement(package: str) -> str:
     """The package with its version, as our distribution requires it in one of its extras."""
+    from importlib.metadata import PackageNotFoundError, requires
+
     try:
         lines = requires("dragoman") or []
     except PackageNotFoundError:  # run from source
