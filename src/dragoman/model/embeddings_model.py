@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
+from itertools import accumulate
 from math import ceil, sqrt
 from operator import add
 from typing import Any, TypedDict, Unpack, cast
@@ -48,6 +49,9 @@ class EmbeddingsOptions(TypedDict, total=False):
     """Most requests that are under way at once; 8 where nothing is said."""
     progress: Callable[[int], object]
     """Called with the number of texts that are done, each time that a request is."""
+    keep: Callable[[int, Sequence[Vector]], object]
+    """Called each time that a request is done, with the place of its first text and the vectors of its texts: what is kept so
+    is not lost where a later request fails."""
 
 
 class EmbeddingsModel:
@@ -135,7 +139,8 @@ class EmbeddingsModel:
         if not batches:
             return BatchEmbeddingsResult([])
         _LOG.debug("%s: %d texts in %d requests", self.name, len(texts), len(batches))
-        progress = how.get("progress", _silent)
+        progress, keep = how.get("progress", _silent), how.get("keep", _silent)
+        starts = list(accumulate(map(len, batches), initial=0))
         results: list[BatchEmbeddingsResult] = [_NOTHING] * len(batches)
         waiting = iter(enumerate(batches))
         done = 0
@@ -144,6 +149,7 @@ class EmbeddingsModel:
             nonlocal done
             for place, batch in waiting:
                 results[place] = await self._send(request.replace(texts=tuple(batch)))
+                keep(starts[place], results[place].embeddings)
                 done += len(batch)
                 progress(done)
 
@@ -247,7 +253,7 @@ def _together(one: Any, other: Any) -> Any:
             return other
 
 
-def _silent(_: int) -> None:
+def _silent(*_: object) -> None:
     pass
 
 

@@ -74,6 +74,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Tells the names of its models where no request is needed for it."""
     capabilities: frozenset[Capability] = frozenset()
     """What its usual models can do while streaming; decides how things are done, not whether."""
+    repeats_itself: bool = False
+    """Whether its models are so small that they may say one thing over and over: such an answer is ended, with `length`."""
     quirks: Any = None
     """Record of the wire's own `Quirks` type: how this provider differs. `None`: not at all."""
 
