@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -11,6 +12,8 @@ from typing import Any
 import msgspec
 
 from dragoman.ids import fitted
+from dragoman.loss import Loss
+from dragoman.media import as_text, text_of
 from dragoman.message import (
     Content,
     DataPart,
@@ -24,12 +27,13 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.replay import Loss
 
 __all__ = ["Fact", "facts", "unexplained"]
 
 Fact = tuple[int, int | None, tuple[Any, ...]]
 """Position of the message, place of the piece in it, and what it says."""
+
+_TYPE = re.compile(r"\[media: [^\]]*\]")
 
 
 def facts(messages: Sequence[Message]) -> list[Fact]:
@@ -58,8 +62,9 @@ def facts(messages: Sequence[Message]) -> list[Fact]:
 
 def _facts(piece: Content, role: Role, number: int) -> Iterator[tuple[Any, ...]]:
     """What a piece says; `number`: which of the conversation's calls it is, or answers."""
+    piece = _as_said(piece)
     if isinstance(piece, TextPart):
-        yield "text", role.value, piece.text
+        yield "text", role.value, _TYPE.sub("[media]", piece.text)
     elif isinstance(piece, (DataPart, LinkPart, FilePart)):
         yield from _media(piece, "")
     elif isinstance(piece, ThinkingPart):
@@ -72,7 +77,7 @@ def _facts(piece: Content, role: Role, number: int) -> Iterator[tuple[Any, ...]]
         arguments = json.dumps(piece.arguments, sort_keys=True)
         yield "call", number, fitted([piece.name])[piece.name], arguments
     else:
-        parts = piece.result if piece.is_content else ()
+        parts = tuple(map(_as_said, piece.result)) if piece.is_content else ()
         for part in parts:
             if not isinstance(part, TextPart):
                 yield from _media(part, f"in result {number}: ")
@@ -83,9 +88,20 @@ def _facts(piece: Content, role: Role, number: int) -> Iterator[tuple[Any, ...]]
         value = _value(text if piece.is_content else piece.result)
         told = isinstance(value, dict) and set(value) == {"error"}
         value = value["error"] if told else value
-        yield "result", number, "".join(value.split()) if isinstance(value, str) else json.dumps(value, sort_keys=True)
+        yield (
+            "result",
+            number,
+            "".join(_TYPE.sub("[media]", value).split())
+            if isinstance(value, str)
+            else json.dumps(value, sort_keys=True),
+        )
         if piece.is_error or told:
             yield "failed", number
+
+
+def _as_said(piece: Any) -> Any:
+    """A file of text says the same as the text that stands for it (decision 25), whatever its type."""
+    return TextPart(as_text(piece)) if isinstance(piece, DataPart) and text_of(piece) is not None else piece
 
 
 def _media(part: DataPart | LinkPart | FilePart, where: str) -> Iterator[tuple[Any, ...]]:

@@ -55,6 +55,8 @@ class Server:
     requests: list[Received] = field(default_factory=list)
     connections: int = 0
     open: int = 0
+    ended: int = 0
+    """Connections that are closed."""
     came: asyncio.Event = field(default_factory=asyncio.Event)
     """The first request is here."""
     left: asyncio.Event = field(default_factory=asyncio.Event)
@@ -86,6 +88,7 @@ class Server:
             writer.close()
             with suppress(Exception, asyncio.CancelledError):
                 await writer.wait_closed()
+            self.ended += 1
             if not self.open:
                 self.idle.set()
 

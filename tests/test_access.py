@@ -533,6 +533,20 @@ async def test_a_token_of_a_function_leads_to_the_project(google: Google) -> Non
     assert google.seen == ["Bearer ya29.a"]
 
 
+async def test_a_keys_function_is_called_once_a_request(google: Google) -> None:
+    """Also where the key says what the URL is; what was asked for and not used is not kept for later."""
+    keys = ["ya29.a", "ya29.b", "ya29.c", "ya29.d", "ya29.e"]
+    way = access({"GOOGLE_CLOUD_PROJECT": "p", **NOTHING}, api_key=rotating(keys, promise=True))
+    for _ in range(3):
+        await way.base_url("m")
+        assert await status(way, google) == 200
+    assert google.seen == ["Bearer ya29.a", "Bearer ya29.b", "Bearer ya29.c"]
+    await way.base_url("m")  # and no request, since something else failed
+    await way.base_url("m")
+    assert await status(way, google) == 200
+    assert google.seen[-1] == "Bearer ya29.e"
+
+
 async def test_an_agents_key_may_be_a_function(google: Google) -> None:
     async with Agent("google:gemini-3.5-flash", base_url=google.url, api_key=lambda: "k") as agent:
         assert (await agent.send("Hello")).output == "Hello."

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Event as Flag
 
@@ -34,6 +35,23 @@ def test_SC_053_an_unknown_provider_is_an_error_of_settings(cli) -> None:
     code, _, err = cli("chat", "x", "-m", "opnai")
     assert code == 3
     assert one_line(err, "opnai", 'did you mean "openai"')
+
+
+@pytest.mark.parametrize(
+    ("model", "meant"),
+    [
+        ("gpt-4o", "openai:gpt-4o"),
+        ("claude-opus-4-8", "anthropic:claude-opus-4-8"),
+        ("gemini-2.5-pro", "google:gemini-2.5-pro"),
+        ("mistral-large", "mistral:mistral-large"),
+        ("llama", "ollama"),
+    ],
+)
+def test_a_model_without_its_provider_is_shown_how_it_is_written(cli, model: str, meant: str) -> None:
+    code, _, err = cli("chat", "x", "-m", model)
+    assert code == 3
+    assert one_line(err, f'no provider is named "{model}"; did you mean "{meant}"? There are ')
+    assert '"; there are anthropic' in cli("chat", "x", "-m", "xyz")[2]
 
 
 def test_a_refusal_of_the_provider_is_told_in_one_line(cli, llm: Llm) -> None:
@@ -196,6 +214,25 @@ def test_local_pull_tells_its_progress_and_where_the_model_is(cli, monkeypatch: 
     assert cli("local", "pull") == (3, "", "error: the model could not be fetched\n")
 
 
+def test_local_pull_says_when_there_is_nothing_that_runs_the_model(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.providers.local_pull.pull", lambda *_: Path("/models/small.gguf"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, *_: None if name == "xllamacpp" else find_spec(name))
+    code, out, err = cli("local", "pull")
+    assert (code, out) == (0, "/models/small.gguf\n")
+    assert re.fullmatch(r"note: what runs it is not installed: `.* install .*'xllamacpp.*'`\n", err), err
+
+
+@pytest.mark.parametrize("command", ["-m dragoman --help", "-m dragoman providers", "-m dragoman.testing --list"])
+def test_a_reader_that_is_gone_already_is_no_error_to_speak_of(command: str) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, *command.split()], stdout=write, stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": SRC}
+    )
+    os.close(write)
+    assert (done.returncode != 0, done.stderr) == (True, b"")
+
+
 def test_what_is_loaded_first_is_said_on_a_terminal(cli, llm: Llm, monkeypatch: pytest.MonkeyPatch) -> None:
     async def base_url(_: str) -> str:
         return llm.url
@@ -256,6 +293,11 @@ def test_decode_of_something_else_is_a_clear_error(cli, recorded: tuple[str, byt
         assert code == 1, content
         assert one_line(err)
         assert decoded(out)["error"]["message"]
+
+
+def test_decode_help_lists_the_wires(cli) -> None:
+    shown = cli("decode", "--help")[1]
+    assert [name for name in wires.names() if name not in shown] == []
 
 
 def test_decode_names_wires_and_files_that_are_not_there(cli) -> None:

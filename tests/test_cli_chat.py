@@ -8,12 +8,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from dragoman import DataPart, Message, TextPart, ThinkingPart
-from dragoman.cli.screen import Screen, usage_line
-from dragoman.message import Usage
+from dragoman.cli.screen import Screen, tell_notes, usage_line
+from dragoman.message import FinishReason, Usage
+from dragoman.replay import Loss
 from dragoman.result import ChatResult
 from support import says
 from support_cli import SRC, Stdin, one_line, shell
@@ -48,12 +50,23 @@ def test_what_is_piped_in_attaches_no_file(cli, llm: Llm, tmp_path: Path, monkey
 def test_bytes_that_are_no_text_are_replaced(llm: Llm) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "dragoman", "chat", b"a\xffb"],
-        input=b"c\xffd",
+        input=b"caf\xe9 au lait",
         capture_output=True,
         env={**os.environ, "PYTHONPATH": SRC},
     )
     assert (done.returncode, done.stderr) == (0, b"")
-    assert "a�b\n\nc�d" in llm.requests[0].messages[-1].text
+    assert "a�b\n\ncaf� au lait" in llm.requests[0].messages[-1].text
+
+
+@pytest.mark.parametrize("data", [PNG, bytes(range(128, 256)) * 9, b"\x1f\x8b\x08" + b"\xf1\xe2" * 50])
+def test_what_is_piped_in_and_is_no_text_is_refused(
+    cli, llm: Llm, monkeypatch: pytest.MonkeyPatch, data: bytes
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Stdin(data))
+    code, out, err = cli("chat", "What is it?")
+    assert (code, out) == (2, "")
+    assert one_line(err, "no text", "@FILE")
+    assert not llm.requests
 
 
 def test_SC_052_without_anything_to_ask_it_is_a_usage_error(cli, llm: Llm) -> None:
@@ -104,6 +117,20 @@ def test_SC_056_a_bad_option_is_a_usage_error_in_one_line(cli, llm: Llm, argumen
     assert (code, out) == (2, "")
     assert one_line(err, "dragoman chat --help" if arguments[0] in ("-t", "--nonsense") else arguments[0])
     assert not llm.requests
+
+
+def test_the_embedded_model_is_loaded_while_the_rest_is_imported(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[tuple[str | None, bool]] = []
+
+    def load_early(model: str | None) -> None:
+        begun.append((model, "dragoman.agent" in sys.modules))
+
+    monkeypatch.setattr("dragoman.providers.local.load_early", load_early)
+    for module in [name for name in sys.modules if name == "dragoman.agent"]:
+        monkeypatch.delitem(sys.modules, module)
+    assert cli("chat", "x", "-m", "local:/nowhere.gguf")[0] == 3
+    assert cli("chat", "x")[0] == 0
+    assert begun == [("/nowhere.gguf", False)]
 
 
 def test_SC_059_the_option_goes_before_the_variable(cli, llm: Llm, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,15 +206,25 @@ def thinks(_: object) -> Message:
     return says(ThinkingPart("Hm, well.", {"anthropic": {"signature": "c2ln"}}), "Yes.")
 
 
-def test_SC_022_thinking_stands_between_marks(cli, llm: Llm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_SC_022_thinking_stands_between_marks_and_never_on_what_is_piped_on(
+    cli, llm: Llm, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
     llm.reply = thinks
-    assert cli("chat", "x", "-m", "claude")[1] == "[Thinking]\nHm, well.\n[/Thinking]\n\nYes.\n"
+    for terminal, options, shown in [
+        (True, (), ("[Thinking]\nHm, well.\n[/Thinking]\n\nYes.\n", "")),
+        (False, (), ("Yes.\n", "")),
+        (False, ("--thinking",), ("Yes.\n", "[Thinking]\nHm, well.\n[/Thinking]\n\n")),
+    ]:
+        with monkeypatch.context() as here:
+            here.setattr("sys.stdout.isatty", lambda terminal=terminal: terminal)
+            assert cli("chat", "x", "-m", "claude", "--no-color", *options)[1:] == shown
 
 
 def test_SC_023_no_thinking_hides_it(cli, llm: Llm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
     llm.reply = thinks
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     assert cli("chat", "x", "-m", "claude", "--no-thinking")[1] == "Yes.\n"
 
 
@@ -256,10 +293,31 @@ def test_SC_017_SC_018_an_output_schema_is_sent_and_its_answer_shown(cli, llm: L
 def test_with_a_schema_nothing_but_the_json_is_shown(cli, llm: Llm) -> None:
     llm.reply = lambda _: says(ThinkingPart("Hm."), '{"n": 1}')
     assert cli("chat", "x", "--output-schema", '{"type": "object"}')[:2] == (0, '{"n": 1}\n')
-    assert cli("chat", "x")[1].startswith("[Thinking]")
+    assert "[Thinking]" in cli("chat", "x", "--thinking")[2]
 
 
 def test_an_answer_that_does_not_fit_its_schema_is_not_shown_before_the_one_that_does(cli, llm: Llm) -> None:
     answers = iter([says("Well,"), says('{"n": 1}')])
     llm.reply = lambda _: next(answers)
     assert cli("chat", "x", "--output-schema", '{"type": "object"}')[:2] == (0, '{"n": 1}\n')
+
+
+def test_what_was_left_out_is_one_line_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """Decision 25: the command line tells the losses of a run."""
+
+    class Lossy:
+        losses = [Loss(0, 1, "video/mp4 clip.mp4", "OpenAI takes no\x1b[2J video"), Loss(0, 1, "seed", "unknown here")]
+        finish_reason = FinishReason.stop
+
+    tell_notes(cast(Any, Lossy()))
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert all(word in err for word in ("note: ", "video/mp4 clip.mp4", "OpenAI takes no [2J video", "seed"))
+
+
+def test_an_answer_that_is_not_whole_says_so(cli, llm: Llm) -> None:
+    llm.reply = lambda _: says("Once upon").replace(finish_reason=FinishReason.length)
+    code, out, err = cli("chat", "x")
+    assert (code, out) == (0, "Once upon\n")
+    assert err.count("\n") == 1
+    assert "--max-tokens" in err

@@ -92,6 +92,30 @@ def test_no_file_or_nothing_in_it_is_exit_code_2(cli, llm: Llm, notes: Path, nam
     assert llm.embedded == []
 
 
+def test_a_request_that_fails_loses_no_vector_of_the_others(cli, llm: Llm, notes: Path) -> None:
+    (notes / "long.txt").write_text("\n\n".join(f"Paragraph {number}" for number in range(300)))
+    embed = llm.embed
+
+    def failing(body: Any) -> Any:
+        if any("Paragraph 290" in text for text in body["input"]):
+            return {"error": {"message": "overloaded"}}
+        return embed(body)
+
+    llm.embed = failing
+    code, out, err = cli("embed", "create", str(notes / "a.md"), str(notes / "long.txt"))
+    assert code not in (0, 2)
+    short, long = decoded(out)["documents"]
+    lacking = 300 - len(long["chunks"])
+    assert len(short["chunks"]) == 2
+    assert 0 < lacking < 300
+    assert all(chunk["vector"] for chunk in long["chunks"])
+    assert one_line(err, f"{lacking} of 302 chunks", "long.txt")
+    assert "a.md" not in err
+    llm.embed = lambda _: {"error": {"message": "overloaded"}}
+    code, out, err = cli("embed", "create", str(notes / "a.md"))
+    assert (code != 0, out) == (True, "")
+
+
 @pytest.fixture
 def made(cli, notes: Path) -> Path:
     for name in ("a.md", "b.txt"):

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from dragoman import Agent, Settings, tool
 from dragoman.errors import SettingsError
 from dragoman.providers.embedded import SERVERS
-from dragoman.providers.local import base_url
+from dragoman.providers.local import base_url, load_early
 from dragoman.providers.local_models import DEFAULT, find_model
 
 pytestmark = [pytest.mark.anyio, pytest.mark.service, pytest.mark.timeout(300)]
@@ -35,6 +36,16 @@ async def test_it_is_started_once_however_many_ask(model: Path) -> None:
     assert set(others) == {first}
     assert first.startswith("http://127.0.0.1:")
     assert SERVERS.running(model) == first.removesuffix("/v1")
+
+
+def test_it_may_be_loaded_by_a_thread_while_the_program_does_other_things(model: Path) -> None:
+    SERVERS.close()
+    load_early(None)
+    load_early("nobody")  # what fails is told when the model is used
+    for thread in threading.enumerate():
+        if thread.name == "dragoman-load":
+            thread.join(60)
+    assert SERVERS.running(model)
 
 
 async def test_it_answers_and_streams_and_gives_a_typed_value(model: Path) -> None:

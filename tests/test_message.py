@@ -11,6 +11,7 @@ from hypothesis import given
 
 import strategies as some
 from dragoman import message as module
+from dragoman.digest import chain
 from dragoman.errors import HistoryError
 from dragoman.message import (
     DataPart,
@@ -108,7 +109,7 @@ def test_an_empty_text_cannot_be_made():
         Message.user("")
 
 
-@pytest.mark.parametrize("bad", [b"", b"{", b"[]", b'{"v":1}', b'{"v":2,"role":"user"}', b'{"v":1,"role":"x"}'])
+@pytest.mark.parametrize("bad", [b"", b"{", b"[]", b'{"v":1}', b'{"v":3,"role":"user"}', b'{"v":1,"role":"x"}'])
 def test_what_is_no_stored_message_says_so(bad: bytes):
     with pytest.raises(HistoryError, match=r"not a stored message.*to_json"):
         Message.from_json(bad)
@@ -128,13 +129,52 @@ def test_the_stored_form_is_versioned_and_says_only_what_is_set():
         Role.MODEL, "hi", id="m", created_at=datetime(2026, 1, 2, tzinfo=UTC), usage=Usage(input_tokens=1)
     )
     assert msgspec.json.decode(message.to_json()) == {
-        "v": 1,
+        "v": 2,
         "role": "model",
         "content": [{"type": "text", "text": "hi"}],
         "id": "m",
         "created_at": "2026-01-02T00:00:00Z",
         "usage": {"input_tokens": 1},
     }
+
+
+def test_decision_27_an_older_stored_form_is_read_with_notes_and_fields_apart():
+    old = {
+        "v": 1,
+        "role": "model",
+        "content": [
+            {"type": "text", "text": "a", "native": {"mistral": {"signature": "s", "spelling": {"items": [1]}}}},
+            {"type": "tool_result", "id": "c", "name": "f", "is_content": True, "result": [
+                {"type": "link", "url": "u", "native": {"openai_responses": {"item": {}, "spelling": {"output": "list"}}}}
+            ]},
+        ],
+        "native": {"openai_chat": {"refusal": None, "response": {"id": "r"}}, "x": {"spelling": 1}},
+    }  # fmt: skip
+    message = Message.from_json(msgspec.json.encode(old))
+    text, result = message.content
+    assert text.native == {"mistral": {"signature": "s"}, "mistral:notes": {"spelling": {"items": [1]}}}
+    assert isinstance(result, ToolResultPart)
+    assert result.result[0].native == {"openai_responses:notes": {"item": {}, "spelling": {"output": "list"}}}
+    assert message.native == {
+        "openai_chat": {"refusal": None}, "openai_chat:notes": {"response": {"id": "r"}}, "x:notes": {"spelling": 1}
+    }  # fmt: skip
+    assert Message.from_json(message.to_json()) == message
+
+
+def test_a_piece_of_a_kind_that_is_not_known_is_kept_and_written_again():
+    later = {"v": 2, "role": "user", "content": [{"type": "hologram", "data": [1]}, {"type": "text", "text": "a"}]}
+    message = Message.from_json(msgspec.json.encode(later))
+    assert message.content[0] == ProviderPart("hologram", {"dragoman": {"type": "hologram", "data": [1]}})
+    assert message.text == "a"
+    assert msgspec.json.decode(message.to_json()) == later
+
+
+@pytest.mark.parametrize("text", ["\ud800", {"a": "\udfff"}])
+def test_half_a_character_cannot_be_stored_and_says_so(text: object):
+    message = Message.user(text) if isinstance(text, str) else Message.user(ToolResultPart("c", "f", text))
+    with pytest.raises(HistoryError, match="cannot be stored as JSON"):
+        message.to_json()
+    assert chain([message]) != chain([Message.user("?")])
 
 
 PARTS = (TextPart("t"), DataPart(b"\x00\xff", "image/png"), LinkPart("u"), FilePart("f"))

@@ -23,6 +23,7 @@ LOADED = {
     "errors",
     "event",
     "fold",
+    "loss",
     "message",
     "repair",
     "replay",

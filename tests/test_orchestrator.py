@@ -68,7 +68,7 @@ async def test_d24_no_newline_without_tools_and_none_when_nothing_is_said() -> N
 
 async def test_d26_d147_metadata_is_told_once_and_not_in_the_message() -> None:
     message = says("A").replace(
-        native={"openai_chat": {"response": {"system_fingerprint": "fp"}}},
+        native={"openai_chat:notes": {"response": {"system_fingerprint": "fp"}}},
         origin=Origin("scripted", served_model="m-1", response_id="r1"),
     )
     a, _ = agent(message)

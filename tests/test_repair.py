@@ -11,9 +11,9 @@ from hypothesis import given
 
 import strategies as some
 from dragoman.digest import chain
+from dragoman.loss import Loss
 from dragoman.message import Content, DataPart, Message, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.repair import INTERRUPTED, repair, repaired
-from dragoman.replay import Loss
 
 
 def call(call_id: str = "a", name: str = "f", **more: Any) -> ToolCallPart:

@@ -10,8 +10,9 @@ from hypothesis import given
 import strategies as some
 from dragoman import replay
 from dragoman.digest import chain
+from dragoman.loss import Loss
 from dragoman.message import Message, Origin, ThinkingPart
-from dragoman.replay import Loss, readable
+from dragoman.replay import readable
 
 SIGNED = ThinkingPart("hm", {"anthropic": {"signature": "s"}})
 TARGET = Origin("anthropic", "https://api.test", "claude")

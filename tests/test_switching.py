@@ -13,11 +13,11 @@ import pytest
 
 from dragoman import wires
 from dragoman.digest import chain
+from dragoman.loss import Loss
 from dragoman.message import Message, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.providers.provider import Provider
 from dragoman.providers.switching import markdown
 from dragoman.repair import repair
-from dragoman.replay import Loss
 from histories import NEUTRAL, native
 from rules import problems
 from support_facts import facts, unexplained

@@ -23,7 +23,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.repair import repair
+from dragoman.repair import missing, repair
 from support_switching import PROVIDERS, TARGETS
 
 SIGNED: dict[str, dict[str, Any]] = {
@@ -108,6 +108,31 @@ def test_rule_6_the_longer_begins_with_the_shorter(wire: str, drawn: Any) -> Non
         if last is not None:
             beginning = payload["list"][: len(last["list"])]
             assert {**payload, "list": beginning} == last
+        last = payload
+
+
+@pytest.mark.parametrize("wire", TARGETS)
+@settings(max_examples=40)
+@given(drawn=turns(), data=st.data())
+def test_rule_6_decision_15_what_was_made_up_stays_when_real_results_come_late(
+    wire: str, drawn: Any, data: Any
+) -> None:
+    """Results are lost or come late, in any later message; what stands in for them is stored with the request that sends it."""
+    messages: list[Message] = [Message.user("Begin.")]
+    late: list[ToolResultPart] = []
+    last: dict[str, Any] | None = None
+    for _, (answer, *others) in drawn:
+        results = [part for message in others for part in message.tool_results]
+        kept = [part for part in results if data.draw(st.booleans())]
+        came, late = late, [part for part in results if part not in kept]
+        messages += [Message.user("So.", *came)] if came else []
+        messages += [answer, *([Message.user(*kept)] if kept else [])]
+        made_up, _ = missing(messages)
+        messages += [Message.user(*made_up)] if made_up else []
+        messages.append(Message.user("Go on."))
+        payload = dumped(wire, messages, TARGETS[wire])
+        if last is not None:
+            assert payload["list"][: len(last["list"])] == last["list"]
         last = payload
 
 

@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 
 import anyio
 import pytest
@@ -20,7 +21,8 @@ from dragoman.errors import (
 )
 from dragoman.request import HttpRequest
 from dragoman.transport import AiohttpTransport, Response, Timeouts
-from support_server import Do, answer, serving
+from dragoman.transport.base import ConnectionLostError
+from support_server import Do, Server, answer, serving, serving_elsewhere
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("error")]
 
@@ -331,6 +333,38 @@ async def test_connections_are_reused_after_an_answer_was_read_to_its_end():
         await transport.close()
         with anyio.fail_after(10):
             await server.idle.wait()
+
+
+@pytest.mark.parametrize("ending", [Do.CLOSE, Do.RESET])
+def test_connections_that_were_closed_while_idle_are_not_used(ending: Do):
+    """The server ends each connection after its answer, while the client's loop is at work on something else."""
+    reply = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+
+    async def main(server: Server, transport: AiohttpTransport) -> None:
+        for number in range(1, 6):
+            assert await read_all(await transport.send(HttpRequest(server.url, body={}))) == b"ok"
+            while server.ended < number:
+                time.sleep(0.001)  # noqa: ASYNC251 - the loop sees nothing of it
+        await transport.close()
+
+    with serving_elsewhere([reply, ending]) as server:
+        asyncio.run(main(server, AiohttpTransport()))
+        assert (len(server.requests), server.connections) == (5, 5)
+
+
+@pytest.mark.parametrize("ending", [Do.CLOSE, Do.RESET])
+async def test_a_connection_that_is_lost_says_so(ending: Do):
+    """A retry need not wait then."""
+    async with serving([ending]) as server:
+        transport = AiohttpTransport()
+        with pytest.raises(ConnectionLostError):
+            await transport.send(HttpRequest(server.url, body={}))
+        await transport.close()
+        url = server.url
+    with pytest.raises(ProviderConnectionError) as caught:
+        await transport.send(HttpRequest(url, body={}))
+    assert not isinstance(caught.value, ConnectionLostError)
+    await transport.close()
 
 
 async def test_closing_the_transport_ends_answers_that_are_being_read():

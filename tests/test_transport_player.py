@@ -15,7 +15,8 @@ import traffic
 from dragoman.errors import DecodeError, ProviderConnectionError, SettingsError, StreamCutError
 from dragoman.request import HttpRequest
 from dragoman.transport import AiohttpTransport, Exchange, Player, Recorder, Response, Transport
-from dragoman.transport.exchange import is_secret, load_exchange, public_url
+from dragoman.transport.exchange import load_exchange
+from dragoman.transport.redaction import is_secret, public_url
 from support_server import Do, answer, serving
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("error")]

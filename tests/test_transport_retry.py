@@ -20,6 +20,7 @@ from dragoman.errors import (
 from dragoman.request import HttpRequest
 from dragoman.retry_after import retry_after
 from dragoman.transport import AiohttpTransport, Exchange, Player, Response, Retry
+from dragoman.transport.base import ConnectionLostError
 from support_server import Do, answer, serving
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -101,7 +102,7 @@ def test_default_is_four_attempts_with_jitter():
         ({"retry-after": "7"}, 7.0),
         ({"retry-after": "0.5"}, 0.5),
         ({"retry-after": "999"}, 60.0),
-        ({"retry-after": "inf"}, 60.0),
+        ({"retry-after": "inf"}, 1.0),
         ({"retry-after": DATE}, 7.0),
         ({"retry-after-ms": "250"}, 0.25),
         ({"retry-after-ms": "250", "retry-after": "7"}, 0.25),
@@ -169,6 +170,15 @@ def test_errors_of_the_connection(error: Exception):
     tried = Tried([error] * 9)
     assert tried.error is error
     assert (len(tried.player.requests), tried.waits) == (4, [1.0, 2.0, 4.0])
+
+
+def test_a_connection_that_was_closed_while_idle_is_replaced_at_once_the_first_time():
+    lost = ConnectionLostError("closed")
+    assert Tried([lost, OK]).waits == []
+    assert Tried([lost, lost, OK]).waits == [2.0]
+    tried = Tried([lost] * 9)
+    assert (len(tried.player.requests), tried.waits, tried.error) == (4, [2.0, 4.0], lost)
+    assert Tried([limited(), lost, OK]).waits == [1.0]
 
 
 def test_other_errors_pass():

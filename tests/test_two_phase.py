@@ -30,7 +30,7 @@ def t() -> str:
 
 
 def noting(message, **response):
-    return message.replace(native={"openai_chat": {"response": response}})
+    return message.replace(native={"openai_chat:notes": {"response": response}})
 
 
 async def test_d129_tools_first_and_then_the_schema_alone():

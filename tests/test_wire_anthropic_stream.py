@@ -242,7 +242,7 @@ def test_thinking_that_nobody_signs_is_kept():
 def test_d112_decision_21_stop_reasons(reason, neutral, kept):
     folded = message(*text(0, "x"), end(reason), STOP)
     assert folded.finish_reason is neutral
-    assert (folded.native or {}).get("anthropic", {}).get("response", {}).get("stop_reason") == kept
+    assert (folded.native or {}).get("anthropic:notes", {}).get("response", {}).get("stop_reason") == kept
     assert (
         wire.dump_response([*unfold([folded]), MessageFinished(folded.id, neutral, native=folded.native)])[
             "stop_reason"
@@ -254,7 +254,7 @@ def test_d112_decision_21_stop_reasons(reason, neutral, kept):
 def test_a_stop_with_calls_to_answer_is_tool_calls():
     folded = message(*call(0, "{}"), end("end_turn"), STOP)
     assert folded.finish_reason is FinishReason.tool_calls
-    assert folded.native["anthropic"]["response"]["stop_reason"] == "end_turn"
+    assert folded.native["anthropic:notes"]["response"]["stop_reason"] == "end_turn"
     server = message(*call(0, "{}", kind="server_tool_use"), end("end_turn"), STOP)
     assert server.finish_reason is FinishReason.stop
 
@@ -289,7 +289,7 @@ def test_further_fields_of_the_response_are_kept_around_the_message():
         "stop_details": None,
     }
     folded = message(last, STOP)
-    assert folded.native["anthropic"]["response"] == {
+    assert folded.native["anthropic:notes"]["response"] == {
         "stop_reason": "stop_sequence",
         "stop_sequence": "END",
         "container": {"id": "c"},

@@ -34,7 +34,7 @@ from dragoman.request import ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.wires import cohere as wire
 
 HERE = Origin("cohere", "https://api.cohere.com/v2", "command-a-03-2025")
-PLAN = {"cohere": {"spelling": {"field": "tool_plan"}}}
+PLAN = {"cohere:notes": {"spelling": {"field": "tool_plan"}}}
 
 
 def stream(*events: Any) -> bytes:
@@ -377,7 +377,7 @@ def test_usage_counts_all_tokens_and_buckets_are_parts_of_them():
     assert message.usage == Usage(
         input_tokens=10, output_tokens=20, total_tokens=30, cache_read_tokens=8, reasoning_tokens=5
     )
-    assert message.native["cohere"]["response"]["usage"] == {
+    assert message.native["cohere:notes"]["response"]["usage"] == {
         "billed_units": {"input_tokens": 1, "output_tokens": 2},
         "tokens": {"image_tokens": 3},
     }
@@ -436,7 +436,7 @@ def test_blocks_of_other_kinds_and_log_probabilities_are_kept():
         )
     )
     assert message.text == "a" and message.content[1] == ProviderPart("document", {"cohere": document})
-    assert message.native["cohere"]["response"]["logprobs"] == [{"text": "a"}]
+    assert message.native["cohere:notes"]["response"]["logprobs"] == [{"text": "a"}]
 
 
 @pytest.mark.parametrize(

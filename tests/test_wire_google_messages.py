@@ -335,7 +335,7 @@ def test_every_result_stays_as_it_was(inner):
 def test_nothing_of_a_result_is_stored_twice():
     media = {"inlineData": {"mimeType": "a/b", "data": "AAAA"}}
     inner = {"name": "f", "id": "1", "response": {"result": "x"}, "parts": [media]}
-    assert load({"functionResponse": inner})[0].native == {"google": {"spelling": {"parts": "inside"}}}
+    assert load({"functionResponse": inner})[0].native == {"google:notes": {"spelling": {"parts": "inside"}}}
     ran = load(
         {"executableCode": {"code": "1", "id": "2"}}, {"codeExecutionResult": {"outcome": "OUTCOME_OK", "id": "2"}}
     )

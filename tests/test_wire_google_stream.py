@@ -112,7 +112,7 @@ def test_decision_14_signed_parts_are_never_merged():
         TextPart("a"),
         TextPart("b", {"google": {"thoughtSignature": "AA=="}}),
         TextPart("c"),
-        ThinkingPart("", {"google": {"thoughtSignature": "BB==", "spelling": {"thought": "absent"}}}),
+        ThinkingPart("", {"google": {"thoughtSignature": "BB=="}, "google:notes": {"spelling": {"thought": "absent"}}}),
     )
     assert [part.get("thoughtSignature") for part in wire.dump_messages([told])["contents"][0]["parts"]] == [
         None, "AA==", None, "BB==",
@@ -234,7 +234,7 @@ def test_d128_what_stands_around_the_answer_is_kept():
     first["candidates"][0] |= {"groundingMetadata": {"b": 2}, "citationMetadata": {"citations": [0]}}
     last["candidates"][0] |= around
     told = message(first, last)
-    assert told.native["google"]["response"] == {
+    assert told.native["google:notes"]["response"] == {
         **around, "groundingMetadata": {"a": 1, "b": 2}, "citationMetadata": {"citations": [0, 1]}, "createTime": "t",
     }  # fmt: skip
     assert (told.origin.served_model, told.origin.response_id) == ("v", "r")
@@ -266,7 +266,7 @@ def test_usage_is_the_last_that_was_told():
         cache_write_tokens=None,
         reasoning_tokens=3,
     )
-    assert told.native["google"]["response"]["usageMetadata"] == {
+    assert told.native["google:notes"]["response"]["usageMetadata"] == {
         "toolUsePromptTokenCount": 10, "serviceTier": "standard", "promptTokensDetails": [1],
     }  # fmt: skip
 
@@ -314,7 +314,7 @@ def test_a_blocked_prompt_is_an_empty_message_that_the_filter_cut():
     for events in (decode(sse(feedback)), wire.load_response(feedback)):
         (told,) = fold(events)
         assert (told.content, told.finish_reason, told.usage.input_tokens) == ((), FinishReason.content_filter, 4)
-        assert told.native["google"]["response"]["promptFeedback"]["blockReason"] == "SAFETY"
+        assert told.native["google:notes"]["response"]["promptFeedback"]["blockReason"] == "SAFETY"
         assert wire.dump_response(events) == {"candidates": [], **feedback}
 
 

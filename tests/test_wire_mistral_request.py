@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from dragoman.errors import HistoryError
+from dragoman.loss import Loss
 from dragoman.message import Message, Origin
-from dragoman.replay import Loss
 from dragoman.request import ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.wires import mistral
 

@@ -102,9 +102,9 @@ def test_thinking_is_one_part_until_something_else_comes_or_it_ends() -> None:
         chunk({"content": "g"}, "stop"),
         DONE,
     )
-    first = {"closed": True, "spelling": {"items": [2, reference, 1]}, "signature": "s"}
+    fields, notes = {"closed": True, "signature": "s"}, {"spelling": {"items": [2, reference, 1]}}
     assert message.content == (
-        ThinkingPart("abc", {"mistral": first}),
+        ThinkingPart("abc", {"mistral": fields, "mistral:notes": notes}),
         ThinkingPart("d"),
         ThinkingPart("e", {"mistral": {"closed": False}}),
         TextPart("f"),
@@ -188,7 +188,7 @@ def test_a_call_at_the_limit_is_cut(finish: str, text: str, state: str) -> None:
     assert calls(message) == [("c", "f", {}, state)]
     assert message.finish_reason is FinishReason.length
     original = {"finish_reason": "model_length"} if finish == "model_length" else None
-    assert (message.native or {}).get("mistral", {}).get("response") == original
+    assert (message.native or {}).get("mistral:notes", {}).get("response") == original
 
 
 def test_empty_arguments_are_none_and_broken_ones_invalid() -> None:
@@ -247,7 +247,7 @@ def test_usage_in_every_spelling(told: dict[str, Any], usage: Any, beside: Any) 
     message = read(chunk({"content": "a"}, usage={"prompt_tokens": None}), chunk({}, "stop", usage=told), DONE)
     assert message.usage == (None if usage is None else Usage(**usage))
     if beside is not None:
-        assert message.native["mistral"]["response"]["usage"] == beside
+        assert message.native["mistral:notes"]["response"]["usage"] == beside
 
 
 def test_what_stands_around_is_kept_as_metadata_and_never_sent() -> None:
@@ -255,7 +255,7 @@ def test_what_stands_around_is_kept_as_metadata_and_never_sent() -> None:
     first = json.loads(chunk({"content": "a", "metadata": {"x": 1}}, created=7)[6:])
     first["choices"][0] |= {"logprobs": logprobs, "odd": 1}
     message = read(b"data: " + json.dumps(first).encode() + b"\n\n", chunk({}, "error"), DONE)
-    response = message.native["mistral"]["response"]
+    response = message.native["mistral:notes"]["response"]
     assert response == {"created": 7, "logprobs": logprobs, "odd": 1, "metadata": {"x": 1}}
     assert message.finish_reason is FinishReason.error
     assert mistral.dump_messages([message]) == [{"role": "assistant", "content": "a"}]
@@ -264,7 +264,7 @@ def test_what_stands_around_is_kept_as_metadata_and_never_sent() -> None:
 def test_an_unknown_reason_to_stop_is_kept() -> None:
     message = read(chunk({"content": "a"}, "sleepy"), DONE)
     assert message.finish_reason is FinishReason.unspecified
-    assert message.native == {"mistral": {"response": {"finish_reason": "sleepy"}}}
+    assert message.native == {"mistral:notes": {"response": {"finish_reason": "sleepy"}}}
 
 
 def test_ids_are_minted_or_made_from_the_place() -> None:

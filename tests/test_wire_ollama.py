@@ -112,7 +112,6 @@ def test_decision_4_thinking_goes_back_to_its_origin_and_to_nobody_else():
     [
         (LinkPart("http://x/y.png"), "link", "\n[media: image/png] http://x/y.png\n"),
         (DataPart(b"%PDF", "application/pdf"), "data", "\n[media: application/pdf]\n"),
-        (DataPart(b"so", "text/plain", "a.txt"), "data", "\n[media: text/plain] a.txt\nso\n"),
         (ProviderPart("odd", {"other": {}}), "provider", ""),
     ],
 )
@@ -328,14 +327,14 @@ def test_how_an_answer_ended(told, calls, reason):
     line = said(done=True, **({"tool_calls": [call()]} if calls else {}))
     (message,) = fold(decode(line | ({"done_reason": told} if told else {})))
     assert message.finish_reason is FinishReason[reason]
-    kept = (message.native or {}).get("ollama", {}).get("response", {}).get("done_reason")
+    kept = (message.native or {}).get("ollama:notes", {}).get("response", {}).get("done_reason")
     assert kept == (told if told in ("load", "unload") else None)
 
 
 def test_log_probabilities_of_all_lines_are_kept():
     events = decode(said(content="a") | {"logprobs": [1]}, said(content="b") | {"logprobs": [2]}, said(done=True))
     (message,) = fold(events)
-    assert message.native["ollama"]["response"]["logprobs"] == [1, 2]
+    assert message.native["ollama:notes"]["response"]["logprobs"] == [1, 2]
 
 
 def test_a_whole_answer_over_several_lines_is_read():

@@ -70,7 +70,7 @@ def error(*chunks: bytes) -> Any:
 
 
 def response_of(said: Message) -> dict[str, Any]:
-    return said.native["openai_chat"]["response"] if said.native else {}
+    return said.native["openai_chat:notes"]["response"] if said.native else {}
 
 
 # ------------------------------------------------------------------ text and its place

@@ -47,7 +47,7 @@ details = st.builds(
     st.booleans(),
 )
 images = st.builds(
-    lambda data: DataPart(data, "image/png", native={"openai_chat": {"spelling": {"field": "images"}}}),
+    lambda data: DataPart(data, "image/png", native={"openai_chat:notes": {"spelling": {"field": "images"}}}),
     st.binary(min_size=1, max_size=9),
 )
 counts = st.integers(0, 10**6)

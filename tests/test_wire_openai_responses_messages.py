@@ -9,6 +9,7 @@ import pytest
 
 from dragoman.errors import HistoryError
 from dragoman.fold import fold
+from dragoman.loss import Loss
 from dragoman.message import (
     DataPart,
     FilePart,
@@ -22,7 +23,6 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.replay import Loss
 from dragoman.wires import openai_responses as wire
 
 OPENAI = Origin("openai-responses", "https://api.openai.com/v1", "gpt-5")
@@ -249,7 +249,7 @@ def test_d138_pdf_is_a_file_and_other_data_a_text():
     (item,) = items(Message.user(pdf, text))
     assert item["content"] == [
         {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERg=="},
-        {"type": "input_text", "text": "[file: a.txt, media: text/plain] data:text/plain;base64,YQ=="},
+        {"type": "input_text", "text": "[media: text/plain] a.txt\na"},
     ]
 
 
@@ -510,8 +510,8 @@ def test_d144r_made_images_are_data_and_go_back_into_their_call():
     losses = []
     told = items(message, target=XAI, losses=losses)
     assert [item["content"] for item in told] == [
-        "[file: image_0.webp, media: image/webp]",
-        "[file: image_1.jpeg, media: image/jpeg]",
+        "[media: image/webp] image_0.webp",
+        "[media: image/jpeg] image_1.jpeg",
     ]
     assert len(losses) == 4
 
@@ -566,7 +566,7 @@ def test_what_has_no_place_is_told():
         Message.model(DataPart(PNG, "image/png", "a.png")),
         losses=losses,
     )
-    assert told == [{"role": "assistant", "content": "[file: a.png, media: image/png]"}]
+    assert told == [{"role": "assistant", "content": "[media: image/png] a.png"}]
     assert [(loss.message, loss.part) for loss in losses] == [(0, 0), (0, 1), (1, 0), (2, None), (3, 0)]
 
 

@@ -148,7 +148,7 @@ def test_phase_and_ids_are_known_when_a_text_begins():
     events = decode(sse(CREATED, added, text(0, "x")[-1]))
     started = next(event for event in events if isinstance(event, PartStarted))
     item = {"type": "message", "id": "msg_1", "phase": "commentary"}
-    assert started.part == OpenText(native={NAME: {"item": item}})
+    assert started.part == OpenText(native={NAME + ":notes": {"item": item}})
 
 
 def test_usage_has_disjoint_buckets_within_the_totals():
@@ -163,20 +163,20 @@ def test_usage_has_disjoint_buckets_within_the_totals():
     assert message(ended(said("x"))).usage == expected
     told = message(ended(said("x"), usage={"input_tokens": 1, "output_tokens": 2, "cost": 0.5, "num_sources_used": 0}))
     assert told.usage == Usage(input_tokens=1, output_tokens=2, total_tokens=3)
-    assert told.native[NAME]["response"]["usage"] == {"cost": 0.5}
+    assert told.native[NAME + ":notes"]["response"]["usage"] == {"cost": 0.5}
 
 
 def test_d142r_what_the_response_says_of_itself_is_kept_once_and_not_what_was_asked_for():
     asked = {"tools": [{"type": "function"}], "instructions": "be", "temperature": 1, "text": {}, "store": True}
     folded = message(ended(said("x"), service_tier="flex", metadata={"a": "b"}, **asked))
-    assert folded.native[NAME]["response"] == {
+    assert folded.native[NAME + ":notes"]["response"] == {
         "created_at": 1,
         "status": "completed",
         "service_tier": "flex",
         "metadata": {"a": "b"},
     }
     assert not folded.metadata
-    assert message(ended(said("x"), store=False)).native[NAME]["response"]["store"] is False
+    assert message(ended(said("x"), store=False)).native[NAME + ":notes"]["response"]["store"] is False
 
 
 @pytest.mark.parametrize(

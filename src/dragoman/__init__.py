@@ -51,6 +51,7 @@ from dragoman.message import (
 from dragoman.repair import repair
 from dragoman.request import ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
+from dragoman.saved import dump_messages, load_messages
 
 if TYPE_CHECKING:
     from dragoman.agent import Agent
@@ -123,7 +124,9 @@ __all__ = [
     "Usage",
     "compact",
     "cosine_similarity",
+    "dump_messages",
     "fold",
+    "load_messages",
     "most_similar",
     "repair",
     "tool",

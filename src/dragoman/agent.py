@@ -21,9 +21,9 @@ from dragoman.model.strings import ModelString
 from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator, StreamingState, choose_orchestrator
 from dragoman.output import Output, json_output, typed_output
 from dragoman.portal import Portal
-from dragoman.prompt import History, Prompt, RunOptions, asked_message, check_agent, check_options, conversation
+from dragoman.prompt import History, Prompt, RunOptions, beginning, check_agent, check_options, with_options
 from dragoman.providers import Provider
-from dragoman.request import ModelRequest, ServerTool, Settings
+from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
 from dragoman.run import Run
 from dragoman.tools import Tool, ToolExecutor, tool, tool_map
@@ -64,6 +64,7 @@ class Agent(Generic[Deps]):
         transport: Transport | None = None,
         middleware: Iterable[Middleware] = (),
         limits: Limits | None = None,
+        on_loss: OnLoss = "tell",
         executor: ToolExecutor | None = None,
         orchestrator: Callable[[], StreamingOrchestrator] | None = None,
         accumulator: Callable[[], MessageAccumulator] | None = None,
@@ -76,7 +77,9 @@ class Agent(Generic[Deps]):
         `api_key` may be a function that gives the key, or a promise of it, whenever a request is made: for keys that change.
         `environment` holds variables that go before those of the process (keys, base URLs, `DRAGOMAN_MODEL`);
         `environment_only` leaves those of the process out. `options` are body fields that have no neutral name, passed on as
-        they are. `executor`, `orchestrator` and `accumulator` replace the provider's, where its record names some, else ours.
+        they are. `on_loss`: what the provider cannot take (a file, a setting, another's thinking) is left out and named in
+        `ChatResult.losses`; `error` refuses the request instead. `executor`, `orchestrator` and `accumulator` replace the
+        provider's, where its record names some, else ours.
 
         Raises:
             SettingsError: the model string is malformed, or no provider has that name.
@@ -92,7 +95,7 @@ class Agent(Generic[Deps]):
         tool_map(self._tools)
         self._system = Message.system(system) if system else None
         self._request = ModelRequest(
-            "", tools=tuple(server_tools), settings=settings or Settings(), options=options or {}, stream=True
+            "", (), tuple(server_tools), settings or Settings(), None, True, options or {}, on_loss=on_loss
         )
         self._environment = environment
         self._own_transport = transport is None
@@ -169,17 +172,16 @@ class Agent(Generic[Deps]):
             TypeError: an argument that `RunOptions` does not know.
         """
         check_options(how)
-        output_schema, settings = how.get("output_schema"), how.get("settings")
+        output_schema = how.get("output_schema")
         output: Output[Any] | None = None
         if output_schema is not None:
             output = json_output(output_schema)
         elif output_type is not str:
             output = typed_output(output_type)
         chat_model = self._chat_model(how.get("model"))
-        asked = asked_message(prompt, how.get("attachments", ()), new_id=self._new_id, clock=self._clock)
-        messages = conversation(how.get("history", ()), asked, system=self._system)
-        request = (
-            self._request if settings is None else self._request.replace(settings=settings.over(self._request.settings))
+        request = with_options(self._request, how)
+        messages, opening, losses = beginning(
+            prompt, how, system=self._system, on_loss=request.on_loss, new_id=self._new_id, clock=self._clock
         )
         state = StreamingState(
             messages,
@@ -193,6 +195,7 @@ class Agent(Generic[Deps]):
             deps=how.get("deps"),
             run_id=self._new_id(),
         )
+        state.losses |= dict.fromkeys(losses)
         make = self._orchestrator or chat_model.provider.orchestrator
         orchestrator = (
             make()
@@ -203,7 +206,7 @@ class Agent(Generic[Deps]):
             chat_model,
             orchestrator,
             state,
-            prompt=asked,
+            opening=opening,
             output_schema=output.schema if output is not None else None,
             limits=how.get("limits") or self._limits,
             convert=output.convert if output is not None else str,

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any, Generic, Protocol, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
+from dragoman import json_bytes
 from dragoman.emit import Emitter
 from dragoman.errors import DecodeError, DragomanError, StreamCutError
 from dragoman.event import Event, RunError
@@ -130,8 +130,8 @@ class ChoicesDecoder(ABC, Generic[C]):
             self._finish()
             return
         try:
-            chunk = msgspec.json.decode(piece)
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            chunk = json_bytes.decode(piece)
+        except ValueError as error:
             shown = piece[:200].decode(errors="replace")
             self._fail(DecodeError(f"the provider sent what is no JSON ({error}): {shown}. Try again.", body=piece))
             return

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman import json_bytes
 from dragoman.errors import DecodeError, DragomanError, InvalidRequestError
 from dragoman.message import Usage
 from dragoman.native import Own
@@ -78,8 +79,8 @@ def load_answer(body: bytes | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(body, Mapping):
         return dict(body)
     try:
-        answer = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        answer = json_bytes.decode(body)
+    except ValueError as error:
         raise DecodeError(f"the answer is no JSON: {error}; is the base URL right?", body=body) from error
     if not isinstance(answer, dict):
         raise malformed(answer, "an answer that is no object")

@@ -23,11 +23,13 @@ _INNER = ("error", "errors", "innererror", "details", "detail", "metadata", "fau
 """Where more codes stand."""
 _DATA = re.compile(r"^data:(.*)$", re.MULTILINE)
 _JSON = re.compile(r"\{|\[\s*\{")
-_UNSEEN = re.compile(r"<!--.*?-->|<(script|style)\b.*?(</\1\s*>|\Z)|<[^>]*(>|\Z)", re.DOTALL | re.IGNORECASE)
-_TITLE = re.compile(r"<title[^>]*>\s*(\S.*?)\s*</title", re.DOTALL | re.IGNORECASE)
+# Linear: what is opened and not closed goes on to the end, and a title holds no tag.
+_UNSEEN = re.compile(r"<!--.*?(-->|\Z)|<(script|style)\b.*?(</\2\s*+>|\Z)|<[^>]*+(>|\Z)", re.DOTALL | re.IGNORECASE)
+_TITLE = re.compile(r"<title[^<>]*+>\s*+([^<\s][^<]*+)</title", re.IGNORECASE)
 _NAME = re.compile(r"""(['"`])[\w.\-/:\[\]]+\1""")
 _ECHO = re.compile(r"""(input_value=|['"]input['"]: ?|\bvalue:? |\bgot )(['"]).*?\2""", re.DOTALL)
 _HEAD, _READ = 8192, 65536  # characters of a page: where its title stands, where words are looked for
+_OPENED = 4000  # characters of a text in which `&…;` are read; Python refuses numbers that are longer
 _SHOWN = 300  # characters of a text that is no JSON
 _DEPTH = 8
 
@@ -41,8 +43,8 @@ def parsed(body: bytes) -> Any:
     if text.strip() == "null":
         return None
     title = _TITLE.search(text[:_HEAD])
-    seen = unescape(title[1] if title else _UNSEEN.sub(" ", text[:_READ]))
-    return re.sub(r"\s+", " ", seen).strip()[:_SHOWN]
+    seen = " ".join((title[1] if title else _UNSEEN.sub(" ", text[:_READ])).split())
+    return " ".join(unescape(seen[:_OPENED]).split())[:_SHOWN]
 
 
 def words(told: Any, depth: int = _DEPTH) -> str:
@@ -61,8 +63,9 @@ def words(told: Any, depth: int = _DEPTH) -> str:
     if entries := if_list(told):
         return "; ".join(filter(None, (words(entry, depth - 1) for entry in entries)))
     fields = if_object(told)
-    error = if_object(fields.get("error"))
-    found = (words(value, depth - 1) for value in (error, *(fields.get(key) for key in _WORDS)))
+    error = fields.get("error")
+    order = ("error", *(key for key in _WORDS if key != "error")) if isinstance(error, dict) else _WORDS
+    found = (words(fields.get(key), depth - 1) for key in order)
     return next(filter(None, found), "")
 
 

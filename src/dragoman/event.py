@@ -15,6 +15,7 @@ import msgspec
 
 from dragoman import error_json
 from dragoman.errors import DragomanError, HistoryError
+from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Native, Origin, Role, TextPart, ToolCallPart, Usage
 
 __all__ = [
@@ -89,6 +90,8 @@ class StepFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="step_fi
     """The step of that name ended."""
 
     name: str
+    losses: tuple[Loss, ...] = ()
+    """What its requests had to leave out and no earlier step of the run did; positions are those in what was sent."""
 
 
 class MessageStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="message_started"):
@@ -104,6 +107,8 @@ class MessageStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="messa
     created_at: datetime | None = None
     anonymous: bool = False
     """The message has no id; `message_id` only ties its events together."""
+    losses: tuple[Loss, ...] = ()
+    """What the request that it answers had to leave out. Of the event alone: no message keeps it."""
 
 
 class PartStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="part_started"):

@@ -184,7 +184,7 @@ _REQUEST_IDS = (
 _TRACES = ("x-debug-trace-id", "cf-ray")
 """Those that say less than an id in the body."""
 _STATUS_KEYS = ("raw_status_code", "status_code", "statusCode", "StatusCode", "status", "code")
-_READ = 4000  # characters of words that tell the kind
+_READ = 4000  # characters of words, and of codes, that tell the kind
 _BEHIND = 500  # characters of the words of a provider behind a gateway
 _SHOWN = 1000  # characters of words in a message
 
@@ -197,7 +197,7 @@ def usual(payload: Any) -> Told:
     behind = if_object(error.get("metadata"))  # OpenRouter: what the provider behind it said
     return Told(
         words=": ".join(filter(None, (words(payload), words(if_text(behind.get("raw")))[:_BEHIND]))),
-        codes=" ".join(dict.fromkeys(codes(payload))),
+        codes=" ".join(dict.fromkeys(codes(payload)))[:_READ],
         status=next((int(status) for status in statuses if re.fullmatch("[45][0-9][0-9]", status)), None),
         request_id=if_text(outer.get("request_id")) or if_text(error.get("request_id")) or None,
         headers={name.lower(): as_text(value) for name, value in if_object(behind.get("headers")).items()},

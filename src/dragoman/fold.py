@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman import json_bytes
 from dragoman.event import (
     Event,
     MessageDropped,
@@ -212,8 +213,8 @@ def parse_call(call: ToolCallPart, text: str) -> ToolCallPart:
     The text is kept as `raw` where writing `arguments` again would not give it back.
     """
     try:
-        arguments = msgspec.json.decode(text.strip() or "null")
-    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        arguments = json_bytes.decode(text.strip() or "null")
+    except ValueError:
         return msgspec.structs.replace(call, arguments={}, raw=text, state="invalid")
     if arguments is None:
         return msgspec.structs.replace(call, arguments={}, raw=text, state="complete")
@@ -274,7 +275,7 @@ def _bytes(delta: str | bytes) -> bytes:
 
 
 def _encoded(arguments: Mapping[str, Any]) -> str:
-    return msgspec.json.encode(arguments).decode()
+    return json_bytes.encode(arguments).decode()
 
 
 def _merged(one: Native, two: Native) -> Native:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-import msgspec
+from dragoman import json_bytes
 
 __all__ = ["EventStream", "LineStream", "event_bytes", "is_json"]
 
@@ -104,8 +104,8 @@ class LineStream:
 def is_json(data: bytes) -> bool:
     """Whether bytes are one whole JSON value; what a cut stream ends with is most often none."""
     try:
-        msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        json_bytes.decode(data)
+    except ValueError:
         return False
     return True
 

@@ -8,15 +8,17 @@ conversation, grown by a message, keeps the ids and names that it had.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import blake2b
+from itertools import count
 
 import msgspec
 
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
 
-__all__ = ["NAMES", "STANDARD", "Rule", "call_ids", "fitted"]
+__all__ = ["NAMES", "STANDARD", "Rule", "call_ids", "fitted", "renamed"]
 
 _DIGEST_LENGTH = 8
 
@@ -60,12 +62,17 @@ def fitted(names: Iterable[str], rule: Rule = NAMES, *, as_is: Collection[str] =
     The inverse tells which tool a model means when it calls one by the name that it was sent.
     """
     out = {name: name for name in names if name in as_is or rule.fits(name)}
-    taken = set(out.values())
+    fresh = _Fresh(rule, set(out.values()))
     for name in names:
         if name not in out:
-            out[name] = _fresh(name, rule, taken)
-            taken.add(out[name])
+            out[name] = fresh(name)
+            fresh.taken.add(out[name])
     return out
+
+
+def renamed(names: Mapping[str, str]) -> dict[str, str]:
+    """What `fitted` gave, the other way: the name that was sent → the own one, where they differ."""
+    return {sent: own for own, sent in names.items() if sent != own}
 
 
 def call_ids(
@@ -81,8 +88,9 @@ def call_ids(
     `as_is` tells the pieces whose id is sent whatever the rule says.
     """
     out: dict[tuple[int, int], str] = {}
-    taken: set[str] = set()
-    waiting: dict[str, list[str]] = {}
+    fresh = _Fresh(rule, set())
+    taken = fresh.taken
+    waiting: dict[str, deque[str]] = {}
     latest: dict[str, str] = {}
     before: Role | None = None
     for position, message in enumerate(messages):
@@ -95,32 +103,42 @@ def call_ids(
             keep = as_is is not None and as_is(piece)
             if isinstance(piece, ToolCallPart):
                 fits = keep or (piece.id not in taken and rule.fits(piece.id))
-                sent = piece.id if fits else _fresh(piece.id, rule, taken)
-                waiting.setdefault(piece.id, []).append(sent)
+                sent = piece.id if fits else fresh(piece.id)
+                waiting.setdefault(piece.id, deque()).append(sent)
                 latest[piece.id] = sent
             elif answered := waiting.get(piece.id):
-                sent = answered.pop(0) if len(answered) > 1 else answered[0]
+                sent = answered.popleft() if len(answered) > 1 else answered[0]
             else:
-                sent = piece.id if keep or rule.fits(piece.id) else _fresh(piece.id, rule, taken)
-                sent = latest.get(piece.id, sent)
+                sent = latest.get(piece.id) or (piece.id if keep or rule.fits(piece.id) else fresh(piece.id))
             taken.add(sent)
             out[position, place] = sent
     return out
 
 
-def _fresh(name: str, rule: Rule, taken: Collection[str]) -> str:
-    """A fit stand-in for a name, made from the name itself and, where that is taken, from how often it was tried."""
-    filler = "_" if re.fullmatch(f"[{rule.letters}]", "_") else ""
-    readable = re.sub(f"[^{rule.letters}]", filler, name)[: max(0, rule.most - _DIGEST_LENGTH - 1)]
-    tries = 0
-    while True:
+class _Fresh:
+    """Fit stand-ins for names, made from the name itself and, where that is taken, from how often it was tried.
+
+    What was tried once stays taken, so that a name which comes again goes on from there.
+    """
+
+    def __init__(self, rule: Rule, taken: set[str]) -> None:
+        self.taken = taken
+        self._rule = rule
+        self._filler = "_" if re.fullmatch(f"[{rule.letters}]", "_") else ""
+        self._tries: dict[str, int] = {}
+
+    def __call__(self, name: str) -> str:
+        for tries in count(self._tries.get(name, 0)):
+            if (candidate := self._candidate(name, tries)) not in self.taken:
+                self._tries[name] = tries + 1
+                return candidate
+        raise AssertionError("count() does not end")
+
+    def _candidate(self, name: str, tries: int) -> str:
+        rule, filler = self._rule, self._filler
+        readable = re.sub(f"[^{rule.letters}]", filler, name)[: max(0, rule.most - _DIGEST_LENGTH - 1)]
         digest = blake2b(f"{tries} {name}".encode(errors="surrogatepass"), digest_size=16).hexdigest()
         tail = digest[: max(_DIGEST_LENGTH, rule.least - len(readable))][: rule.most]
-        candidate = (
-            f"{readable}{filler}{tail}" if readable and len(readable) + len(filler) + len(tail) <= rule.most else tail
-        )
-        if not rule.begins(candidate):
-            candidate = f"_{candidate}"[: rule.most]
-        if candidate not in taken:
-            return candidate
-        tries += 1
+        fits = readable and len(readable) + len(filler) + len(tail) <= rule.most
+        candidate = f"{readable}{filler}{tail}" if fits else tail
+        return candidate if rule.begins(candidate) else f"_{candidate}"[: rule.most]

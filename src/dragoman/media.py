@@ -3,6 +3,7 @@ that cannot be sent."""
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode, b64encode
 from mimetypes import guess_type
 from typing import Any
@@ -10,13 +11,30 @@ from urllib.parse import urlsplit
 
 from dragoman.message import DataPart, FilePart, LinkPart
 
-__all__ = ["ELSEWHERE", "IMAGES", "Media", "as_text", "audio_type", "data_url", "decoded", "from_url", "guessed"]
+__all__ = [
+    "ELSEWHERE",
+    "IMAGES",
+    "Media",
+    "as_text",
+    "audio_type",
+    "data_url",
+    "decoded",
+    "from_url",
+    "guessed",
+    "text_of",
+]
 
 Media = DataPart | LinkPart | FilePart
 IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 """The kinds of images that all providers take that take any."""
 ELSEWHERE = "another provider holds the file"
 """Why a `FilePart` is not sent."""
+_BINARY = re.compile(r"(image|audio|video|font)/|application/pdf\b", re.IGNORECASE)
+"""Types whose files are none of text, whatever their bytes look like."""
+_TEXT = re.compile(r"[^;]*(\+xml|\+json)\b|video/mp2t\b", re.IGNORECASE)
+"""But these are, among them the type by which TypeScript's files are known."""
+_CONTROL = re.compile(rb"[\0-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]").search
+"""Bytes that no text holds."""
 
 
 def data_url(part: DataPart) -> str:
@@ -50,17 +68,25 @@ def audio_type(data: bytes) -> str | None:
     return {b"OggS": "audio/ogg", b"fLaC": "audio/flac"}.get(data[:4])
 
 
+def text_of(part: Media) -> str | None:
+    """What a file says that is text, by its media type and by its bytes (UTF-8); `None`: it is none."""
+    if not isinstance(part, DataPart) or (_BINARY.match(part.mime_type) and not _TEXT.match(part.mime_type)):
+        return None
+    try:
+        return None if _CONTROL(part.data) else part.data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
 def as_text(part: Media) -> str:
-    """What stands for a file that cannot be sent: its kind, where it is or its name, and what it says where it is text."""
+    """What stands for a file that a target cannot hold: its kind, its name or where it is, and what it says if it is text.
+
+    All else of it is lost: never is a file's base64 part of a text. A wire notes a `Loss` where `text_of` is `None`.
+    """
     kind = part.mime_type or (guessed(part.url) if isinstance(part, LinkPart) else None) or "file"
-    where = part.url if isinstance(part, LinkPart) else part.name
+    where = part.name if not isinstance(part, LinkPart) or part.url.startswith("data:") else part.url
     text = f"[media: {kind}] {where}" if where else f"[media: {kind}]"
-    if isinstance(part, DataPart) and kind.startswith("text/"):
-        try:
-            return f"{text}\n{part.data.decode()}"
-        except UnicodeDecodeError:
-            pass
-    return text
+    return text if (said := text_of(part)) is None else f"{text}\n{said}"
 
 
 def guessed(url: str) -> str | None:

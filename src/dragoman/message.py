@@ -15,13 +15,16 @@ from copy import copy
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self, cast, get_args
 
 import msgspec
 
+from dragoman import json_bytes
 from dragoman.errors import HistoryError
+from dragoman.stored import UNKNOWN, newest
 
 __all__ = [
+    "NOTES",
     "Content",
     "DataPart",
     "FilePart",
@@ -41,7 +44,10 @@ __all__ = [
 ]
 
 Native = Mapping[str, Any] | None
-"""Wire name → that wire's own fields (`None`: none)."""
+"""Wire name → that wire's own fields (`None`: none); wire name + `NOTES` → its notes about them."""
+
+NOTES = ":notes"
+"""Behind a wire's name, which holds no colon: the key under which the wire's notes stand in `native`."""
 
 
 class Role(StrEnum):
@@ -244,7 +250,7 @@ def _result_content(items: Sequence[Any], *, stored: bool) -> tuple[ResultPart, 
         return None
 
 
-class Message(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="v", tag=1):
+class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag_field="v", tag=2):
     """One message of a conversation: a role and an ordered content.
 
     `content` takes any sequence of pieces; a string stands for a `TextPart`. `metadata["thinking"]` is derived from the
@@ -328,10 +334,19 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="v", ta
         return msgspec.structs.replace(self, **changes)
 
     def to_json(self) -> bytes:
-        """The stored form: versioned JSON, read again by `from_json`."""
+        """The stored form: versioned JSON, read again by `from_json`.
+
+        Raises:
+            HistoryError: it holds what JSON cannot, such as half a character of a text that was cut in UTF-16.
+        """
         stored = copy(self)
         msgspec.structs.force_setattr(stored, "metadata", self.own_metadata)
-        return msgspec.json.encode(stored)
+        if any(isinstance(piece, ProviderPart) and UNKNOWN in (piece.native or ()) for piece in self.content):
+            msgspec.structs.force_setattr(stored, "content", tuple(map(_as_stored, self.content)))
+        try:
+            return msgspec.json.encode(stored)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise HistoryError(f"a message cannot be stored as JSON: {error}") from error
 
     @classmethod
     def from_json(cls, data: bytes | str) -> Self:
@@ -341,14 +356,32 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="v", ta
             HistoryError: not a message, or of a version that this release does not read.
         """
         try:
-            return msgspec.json.decode(data, type=cls)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            json_bytes.bound(data, 2 * json_bytes.MOST_DEPTH)  # what it holds may nest as deep as any JSON, within it
+            try:
+                return msgspec.json.decode(data, type=cls)
+            except msgspec.ValidationError:
+                return msgspec.convert(newest(msgspec.json.decode(data), _KINDS), cls)
+        except (TypeError, ValueError) as error:
             raise HistoryError(f"not a stored message: {error}. Write it with Message.to_json().") from error
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_: Any) -> Any:
+        """So that pydantic takes `Message` as the type of a field: a message, or its stored form as JSON's values."""
+        from dragoman.pydantic_schema import message_schema
+
+        return message_schema(cls)
 
 
 def _content(content: Sequence[Content | str] | str) -> tuple[Content, ...]:
     pieces = (content,) if isinstance(content, str) else content
     return tuple(TextPart(piece) if isinstance(piece, str) else piece for piece in pieces)
+
+
+_KINDS = frozenset(str(kind.__struct_config__.tag) for kind in get_args(Content))
+
+
+def _as_stored(piece: Content) -> Any:
+    return piece if not isinstance(piece, ProviderPart) else (piece.native or {}).get(UNKNOWN, piece)
 
 
 _MAGIC = (

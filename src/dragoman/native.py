@@ -1,8 +1,9 @@
-"""One wire's part of `native`: its own fields of a value, beyond the neutral ones.
+"""One wire's part of `native`: its own fields of a value beyond the neutral ones, and its notes about them.
 
-Its keys are fields of the wire's own JSON object, which a dump writes as they are, but for the reserved ones: `spelling` (how
-neutral things were spelled, where it is not the usual way) and `response` (what stood around a message in a response;
-never sent). A wire may reserve more.
+They stand in two rooms. `native[wire]` holds fields of the wire's own JSON object, under their own names; a dump writes them
+as they are. `native[wire + ":notes"]` holds what the wire noted while it read: `spelling` (how neutral things were spelled,
+where it is not the usual way), `response` (what stood around a message in a response; never sent), and what else a wire
+needs. No field that a provider, a client or a stored file could hold reaches the notes.
 """
 
 from __future__ import annotations
@@ -10,51 +11,69 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from dragoman.message import Native
+from dragoman.message import NOTES, Native
 
 __all__ = ["Own"]
 
 
 class Own:
-    """Reads and makes the `native` of one wire. A wire gives its methods the names that it knows them by."""
+    """Reads and makes the `native` of one wire."""
 
-    def __init__(self, name: str, *reserved: str) -> None:
-        """`reserved`: further keys that are no fields."""
-        self._name = name
-        self._reserved = ("spelling", "response", *reserved)
-
-    def all(self, native: Native) -> dict[str, Any]:
-        """All that is this wire's own, reserved keys included."""
-        return cast("dict[str, Any]", native.get(self._name) or {}) if native else {}
+    def __init__(self, name: str) -> None:
+        """`name`: the wire's."""
+        self._fields = name
+        self._notes = name + NOTES
 
     def is_ours(self, native: Native) -> bool:
         """Whether the value came through this wire with something of its own."""
-        return native is not None and self._name in native
+        return bool(native) and (self._fields in native or self._notes in native)
 
     def is_foreign(self, native: Native) -> bool:
         """Whether the value came through other wires with something of their own, and not through this one."""
-        return bool(native) and self._name not in native
+        return bool(native) and not self.is_ours(native)
 
     def fields(self, native: Native) -> dict[str, Any]:
-        """The fields that are written as they are."""
-        own = self.all(native)
-        return {key: value for key, value in own.items() if key not in self._reserved} if own else {}
+        """The fields that are written as they are; a new mapping."""
+        return dict(_object(native.get(self._fields))) if native else {}
+
+    def notes(self, native: Native) -> dict[str, Any]:
+        """All that was noted; not to be changed."""
+        return _object(native.get(self._notes)) if native else {}
 
     def spelling(self, native: Native) -> dict[str, Any]:
         """How neutral fields were spelled, where it is not the usual way."""
-        return self.all(native).get("spelling", {})
+        return _object(self.notes(native).get("spelling")) if native else {}
 
     def response(self, native: Native) -> dict[str, Any]:
         """Of a message: fields of the response around it."""
-        return self.all(native).get("response", {})
+        return _object(self.notes(native).get("response")) if native else {}
 
-    def note(self, fields: Mapping[str, Any] | None = None, *, mark: bool = False, **reserved: Any) -> Native:
-        """The native mapping of these fields and `reserved` keys. `None` where there is nothing to say, unless `mark` asks for a
-        mark that the value came through this wire."""
-        own = {**(fields or {}), **{key: value for key, value in reserved.items() if value}}
-        return {self._name: own} if own or mark else None
+    def note(self, fields: Mapping[str, Any] | None = None, *, mark: bool = False, **notes: Any) -> Native:
+        """The native mapping of these fields and notes. `None` where there is nothing to say, unless `mark` asks for a mark
+        that the value came through this wire. A note that says nothing (`None`, empty) is left out."""
+        kept = {name: value for name, value in notes.items() if value}
+        native: dict[str, Any] = {self._fields: dict(fields or {})} if fields or mark else {}
+        if kept:
+            native[self._notes] = kept
+        return native or None
+
+    def noted(self, native: Native, **notes: Any) -> Native:
+        """The same native mapping with further notes, which may be empty."""
+        own = {self._fields: native[self._fields]} if native and self._fields in native else {}
+        return {**own, self._notes: {**self.notes(native), **notes}}
 
     def spelled(self, native: Native, **how: Any) -> Native:
         """The same native mapping with more noted of the spelling."""
-        own = {**self.all(native), "spelling": {**self.spelling(native), **how}}
-        return self.note({key: value for key, value in own.items() if value or key not in self._reserved})
+        return self.noted(native, spelling={**self.spelling(native), **how})
+
+    def open_notes(self, native: dict[str, Any]) -> dict[str, Any]:
+        """The notes of a part that is being streamed, to be added to."""
+        return native.setdefault(self._notes, {})
+
+    def open_fields(self, native: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a part that is being streamed, to be added to."""
+        return native.setdefault(self._fields, {})
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

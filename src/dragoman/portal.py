@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import AsyncGenerator, Coroutine, Iterator
+from contextvars import ContextVar
 from typing import Any, TypeVar, cast
-from weakref import finalize
+from weakref import WeakSet, finalize
+
+from dragoman.errors import SettingsError
 
 __all__ = ["Portal"]
 
@@ -17,16 +21,35 @@ _PATIENCE = 1.0
 
 
 class Portal:
-    """One background thread with one event loop, started at the first call and ended by `close`, or with its owner."""
+    """One background thread with one event loop, started at the first call and ended by `close`, or with its owner.
+
+    A process that is forked off starts a thread of its own: threads do not live on in it.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._finalizer: finalize[Any, Any] | None = None
+        _PORTALS.add(self)
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs a coroutine in the portal's loop and waits for it. An interrupt here cancels it there."""
-        future = asyncio.run_coroutine_threadsafe(work, self._running())
+        """Runs a coroutine in the portal's loop and waits for it. An interrupt here cancels it there.
+
+        Raises:
+            SettingsError: the portal's own loop waits for this call, and would wait for itself.
+        """
+        loop, waiting = self._running(), _waiting.get() | _here()
+        if loop in waiting:
+            work.close()
+            raise SettingsError(
+                "a synchronous call from within a synchronous call of the same agent, as from a tool that is a coroutine "
+                "function, would wait for itself: await the asynchronous one there, such as send() for send_sync()"
+            )
+        before = _waiting.set(waiting)  # the work carries it on, also into threads
+        try:
+            future = asyncio.run_coroutine_threadsafe(work, loop)
+        finally:
+            _waiting.reset(before)
         try:
             return future.result()
         except BaseException:
@@ -34,12 +57,13 @@ class Portal:
             raise
 
     def iterate(self, items: AsyncGenerator[T, None]) -> Iterator[T]:
-        """Iterates over an async generator from outside; leaving early closes it."""
+        """Iterates over an async generator from outside; leaving early closes it, and so does the end of the portal."""
         try:
             while (item := self.call(_next(items))) is not _END:
                 yield cast(T, item)
         finally:
-            self.call(_closed(items))
+            if self._finalizer is not None and self._finalizer.alive:
+                self.call(_closed(items))
 
     @property
     def started(self) -> bool:
@@ -61,6 +85,38 @@ class Portal:
                 thread.start()
                 self._loop, self._finalizer = loop, finalize(self, _end, loop, thread)
             return self._loop
+
+    def after_fork(self) -> None:
+        """Leaves loop and thread to the process that they belong to."""
+        self._lock = threading.Lock()
+        if self._finalizer is not None:
+            self._finalizer.detach()
+            _INHERITED.append(self._loop)
+        self._loop = self._finalizer = None
+
+
+_waiting: ContextVar[frozenset[asyncio.AbstractEventLoop]] = ContextVar("_waiting", default=frozenset())
+"""The loops that stand still until the work at hand is done."""
+_PORTALS: WeakSet[Portal] = WeakSet()
+_INHERITED: list[Any] = []
+"""Loops that run in another process: one that nobody refers to would be closed, with what both processes share."""
+
+
+def _after_fork() -> None:
+    for portal in list(_PORTALS):
+        portal.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _here() -> frozenset[asyncio.AbstractEventLoop]:
+    """The loop of this thread, which a call blocks."""
+    try:
+        return frozenset({asyncio.get_running_loop()})
+    except RuntimeError:
+        return frozenset()
 
 
 _END = object()

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any, TypedDict, get_args
 from dragoman.arguments import expect, expect_callable, expect_each, wrong
 from dragoman.errors import InvalidRequestError
 from dragoman.limits import Limits
+from dragoman.loss import Loss, refusal
 from dragoman.message import Content, Message, Role
 from dragoman.providers.provider import Provider
-from dragoman.request import Settings
+from dragoman.repair import missing
+from dragoman.request import ModelRequest, OnLoss, Settings
 from dragoman.tools import Tool
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["History", "Prompt", "RunOptions", "asked_message", "check_agent", "check_options", "conversation"]
+__all__ = ["History", "Prompt", "RunOptions", "beginning", "check_agent", "check_options", "with_options"]
 
 Prompt = str | Message | Sequence[Content | str] | None
 """A string, a message, or a sequence of parts; `None` continues a history that ends in a user message or tool results."""
@@ -43,6 +45,8 @@ class RunOptions(TypedDict, total=False):
     """Given to tools as `ToolContext.deps`."""
     limits: Limits | None
     """In place of the agent's."""
+    on_loss: OnLoss | None
+    """In place of the agent's: `error` refuses what the provider cannot take whole, `tell` names it in the result."""
 
 
 def check_options(how: Mapping[str, Any]) -> None:
@@ -95,7 +99,38 @@ _OBJECTS = {"transport": ("send", "a transport"), "executor": ("execute_batch", 
 _CONTENT = get_args(Content)
 
 
-def asked_message(
+def beginning(
+    prompt: Prompt,
+    how: RunOptions,
+    *,
+    system: Message | None,
+    on_loss: OnLoss,
+    new_id: Callable[[], str],
+    clock: Callable[[], datetime],
+) -> tuple[list[Message], tuple[Message, ...], list[Loss]]:
+    """The conversation that a run goes on with, the messages of it that are the run's own, and what was made up in those.
+
+    They are the prompt and, before it or in it, a result for each call at the end of the history that nobody answered:
+    what was sent once stands in the history from then on, also when the real result comes late (decision 15).
+
+    Raises:
+        InvalidRequestError: there is nothing to send, or a result had to be made up and `on_loss` is `error`.
+    """
+    asked = _asked(prompt, how.get("attachments", ()), new_id=new_id, clock=clock)
+    messages = _conversation(how.get("history", ()), asked, system=system)
+    made_up, losses = missing(messages)
+    if losses and on_loss == "error":
+        raise refusal(losses)
+    own = [] if asked is None else [asked]
+    if made_up and asked is not None and asked.tool_results:
+        own = [asked.replace(content=(*asked.content, *made_up))]
+    elif made_up:
+        own.insert(0, Message.user(*made_up).replace(id=new_id(), created_at=clock()))
+    messages[len(messages) - (asked is not None) :] = own
+    return messages, tuple(own), losses
+
+
+def _asked(
     prompt: Prompt, attachments: Sequence[Content], *, new_id: Callable[[], str], clock: Callable[[], datetime]
 ) -> Message | None:
     """The prompt as a message with an id and a time; `None`: there is none.
@@ -119,7 +154,7 @@ def asked_message(
     return message.replace(id=message.id or new_id(), created_at=message.created_at or clock())
 
 
-def conversation(history: History, asked: Message | None, *, system: Message | None) -> list[Message]:
+def _conversation(history: History, asked: Message | None, *, system: Message | None) -> list[Message]:
     """The history, the prompt after it, and the system message before it, if it does not begin so already.
 
     Raises:
@@ -147,3 +182,10 @@ def _hint(value: object) -> str:
     if isinstance(value, (str, Path)):
         return "a file is attached with DataPart.from_file(path), a text stands in the prompt"
     return ""
+
+
+def with_options(request: ModelRequest, how: RunOptions) -> ModelRequest:
+    """An agent's request with what a run changes of it."""
+    settings, on_loss = how.get("settings"), how.get("on_loss")
+    settings = request.settings if settings is None else settings.over(request.settings)
+    return request.replace(settings=settings, on_loss=on_loss or request.on_loss)

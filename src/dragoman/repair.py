@@ -13,10 +13,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from dragoman.loss import Loss
 from dragoman.message import Content, Message, Role, ToolCallPart, ToolResultPart
-from dragoman.replay import Loss
 
-__all__ = ["INTERRUPTED", "repair", "repaired"]
+__all__ = ["INTERRUPTED", "missing", "repair", "repaired"]
 
 INTERRUPTED = "interrupted: the call was not answered"
 """The error that stands in for a result that never came."""
@@ -33,6 +33,26 @@ def repair(messages: Iterable[Message]) -> list[Message]:
 
 def repaired(messages: Iterable[Message]) -> tuple[list[Message], list[Loss]]:
     """`repair`, and what it made up or dropped; positions are those in `messages`."""
+    losses: list[Loss] = []
+    return [message for round_ in _rounds(messages) for message in _mended(round_, losses)], losses
+
+
+def missing(messages: Sequence[Message]) -> tuple[list[ToolResultPart], list[Loss]]:
+    """What `repair` makes up in the last round, the only one that later messages could still answer.
+
+    Once it was sent it is to be stored behind that round: a real result that comes late is then a second one for its call,
+    and leaves what was sent as it was.
+    """
+    losses: list[Loss] = []
+    for round_ in _rounds(messages)[-1:]:
+        _mended(round_, losses)
+    calls = [(loss, messages[loss.message or 0].content[loss.part or 0]) for loss in losses]
+    made_up = [(loss, call) for loss, call in calls if isinstance(call, ToolCallPart)]
+    return [_stand_in(call) for _, call in made_up], [loss for loss, _ in made_up]
+
+
+def _rounds(messages: Iterable[Message]) -> list[list[tuple[int, Message]]]:
+    """What stands before the first round, and the rounds; each message with its position."""
     rounds: list[list[tuple[int, Message]]] = [[]]
     called: set[str] = set()  # what the model has called since somebody else spoke
     for position, message in enumerate(messages):
@@ -42,8 +62,12 @@ def repaired(messages: Iterable[Message]) -> tuple[list[Message], list[Loss]]:
             called = set()
         called = called | ids if message.role is Role.MODEL else set()
         rounds[-1].append((position, message))
-    losses: list[Loss] = []
-    return [message for round_ in rounds if round_ for message in _mended(round_, losses)], losses
+    return [round_ for round_ in rounds if round_]
+
+
+def _stand_in(call: ToolCallPart) -> ToolResultPart:
+    """The result of a call that nobody answered."""
+    return ToolResultPart(call.id, call.name, {"error": INTERRUPTED}, is_error=True)
 
 
 def _calls(message: Message) -> list[tuple[int, ToolCallPart]]:
@@ -87,7 +111,7 @@ def _mended(round_: Sequence[tuple[int, Message]], losses: list[Loss]) -> list[M
         where.append(len(kept))
     for number, (n, place, call) in enumerate(calls):
         if number not in answers:
-            answers[number] = ToolResultPart(call.id, call.name, {"error": INTERRUPTED}, is_error=True)
+            answers[number] = _stand_in(call)
             losses.append(Loss(round_[n][0], place, "tool result", "it never came; an error stands in for it"))
     for n in sorted({n for n, _, _ in calls}, reverse=True):
         message, rest = Message(Role.USER), ()

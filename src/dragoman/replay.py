@@ -1,4 +1,4 @@
-"""Which of a model's messages may go back with what their provider signed, and the record of what is left out.
+"""Which of a model's messages may go back with what their provider signed.
 
 Signed content is valid for the origin that signed it, and only while everything before it is as it was.
 """
@@ -7,24 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-import msgspec
-
 from dragoman.digest import chain
 from dragoman.message import Content, Message, Origin, Role
 
-__all__ = ["Loss", "kind_of", "readable"]
-
-
-class Loss(msgspec.Struct, frozen=True):
-    """Something that a wire or its target cannot hold."""
-
-    message: int | None
-    """Position of the message in the conversation; `None`: the request as a whole, such as a setting."""
-    part: int | None
-    """Position of the piece in its content; `None`: the message as a whole."""
-    what: str
-    """What is left out or changed, such as `thinking`."""
-    why: str
+__all__ = ["kind_of", "readable"]
 
 
 def readable(messages: Sequence[Message], target: Origin | None, reads: Collection[str] = ()) -> list[str | None]:

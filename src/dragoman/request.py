@@ -15,6 +15,7 @@ __all__ = [
     "EmbeddingsRequest",
     "HttpRequest",
     "ModelRequest",
+    "OnLoss",
     "Purpose",
     "ServerTool",
     "Settings",
@@ -122,6 +123,9 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 _NOTHING = Settings()
 
 
+OnLoss = Literal["tell", "error"]
+
+
 class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """One request to a model."""
 
@@ -137,6 +141,8 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """Body fields without a neutral name, passed through as they are (the seeds' provider options)."""
     native: Native = None
     """How a wire spelled the neutral fields, where it knows several spellings; only `load_request` fills it."""
+    on_loss: OnLoss = "tell"
+    """What to do where the wire or its target cannot hold all of it: send the rest and name what is left out, or refuse."""
 
     def __post_init__(self) -> None:
         for name in ("messages", "tools"):
@@ -185,6 +191,8 @@ class HttpRequest(msgspec.Struct, frozen=True):
     body: Mapping[str, Any] | bytes | None = None
     """A JSON object, or bytes as they are; `None` for a GET."""
     method: Literal["POST", "GET"] = "POST"
+    names: Mapping[str, str] = {}
+    """Name under which a tool was sent → the tool's own name, where they differ. For whoever reads the answer."""
     secret: bool = False
     """Its bodies hold credentials: a recorder does not write it down."""
 

@@ -6,6 +6,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, ToolCallPart, Usage
 
 __all__ = ["BatchEmbeddingsResult", "ChatResult", "EmbeddingsResult", "ModelInfo", "Vector"]
@@ -37,6 +38,8 @@ class ChatResult(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
     """Id of the model's message, the last one's of a whole result; `""` on chunks before the model speaks."""
     pending: tuple[ToolCallPart, ...] = ()
     """Calls that the client must answer before the conversation can go on."""
+    losses: tuple[Loss, ...] = ()
+    """What the requests of this send had to leave out, each once: what the provider cannot take, or may not read."""
     retracted: str = ""
     """On a chunk of its own, never with output: the end of what was streamed so far, which is void. The model began again, or
     what it said was not of the type that was asked for. Take it off what you have joined, and tell whoever has read it."""

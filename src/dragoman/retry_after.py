@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,12 +11,16 @@ from email.utils import parsedate_to_datetime
 __all__ = ["duration", "limit_reset", "retry_after", "waiting_words"]
 
 _UNITS = {"ms": 0.001, "mi": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "s": 1.0}
-_PIECE = r"(\d+(?:\.\d+)?)\s*(ms|milliseconds?|days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)\b"
-_PIECES = re.compile(_PIECE.replace(r"\b", r"(?![a-z])"), re.IGNORECASE)
+# What others send is read by these: each begins where a number does and never goes back, so that the time is linear.
+_PIECES = re.compile(
+    r"(?<!\d)(\d++(?:\.\d++)?+)\s*+(ms|milliseconds?|days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)(?![a-z])",
+    re.IGNORECASE,
+)
 _AGAIN = re.compile(
-    r"(?:again|retry|wait)(?: it)?(?: in| after| for)?(?: about)? ((?:[\d.]+\s*[a-z]+\s*)+)", re.IGNORECASE
+    r"(?:again|retry|wait)(?: it)?(?: in| after| for)?(?: about)? ((?:[\d.]++\s*+[a-z]++\s*+)++)", re.IGNORECASE
 )
 _RESET = re.compile(r"ratelimit-?(.*?)-?reset-?(.*)")
+_READ = 100  # characters of a header's name or value; a longer one is nothing of the kind
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
@@ -27,10 +32,10 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
     """
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
-            seconds = float(headers.get(name, "")) * unit
+            seconds = float(headers.get(name, "")[:_READ]) * unit
         except ValueError:
             continue
-        if seconds > 0:
+        if 0 < seconds < math.inf:
             return seconds
     then = _moment(headers.get("retry-after", ""))
     start = _moment(headers.get("date", "")) if now is None else now
@@ -46,7 +51,7 @@ def limit_reset(headers: Mapping[str, str]) -> float | None:
     """
     waits: list[float] = []
     for name, value in headers.items():
-        if not (found := _RESET.search(name)):
+        if len(name) > _READ or len(value) > _READ or not (found := _RESET.search(name)):
             continue
         left = headers.get(name.replace("reset", "remaining"))
         alone = left is None and not any(found.groups())
@@ -56,7 +61,7 @@ def limit_reset(headers: Mapping[str, str]) -> float | None:
 
 
 def waiting_words(words: str) -> float | None:
-    """Seconds, from a text such as "Please try again in 1m2.5s"; `None`: it says none."""
+    """Seconds, from a text such as "Please try again in 1m2.5s"; `None`: it says none, or no end."""
     found = _AGAIN.search(words)
     return duration(found[1]) if found else None
 
@@ -65,7 +70,7 @@ def duration(text: str) -> float | None:
     """Seconds, from `34.4s`, `1m2.5s`, `20 seconds`; `None`: it is no duration."""
     pieces = _PIECES.findall(text)
     seconds = sum(float(number) * _UNITS[_unit(unit.lower())] for number, unit in pieces)
-    return seconds if pieces else None
+    return seconds if pieces and seconds < math.inf else None
 
 
 def _unit(word: str) -> str:
@@ -95,7 +100,7 @@ def _moment(text: str) -> float | None:
     """A date of HTTP or of RFC 3339, in seconds since 1970."""
     for read in (parsedate_to_datetime, datetime.fromisoformat):
         try:
-            return read(text).timestamp()
+            return read(text[:_READ]).timestamp()
         except (ValueError, TypeError, OverflowError):
             continue
     return None

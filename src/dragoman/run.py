@@ -18,6 +18,7 @@ from dragoman.event import Event, MessageDropped, RunError, RunFinished, RunStar
 from dragoman.fold import unfold
 from dragoman.limits import Limits, Spent, reached
 from dragoman.logs import logger
+from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, Role, ToolCallPart, Usage
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
@@ -48,17 +49,17 @@ class Run(Generic[T]):
         orchestrator: StreamingOrchestrator,
         state: StreamingState,
         *,
-        prompt: Message | None,
+        opening: Sequence[Message],
         output_schema: Mapping[str, Any] | None,
         limits: Limits,
         convert: Callable[[str], T],
     ) -> None:
-        """Made by `Agent.run`. `convert`: the output's text → the typed value."""
+        """Made by `Agent.run`. `opening`: the messages with which it begins, which its history holds. `convert`: the output's text → the typed value."""
         self.id = state.run_id
         self._model = model
         self._orchestrator = orchestrator
         self._state = state
-        self._prompt = prompt
+        self._opening = tuple(opening)
         self._schema = output_schema
         self._limits = limits
         self._convert = convert
@@ -72,6 +73,7 @@ class Run(Generic[T]):
         self._metadata: dict[str, Any] = {}
         self._model_calls = 0
         self._step: str | None = None
+        self._losses_named = 0
         self._began_at = monotonic()
         self.error: DragomanError | None = None
         """What it failed with, once it has."""
@@ -191,14 +193,15 @@ class Run(Generic[T]):
             metadata,
             (spoken[-1].id or "") if spoken else "",
             self._pending,
+            tuple(self._state.losses),
         )
 
     async def _drive(self) -> AsyncGenerator[StreamingIterationResult, None]:
         state, orchestrator = self._state, self._orchestrator
         yield StreamingIterationResult(events=[RunStarted(self.id)])
-        if self._prompt is not None:
-            self._messages.append(self._prompt)
-            yield StreamingIterationResult(events=unfold([self._prompt]), messages=(self._prompt,))
+        if self._opening:
+            self._messages += self._opening
+            yield StreamingIterationResult(events=unfold(self._opening), messages=self._opening)
         try:
             await orchestrator.initialize(state)
             model = self._model.bound(state.request.replace(tools=(*state.specs, *state.request.tools)))
@@ -220,7 +223,8 @@ class Run(Generic[T]):
                         self._absorb(result)
                         yield self._told(result)
                 self._step = None
-                yield StreamingIterationResult(events=[StepFinished(step)])
+                losses = self._new_losses()
+                yield StreamingIterationResult(events=[StepFinished(step, losses)], losses=losses)
         finally:
             await self._finalize()
         state.complete()
@@ -344,12 +348,21 @@ class Run(Generic[T]):
     def _left(self, reason: FinishReason) -> list[Event]:
         """The events that end what is still open."""
         step, self._step = self._step, None
-        return [*self._cut(reason), *([StepFinished(step)] if step is not None else [])]
+        losses = self._new_losses()
+        return [*self._cut(reason), *([StepFinished(step, losses)] if step is not None else [])]
 
     def _end(self) -> None:
         self._ended = True
         if self._timer is not None:
             self._timer.cancel()
+
+    def _new_losses(self) -> tuple[Loss, ...]:
+        """What requests had to leave out and the run has not named yet."""
+        losses = tuple(self._state.losses)[self._losses_named :]
+        self._losses_named += len(losses)
+        for loss in losses:
+            _LOG.warning("run %s: left out %s", self.id, loss)
+        return losses
 
 
 def _foreign(error: Exception) -> DragomanError:

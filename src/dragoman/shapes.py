@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, cast
 
-import msgspec
-
+from dragoman import json_bytes
 from dragoman.errors import DecodeError
 
 __all__ = [
@@ -34,7 +33,7 @@ _EMPTY: tuple[Any, ...] = ("", [], {})
 
 def malformed(value: Any, what: str) -> DecodeError:
     """The error for a value that is not what it should be."""
-    body = msgspec.json.encode(value)
+    body = json_bytes.encode(value)
     return DecodeError(
         f"the provider sent {what}: {body[:200].decode(errors='replace')}. This is a fault of its own; try again.",
         body=body,
@@ -96,7 +95,7 @@ def as_text(value: Any) -> str:
     """A text; anything else that says something is told as JSON."""
     if isinstance(value, str):
         return value
-    return "" if value is None else msgspec.json.encode(value).decode()
+    return "" if value is None else json_bytes.encode(value).decode()
 
 
 def unread(fields: dict[str, Any], read: Collection[str]) -> dict[str, Any]:
@@ -122,8 +121,8 @@ def says_error(result: Any) -> bool:
     """Whether what a tool returned tells itself that it failed: an object with the key `error`, or the text of one."""
     if isinstance(result, str) and result.lstrip().startswith("{"):
         try:
-            result = msgspec.json.decode(result)
-        except (msgspec.DecodeError, RecursionError):
+            result = json_bytes.decode(result)
+        except ValueError:
             return False
     return "error" in if_object(result)
 

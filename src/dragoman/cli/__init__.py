@@ -9,6 +9,15 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line (default: that of the process) → its exit code. See `failure.EXIT_CODES`."""
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:  # before a command began, or after it ended
+        from dragoman.cli.failure import INTERRUPTED
+
+        return INTERRUPTED
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     import sys
 
     from typer import TyperException

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Generator
-from contextlib import aclosing, contextmanager
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Unpack
 
+from dragoman.cli.interrupt import Interrupts
 from dragoman.message import Content
 from dragoman.result import ChatResult
 
@@ -20,33 +21,21 @@ async def answer(
     agent: Agent[Any],
     prompt: list[Content],
     show: Callable[[ChatResult[str]], None],
+    interrupts: Interrupts,
     **how: Unpack[RunOptions],
 ) -> ChatResult[str]:
-    """Sends a prompt and shows what comes → the whole. Ctrl-C ends it where it stands, as `cancelled`.
+    """Sends a prompt and shows what comes → the whole. Ctrl-C ends it where it stands, as `cancelled`; a second one, should
+    that not help, cancels the task.
 
     Raises:
         DragomanError: as `Run.result`.
     """
+    task = asyncio.current_task()
+    assert task is not None
     async with agent.run(prompt, **how) as run:
-        with _interrupted_by(run.cancel):
+        with interrupts.to(run.cancel, task.cancel):
             async with aclosing(run.steps()) as steps:
                 async for step in steps:
                     for chunk in step.chunks():
                         show(chunk)
             return await run.result()
-
-
-@contextmanager
-def _interrupted_by(cancel: Callable[[], None]) -> Generator[None]:
-    """The first Ctrl-C calls `cancel`; a second one, should that not help, is an interrupt as usual."""
-    before = signal.getsignal(signal.SIGINT)
-
-    def interrupt(*_: object) -> None:
-        signal.signal(signal.SIGINT, before)
-        cancel()
-
-    signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

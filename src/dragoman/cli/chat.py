@@ -60,8 +60,14 @@ def chat(
     ] = None,
     base_url: Annotated[str | None, typer.Option(metavar="URL", help="Where the provider is.")] = None,
     thinking: Annotated[
-        bool, typer.Option("--thinking/--no-thinking", help="Whether to show the model's thinking.")
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--thinking/--no-thinking",
+            help="Whether to show the model's thinking; where the answer is piped on, on standard error.  "
+            "[default: on a terminal]",
+            show_default=False,
+        ),
+    ] = None,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show the usage, on standard error.")] = False,
     color: Annotated[bool, typer.Option("--color/--no-color", help="Off also by NO_COLOR.")] = True,
     json: Annotated[
@@ -83,6 +89,8 @@ def chat(
     Ctrl-C stops the answer.
     """
     schema = None if output_schema is None else _schema(output_schema)
+    if base_url is None:
+        _load_early(model or "local")
     from dragoman import providers
     from dragoman.agent import Agent
     from dragoman.cli.screen import Screen
@@ -99,7 +107,7 @@ def chat(
         raise typer.BadParameter("there is nothing to ask; give a prompt, or pipe one in", param_hint="PROMPT")
     if converses and json:
         raise typer.BadParameter("needs a prompt", param_hint="--json")
-    screen = Screen(colour=color, thinking=thinking and not json and (schema is None or converses))
+    screen = Screen(colour=color, thinking=False if json or (schema is not None and not converses) else thinking)
     if converses:
         from dragoman.cli.interactive import converse
 
@@ -108,6 +116,17 @@ def chat(
     import asyncio
 
     return asyncio.run(_once(agent, asked, screen, schema=schema, verbose=verbose, json=json))
+
+
+def _load_early(model: str) -> None:
+    """Begins to load the embedded model, where it is the one, while the rest of the program is imported."""
+    from dragoman.model.strings import parse_model_string
+
+    string = parse_model_string(model)
+    if string.provider == "local":
+        from dragoman.providers.local import load_early
+
+        load_early(string.chat)
 
 
 async def _once(
@@ -120,23 +139,31 @@ async def _once(
     json: bool,
 ) -> int:
     """Asks once. JSON by a schema is shown when it is whole and valid."""
+    from asyncio import CancelledError
+
     from dragoman.cli.answer import answer
     from dragoman.cli.failure import INTERRUPTED
-    from dragoman.cli.screen import usage_line
+    from dragoman.cli.interrupt import Interrupts
+    from dragoman.cli.screen import tell_notes, usage_line
     from dragoman.message import FinishReason
 
     whole = json or schema is not None
     async with agent:
-        try:
-            screen.warm_up(agent.model)
-            result = await answer(agent, asked, _ignore if whole else screen.show, output_schema=schema)
-            if whole and not json:
-                screen.show(result)
-        finally:
-            screen.finish()
+        with Interrupts() as interrupts:
+            try:
+                screen.warm_up(agent.model)
+                show = _ignore if whole else screen.show
+                result = await answer(agent, asked, show, interrupts, output_schema=schema)
+                if whole and not json:
+                    screen.show(result)
+            except CancelledError:
+                return INTERRUPTED
+            finally:
+                screen.finish()
     if json:
         told = {name: getattr(result, name) for name in ("output", "finish_reason", "usage", "messages")}
         typer.echo(msgspec.json.format(msgspec.json.encode(told)))
+    tell_notes(result)
     if verbose:
         typer.echo(usage_line(result.usage), err=True)
     return INTERRUPTED if result.finish_reason is FinishReason.cancelled else 0

@@ -16,10 +16,13 @@ __all__ = ["decode"]
 
 
 def decode(
-    wire: Annotated[str, typer.Option("-w", "--wire", help="The format that it is in, such as anthropic.")],
+    wire: Annotated[str, typer.Option("-w", "--wire", metavar="WIRE", help="The format that it is in.")],
     file: Annotated[str, typer.Argument(help="The response's body; - is standard input.")] = "-",
 ) -> int:
     """Read a recorded response, streamed or whole, and print it as JSON.
+
+    The wires are openai_chat (which most servers speak), openai_responses, anthropic, google, mistral, ollama and cohere,
+    and those of plug-ins.
 
     The JSON holds messages, usage and finish_reason. What is cut or corrupt is printed as far as it can be read, with
     an error beside it; the exit code is 1 then.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 import msgspec
 import typer
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from dragoman.agent import Agent
     from dragoman.message import Usage
+    from dragoman.result import Vector
 
 __all__ = ["create", "search", "text"]
 
@@ -71,7 +72,8 @@ def create(
 ) -> None:
     """Cut text files into chunks and print a vector for each, as JSON.
 
-    A chunk is a paragraph, or as many sentences of a longer one as fit.
+    A chunk is a paragraph, or as many sentences of a longer one as fit. Where a request fails, the vectors that
+    were made by then are printed, and the error names the files that lack some.
 
     \b
     dragoman embed create notes/*.md > notes.json
@@ -88,6 +90,7 @@ def create(
     from datetime import UTC, datetime
 
     from dragoman.chunking import chunks
+    from dragoman.errors import DragomanError
 
     documents = [(file, chunks(_read(file), chunk_size, chunk_overlap)) for file in files or ()]
     texts = [chunk.text for _, cut in documents for chunk in cut]
@@ -95,9 +98,23 @@ def create(
         raise typer.BadParameter("there is nothing to embed; give files that hold text", param_hint="FILES")
 
     agent, name = _agent(model, base_url)
+    vectors: list[Vector | None] = [None] * len(texts)
+    usage: Usage | None = None
+    failed: DragomanError | None = None
+
+    def keep(place: int, made: Sequence[Vector]) -> None:
+        vectors[place : place + len(made)] = made
+
     with _Progress(len(texts)) as progress:
-        result = _run(agent, lambda: agent.embed_documents(texts, dimensions=dimensions, progress=progress))
-    vectors = iter(result.embeddings)
+        try:
+            how: Any = {"dimensions": dimensions, "progress": progress, "keep": keep}
+            usage = _run(agent, lambda: agent.embed_documents(texts, **how)).usage
+        except DragomanError as error:
+            if all(vector is None for vector in vectors):
+                raise
+            failed = error
+    made = iter(vectors)
+    found = [(file, [(chunk, next(made)) for chunk in cut]) for file, cut in documents]
     embedded = _Embedded(
         model=name,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -105,11 +122,15 @@ def create(
         chunk_overlap=chunk_overlap,
         dimensions=dimensions,
         documents=[
-            _Document(file, [_Chunk(chunk.text, next(vectors), chunk.offset) for chunk in cut])
-            for file, cut in documents
+            _Document(file, [_Chunk(chunk.text, vector, chunk.offset) for chunk, vector in cut if vector is not None])
+            for file, cut in found
         ],
     )
-    _tell(embedded, result.usage, verbose)
+    _tell(embedded, usage, verbose)
+    if failed is not None:
+        lacking = [file for file, cut in found if any(vector is None for _, vector in cut)]
+        failed.message += f"; {vectors.count(None)} of {len(vectors)} chunks have no vector, in {', '.join(lacking)}"
+        raise failed
 
 
 def search(
@@ -176,7 +197,7 @@ def text(
     dragoman embed text "a red bicycle"
     cat letter.txt | dragoman embed text -m mistral
     """
-    text = clean(text) or piped()
+    text = clean(text) or piped("TEXT")
     if not text.strip():
         raise typer.BadParameter("there is nothing to embed; give a text, or pipe one in", param_hint="TEXT")
     agent, name = _agent(model, base_url)

@@ -16,7 +16,7 @@ from dragoman.errors import (
     SettingsError,
 )
 
-__all__ = ["EXIT_CODES", "INTERRUPTED", "exit_code", "tell"]
+__all__ = ["EXIT_CODES", "INTERRUPTED", "exit_code", "plain", "tell"]
 
 EXIT_CODES: Mapping[type[Exception], int] = MappingProxyType(
     {
@@ -53,5 +53,9 @@ def tell(error: Exception) -> None:
         print(text, file=sys.stderr)  # noqa: T201
         return
     hint = f" (see {context.command_path} --help)" if context is not None else ""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    print(f"error: {line}{hint}", file=sys.stderr)  # noqa: T201 - the command line's own output
+    print(f"error: {plain(text)}{hint}", file=sys.stderr)  # noqa: T201 - the command line's own output
+
+
+def plain(text: str) -> str:
+    """Text in one line, without signs that steer a terminal."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +12,14 @@ import typer
 
 from dragoman import providers
 from dragoman.cli.answer import answer
+from dragoman.cli.editor import Editor, Given
 from dragoman.cli.failure import tell
+from dragoman.cli.interrupt import Interrupts
 from dragoman.cli.prompt import prompt_parts
-from dragoman.cli.screen import usage_line
-from dragoman.errors import DragomanError
+from dragoman.cli.screen import tell_notes, usage_line
+from dragoman.errors import DragomanError, SettingsError
 from dragoman.message import Message, Role
-from dragoman.model.strings import parse_model_string
+from dragoman.model.strings import ModelString, parse_model_string
 from dragoman.providers.keys import find_key
 
 if TYPE_CHECKING:
@@ -27,33 +28,42 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "converse"]
 
+_COMMAND = re.compile(r"(/[a-z]+)(?: +(.*))?")
+"""What is meant as a command: a word behind a slash, in one line. `/etc/hosts` and `/ is what?` are prompts."""
+
 
 class _Conversation:
     """What has been said, and the model that goes on with it."""
 
-    def __init__(self, agent: Agent[None], screen: Screen) -> None:
+    def __init__(self, agent: Agent[None], screen: Screen, interrupts: Interrupts) -> None:
         self.agent = agent
         self.screen = screen
+        self.interrupts = interrupts
         self.history: list[Message] = []
-        self.model = agent.model
+        self.model = _chat_model(agent.model)
         self.warm: set[str] = set()
         self.ended = False
 
     async def say(self, line: str, *, schema: dict[str, Any] | None, verbose: bool) -> None:
-        """Sends a line; a turn that failed, or was stopped before the model spoke, leaves nothing in the history."""
+        """Sends a prompt. What was shown of the answer stays in the history, also of one that was stopped or failed; a turn
+        in which the model did not speak leaves nothing there."""
         parts = prompt_parts(line)
         if self.model not in self.warm:
             self.warm.add(self.model)
             self.screen.warm_up(self.model)
         try:
-            model = None if self.model == self.agent.model else self.model
-            result = await answer(
-                self.agent, parts, self.screen.show, history=self.history, model=model, output_schema=schema
-            )
+            model = None if self.model == _chat_model(self.agent.model) else self.model
+            how: Any = {"history": self.history, "model": model, "output_schema": schema}
+            result = await answer(self.agent, parts, self.screen.show, self.interrupts, **how)
+        except DragomanError as error:
+            if error.partial is not None:
+                self.history += [Message.user(*parts), error.partial]
+            raise
         finally:
             self.screen.finish()
         if any(message.role is Role.MODEL for message in result.messages):
             self.history += result.messages
+        tell_notes(result)
         if verbose:
             typer.echo(usage_line(result.usage), err=True)
 
@@ -65,43 +75,61 @@ def converse(
     schema: dict[str, Any] | None = None,
     verbose: bool = False,
 ) -> int:
-    """Reads lines and answers them until Ctrl-D. Ctrl-C stops an answer, or clears the line."""
-    with suppress(ImportError):  # gives `input` a history and keys to edit with; Windows has none
-        import_module("readline")
-    talk = _Conversation(agent, screen)
-    typer.echo(f"{agent.model} · /help lists what else can be typed, Ctrl-D ends")
-    with asyncio.Runner() as runner:
-        try:
-            while not talk.ended:
-                try:
-                    line = input("> ").strip()
-                    if line.startswith("/"):
-                        _command(talk, line)
-                    elif line:
-                        runner.run(talk.say(line, schema=schema, verbose=verbose))
-                except EOFError:
-                    typer.echo()
-                    break
-                except KeyboardInterrupt:
-                    typer.echo()
-                except (DragomanError, typer.BadParameter) as error:
-                    tell(error)
-        finally:
-            runner.run(agent.close())
+    """Reads prompts and answers them until Ctrl-D. Ctrl-C stops an answer, or clears the line."""
+    asyncio.run(_converse(agent, screen, schema=schema, verbose=verbose))
     return 0
 
 
-def _command(talk: _Conversation, line: str) -> None:
-    name, _, argument = line.partition(" ")
+async def _converse(agent: Agent[None], screen: Screen, *, schema: dict[str, Any] | None, verbose: bool) -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    async with agent:
+        with Interrupts() as interrupts:
+            talk, editor = _Conversation(agent, screen, interrupts), Editor(interrupts)
+            typer.echo(f"{talk.model} · Alt+Enter begins another line, /help lists what else there is, Ctrl-D ends")
+            while not talk.ended:
+                try:
+                    line = (await editor.read()).strip()
+                    if command := _COMMAND.fullmatch(line):
+                        _command(talk, command[1], command[2] or "")
+                    elif line:
+                        with interrupts.to(task.cancel):
+                            prompt = line.removeprefix("/") if line.startswith("//") else line
+                            await talk.say(prompt, schema=schema, verbose=verbose)
+                except EOFError:
+                    break
+                except Given:
+                    continue
+                except asyncio.CancelledError:
+                    task.uncancel()
+                except (DragomanError, typer.BadParameter) as error:
+                    tell(error)
+
+
+def _chat_model(model: str) -> str:
+    """A model string without what is no matter in a conversation: models for embeddings and media."""
+    string = parse_model_string(model)
+    return str(ModelString(string.provider, string.chat))
+
+
+def _command(talk: _Conversation, name: str, argument: str) -> None:
     if name not in COMMANDS:
-        raise typer.BadParameter(f"there is no {name}; /help lists what there is", param_hint="command")
+        raise typer.BadParameter(
+            f"there is no {name}; /help lists what there is, and //… sends a prompt that begins with a slash",
+            param_hint="command",
+        )
     COMMANDS[name][1](talk, argument.strip())
 
 
 def _help(_talk: _Conversation, _: str) -> None:
     for name, (what, _run) in COMMANDS.items():
         typer.echo(f"{name:<8} {what}")
-    typer.echo("@path in a line attaches a file. Ctrl-C stops an answer, Ctrl-D ends.")
+    typer.echo(
+        "@path in a prompt attaches a file; // at its beginning is a slash.\n"
+        "Enter sends. Alt+Enter, or Enter behind a \\, begins another line; what is pasted is one prompt.\n"
+        "The arrow keys bring back earlier prompts, Ctrl-R finds them, Ctrl-X Ctrl-E opens your editor.\n"
+        "Ctrl-C stops an answer and keeps what came of it, Ctrl-D ends."
+    )
 
 
 def _clear(talk: _Conversation, _: str) -> None:
@@ -111,9 +139,23 @@ def _clear(talk: _Conversation, _: str) -> None:
 
 def _model(talk: _Conversation, name: str) -> None:
     if name:
-        find_key(providers.get(parse_model_string(name).provider))
-        talk.model = name
+        talk.model = _named(name, parse_model_string(talk.model).provider)
     typer.echo(talk.model)
+
+
+def _named(name: str, current: str) -> str:
+    """The model string that `/model NAME` means: one as it is, else a model of the provider that answers now.
+
+    Raises:
+        AuthenticationError: the provider needs a key and there is none.
+    """
+    try:
+        string = parse_model_string(name)
+        provider = providers.get(string.provider)
+    except SettingsError:
+        return str(ModelString(current, name))
+    find_key(provider)
+    return str(ModelString(string.provider, string.chat or provider.chat_model))
 
 
 def _quit(talk: _Conversation, _: str) -> None:
@@ -124,7 +166,10 @@ COMMANDS: Mapping[str, tuple[str, Callable[[_Conversation, str], None]]] = Mappi
     {
         "/help": ("this list", _help),
         "/clear": ("forget what was said", _clear),
-        "/model": ("NAME: go on with another model; without a name: which one it is", _model),
+        "/model": (
+            "NAME or PROVIDER:NAME: go on with another model; alone: which one it is",
+            _model,
+        ),
         "/quit": ("end", _quit),
     }
 )

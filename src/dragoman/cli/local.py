@@ -18,13 +18,17 @@ def pull(
     """Fetch an embedded model, some 90 MB, once, and print where it is.
 
     \b
-    pip install 'dragoman[local]'
     dragoman local pull
     dragoman chat "Hello"
     dragoman local pull all-MiniLM-L6-v2
     dragoman embed text "Hello"
     """
+    from importlib.util import find_spec
+
     from dragoman.providers import local_pull
+    from dragoman.providers.hints import install
     from dragoman.providers.local_models import DEFAULT
 
     typer.echo(local_pull.pull(lambda line: typer.echo(line, err=True), model or DEFAULT))
+    if find_spec("xllamacpp") is None:
+        typer.echo(f"note: what runs it is not installed: `{install('xllamacpp')}`", err=True)

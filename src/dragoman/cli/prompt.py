@@ -14,6 +14,7 @@ __all__ = ["clean", "piped", "prompt_parts"]
 
 _MENTION = re.compile(r'(?<!\S)(?:"@(?P<whole>[^"]+)"|@"(?P<path>[^"]+)"|@(?P<word>[^\s@]\S*)|@(?P<literal>@\S*))')
 _PUNCTUATION = ".,;:!?)"
+_REPLACED = "\ufffd".encode()
 _MEDIA = ("image/", "audio/", "video/", "application/pdf")
 
 
@@ -22,11 +23,20 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def piped() -> str:
-    """What is piped in; `""` at a terminal."""
+def piped(hint: str = "PROMPT") -> str:
+    """What is piped in; `""` at a terminal.
+
+    Raises:
+        BadParameter: it is no text; `hint` is the argument that it stands for.
+    """
     if sys.stdin is None or sys.stdin.isatty():
         return ""
-    return sys.stdin.buffer.read().decode("utf-8", "replace").strip("\r\n")
+    data = sys.stdin.buffer.read()
+    text = data.decode("utf-8", "replace")
+    if b"\0" in data or text.count("\ufffd") - data.count(_REPLACED) > len(text) // 10:
+        attach = "; attach it as a file: dragoman chat 'What is this? @FILE'" if hint == "PROMPT" else ""
+        raise typer.BadParameter(f"what is piped in is no text{attach}", param_hint=hint)
+    return text.strip("\r\n")
 
 
 def prompt_parts(prompt: str, after: str = "") -> list[Content]:

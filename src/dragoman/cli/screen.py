@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TextIO
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TextIO
 
-from dragoman.message import Usage
+from dragoman.cli.failure import plain
+from dragoman.message import FinishReason, Usage
 from dragoman.result import ChatResult
 
-__all__ = ["Screen", "usage_line"]
+if TYPE_CHECKING:
+    from dragoman.replay import Loss
+
+__all__ = ["Screen", "tell_notes", "usage_line"]
 
 _CONTROL = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 _DIM, _PLAIN, _ERASED = "\x1b[2m", "\x1b[0m", "\r\x1b[2K"
@@ -18,16 +23,24 @@ _DIM, _PLAIN, _ERASED = "\x1b[2m", "\x1b[0m", "\r\x1b[2K"
 class Screen:
     """Shows chunks: text as it is, thinking dimmed or, without colour, between [Thinking] and [/Thinking].
 
-    What is shown on a terminal is stripped of control characters: a model's text must not steer it.
+    Where standard output is no terminal, it gets the answer alone. What is shown on a terminal is stripped of control
+    characters: a model's text must not steer it.
     """
 
     def __init__(
-        self, *, colour: bool = True, thinking: bool = True, out: TextIO | None = None, err: TextIO | None = None
+        self,
+        *,
+        colour: bool = True,
+        thinking: bool | None = None,
+        out: TextIO | None = None,
+        err: TextIO | None = None,
     ) -> None:
+        """`thinking`: whether it is shown; left out, where standard output is a terminal."""
         self._out = out or sys.stdout
         self._err = err or sys.stderr
         self._is_terminal = self._out.isatty()
-        self._shows_thinking = thinking
+        self._shows_thinking = self._is_terminal if thinking is None else thinking
+        self._thinks_on = self._out if self._is_terminal else self._err
         colour = colour and self._is_terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
         self._marks = (_DIM, f"{_PLAIN}\n\n") if colour else ("[Thinking]\n", "\n[/Thinking]\n\n")
         self._is_thinking = False
@@ -53,16 +66,16 @@ class Screen:
         """Writes what is new."""
         if chunk.thinking and self._shows_thinking:
             self._mode(thinking=True)
-            self._write(chunk.thinking)
+            self._write(chunk.thinking, self._thinks_on)
         if chunk.output:
             self._mode(thinking=False)
-            self._write(chunk.output)
+            self._write(chunk.output, self._out)
 
     def finish(self) -> None:
         """The answer is over, or was given up: the next line begins at the left."""
         self._mode(thinking=False)
         if self._last != "\n":
-            self._put("\n")
+            self._put("\n", self._out)
 
     def _mode(self, *, thinking: bool) -> None:
         if self._waits:
@@ -71,16 +84,17 @@ class Screen:
             self._err.flush()
         if thinking is not self._is_thinking:
             self._is_thinking = thinking
-            self._put(self._marks[0 if thinking else 1])
+            self._put(self._marks[0 if thinking else 1], self._thinks_on)
 
-    def _write(self, text: str) -> None:
-        if text := text.translate(_CONTROL) if self._is_terminal else text:
-            self._put(text)
+    def _write(self, text: str, to: TextIO) -> None:
+        if text := text.translate(_CONTROL) if to.isatty() else text:
+            self._put(text, to)
 
-    def _put(self, text: str) -> None:
-        self._out.write(text)
-        self._out.flush()
-        self._last = text[-1]
+    def _put(self, text: str, to: TextIO) -> None:
+        to.write(text)
+        to.flush()
+        if to is self._out:
+            self._last = text[-1]
 
 
 def usage_line(usage: Usage | None) -> str:
@@ -88,3 +102,17 @@ def usage_line(usage: Usage | None) -> str:
     counts = {"Input": usage.input_tokens, "Output": usage.output_tokens, "Total": usage.total_tokens} if usage else {}
     told = [f"{name}: {count} tokens" for name, count in counts.items() if count is not None]
     return f"Usage: {', '.join(told) or 'the provider did not tell'}"
+
+
+def tell_notes(result: ChatResult[Any]) -> None:
+    """Says on standard error, in a line each, what the requests had to leave out, and that an answer is not whole."""
+    losses: Sequence[Loss] = getattr(result, "losses", ())
+    notes = (
+        ["not sent as it is: " + "; ".join(dict.fromkeys(f"{loss.what} ({loss.why})" for loss in losses))]
+        if losses
+        else []
+    )
+    if result.finish_reason is FinishReason.length:
+        notes.append("the answer reached its most tokens and is not whole; --max-tokens gives it more")
+    for note in notes:
+        print(f"note: {plain(note)}", file=sys.stderr)  # noqa: T201 - the command line's own output

@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 import os
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing
+from contextvars import ContextVar
 from copy import copy
 from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakKeyDictionary
@@ -15,14 +17,16 @@ import anyio
 import msgspec
 
 from dragoman import wires
-from dragoman.errors import DragomanError, InvalidRequestError
+from dragoman.errors import DragomanError, InvalidRequestError, ProviderError
+from dragoman.event_loop import running_loop
 from dragoman.providers.address import find_base_url
 from dragoman.providers.auth import Answer, Auth, Flow, Grant
 from dragoman.providers.keys import find_auth, request_headers
 from dragoman.providers.provider import Provider
 from dragoman.request import HttpRequest
 from dragoman.transport.base import Response, Transport
-from dragoman.transport.exchange import secrets
+from dragoman.transport.exchange import request_body
+from dragoman.transport.redaction import hidden, public_url, redacted, secrets
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -32,8 +36,16 @@ __all__ = ["Access", "Key", "read_all", "unsendable"]
 Key: TypeAlias = str | Callable[[], str | Awaitable[str]]
 """A key, or a function that gives the one to use now; it is called for every request."""
 
+_EMPTY = (204, 205)
+"""Statuses of success that have no body."""
 _MARGIN = 225.0
 """Seconds before its end at which a grant is not used any more, as Google's own library has it."""
+_SHOWN = 200  # characters of where a redirection leads
+_REMEMBERED = 64
+"""Requests whose keys are looked for in what is told of an error."""
+
+_ready: ContextVar[tuple[Access, str | None] | None] = ContextVar("_ready", default=None)
+"""The key that a function gave to find the base URL; the request that follows carries it."""
 
 
 class Access:
@@ -63,6 +75,7 @@ class Access:
         self._found: Auth | None = None
         self._grant: Grant | None = None
         self._failed: DragomanError | None = None
+        self._carried: deque[HttpRequest] = deque(maxlen=_REMEMBERED)
         self._locks: WeakKeyDictionary[AbstractEventLoop, anyio.Lock] = WeakKeyDictionary()
 
     async def base_url(self, model: str, *, embeddings: bool = False) -> str:
@@ -74,8 +87,11 @@ class Access:
             AuthenticationError: there are no credentials, where these say what the URL is.
         """
         place = None
-        if self.provider.auth is not None and (auth := self._auth(await self._key())) is not None:
-            place = auth.base_url
+        if self.provider.auth is not None:
+            _ready.set(None)
+            key = await self._key()
+            _ready.set((self, key))
+            place = None if (auth := self._auth(key)) is None else auth.base_url
         provider = self.provider
         if embeddings and provider.embeddings_url is not None:
             provider = msgspec.structs.replace(provider, base_url=provider.embeddings_url)
@@ -89,16 +105,16 @@ class Access:
 
         Raises:
             AuthenticationError: there is no key, or no token for the credentials.
-            ProviderError: it refused; which subclass tells why.
+            ProviderError: it refused, which subclass tells why, or answered with a redirection or with nothing.
             DragomanError: as `Transport.send`, also from where the credentials are checked.
         """
-        carried = _with(request, await self._sent())
+        carried = self._with(request, await self._sent())
         response = await self._transport.send(carried)
         if response.status == 401:
             if self._grant is not None and self._grant.headers.items() <= carried.headers.items():
                 self._grant = None
             try:
-                again = _with(request, await self._sent())
+                again = self._with(request, await self._sent())
             except BaseException:
                 await response.close()
                 raise
@@ -106,9 +122,13 @@ class Access:
                 await response.close()
                 carried = again
                 response = await self._transport.send(carried)
-        if response.status >= 400:
+        if not 200 <= response.status < 300 or response.status in _EMPTY:
             raise await self._refusal(carried, response)
         return response
+
+    def redacted(self, error: DragomanError) -> DragomanError:
+        """The error itself, without the keys of the latest requests, which a provider may repeat."""
+        return redacted(error, {word for sent in self._carried for word in secrets(sent.path, sent.headers)})
 
     async def fetch(self, request: HttpRequest) -> tuple[Mapping[str, str], bytes]:
         """The whole answer to a request: headers, with names in lower case, and body.
@@ -128,14 +148,26 @@ class Access:
 
     async def _refusal(self, request: HttpRequest, response: Response) -> DragomanError:
         """The error that an answer is. A key that it repeats, as Google's does, is not shown."""
+        held = secrets(request.path, request.headers, request_body(request))
         try:
             body = await _read_error(response)
         finally:
             await response.close()
-        for secret in secrets(request):
-            body = body.replace(secret, b"***")
-        error = wires.get(self.provider.wire).load_error(response.status, response.headers, body)
-        return error.at(provider=self.provider.name, status=response.status, body=body)
+        body = hidden(body, held)
+        if response.status >= 400:
+            error = wires.get(self.provider.wire).load_error(response.status, response.headers, body)
+        else:
+            location = public_url(response.headers.get("location", ""))[:_SHOWN]
+            what = f"and leads to {location}" if location else "and no answer"
+            error = ProviderError(
+                f"{self.provider.display_name} provider answered with HTTP {response.status} {what}: check the base URL"
+            )
+        return redacted(error.at(provider=self.provider.name, status=response.status, body=body), held)
+
+    def _with(self, request: HttpRequest, headers: Mapping[str, str]) -> HttpRequest:
+        carried = msgspec.structs.replace(request, headers={**request.headers, **headers})
+        self._carried.append(msgspec.structs.replace(carried, body=None))
+        return carried
 
     async def _sent(self) -> dict[str, str]:
         key, given = await self._key(), dict(self._headers or {})
@@ -149,6 +181,9 @@ class Access:
     async def _key(self) -> str | None:
         if self._api_key is None or isinstance(self._api_key, str):
             return self._api_key
+        if (ready := _ready.get()) is not None and ready[0] is self:
+            _ready.set(None)
+            return ready[1]
         key = self._api_key()
         return await key if inspect.isawaitable(key) else key
 
@@ -160,10 +195,8 @@ class Access:
         return self._found
 
     async def _granted(self, flow: Callable[[float], Flow]) -> Grant:
-        from asyncio import get_running_loop
-
         failed = self._failed
-        async with self._locks.setdefault(get_running_loop(), anyio.Lock()):
+        async with self._locks.setdefault(running_loop(), anyio.Lock()):
             now = self._clock()
             grant = self._grant
             if grant is None or (grant.expires_at is not None and grant.expires_at - _MARGIN < now):
@@ -220,7 +253,3 @@ def unsendable(error: UnicodeEncodeError) -> InvalidRequestError:
         f'a text of the request holds half a character and cannot be sent: "{around}". '
         'Replace it: text.encode("utf-8", "replace").decode().'
     )
-
-
-def _with(request: HttpRequest, headers: Mapping[str, str]) -> HttpRequest:
-    return msgspec.structs.replace(request, headers={**request.headers, **headers})

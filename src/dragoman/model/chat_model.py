@@ -14,20 +14,22 @@ import msgspec
 from dragoman import wires
 from dragoman.capability import Capability
 from dragoman.digest import chain
-from dragoman.errors import DragomanError, ProviderConnectionError, ProviderError, ProviderTimeoutError, SettingsError
+from dragoman.errors import DragomanError, ProviderConnectionError, ProviderError, SettingsError
 from dragoman.event import Event, MessageStarted, PartFinished, PartStarted, RunError
 from dragoman.faults import request_id
-from dragoman.ids import fitted
+from dragoman.loss import Loss, refusal
 from dragoman.message import Message, Origin, ToolCallPart
 from dragoman.model.access import Access, Key, unsendable
 from dragoman.model.chunks import answer_chunks
 from dragoman.model.linking import unlinked
 from dragoman.model.middleware import Middleware, wrap
+from dragoman.providers.address import joined
 from dragoman.providers.provider import Provider
-from dragoman.repair import repair
+from dragoman.repair import repaired
 from dragoman.request import HttpRequest, ModelRequest
 from dragoman.result import ChatResult
 from dragoman.transport.base import Transport
+from dragoman.transport.redaction import public_url
 
 __all__ = ["ChatModel", "new_id", "now"]
 
@@ -110,13 +112,16 @@ class ChatModel:
     async def _call(self, request: ModelRequest) -> AsyncGenerator[list[Event], None]:
         try:
             base_url = await self._access.base_url(self.name)
-            messages = tuple(repair(request.messages))
-            target = Origin(self.provider.name, base_url, self.name)
+            mended, losses = repaired(request.messages)
+            messages = tuple(mended)
+            target = Origin(self.provider.name, public_url(base_url), self.name)
             origin = msgspec.structs.replace(target, prefix=chain(messages)[-1])
             body = request.replace(model=self.name, messages=messages)
-            http = self.wire.dump_http(body, target=target, quirks=self.provider.quirks)
+            http = self.wire.dump_http(body, target=target, quirks=self.provider.quirks, losses=losses)
+            if losses and request.on_loss == "error":
+                raise refusal(losses)
             sent = {"content-type": "application/json", **http.headers}
-            response = await self._access.send(HttpRequest(base_url + http.path, sent, http.body, http.method))
+            response = await self._access.send(HttpRequest(joined(base_url, http.path), sent, http.body, http.method))
         except UnicodeEncodeError as error:
             yield [RunError(unsendable(error).at(provider=self.provider.name))]
             return
@@ -130,23 +135,20 @@ class ChatModel:
             return
         try:
             decoder = self.wire.decoder(origin=origin, new_id=self._new_id)
-            own_names = {
-                sent: own for own, sent in fitted([tool.name for tool in request.tools]).items() if sent != own
-            }
             broken: ProviderError | None = None
-            dated = False
+            begun = False
             while True:
                 try:
                     data = await response.read()
-                except (ProviderConnectionError, ProviderTimeoutError) as error:
+                except ProviderError as error:
                     broken = error
                     data = b""
                 events = decoder.feed(data) if data else decoder.close()
-                if not dated and events:
-                    dated = True
-                    events = self._dated(events)
-                if own_names:
-                    events = [_renamed(event, own_names) for event in events]
+                if not begun and events:
+                    begun = True
+                    events = self._begun(events, tuple(dict.fromkeys(losses)))
+                if http.names:
+                    events = [_renamed(event, http.names) for event in events]
                 if broken is not None or (events and type(events[-1]) is RunError):
                     events = self._explained(events, response.headers, broken)
                 if events:
@@ -156,9 +158,12 @@ class ChatModel:
         finally:
             await response.close()
 
-    def _dated(self, events: list[Event]) -> list[Event]:
+    def _begun(self, events: list[Event], losses: tuple[Loss, ...]) -> list[Event]:
+        """The first events, with what the decoder cannot know: the time, and what the request had to leave out."""
         return [
-            msgspec.structs.replace(event, created_at=self._clock()) if type(event) is MessageStarted else event
+            msgspec.structs.replace(event, created_at=self._clock(), losses=losses)
+            if type(event) is MessageStarted
+            else event
             for event in events
         ]
 
@@ -169,14 +174,15 @@ class ChatModel:
             events = events[:-1]
             if broken is None:
                 error = last.error
-            elif isinstance(broken, ProviderTimeoutError):
-                error = broken.at(partial=last.error.partial)
-            else:
+            elif isinstance(broken, ProviderConnectionError):
                 error = last.error
                 error.__cause__ = broken
+            else:
+                error = broken.at(partial=last.error.partial)
         else:  # the answer was whole before the connection broke
             return events
-        return [*events, RunError(error.at(provider=self.provider.name, request_id=request_id(headers)))]
+        error.at(provider=self.provider.name, request_id=request_id(headers))
+        return [*events, RunError(self._access.redacted(error))]
 
 
 def _renamed(event: Event, own_names: Mapping[str, str]) -> Event:

@@ -21,6 +21,7 @@ import msgspec
 
 from dragoman.emit import Emitter, OpenPart
 from dragoman.event import Event, MessageFinished, MessageStarted, PartDelta, RunError
+from dragoman.loss import Loss, refusal
 from dragoman.message import FinishReason, Message, ToolCallPart, Usage
 from dragoman.model.chat_model import new_id
 from dragoman.model.json_items import JsonItems
@@ -37,6 +38,30 @@ MOST_CALLS = 4
 _WHOLE = (FinishReason.stop, FinishReason.tool_calls, FinishReason.unspecified)
 
 
+class _Steps:
+    """What the steps before an answer cost, and what their requests had to leave out."""
+
+    def __init__(self, losses: list[Loss]) -> None:
+        self.spent: list[Usage] = []
+        self.losses = losses
+
+    def note(self, event: Event) -> None:
+        """One event of a step that is not passed on."""
+        if isinstance(event, MessageStarted):
+            self.losses += event.losses
+        elif isinstance(event, MessageFinished) and event.usage is not None:
+            self.spent.append(event.usage)
+
+    def start(self, event: MessageStarted) -> MessageStarted:
+        """The start of the message that is passed on."""
+        return msgspec.structs.replace(event, losses=tuple(dict.fromkeys((*self.losses, *event.losses))))
+
+    def total(self, last: Usage | None = None) -> Usage | None:
+        """The sum of all steps."""
+        every = [*self.spent, last] if last is not None else self.spent
+        return sum(every[1:], every[0]) if every else None
+
+
 async def constrained_tools(request: ModelRequest, following: Next, *, rounds: int = 1) -> AsyncIterator[Event]:
     """Middleware: a request with tools → requests without, and their answers → calls and text.
 
@@ -48,14 +73,18 @@ async def constrained_tools(request: ModelRequest, following: Next, *, rounds: i
     tools = {tool.name: tool for tool in request.tools if isinstance(tool, ToolSpec)}
     if request.settings.tool_choice == "none" or exchange.rounds >= rounds:
         tools = {}
-    spent: list[Usage] = []
-    name, failure = await _choose(request, following, exchange, tools, spent)
+    unknown = [tool.name for tool in request.tools if not isinstance(tool, ToolSpec)]
+    steps = _Steps([Loss(None, None, name, "the model has no tools that its provider runs") for name in unknown])
+    if steps.losses and request.on_loss == "error":
+        yield RunError(refusal(steps.losses))
+        return
+    name, failure = await _choose(request, following, exchange, tools, steps)
     if failure is not None:
         yield failure
         return
     if name is not None:
         called = False
-        async for event in _calls(request, following, exchange, tools[name], spent):
+        async for event in _calls(request, following, exchange, tools[name], steps):
             called = True
             yield event
         if called:
@@ -64,13 +93,15 @@ async def constrained_tools(request: ModelRequest, following: Next, *, rounds: i
     answer = request.replace(messages=ask_answer(exchange), tools=(), settings=settings)
     async with _open(following, answer) as events:
         async for event in events:
-            if isinstance(event, MessageFinished) and spent:
-                event = msgspec.structs.replace(event, usage=_total(spent, event.usage))
+            if isinstance(event, MessageStarted):
+                event = steps.start(event)
+            elif isinstance(event, MessageFinished):
+                event = msgspec.structs.replace(event, usage=steps.total(event.usage))
             yield event
 
 
 async def _choose(
-    request: ModelRequest, following: Next, exchange: Exchange, tools: Mapping[str, ToolSpec], spent: list[Usage]
+    request: ModelRequest, following: Next, exchange: Exchange, tools: Mapping[str, ToolSpec], steps: _Steps
 ) -> tuple[str | None, RunError | None]:
     """The name of the tool to call, `None` for none; or why it could not be asked for."""
     choice = request.settings.tool_choice
@@ -82,10 +113,9 @@ async def _choose(
     text = ""
     async with _open(following, _question(request, ask_tool(exchange, tools), {"enum": names})) as events:
         async for event in events:
+            steps.note(event)
             if isinstance(event, PartDelta):
                 text += str(event.delta)
-            elif isinstance(event, MessageFinished) and event.usage is not None:
-                spent.append(event.usage)
             elif isinstance(event, RunError):
                 event.error.partial = None  # nothing was said yet
                 return None, event
@@ -94,14 +124,14 @@ async def _choose(
 
 
 async def _calls(
-    request: ModelRequest, following: Next, exchange: Exchange, tool: ToolSpec, spent: list[Usage]
+    request: ModelRequest, following: Next, exchange: Exchange, tool: ToolSpec, steps: _Steps
 ) -> AsyncIterator[Event]:
     """A message with calls of one tool; no event at all where none of them is new."""
     most = 1 if request.settings.parallel_tool_calls is False else MOST_CALLS
     schema = arguments_schema(tool.input_schema, most)
     asked = _question(request, ask_arguments(exchange, tool, schema, most), schema)
     limit = msgspec.structs.replace(asked.settings, max_tokens=request.settings.max_tokens)
-    reader = _CallReader(tool, exchange, spent)
+    reader = _CallReader(tool, exchange, steps)
     async with _open(following, asked.replace(settings=limit)) as events:
         async for event in events:
             for mine in reader.feed(event):
@@ -111,10 +141,10 @@ async def _calls(
 class _CallReader:
     """The events of a list of arguments → the events of a message with calls. Sans-I/O."""
 
-    def __init__(self, tool: ToolSpec, exchange: Exchange, spent: list[Usage]) -> None:
+    def __init__(self, tool: ToolSpec, exchange: Exchange, steps: _Steps) -> None:
         self._tool = tool
         self._made = set(exchange.answered)
-        self._spent = spent
+        self._steps = steps
         self._items = JsonItems()
         self._started: MessageStarted | None = None
         self._message = Emitter(new_id)
@@ -122,6 +152,7 @@ class _CallReader:
     def feed(self, event: Event) -> list[Event]:
         """One event of the model's → those of the message."""
         message = self._message
+        self._steps.note(event)
         if isinstance(event, MessageStarted):
             self._started = event
             message.message_id, message.origin = event.message_id, event.origin
@@ -143,17 +174,15 @@ class _CallReader:
         whole = reason in _WHOLE
         if self._items.rest:
             self._call(self._items.rest)
-        if event.usage is not None:
-            self._spent.append(event.usage)
         if message.started:
             reason = FinishReason.tool_calls if whole else reason
-            message.finish(reason, _total(self._spent), origin=event.origin, metadata=event.metadata, cut=not whole)
+            message.finish(reason, self._steps.total(), origin=event.origin, metadata=event.metadata, cut=not whole)
 
     def _call(self, text: str) -> OpenPart:
         message = self._message
         if not message.started and self._started is not None:
             message.started = True
-            message.events.append(self._started)
+            message.events.append(self._steps.start(self._started))
         part = message.part(text, ToolCallPart(new_id(), self._tool.name))
         message.add(part, text)
         return part
@@ -180,8 +209,3 @@ def _key(tool: ToolSpec, text: str) -> tuple[str, bytes]:
         return signature(tool.name, read(text, type=dict))
     except msgspec.MsgspecError:
         return tool.name, text.encode()
-
-
-def _total(spent: list[Usage], last: Usage | None = None) -> Usage | None:
-    every = [*spent, last] if last is not None else spent
-    return sum(every[1:], every[0]) if every else None

@@ -36,11 +36,16 @@ def resolve(model: str | Provider) -> tuple[ModelString, Provider]:
 
 def needed(provider: Provider) -> tuple[Middleware, ...]:
     """What a provider's record says must stand in for what it cannot do itself."""
-    if Capability.tools in provider.capabilities or Capability.typed_output not in provider.capabilities:
-        return ()
-    from dragoman.model.constrained import constrained_tools
+    needed: list[Middleware] = []
+    if Capability.tools not in provider.capabilities and Capability.typed_output in provider.capabilities:
+        from dragoman.model.constrained import constrained_tools
 
-    return (constrained_tools,)
+        needed.append(constrained_tools)
+    if provider.repeats_itself:
+        from dragoman.model.repetition import end_repetition
+
+        needed.append(end_repetition)
+    return tuple(needed)
 
 
 def default_transport() -> Transport:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
+from itertools import accumulate
 from math import ceil, sqrt
 from operator import add
 from typing import Any, TypedDict, Unpack, cast
@@ -19,6 +20,7 @@ from dragoman.faults import request_id
 from dragoman.logs import logger
 from dragoman.message import Usage
 from dragoman.model.access import Access, Key, unsendable
+from dragoman.providers.address import joined
 from dragoman.providers.provider import Provider
 from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
 from dragoman.result import BatchEmbeddingsResult, EmbeddingsResult, Vector
@@ -47,6 +49,9 @@ class EmbeddingsOptions(TypedDict, total=False):
     """Most requests that are under way at once; 8 where nothing is said."""
     progress: Callable[[int], object]
     """Called with the number of texts that are done, each time that a request is."""
+    keep: Callable[[int, Sequence[Vector]], object]
+    """Called each time that a request is done, with the place of its first text and the vectors of its texts: what is kept so
+    is not lost where a later request fails."""
 
 
 class EmbeddingsModel:
@@ -134,7 +139,8 @@ class EmbeddingsModel:
         if not batches:
             return BatchEmbeddingsResult([])
         _LOG.debug("%s: %d texts in %d requests", self.name, len(texts), len(batches))
-        progress = how.get("progress", _silent)
+        progress, keep = how.get("progress", _silent), how.get("keep", _silent)
+        starts = list(accumulate(map(len, batches), initial=0))
         results: list[BatchEmbeddingsResult] = [_NOTHING] * len(batches)
         waiting = iter(enumerate(batches))
         done = 0
@@ -143,6 +149,7 @@ class EmbeddingsModel:
             nonlocal done
             for place, batch in waiting:
                 results[place] = await self._send(request.replace(texts=tuple(batch)))
+                keep(starts[place], results[place].embeddings)
                 done += len(batch)
                 progress(done)
 
@@ -161,14 +168,14 @@ class EmbeddingsModel:
         http = self.wire.dump_http(request, quirks=self.provider.quirks)
         sent = {"content-type": "application/json", **http.headers}
         try:
-            headers, body = await self._access.fetch(HttpRequest(base_url + http.path, sent, http.body))
+            headers, body = await self._access.fetch(HttpRequest(joined(base_url, http.path), sent, http.body))
         except UnicodeEncodeError as error:
             raise unsendable(error).at(provider=self.provider.name) from None
         try:
             return _checked(self.wire.load_response(body), request)
         except DragomanError as error:
             error.at(provider=self.provider.name, request_id=request_id(headers), body=body)
-            raise
+            raise self._access.redacted(error) from error.__cause__
 
 
 def _lacking(provider: Provider) -> str:
@@ -246,7 +253,7 @@ def _together(one: Any, other: Any) -> Any:
             return other
 
 
-def _silent(_: int) -> None:
+def _silent(*_: object) -> None:
     pass
 
 

@@ -11,8 +11,9 @@ import msgspec
 
 from dragoman import wires
 from dragoman.errors import SettingsError
-from dragoman.message import DataPart, FilePart, Message, Role
+from dragoman.message import NOTES, Content, DataPart, FilePart, Message, Role
 from dragoman.model.access import Access
+from dragoman.providers.address import joined
 from dragoman.shapes import if_object, if_text
 
 __all__ = ["download", "files_of"]
@@ -23,16 +24,21 @@ _ANY = "application/octet-stream"
 def files_of(messages: Iterable[Message]) -> list[DataPart | FilePart]:
     """The files in the model's messages, in order: what the model said, what its provider's tools made or fetched."""
     pieces = [piece for message in messages if message.role is Role.MODEL for piece in message.content]
-    holders = {name: _holder(name) for name in {name for piece in pieces for name in piece.native or ()}}
+    holders = {name: _holder(name) for name in {name for piece in pieces for name in _wires(piece)}}
     files: list[DataPart | FilePart] = []
     for piece in pieces:
         if isinstance(piece, (DataPart, FilePart)):
             files.append(piece)
         else:
-            for name in piece.native or ():
+            for name in _wires(piece):
                 holder = holders[name]
                 files += [] if holder is None else holder.load_files(piece)
     return files
+
+
+def _wires(piece: Content) -> list[str]:
+    """The wires that a piece came through."""
+    return list(dict.fromkeys(name.removesuffix(NOTES) for name in piece.native or ()))
 
 
 async def download(access: Access, part: FilePart) -> DataPart:
@@ -46,9 +52,9 @@ async def download(access: Access, part: FilePart) -> DataPart:
     holder = _holder(provider.wire)
     if holder is None:
         raise SettingsError(f"{provider.display_name} provider has no files to download", provider=provider.name)
-    if part.native and provider.wire not in part.native:
+    if (names := _wires(part)) and provider.wire not in names:
         raise SettingsError(
-            f"file {part.id} is held by a provider of the wire {', '.join(part.native)}, not by {provider.display_name}: "
+            f"file {part.id} is held by a provider of the wire {', '.join(names)}, not by {provider.display_name}: "
             "pass the model that made it",
             provider=provider.name,
         )
@@ -56,12 +62,14 @@ async def download(access: Access, part: FilePart) -> DataPart:
     asked = holder.dump_download(part)
     name, mime_type, about = part.name, part.mime_type, dict[str, Any]()
     if asked.about is not None:
-        _, body = await access.fetch(msgspec.structs.replace(asked.about, path=base_url + asked.about.path))
+        _, body = await access.fetch(msgspec.structs.replace(asked.about, path=joined(base_url, asked.about.path)))
         with suppress(msgspec.DecodeError, UnicodeError):
             about = if_object(msgspec.json.decode(body))
         name = name or if_text(about.get("filename")) or None
         mime_type = if_text(about.get("mime_type")) or mime_type
-    headers, data = await access.fetch(msgspec.structs.replace(asked.content, path=base_url + asked.content.path))
+    headers, data = await access.fetch(
+        msgspec.structs.replace(asked.content, path=joined(base_url, asked.content.path))
+    )
     if not mime_type or mime_type.endswith("/*"):
         told = headers.get("content-type", "").partition(";")[0].strip()
         mime_type = (guess_type(name)[0] if name else None) or told or _ANY

@@ -11,9 +11,11 @@ import msgspec
 from dragoman.errors import DecodeError, SettingsError
 from dragoman.model.access import Access
 from dragoman.model.kinds import kinds_of
+from dragoman.providers.address import joined
 from dragoman.request import HttpRequest
 from dragoman.result import ModelInfo
 from dragoman.shapes import if_object, if_text
+from dragoman.transport.redaction import public_url
 
 __all__ = ["list_models", "load_models", "next_page"]
 
@@ -43,7 +45,8 @@ async def list_models(access: Access) -> list[ModelInfo]:
     if provider.models_path is None:
         raise SettingsError(f"{provider.display_name} provider does not list its models", provider=provider.name)
     root = await access.base_url(provider.chat_model or "")
-    url: str | None = urljoin(root + "/", "." + provider.models_path)
+    base, _, query = root.partition("?")
+    url: str | None = joined(f"?{query}", urljoin(base + "/", "." + provider.models_path))
     seen: set[str] = set()
     models: dict[str, ModelInfo] = {}
     while url and url not in seen:
@@ -113,7 +116,7 @@ async def _get(access: Access, url: str) -> Any:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError) as error:
         raise DecodeError(
-            f"the list of models at {url} is no JSON: {error}; is the base URL right?",
+            f"the list of models at {public_url(url)} is no JSON: {error}; is the base URL right?",
             provider=access.provider.name,
             body=body,
         ) from error

@@ -10,6 +10,7 @@ import msgspec
 from dragoman.errors import DragomanError
 from dragoman.event import Event, MessageDropped, MessageFinished, MessageStarted, PartDelta, RunError
 from dragoman.fold import MessageBuilder, unfold
+from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, Usage
 from dragoman.orchestration.accumulator import MessageAccumulator
 
@@ -23,12 +24,14 @@ class Intake:
     kept in `finish`, for the orchestrator to tell. Other candidates are left out.
     """
 
-    def __init__(self, accumulator: MessageAccumulator) -> None:
+    def __init__(self, accumulator: MessageAccumulator, losses: dict[Loss, None] | None = None) -> None:
         self.accumulator = accumulator
         self.message_id = ""
         self.held: MessageStarted | None = None
         self.finish: MessageFinished | None = None
         self.error: DragomanError | None = None
+        self.losses: dict[Loss, None] = {} if losses is None else losses
+        """What the requests had to leave out, each once and in order."""
         self._told = accumulator if type(accumulator) is MessageAccumulator else MessageBuilder()
         self._builders = tuple(dict.fromkeys((accumulator, self._told)))
         self._others: set[str] = set()
@@ -103,6 +106,7 @@ class Intake:
     def _takes(self, event: Event, tell: Callable[[Event], Any]) -> bool:
         """Whether an event that is no delta is told as it is."""
         if isinstance(event, MessageStarted):
+            self.losses |= dict.fromkeys(event.losses)
             if event.candidate:
                 self._others.add(event.message_id)
             elif not self._paused:

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from dragoman.event import Event
+from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Message, ProviderPart, ToolCallPart, ToolResultPart, Usage
 from dragoman.result import ChatResult
 
@@ -38,6 +39,8 @@ class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
     """What the provider said beside its message."""
     pending: tuple[ToolCallPart, ...] = ()
     """Calls that the client must answer."""
+    losses: tuple[Loss, ...] = ()
+    """What the requests of the step had to leave out."""
     pieces: Sequence[Piece] = ()
     """What of it is shown. The run fills it in."""
     message_id: str = ""
@@ -56,7 +59,7 @@ class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
                 yield ChatResult("", retracted=value, id=message_id)
         if self.metadata:
             yield ChatResult("", metadata=self.metadata, id=self.message_id)
-        if self.messages or self.usage is not None or self.pending:
+        if self.messages or self.usage is not None or self.pending or self.losses:
             yield ChatResult(
                 "",
                 messages=tuple(self.messages),
@@ -64,6 +67,7 @@ class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
                 usage=self.usage,
                 id=self.message_id,
                 pending=self.pending,
+                losses=self.losses,
             )
 
 

@@ -9,13 +9,14 @@ from typing import Any, Protocol
 from dragoman.errors import TypedOutputError
 from dragoman.event import MessageDropped, PartStarted
 from dragoman.fold import unfold
-from dragoman.message import FinishReason, Message, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.message import NOTES, FinishReason, Message, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration.intake import Intake
 from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.state import StreamingState
 from dragoman.request import ModelRequest
+from dragoman.shapes import if_object
 from dragoman.tools import runnable
 
 __all__ = ["DefaultStreamingOrchestrator", "Steps", "StreamingOrchestrator", "response_metadata"]
@@ -193,8 +194,8 @@ def _is_empty(message: Message) -> bool:
 def response_metadata(message: Message) -> dict[str, Any]:
     """What the provider said around its message, told once and never stored in the message's metadata."""
     metadata: dict[str, Any] = {}
-    for fields in (message.native or {}).values():
-        metadata.update(fields.get("response", {}))
+    for notes in [own for key, own in (message.native or {}).items() if key.endswith(NOTES)]:
+        metadata.update(if_object(if_object(notes).get("response")))
     origin = message.origin
     if origin is not None and origin.served_model:
         metadata["model"] = origin.served_model

@@ -8,6 +8,7 @@ from typing import Any
 
 from dragoman.errors import DragomanError
 from dragoman.event import PartStarted
+from dragoman.loss import Loss
 from dragoman.message import Message, Role
 from dragoman.model.chat_model import now
 from dragoman.orchestration.accumulator import MessageAccumulator
@@ -72,6 +73,8 @@ class StreamingState:
         self.tool_calls_made = 0
         self.check_tool_calls: Callable[[int], None] = lambda calls: None  # noqa: ARG005
         """Raises `LimitReachedError` where so many more calls would pass a limit."""
+        self.losses: dict[Loss, None] = {}
+        """What the requests of the run had to leave out, each once and in order (decision 25)."""
         self.output: str | None = None
         """The output where it is not the text of the messages (a `return_result` call)."""
         self.suppressed_text = ""
@@ -125,7 +128,7 @@ class StreamingState:
         self.accumulator = self.new_accumulator()
         self.is_first_chunk_of_message = True
         self.last_result = self._accumulated = None
-        self.intake = Intake(self.accumulator)
+        self.intake = Intake(self.accumulator, self.losses)
         return self.intake
 
     def request_next_message_prefix(self) -> None:

@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 
 from dragoman.errors import SettingsError
 from dragoman.providers.provider import Provider
+from dragoman.transport.redaction import public_url
 
-__all__ = ["find_base_url"]
+__all__ = ["find_base_url", "joined"]
 
 
 async def find_base_url(
@@ -22,7 +23,7 @@ async def find_base_url(
     environment: Mapping[str, str] | None = None,
     system: Mapping[str, str] = os.environ,
 ) -> str:
-    """The base URL of a provider, without a slash at its end. May start what serves `model`.
+    """The base URL of a provider, without a slash at the end of its path. May start what serves `model`.
 
     `environment` is asked before `system`, the environment of the process; `system={}` leaves that one out. `place` is
     where the credentials lead; it goes before the record's.
@@ -46,19 +47,35 @@ async def find_base_url(
             f"{provider.display_name} provider has no base URL: pass base_url=, such as http://localhost:8000/v1,{hint}",
             provider=provider.name,
         )
-    if urlsplit(url).scheme not in ("http", "https"):
+    if not _is_http(url):
         raise SettingsError(
-            f'base URL "{url}" of {provider.display_name} provider must begin with http:// or https://',
+            f'base URL "{public_url(url)}" of {provider.display_name} provider must begin with http:// or https:// and a '
+            "host, such as http://localhost:8000/v1",
             provider=provider.name,
         )
-    return url.rstrip("/")
+    return joined(url, "")
+
+
+def joined(base_url: str, path: str) -> str:
+    """The URL of a path, which may have a query, below a base URL, whose own query stays at the end."""
+    base, _, query = base_url.partition("?")
+    url = base.rstrip("/") + path
+    return f"{url}{'&' if '?' in path else '?'}{query}" if query else url
+
+
+def _is_http(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _completed(base_url: str | None, provider: Provider) -> str | None:
     """A bare host gets what the values of the provider's variables lack too: Anthropic's own client takes one without `/v1`."""
     rest = next((rest for rest in provider.base_url_names.values() if rest), "")
-    if base_url and rest and not urlsplit(base_url).path.strip("/") and "://" in base_url:
-        return base_url.rstrip("/") + rest
+    if base_url and rest and _is_http(base_url) and not urlsplit(base_url).path.strip("/"):
+        return joined(base_url, rest)
     return base_url
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.errors import SettingsError
+from dragoman.providers.hints import install
 
 __all__ = ["SERVERS", "EmbeddedServers"]
 
@@ -21,8 +22,11 @@ SLOTS = 2
 """Requests that one server works on at once; more wait for their turn."""
 CONTEXT = 8192
 """Tokens of each slot: prompt and answer together. What a model cannot hold, llama.cpp takes back to what it can."""
-ANSWER = 1024
+ANSWER = 512
 """Most tokens of an answer whose request does not say how long it may be, since a small model may not find its end."""
+FITTED = 1 << 30
+"""Bytes of a model file from which on llama.cpp looks first how much of it a graphics card can hold. It reads the file twice
+for that, which is more than half a second for the default model."""
 
 
 class EmbeddedServers:
@@ -76,7 +80,7 @@ def _server(model: Path, embeddings: bool) -> Any:
         library: Any = import_module("xllamacpp")
     except ImportError as error:
         raise SettingsError(
-            f"the embedded model needs the library xllamacpp ({error}); install it: pip install 'dragoman[local]'",
+            f"the embedded model needs the library xllamacpp ({error}); install it with `{install('xllamacpp')}`",
             provider="local",
         ) from error
     params = library.CommonParams()
@@ -97,6 +101,7 @@ def _server(model: Path, embeddings: bool) -> Any:
     params.use_jinja = True
     params.ui = False
     params.warmup = False
+    params.fit_params = model.stat().st_size >= FITTED
     params.endpoint_slots = False
     params.cors_origins = "http://127.0.0.1"  # no page in a browser reads what is said here
     params.sse_ping_interval = 1  # a server in the middle of an answer notices a stop only this often

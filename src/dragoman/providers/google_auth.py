@@ -16,6 +16,7 @@ import msgspec
 
 from dragoman.errors import SettingsError
 from dragoman.providers.auth import Auth, Flow, form, granted
+from dragoman.providers.hints import install
 from dragoman.request import HttpRequest
 from dragoman.shapes import if_object, if_text
 
@@ -101,7 +102,7 @@ def _signed(key: str, text: bytes) -> bytes:
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
     except ImportError as error:
         raise SettingsError(
-            "a service account's key signs with a library that is not installed: pip install 'dragoman[vertex]'"
+            f"a service account's key signs with a library that is not installed; install it with `{install('cryptography')}`"
         ) from error
     try:
         private = load_pem_private_key(key.encode(), None)

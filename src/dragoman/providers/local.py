@@ -6,9 +6,14 @@ are turned into vectors by a model of its own, in a server of its own.
 
 from __future__ import annotations
 
+from contextlib import closing, suppress
+from threading import Thread
+from urllib.parse import urlsplit
+
 from anyio import to_thread
 
 from dragoman.capability import Capability
+from dragoman.errors import SettingsError
 from dragoman.providers.embedded import SERVERS
 from dragoman.providers.local_models import (
     DEFAULT,
@@ -20,7 +25,9 @@ from dragoman.providers.local_models import (
 )
 from dragoman.providers.provider import Provider
 
-__all__ = ["PROVIDER", "base_url", "embeddings_url"]
+__all__ = ["PROVIDER", "base_url", "embeddings_url", "load_early"]
+
+_NOTHING = b'{"messages": [{"role": "user", "content": ""}], "max_tokens": 1}'
 
 
 async def base_url(model: str) -> str:
@@ -45,6 +52,22 @@ async def embeddings_url(model: str) -> str:
     return await to_thread.run_sync(_embeddings_url, model)
 
 
+def load_early(model: str | None) -> None:
+    """Begins to load a model in a thread of its own, and lets it read what every prompt begins with: for a program that knows
+    what will be asked for and has other things to do before. What fails is told when the model is used."""
+
+    def load() -> None:
+        with suppress(SettingsError):
+            url = urlsplit(SERVERS.start(find_model(model or DEFAULT)))
+            from http.client import HTTPConnection, HTTPException  # not before: they would be waited for
+
+            with suppress(OSError, HTTPException), closing(HTTPConnection(url.netloc)) as server:
+                server.request("POST", "/v1/chat/completions", _NOTHING, {"content-type": "application/json"})
+                server.getresponse().read()
+
+    Thread(target=load, name="dragoman-load").start()
+
+
 def _embeddings_url(model: str) -> str:
     file = find_embeddings_model(model)
     return (SERVERS.running(file, embeddings=True) or SERVERS.start(file, embeddings=True)) + "/v1"
@@ -64,5 +87,6 @@ PROVIDER = Provider(
     embeddings_url=embeddings_url,
     embeddings_batch=32,
     models=_models,
+    repeats_itself=True,
     capabilities=frozenset({Capability.chat, Capability.embeddings, Capability.typed_output, Capability.models}),
 )

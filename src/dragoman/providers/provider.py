@@ -79,6 +79,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     `None`: the one that its capabilities ask for."""
     accumulator: Callable[[], Any] | None = None
     """Makes the accumulator of each message (`dragoman.orchestration.MessageAccumulator`), likewise. `None`: the usual one."""
+    repeats_itself: bool = False
+    """Whether its models are so small that they may say one thing over and over: such an answer is ended, with `length`."""
     quirks: Any = None
     """Record of the wire's own `Quirks` type: how this provider differs. `None`: not at all."""
 

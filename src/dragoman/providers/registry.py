@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
@@ -119,15 +120,22 @@ class Registry:
 
         providers = self.providers()
         known = sorted(provider.name for provider in providers)
-        close = get_close_matches(
-            name.lower(), [each for provider in providers for each in sorted(_names(provider))], n=1
-        )
+        family = _family(name)
+        models = [f"{each.name}:{name}" for each in providers if family and family == _family(each.chat_model)]
+        names = [each for provider in providers for each in sorted(_names(provider))]
+        meant = models or get_close_matches(name.lower(), names, n=1)
         return SettingsError(
-            f'no provider is named "{name}"; '
-            + (f'did you mean "{close[0]}"? ' if close else "")
-            + f"There are {', '.join(known)}"
+            f'no provider is named "{name}"'
+            + (f'; did you mean "{meant[0]}"? There are ' if meant else "; there are ")
+            + ", ".join(known)
             + "".join(f"; {error.message}" for error in self.broken())
         )
+
+
+def _family(model: str | None) -> str | None:
+    """The word that a model's name begins with, which its maker's other models share: `gpt` of `gpt-4o`."""
+    word = re.match(r"[a-z]{3,}(?![a-z/])", (model or "").lower())
+    return word and word[0]
 
 
 def _attempt(load: _Loader) -> Provider | SettingsError:

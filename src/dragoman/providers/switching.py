@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dragoman import wires
+from dragoman.loss import Loss
 from dragoman.message import (
     DataPart,
     LinkPart,
@@ -25,7 +26,6 @@ from dragoman.message import (
 )
 from dragoman.providers.provider import Provider
 from dragoman.providers.registry import Registry
-from dragoman.replay import Loss
 
 __all__ = ["NAMES", "PROBES", "lost", "markdown"]
 

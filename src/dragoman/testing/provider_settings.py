@@ -8,6 +8,7 @@ from typing import Any
 from dragoman.capability import Capability
 from dragoman.event import MessageFinished
 from dragoman.message import (
+    NOTES,
     FinishReason,
     Message,
     ProviderPart,
@@ -123,8 +124,8 @@ def _unread(messages: Sequence[Message]) -> list[str]:
     """Names of the fields of an answer that its wire keeps and has no neutral place for, as `native` holds them; and the types
     of its `ProviderPart`s."""
     kept = [*messages, *(part for message in messages for part in message.content)]
-    natives = [own for each in kept for own in (each.native or {}).values()]
-    layers = [if_object(layer) for own in natives for layer in (own, if_object(own).get("response"))]
+    rooms = [room for each in kept for room in (each.native or {}).items()]
+    layers = [if_object(if_object(own).get("response") if key.endswith(NOTES) else own) for key, own in rooms]
     kinds = [each.kind for each in kept if isinstance(each, ProviderPart)]
-    names = [name for layer in layers for name in layer if name not in ("response", "spelling")]
+    names = [name for layer in layers for name in layer]
     return [*dict.fromkeys([*kinds, *names])]

@@ -11,8 +11,8 @@ import msgspec
 from dragoman import wires
 from dragoman.event import Event, PartDelta
 from dragoman.fold import fold, unfold
+from dragoman.loss import Loss
 from dragoman.message import Message, Origin, ThinkingPart
-from dragoman.replay import Loss
 from dragoman.testing.check import Check, CheckFailed, demand
 from dragoman.testing.wellformed import fault_of
 from dragoman.transport.exchange import load_exchange

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from itertools import pairwise
 from typing import Any, cast
 
@@ -10,6 +9,7 @@ import msgspec
 
 from dragoman.digest import chain
 from dragoman.errors import HistoryError
+from dragoman.media import text_of
 from dragoman.message import (
     DataPart,
     LinkPart,
@@ -220,8 +220,8 @@ def _is(piece: Any, part: Any) -> bool:
         )
     if isinstance(part, ThinkingPart) or not isinstance(piece, TextPart):
         return False
-    held = base64.b64encode(part.data).decode() if isinstance(part, DataPart) else str(essence(part))
-    return held in piece.text
+    held = text_of(part) if isinstance(part, DataPart) else str(essence(part))
+    return held is not None and held in piece.text
 
 
 def _kind(part: Any) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import HistoryError
+from dragoman.loss import Loss
 from dragoman.message import Message
-from dragoman.replay import Loss
 from dragoman.request import ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.testing.check import attempt, demand, same
 from dragoman.testing.samples import CONVERSATION, SCHEMA, TOOLS, telling

@@ -6,8 +6,9 @@ import weakref
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
+from dragoman.event_loop import running_loop
 from dragoman.request import HttpRequest
-from dragoman.transport.base import Response, Timeouts
+from dragoman.transport.base import Bounds, Response, Timeouts
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -31,10 +32,12 @@ class AiohttpTransport:
 
     Args:
         timeouts: how long to wait for what.
+        bounds: how much of an answer is taken.
     """
 
-    def __init__(self, timeouts: Timeouts = Timeouts()) -> None:  # noqa: B008 - a frozen value
+    def __init__(self, timeouts: Timeouts = Timeouts(), bounds: Bounds = Bounds()) -> None:  # noqa: B008 - frozen values
         self._timeouts = timeouts
+        self._bounds = bounds
         self._pools: _Pools = {}
         # Also keeps the pools out of the garbage that a transport may be part of, where aiohttp would complain of them.
         weakref.finalize(self, _abandon, self._pools)
@@ -45,9 +48,7 @@ class AiohttpTransport:
 
     async def close(self) -> None:
         """See `Transport.close`. An answer that is still being read on this loop ends with an error."""
-        from asyncio import get_running_loop
-
-        opened = self._pools.pop(get_running_loop(), None)
+        opened = self._pools.pop(running_loop(), None)
         if opened is not None:
             pool, keeper = opened
             await pool.close()
@@ -55,16 +56,14 @@ class AiohttpTransport:
         _discard_ended(self._pools)
 
     async def _pool(self) -> Pool:
-        from asyncio import get_running_loop
-
         from dragoman.transport.pool import Pool
 
-        loop = get_running_loop()
+        loop = running_loop()
         opened = self._pools.get(loop)
         if opened is not None and not opened[0].closed:
             return opened[0]
         _discard_ended(self._pools)
-        pool = Pool(self._timeouts)
+        pool = Pool(self._timeouts, self._bounds)
         keeper = _until_loop_ends(pool)
         self._pools[loop] = pool, keeper
         await anext(keeper)

@@ -11,12 +11,14 @@ from typing import cast
 
 import aiohttp
 
-from dragoman.transport.base import Timeouts
-from dragoman.transport.failure import FAILURES, translate
+from dragoman.errors import ProviderError
+from dragoman.transport.base import Bounds, Timeouts
+from dragoman.transport.failure import FAILURES, host_of, translate
 
 __all__ = ["Answer"]
 
 _LOOK_SECONDS = 5.0
+_LINES = ("text/event-stream", "application/x-ndjson", "application/jsonl")
 
 
 class Answer:
@@ -25,16 +27,26 @@ class Answer:
     It has a read timeout of its own: aiohttp's sets a timer for every packet (2 µs), also runs while nobody reads, and
     is off when a body breaks the rules of HTTP, where aiohttp closes the connection and lets the reader wait for ever.
     So a look is taken now and then: has anything come, does the connection stand?
+
+    Of an answer that is no success it ends the body where a bound is reached; of others it refuses what goes beyond.
     """
 
     __slots__ = (
         "__weakref__",
+        "_bounds",
+        "_complete",
         "_connection",
         "_content",
+        "_deadline",
         "_idle",
+        "_line",
+        "_lines",
         "_owner",
+        "_refusal",
         "_response",
         "_seen",
+        "_size",
+        "_succeeds",
         "_timeouts",
         "_timer",
         "_url",
@@ -43,17 +55,30 @@ class Answer:
         "status",
     )
 
-    def __init__(self, response: aiohttp.ClientResponse, url: str, timeouts: Timeouts, owner: object) -> None:
+    def __init__(
+        self, response: aiohttp.ClientResponse, url: str, timeouts: Timeouts, bounds: Bounds, owner: object
+    ) -> None:
         self.status = response.status
         self.headers = {name.lower(): value for name, value in response.headers.items()}
         self._response = response
         self._content = response.content
         self._url = url
         self._timeouts = timeouts
+        self._bounds = bounds
+        self._succeeds = 200 <= response.status < 300
+        self._lines = self.headers.get("content-type", "").startswith(_LINES)
+        self._size = self._line = 0
+        self._complete = False
+        self._refusal: ProviderError | None = None
         self._owner = owner  # keeps the transport, which closes connections when nobody refers to it
         self._waiting = False
         self._seen = self._idle = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        if not self._succeeds and bounds.error_seconds is not None:
+            self._deadline = asyncio.get_running_loop().call_later(
+                bounds.error_seconds, _take_no_more, weakref.ref(self)
+            )
         self._connection = response.connection
         if self._connection is not None and self._connection.protocol is not None:
             self._connection.protocol.read_timeout = None
@@ -62,18 +87,20 @@ class Answer:
 
     async def read(self) -> bytes:
         """See `Response.read`."""
+        if self._complete:
+            return self._last()
         self._waiting = True
         try:
             data = await self._content.readany()
         except FAILURES as error:
             data = self._arrived()
-            if not data:
+            if not data and not self._complete:
                 raise translate(error, self._url, self._timeouts) from None
         finally:
             self._waiting = False
         if not data:
             self._look_no_more()
-        return data
+        return self._bounded(data) or self._last()
 
     async def close(self) -> None:
         """See `Response.close`."""
@@ -89,6 +116,43 @@ class Answer:
         if connection is not None and connection.transport is not None:
             connection.transport.abort()  # a polite TLS close would go on reading until the server has agreed
         self._response.close()
+
+    def _bounded(self, data: bytes) -> bytes:
+        """What is taken of the bytes that came; where that is not all, the next read is the last."""
+        bounds = self._bounds
+        self._size += len(data)
+        most = bounds.body if self._succeeds else bounds.error_body
+        if most is not None and self._size > most:
+            self._refuse(f"a body of more than {most} bytes", "Bounds.body")
+            return data[: len(data) - (self._size - most)]
+        if self._lines:
+            end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+            self._line = len(data) - end if end else self._line + len(data)
+            if bounds.line is not None and self._line > bounds.line:
+                self._refuse(f"a line of more than {bounds.line} bytes", "Bounds.line")
+                return data[:end]
+        return data
+
+    def _refuse(self, what: str, bound: str) -> None:
+        """Takes no more. Of an error, what is there will do."""
+        if self._succeeds:
+            self._refusal = ProviderError(
+                f"{host_of(self._url)} sent {what}: ask for less, or raise {bound} of the transport"
+            )
+        self._complete = True
+        self._end()
+
+    def _last(self) -> bytes:
+        if self._refusal is not None:
+            raise self._refusal
+        return b""
+
+    def take_no_more(self) -> None:
+        """Ends a body for which there was enough time."""
+        if not self._content.is_eof():
+            self._complete = True
+            self._content.set_exception(aiohttp.SocketTimeoutError())  # wakes who waits for more
+            self._end()
 
     def _arrived(self) -> bytes:
         """What came before the connection broke: aiohttp hides it as soon as there is an error."""
@@ -109,9 +173,10 @@ class Answer:
         self._timer = asyncio.get_running_loop().call_later(self._period, _look, weakref.ref(self))
 
     def _look_no_more(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._deadline):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._deadline = None
 
     def look(self) -> None:
         """Ends the wait of a reader to whom nothing can come, or has come for too long."""
@@ -126,6 +191,11 @@ class Answer:
             content.set_exception(aiohttp.SocketTimeoutError())
         else:
             self._look_later()
+
+
+def _take_no_more(answer: Callable[[], Answer | None]) -> None:
+    if (living := answer()) is not None:
+        living.take_no_more()
 
 
 def _look(answer: Callable[[], Answer | None]) -> None:

@@ -7,9 +7,10 @@ from typing import Protocol
 
 import msgspec
 
+from dragoman.errors import ProviderConnectionError
 from dragoman.request import HttpRequest
 
-__all__ = ["Response", "Timeouts", "Transport"]
+__all__ = ["Bounds", "ConnectionLostError", "Response", "Timeouts", "Transport"]
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,6 +22,23 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
     """For each read of the answer, the first included. A model that thinks without a stream is silent for minutes."""
     total: float | None = None
     """For the whole answer to one attempt, from the call of `send` to the end of the body."""
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of one answer is taken, in bytes as they are after decompression; `None`: all of it."""
+
+    line: int | None = 2**26
+    """Of a stream, from the end of one line to the next. A picture in an answer is one line. More is a `ProviderError`."""
+    body: int | None = 2**28
+    """Of the whole body. More is a `ProviderError`."""
+    error_body: int | None = 2**18
+    """Of the body of an answer that is no success. What is more is left out."""
+    error_seconds: float | None = 10.0
+    """Seconds until such a body must be complete. What has not come by then is left out."""
+
+
+class ConnectionLostError(ProviderConnectionError):
+    """A connection that stood was closed before anything of an answer came, as servers do with one that was idle."""
 
 
 class Response(Protocol):
@@ -43,6 +61,7 @@ class Response(Protocol):
             StreamCutError: the connection ended before the body did; all that came before it has been read.
             ProviderConnectionError: the connection broke, or the answer was closed.
             ProviderTimeoutError: nothing came in time.
+            ProviderError: more came than is taken.
         """
         ...
 
@@ -59,7 +78,7 @@ class Transport(Protocol):
         """Sends a request (`request.path` is the whole URL) → the answer as soon as its headers are there.
 
         Raises:
-            ProviderConnectionError: no connection, or a broken one.
+            ProviderConnectionError: no connection, or a broken one; a `ConnectionLostError` where the next may well hold.
             ProviderTimeoutError: no connection or no answer in time.
             SettingsError: a URL, header, proxy or certificate file that cannot be used.
         """

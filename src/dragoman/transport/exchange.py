@@ -8,24 +8,17 @@ connection broke at the end of what is there. Other keys are the recorder's note
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import msgspec
 
 from dragoman.errors import DecodeError
 from dragoman.request import HttpRequest
+from dragoman.transport.redaction import public_body, public_url
 
-__all__ = ["Exchange", "is_secret", "load_exchange", "public_url", "request_body", "secrets"]
-
-_SECRET = re.compile(
-    r"auth|cookie|secret|credential|signature|session|organi[sz]ation|project|(^|[-_]|api)(key|token|sig)$"
-)
-
-_SHORTEST_SECRET = 8
+__all__ = ["Exchange", "load_exchange", "request_body"]
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,11 +51,11 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
         return [body[start:end] for start, end in zip((0, *cuts), (*cuts, len(body)), strict=True) if start < end]
 
     def fits(self, request: HttpRequest) -> bool:
-        """Whether it answers this request: same method, URL (keys aside) and body (as JSON, in any order of keys)."""
+        """Whether it answers this request: same method, URL and body (as JSON, in any order of keys), secrets aside."""
         return (
             self.method == request.method
             and self.url in {None, public_url(request.path)}
-            and (self.request_body is None or self.request_body == request_body(request))
+            and (self.request_body is None or public_body(self.request_body) == public_body(request_body(request)))
         )
 
 
@@ -99,30 +92,6 @@ def request_body(request: HttpRequest) -> Any:
         return msgspec.json.decode(with_bytes)
     except (msgspec.DecodeError, UnicodeError):
         return with_bytes
-
-
-def is_secret(name: str) -> bool:
-    """Whether a header or query parameter of this name holds a key or tells who the user is."""
-    return _SECRET.search(name.lower()) is not None
-
-
-def secrets(request: HttpRequest) -> list[bytes]:
-    """The keys that a request carries, as they would stand in JSON."""
-    held = [*request.headers.items(), *parse_qsl(urlsplit(request.path).query)]
-    return [
-        msgspec.json.encode(word)[1:-1]
-        for name, value in held
-        if is_secret(name)
-        for word in value.split()
-        if len(word) >= _SHORTEST_SECRET
-    ]
-
-
-def public_url(url: str) -> str:
-    """A URL without user, password and secret query parameters."""
-    parts = urlsplit(url)
-    query = "&".join(pair for pair in parts.query.split("&") if not is_secret(pair.partition("=")[0]))
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, query, ""))
 
 
 class _Request(msgspec.Struct):

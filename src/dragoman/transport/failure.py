@@ -13,9 +13,10 @@ from dragoman.errors import (
     SettingsError,
     StreamCutError,
 )
-from dragoman.transport.base import Timeouts
+from dragoman.transport.base import ConnectionLostError, Timeouts
+from dragoman.transport.redaction import public_url
 
-__all__ = ["FAILURES", "translate"]
+__all__ = ["FAILURES", "host_of", "translate"]
 
 FAILURES: tuple[type[Exception], ...] = (aiohttp.ClientError, OSError, ValueError)
 """All that a request can fail with. A timeout is an OSError; a header that cannot be sent is a ValueError."""
@@ -70,7 +71,7 @@ _KINDS: tuple[tuple[type[Exception], type[DragomanError], str], ...] = (
     ),
     (
         aiohttp.ServerDisconnectedError,
-        ProviderConnectionError,
+        ConnectionLostError,
         "{host} closed the connection without an answer: try again",
     ),
     (aiohttp.ClientPayloadError, StreamCutError, "the connection to {host} was cut before the answer ended: try again"),
@@ -79,6 +80,8 @@ _KINDS: tuple[tuple[type[Exception], type[DragomanError], str], ...] = (
         ProviderConnectionError,
         "what {host} answered is not HTTP ({reason}): check the base URL",
     ),
+    (aiohttp.ClientOSError, ConnectionLostError, "the connection to {host} broke ({reason}): try again"),
+    (ConnectionError, ConnectionLostError, "the connection to {host} broke ({reason}): try again"),
     (aiohttp.ClientError, ProviderConnectionError, "the connection to {host} broke ({reason}): try again"),
     (OSError, ProviderConnectionError, "the connection to {host} broke ({reason}): try again"),
     (
@@ -94,14 +97,19 @@ def translate(error: Exception, url: str, timeouts: Timeouts) -> DragomanError:
     ours, text = next((ours, text) for theirs, ours, text in _KINDS if isinstance(error, theirs))
     return ours(
         text.format(
-            host=re.split("[/?#]", url.partition("://")[2])[0].rpartition("@")[2],
-            url=url.partition("?")[0],
+            host=host_of(url),
+            url=public_url(url),
             reason=_reason(error),
             connect=timeouts.connect or 0,
             read=timeouts.read or 0,
             total=timeouts.total or 0,
         )
     )
+
+
+def host_of(url: str) -> str:
+    """Host and port."""
+    return re.split("[/?#]", url.partition("://")[2])[0].rpartition("@")[2]
 
 
 def _reason(error: Exception) -> str:

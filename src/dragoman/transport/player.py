@@ -9,7 +9,8 @@ from typing import Literal, Self
 from dragoman.errors import ProviderConnectionError, SettingsError, StreamCutError
 from dragoman.request import HttpRequest
 from dragoman.transport.base import Response
-from dragoman.transport.exchange import Exchange, load_exchange, public_url
+from dragoman.transport.exchange import Exchange, load_exchange
+from dragoman.transport.redaction import public_url
 
 __all__ = ["Player"]
 

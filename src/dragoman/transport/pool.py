@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 from contextlib import suppress
@@ -13,7 +14,7 @@ import msgspec
 
 from dragoman.transport import environment
 from dragoman.transport.answer import Answer
-from dragoman.transport.base import Timeouts
+from dragoman.transport.base import Bounds, Timeouts
 from dragoman.transport.failure import FAILURES, translate
 
 if TYPE_CHECKING:
@@ -29,10 +30,12 @@ _KEEPALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
 class Pool:
     """Made inside its event loop. Proxies and certificates are those of the environment at that moment."""
 
-    def __init__(self, timeouts: Timeouts) -> None:
+    def __init__(self, timeouts: Timeouts, bounds: Bounds) -> None:
         self._timeouts = timeouts
+        self._bounds = bounds
         self._proxies = environment.proxies()
         self._answers: WeakSet[Answer] = WeakSet()
+        self._used = False
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0, ssl=environment.certificates(os.environ) or True, socket_factory=_open_socket
@@ -58,6 +61,10 @@ class Pool:
         url, body, headers = request.path, request.body, request.headers
         if body is not None and not isinstance(body, bytes):
             body, headers = msgspec.json.encode(dict(body)), {"content-type": "application/json", **headers}
+        if self._used:  # the loop notices which idle connections were closed meanwhile: it looks, then it tells
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        self._used = True
         try:
             response = await self._session.request(
                 request.method,
@@ -69,7 +76,7 @@ class Pool:
             )
         except FAILURES as error:
             raise translate(error, url, self._timeouts) from None
-        answer = Answer(response, url, self._timeouts, owner)
+        answer = Answer(response, url, self._timeouts, self._bounds, owner)
         self._answers.add(answer)
         return answer
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import msgspec
 
-from dragoman.errors import ProviderConnectionError, ProviderTimeoutError
+from dragoman.errors import ProviderError
 from dragoman.request import HttpRequest
 from dragoman.transport.base import Response, Transport
-from dragoman.transport.exchange import is_secret, public_url, request_body, secrets
+from dragoman.transport.exchange import request_body
+from dragoman.transport.redaction import hidden, is_secret, public_body, public_url, secrets
 
 __all__ = ["Recorder"]
 
@@ -24,8 +25,8 @@ _TRANSFER_HEADERS = frozenset({"content-encoding", "content-length", "transfer-e
 class Recorder:
     """A `Transport` that sends by way of another one and writes each exchange to a file, when the answer ends.
 
-    Headers and query parameters that hold keys, cookies or names of accounts are left out, and the keys themselves are
-    replaced by `***` wherever a body repeats them. What an answer says is not read: look at it before you publish it.
+    Headers and query parameters that hold keys, passwords, cookies or names of accounts are left out; keys in a URL's path
+    and in fields such as `api_key` are replaced by `***`, and so is each of these wherever a body repeats it. What an answer says is not read: look at it before you publish it.
 
     Args:
         transport: what sends the requests. Inside a `Retry` each attempt is recorded, around it only the last.
@@ -56,6 +57,7 @@ class Recorder:
             body: what of its body arrived.
             cut: whether the connection broke after that.
         """
+        sent = request_body(request)
         framing = _FRAMINGS.get(response.headers.get("content-type", "").partition(";")[0].strip(), "json")
         record = {
             **self._notes,
@@ -65,7 +67,7 @@ class Recorder:
                 "method": request.method,
                 "url": public_url(request.path),
                 "headers": _public(request.headers),
-                **_body_fields("body", request_body(request)),
+                **_body_fields("body", public_body(sent)),
             },
             "response": {
                 "status": response.status,
@@ -75,8 +77,7 @@ class Recorder:
             },
         }
         text = msgspec.json.format(msgspec.json.encode(record), indent=1)
-        for secret in secrets(request):
-            text = text.replace(secret, b"***")
+        text = hidden(text, secrets(request.path, request.headers, sent))
         self._folder.mkdir(parents=True, exist_ok=True)
         _write_new(self._folder, text)
 
@@ -96,7 +97,7 @@ class _Recording:
         """See `Response.read`."""
         try:
             data = await self._response.read()
-        except (ProviderConnectionError, ProviderTimeoutError):
+        except ProviderError:
             self._end(cut=True)
             raise
         if data:

@@ -15,7 +15,7 @@ from dragoman.errors import ProviderConnectionError, ProviderTimeoutError
 from dragoman.logs import logger
 from dragoman.request import HttpRequest
 from dragoman.retry_after import retry_after
-from dragoman.transport.base import Response, Transport
+from dragoman.transport.base import ConnectionLostError, Response, Transport
 
 __all__ = ["Retry"]
 
@@ -28,7 +28,8 @@ class Retry:
     """A `Transport` that tries again where that may help and nothing of an answer has been delivered yet.
 
     Tried again are the statuses 408, 409, 429, 500, 502, 503, 504 and 529, and connections that fail, time out or break
-    before the first byte of a successful body. A header `x-should-retry: true` or `false` overrules the status. The
+    before the first byte of a successful body. A connection that the server had closed while it was idle is replaced by
+    another one at once, the first time. A header `x-should-retry: true` or `false` overrules the status. The
     wait is what the provider asks for (`retry-after-ms`, or `Retry-After` in seconds or as a date), else a random part
     of min(base·2ⁿ, cap). After the last attempt its answer is returned, or its error raised, as it is.
 
@@ -65,12 +66,17 @@ class Retry:
 
     async def send(self, request: HttpRequest) -> Response:
         """See `Transport.send`. For a successful status it returns when the first bytes of the body are there."""
+        lost = False
         for attempt in range(self._attempts - 1):
             wait = min(self._base * 2**attempt, self._cap) * self._random()
             try:
                 response = await self._transport.send(request)
                 if not _is_retried(response):
                     return await _begun(response)
+            except ConnectionLostError:
+                if not lost:
+                    lost = True
+                    continue
             except (ProviderConnectionError, ProviderTimeoutError):
                 pass
             else:

@@ -7,8 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from dragoman.errors import DragomanError
 from dragoman.event import Event
+from dragoman.loss import Loss
 from dragoman.message import Content, DataPart, FilePart, Message, Origin
-from dragoman.replay import Loss
 from dragoman.request import Download, EmbeddingsRequest, HttpRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult
 
@@ -88,8 +88,15 @@ class Wire(Protocol):
         """The neutral request → a request's body."""
         ...
 
-    def dump_http(self, request: ModelRequest, *, target: Origin | None = None, quirks: Any = None) -> HttpRequest:
-        """The neutral request → path, headers and body."""
+    def dump_http(
+        self,
+        request: ModelRequest,
+        *,
+        target: Origin | None = None,
+        quirks: Any = None,
+        losses: list[Loss] | None = None,
+    ) -> HttpRequest:
+        """The neutral request → path, headers and body, and the names of tools that were made fit (`HttpRequest.names`)."""
         ...
 
     def load_response(

@@ -9,13 +9,12 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.media import ELSEWHERE, IMAGES, Media, as_text, guessed
+from dragoman.media import ELSEWHERE, IMAGES, Media, as_text, guessed, text_of
 from dragoman.message import DataPart, FilePart, LinkPart
 from dragoman.wires.anthropic.native import fields, is_foreign, note
 
 __all__ = ["dump_media", "load_media", "told"]
 
-_TEXTS = ("application/json", "application/xml", "application/yaml", "application/toml", "application/javascript")
 _PDF = "application/pdf"
 _OTHER = "application/octet-stream"
 
@@ -84,13 +83,8 @@ def _source(part: Media) -> tuple[str, dict[str, Any] | None, str | None]:
         data = b64encode(part.data).decode()
         held = {"source": {"type": "base64", "media_type": mime_type, "data": data}}
         return "document" if mime_type == _PDF else "image", held, None
-    if mime_type.startswith("text/") or mime_type in _TEXTS:
-        try:
-            text = part.data.decode()
-        except UnicodeDecodeError:
-            return "text", None, "it is not UTF-8"
-        lost = None if mime_type == "text/plain" else f"the API takes text as text/plain only, not as {mime_type}"
-        return "document", {"source": {"type": "text", "media_type": "text/plain", "data": text}}, lost
+    if (text := text_of(part)) is not None:
+        return "document", {"source": {"type": "text", "media_type": "text/plain", "data": text}}, None
     return "text", None, f"the API takes no {mime_type}"
 
 

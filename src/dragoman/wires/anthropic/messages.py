@@ -9,6 +9,7 @@ import msgspec
 
 from dragoman.errors import HistoryError
 from dragoman.ids import NAMES, STANDARD, call_ids, fitted
+from dragoman.loss import Loss
 from dragoman.message import (
     Content,
     DataPart,
@@ -21,7 +22,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.replay import Loss, readable
+from dragoman.replay import readable
 from dragoman.request import ToolSpec
 from dragoman.wires.anthropic.blocks import load_block, whole
 from dragoman.wires.anthropic.native import fields, note, spelled, spelling

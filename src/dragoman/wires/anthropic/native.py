@@ -2,15 +2,15 @@
 
 from dragoman.native import Own
 
-__all__ = ["NAME", "fields", "is_foreign", "is_ours", "note", "response", "spelled", "spelling"]
+__all__ = ["NAME", "OWN", "fields", "is_foreign", "is_ours", "note", "response", "spelled", "spelling"]
 
 NAME = "anthropic"
 
-_OWN = Own(NAME)
-fields = _OWN.fields
-is_foreign = _OWN.is_foreign
-is_ours = _OWN.is_ours
-note = _OWN.note
-response = _OWN.response
-spelled = _OWN.spelled
-spelling = _OWN.spelling
+OWN = Own(NAME)
+fields = OWN.fields
+is_foreign = OWN.is_foreign
+is_ours = OWN.is_ours
+note = OWN.note
+response = OWN.response
+spelled = OWN.spelled
+spelling = OWN.spelling

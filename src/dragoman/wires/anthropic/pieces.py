@@ -7,6 +7,8 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman.loss import Loss
+from dragoman.media import text_of
 from dragoman.message import (
     Content,
     DataPart,
@@ -18,7 +20,6 @@ from dragoman.message import (
     ThinkingPart,
     ToolCallPart,
 )
-from dragoman.replay import Loss
 from dragoman.wires.anthropic.media import dump_media, told
 from dragoman.wires.anthropic.native import NAME, fields, is_ours, spelling
 from dragoman.wires.anthropic.quirks import Quirks
@@ -103,7 +104,7 @@ class Writer(msgspec.Struct, frozen=True):
     def _media(self, part: DataPart | LinkPart | FilePart, place: int) -> dict[str, Any]:
         block, lost = dump_media(part)
         if self.role is not Role.USER and block["type"] in ("image", "document"):
-            block, lost = told(part), "the API takes media from the user alone"
+            block, lost = told(part), None if text_of(part) is not None else "the API takes media from the user alone"
         if lost is not None:
             self.lose(place, part.mime_type or "media", lost)
         return block

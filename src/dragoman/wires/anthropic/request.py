@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from dragoman.errors import HistoryError
+from dragoman.ids import renamed
+from dragoman.loss import Loss
 from dragoman.message import Origin
-from dragoman.replay import Loss
 from dragoman.request import HttpRequest, ModelRequest, Settings, ToolSpec
 from dragoman.shapes import if_object
 from dragoman.wires.anthropic.messages import load_messages, sent_names, write_conversation
@@ -99,6 +100,14 @@ def dump_request(
     losses: list[Loss] | None = None,
 ) -> dict[str, Any]:
     """The neutral request → a body."""
+    body, _ = _written(request, target, quirks, losses)
+    return body
+
+
+def _written(
+    request: ModelRequest, target: Origin | None, quirks: Quirks | None, losses: list[Loss] | None
+) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """The body, and the name under which each tool is sent."""
     quirks = quirks or Quirks()
     losses = [] if losses is None else losses
     spelled = spelling(request.native)
@@ -129,7 +138,7 @@ def dump_request(
     usual: dict[str, Any] = dict.fromkeys(spelled.get("null", ()))
     if spelled.get("max_tokens") != "absent":
         usual["max_tokens"] = _max_tokens(thinking, quirks)
-    return {**usual, **request.options, **{key: value for key, value in told.items() if value is not None}}
+    return {**usual, **request.options, **{key: value for key, value in told.items() if value is not None}}, names
 
 
 def _max_tokens(thinking: Mapping[str, Any] | None, quirks: Quirks) -> int:
@@ -139,14 +148,20 @@ def _max_tokens(thinking: Mapping[str, Any] | None, quirks: Quirks) -> int:
     return max(quirks.max_tokens_thinking, quirks.max_tokens + thinking.get("budget_tokens", 0))
 
 
-def dump_http(request: ModelRequest, *, target: Origin | None = None, quirks: Quirks | None = None) -> HttpRequest:
+def dump_http(
+    request: ModelRequest,
+    *,
+    target: Origin | None = None,
+    quirks: Quirks | None = None,
+    losses: list[Loss] | None = None,
+) -> HttpRequest:
     """The neutral request → path, headers and body, with the beta headers that its content needs (D-114)."""
     quirks = quirks or Quirks()
-    body = dump_request(request, target=target, quirks=quirks)
+    body, names = _written(request, target, quirks, losses)
     needed = [quirks.betas[word] for word in _words(body) if word in quirks.betas]
     betas = list(dict.fromkeys([*spelling(request.native).get("betas", ()), *needed]))
     headers = {"anthropic-version": _VERSION, **({"anthropic-beta": ",".join(betas)} if betas else {})}
-    return HttpRequest("/messages", headers, body)
+    return HttpRequest("/messages", headers, body, names=renamed(names))
 
 
 def _header(headers: Mapping[str, str]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from dragoman.errors import HistoryError
-from dragoman.media import IMAGES, as_text, data_url, from_url, guessed
+from dragoman.media import IMAGES, as_text, data_url, from_url, guessed, text_of
 from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart, ThinkingPart
 from dragoman.replay import kind_of
 from dragoman.shapes import if_list, if_object, if_text, merged, rest
@@ -90,6 +90,8 @@ def dump_block(part: Content) -> dict[str, Any] | str:
 def unsaid(part: Content, block: Mapping[str, Any]) -> tuple[str, str] | None:
     """What of a file its block does not hold, and why."""
     if not isinstance(part, (DataPart, LinkPart, FilePart)):
+        return None
+    if block["type"] == "text" and text_of(part) is not None:
         return None
     if block["type"] == "text":
         return kind_of(part), f"the API takes images only, not {part.mime_type}; a text tells of it"

@@ -19,7 +19,7 @@ from dragoman.wires.cohere.calls import load_call
 from dragoman.wires.cohere.content import load_block
 from dragoman.wires.cohere.errors import error_of
 from dragoman.wires.cohere.messages import PLAN
-from dragoman.wires.cohere.native import marked, respelled
+from dragoman.wires.cohere.native import extra, marked, respelled
 from dragoman.wires.cohere.outcome import dump_finish, load_finish, load_usage, other_usage
 
 __all__ = ["Decoder", "decoder", "load_response"]
@@ -207,7 +207,7 @@ class Decoder:
             minted = given or (self._out.new_id() if self._out.new_id else f"call-{self._calls}")
             self._calls += 1
             part = load_call({**call, "id": minted, "function": rest(function, "arguments")})
-            own = rest(if_object((part.native or {}).get("cohere")), "spelling")
+            own = extra(part.native)
             part = ToolCallPart(minted, part.name, native=marked(own if given else {**own, "id": None}))
             self._out.part(("call", index), part)
         open_part = self._out.find(("call", index))

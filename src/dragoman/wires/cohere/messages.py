@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from dragoman.errors import HistoryError
 from dragoman.ids import call_ids, fitted
+from dragoman.loss import Loss
 from dragoman.media import as_text
 from dragoman.message import (
     Content,
@@ -24,7 +25,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.replay import Loss, kind_of, readable
+from dragoman.replay import kind_of, readable
 from dragoman.shapes import if_list, if_text, merged, rest
 from dragoman.wires.cohere.calls import Lose, dump_call, dump_result, is_call, load_call, load_result
 from dragoman.wires.cohere.content import dump_block, dump_content, load_content, unsaid

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.errors import HistoryError
+from dragoman.ids import renamed
 from dragoman.json_dialect import Dialect, fit
+from dragoman.loss import Loss
 from dragoman.message import Origin
-from dragoman.replay import Loss
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
 from dragoman.shapes import if_list, if_object, if_text, merged, rest
 from dragoman.wires.cohere.messages import dump_messages, load_messages, sent_names
@@ -72,6 +73,14 @@ def dump_request(
     losses: list[Loss] | None = None,
 ) -> dict[str, Any]:
     """The neutral request → a body of `/v2/chat`. `options` are written last and have the last word."""
+    body, _ = _written(request, target, quirks, losses)
+    return body
+
+
+def _written(
+    request: ModelRequest, target: Origin | None, quirks: Quirks | None, losses: list[Loss] | None
+) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """The body, and the name under which each tool is sent."""
     quirks, losses = quirks or Quirks(), [] if losses is None else losses
     spelled, own = spelling(request.native), extra(request.native)
     functions = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
@@ -88,12 +97,19 @@ def dump_request(
     body |= dump_settings(request.settings, quirks, losses)
     if (schema := request.output_schema) is not None:
         body["response_format"] = _dump_format(schema, spelled, losses)
-    return merged(body, own) | dict(request.options)
+    return merged(body, own) | dict(request.options), names
 
 
-def dump_http(request: ModelRequest, *, target: Origin | None = None, quirks: Quirks | None = None) -> HttpRequest:
+def dump_http(
+    request: ModelRequest,
+    *,
+    target: Origin | None = None,
+    quirks: Quirks | None = None,
+    losses: list[Loss] | None = None,
+) -> HttpRequest:
     """The neutral request → path, headers and body."""
-    return HttpRequest("/chat", body=dump_request(request, target=target, quirks=quirks))
+    body, names = _written(request, target, quirks, losses)
+    return HttpRequest("/chat", body=body, names=renamed(names))
 
 
 def _load_format(left: dict[str, Any], spelled: dict[str, Any]) -> tuple[Mapping[str, Any] | None, dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from dragoman.replay import Loss
+from dragoman.loss import Loss
 from dragoman.request import Settings
 from dragoman.shapes import if_list, if_object
 from dragoman.wires.cohere.quirks import Quirks

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from dragoman.json_dialect import Dialect, fit
-from dragoman.replay import Loss
+from dragoman.loss import Loss
 from dragoman.request import ModelRequest
 from dragoman.wires.google.native import camelled, merged, snaked
 from dragoman.wires.google.quirks import Quirks

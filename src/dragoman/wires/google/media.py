@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode, b64encode, urlsafe_b64encode
 from collections.abc import Mapping
 from typing import Any
@@ -10,10 +11,12 @@ from dragoman.media import Media, guessed
 from dragoman.message import DataPart, FilePart, LinkPart, Native
 from dragoman.wires.google.native import note, spelling
 
-__all__ = ["dump_media", "load_file", "load_inline"]
+__all__ = ["dump_media", "is_taken", "load_file", "load_inline"]
 
 _UPLOADS = "https://generativelanguage.googleapis.com/"
 _OTHER = "application/octet-stream"
+_TAKEN = re.compile(r"(image|audio|video|text)/|application/(pdf|json|xml|rtf)\b", re.IGNORECASE)
+"""Types of the bytes that the API takes."""
 
 
 def load_inline(inner: Mapping[str, Any], own: Mapping[str, Any], told: dict[str, Any]) -> DataPart | None:
@@ -62,6 +65,11 @@ def dump_media(part: Media) -> dict[str, Any] | None:
     if mime_type is None or ("*" in mime_type and told != mime_type):
         mime_type = guessed(uri) or _OTHER
     return {"fileData": {"fileUri": uri, "mimeType": mime_type, **name}}
+
+
+def is_taken(part: Media) -> bool:
+    """Whether the API takes files of this type, as far as that is known."""
+    return not isinstance(part, DataPart) or _TAKEN.match(part.mime_type) is not None
 
 
 def _name(inner: Mapping[str, Any]) -> str | None:

@@ -7,8 +7,9 @@ from typing import Any, cast
 
 from dragoman.errors import HistoryError
 from dragoman.ids import call_ids, fitted
+from dragoman.loss import Loss
 from dragoman.message import Message, Origin, Role, ToolCallPart, ToolResultPart
-from dragoman.replay import Loss, readable
+from dragoman.replay import readable
 from dragoman.request import ToolSpec
 from dragoman.shapes import if_list, if_object
 from dragoman.wires.google.native import camelled, fields, note, spelled, spelling

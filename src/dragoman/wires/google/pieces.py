@@ -7,7 +7,9 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman.loss import Loss
 from dragoman.media import ELSEWHERE, as_text
+from dragoman.media import text_of as media_text
 from dragoman.message import (
     Content,
     DataPart,
@@ -20,8 +22,8 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.replay import Loss, kind_of
-from dragoman.wires.google.media import dump_media
+from dragoman.replay import kind_of
+from dragoman.wires.google.media import dump_media, is_taken
 from dragoman.wires.google.native import NAME, fields, is_ours, merged, snaked, spelling
 from dragoman.wires.google.pairing import given_id
 from dragoman.wires.google.parts import CODE
@@ -176,9 +178,11 @@ class Writer(msgspec.Struct, frozen=True):
         return merged(own, told)
 
     def _media(self, part: DataPart | LinkPart | FilePart, place: int) -> _Part:
-        block = dump_media(part)
+        block = None if self.strict and not is_taken(part) else dump_media(part)
         if block is None:
-            self.lose(place, "file", ELSEWHERE)
+            if media_text(part) is None:
+                held = isinstance(part, FilePart)
+                self.lose(place, kind_of(part), ELSEWHERE if held else f"the API takes no {part.mime_type}")
             return {"text": as_text(part)}
         return merged(_without_id(fields(part.native)), block)
 

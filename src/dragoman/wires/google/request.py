@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from dragoman.errors import HistoryError
+from dragoman.ids import renamed
+from dragoman.loss import Loss
 from dragoman.message import Origin
-from dragoman.replay import Loss
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.shapes import if_object
 from dragoman.wires.google.config import dump_config, load_config
@@ -86,6 +87,14 @@ def dump_request(
     losses: list[Loss] | None = None,
 ) -> dict[str, Any]:
     """The neutral request → a body."""
+    body, _ = _written(request, target, quirks, losses)
+    return body
+
+
+def _written(
+    request: ModelRequest, target: Origin | None, quirks: Quirks | None, losses: list[Loss] | None
+) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """The body, and the name under which each tool is sent."""
     quirks = quirks or Quirks()
     losses = [] if losses is None else losses
     told = spelling(request.native)
@@ -117,22 +126,29 @@ def dump_request(
     if "within" in told:
         body = {"generateContentRequest": body}
     snake = told.get("snake", ())
-    return snaked({key: snaked(value, snake) if "within" in told else value for key, value in body.items()}, snake)
+    body = {key: snaked(value, snake) if "within" in told else value for key, value in body.items()}
+    return snaked(body, snake), names
 
 
-def dump_http(request: ModelRequest, *, target: Origin | None = None, quirks: Quirks | None = None) -> HttpRequest:
+def dump_http(
+    request: ModelRequest,
+    *,
+    target: Origin | None = None,
+    quirks: Quirks | None = None,
+    losses: list[Loss] | None = None,
+) -> HttpRequest:
     """The neutral request → path, headers and body (D-127: a model's name that has a `/` stays as it is).
 
     Raises:
         HistoryError: there is nothing to send (D-123).
     """
     quirks = quirks or Quirks()
-    body = dump_request(request, target=target, quirks=quirks)
+    body, names = _written(request, target, quirks, losses)
     if not body.get("contents") and "generateContentRequest" not in body:
         raise HistoryError("there is nothing to send: the API needs a message that is not a system message")
     model = request.model if "/" in request.model else f"{quirks.models}/{request.model}"
     method = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
-    return HttpRequest(f"/{model}:{method}", {}, body)
+    return HttpRequest(f"/{model}:{method}", {}, body, names=renamed(names))
 
 
 def model_of_path(path: str) -> tuple[str, bool]:

@@ -153,9 +153,6 @@ def _load_function(block: Any) -> ToolSpec:
         known.add("parameters")
     else:
         told["parameters"] = "absent"
-    if "response" in block:  # the name is reserved in `native`
-        told["response"] = block["response"]
-        known.add("response")
     rest = {key: value for key, value in block.items() if key not in known}
     return ToolSpec(name, cast("str", description) if "description" in known else "", schema, note(rest, spelling=told))
 
@@ -170,8 +167,6 @@ def _dump_function(tool: ToolSpec, names: Mapping[str, str], quirks: Quirks) -> 
         block["parametersJsonSchema"] = tool.input_schema
     elif tool.input_schema:
         block["parameters"] = dump_schema(tool.input_schema, how)
-    if "response" in told:
-        block["response"] = told["response"]
     return snaked(block, told.get("snake", ()))
 
 

@@ -10,7 +10,7 @@ from dragoman.event import OpenText
 from dragoman.message import Content, Origin, ThinkingPart, ToolResultPart, Usage
 from dragoman.shapes import as_list, as_object, as_text, if_objects, unread
 from dragoman.wires.mistral.chunks import load_chunk
-from dragoman.wires.mistral.native import NAME
+from dragoman.wires.mistral.native import OWN
 from dragoman.wires.mistral.outcome import AT_LIMIT, dump_finish, load_finish
 from dragoman.wires.mistral.streamed_calls import StreamedCalls
 from dragoman.wires.mistral.thinking import item_text
@@ -70,8 +70,8 @@ class Candidate:
         """Ends what is being told, and begins `part`."""
         if self.run is not None:
             if self.closed is not None:
-                self._own(self.run)["closed"] = self.closed
-            if "spelling" in self.run.native.get(NAME, {}):
+                OWN.open_fields(self.run.native)["closed"] = self.closed
+            if "spelling" in OWN.notes(self.run.native):
                 self._divide(self.run)
             self.emitter.close(self.run)
         self.closed = None
@@ -87,7 +87,7 @@ class Candidate:
         around = {**response, **self._response}
         if self.said and dump_finish(reason) != self.said:
             around["finish_reason"] = self.said
-        self.emitter.finish(reason, usage, origin=origin, native={NAME: {"response": around}} if around else None)
+        self.emitter.finish(reason, usage, origin=origin, native=OWN.note(response=around))
 
     def _speak(self, content: Any, *, whole: bool) -> None:
         if not isinstance(content, list):
@@ -102,7 +102,7 @@ class Candidate:
             elif kind == "text":
                 self.tell("text", as_text(chunk.get("text")))
                 if self.run is not None and (own := unread(chunk, ("type", "text"))):
-                    self._own(self.run).update(own)
+                    OWN.open_fields(self.run.native).update(own)
             else:
                 self._think(chunk)
 
@@ -125,7 +125,7 @@ class Candidate:
                 self.emitter.add(self.run, text)
             self.closed = own.pop("closed", self.closed)
             if own:
-                self._own(self.run).update(own)
+                OWN.open_fields(self.run.native).update(own)
             if not items:
                 self.turn("")
 
@@ -136,7 +136,7 @@ class Candidate:
 
     def _divide(self, run: OpenPart) -> list[Any]:
         """The spelling `items` of the thinking, with all the text that has come."""
-        items: list[Any] = self._own(run).setdefault("spelling", {}).setdefault("items", [])
+        items: list[Any] = OWN.open_notes(run.native).setdefault("spelling", {}).setdefault("items", [])
         before = sum(length for length in items if isinstance(length, int))
         if length := sum(map(len, run.deltas)) - before:
             items.append(length)
@@ -158,6 +158,3 @@ class Candidate:
                 told = self._response.setdefault("logprobs", {})
                 told[name] = [*told.get(name, []), *value] if isinstance(value, list) else value
         self._response.update(unread(choice, _CHOICE_READ))
-
-    def _own(self, part: OpenPart) -> dict[str, Any]:
-        return part.native.setdefault(NAME, {})

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from dragoman.errors import HistoryError
-from dragoman.media import ELSEWHERE, IMAGES, as_text, audio_type, data_url, decoded, from_url, guessed
+from dragoman.media import ELSEWHERE, IMAGES, as_text, audio_type, data_url, decoded, from_url, guessed, text_of
 from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart, ThinkingPart
 from dragoman.shapes import if_object, if_objects, if_text, merged, rest
 from dragoman.wires.mistral.native import NAME, extra, is_foreign, is_ours, marked, spelling
@@ -77,8 +77,7 @@ def dump_chunk(part: Content) -> dict[str, Any] | None:
         chunk = {"type": "file", "file_id": part.id}
     elif isinstance(part, (LinkPart, DataPart)):
         if kind == "text":
-            told = f"[media: {part.mime_type}] {data_url(part)}" if isinstance(part, DataPart) else as_text(part)
-            return {"type": "text", "text": told}
+            return {"type": "text", "text": as_text(part)}
         chunk = {"type": kind, kind: _located(kind, part)}
         if kind == "document_url" and part.name:
             chunk["document_name"] = part.name
@@ -115,6 +114,8 @@ def unsaid(part: Content, chunk: Mapping[str, Any]) -> tuple[str, str] | None:
     if not isinstance(part, (DataPart, LinkPart, FilePart)):
         return None
     if chunk["type"] == "text":
+        if text_of(part) is not None:
+            return None
         elsewhere = isinstance(part, FilePart)
         return part.mime_type or "media", ELSEWHERE if elsewhere else "the API has no chunk for it; a text tells of it"
     if part.name and chunk.get("document_name") != part.name:

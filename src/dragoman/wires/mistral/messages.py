@@ -13,7 +13,8 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from dragoman.errors import HistoryError
-from dragoman.media import as_text
+from dragoman.loss import Loss
+from dragoman.media import as_text, text_of
 from dragoman.message import (
     DataPart,
     FilePart,
@@ -25,7 +26,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.replay import Loss, kind_of
+from dragoman.replay import kind_of
 from dragoman.shapes import merged, rest, says_error
 from dragoman.wires.mistral.assistant import dump_assistant, load_assistant
 from dragoman.wires.mistral.chunks import dump_content, load_content
@@ -134,7 +135,8 @@ def _dump_said(position: int, sent: Mapping[str, str | None], out: Outgoing) -> 
     for place, piece in enumerate(message.content):
         if not isinstance(piece, ToolResultPart) or message.role is Role.SYSTEM or piece.run_by == "provider":
             if out.target and message.role is Role.SYSTEM and isinstance(piece, (DataPart, LinkPart, FilePart)):
-                out.lose(position, place, kind_of(piece), "a system message holds text only")
+                if text_of(piece) is None:
+                    out.lose(position, place, kind_of(piece), "a system message holds text only")
                 chunks.append({"type": "text", "text": as_text(piece)})
                 continue
             thought = isinstance(piece, ThinkingPart) and not _is_here(piece)

@@ -12,7 +12,7 @@ from dragoman.emit import Emitter, OpenPart
 from dragoman.fold import parse_call
 from dragoman.message import ToolCallPart
 from dragoman.shapes import as_index, as_object, as_text, malformed, unread
-from dragoman.wires.mistral.native import NAME, marked
+from dragoman.wires.mistral.native import OWN, marked
 
 __all__ = ["StreamedCalls"]
 
@@ -45,7 +45,7 @@ class StreamedCalls:
                 raise malformed(entry, "a piece of a tool call that nobody began")
             part = self._begin(index, call_id, name)
         if own := unread(entry, ("index", "id", "type", "function")):
-            part.native.setdefault(NAME, {}).update(own)
+            OWN.open_fields(part.native).update(own)
         self._emitter.add(part, text)
 
     def answered(self, call_id: str) -> ToolCallPart | None:

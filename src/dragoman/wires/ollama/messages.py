@@ -8,8 +8,9 @@ from typing import Any, cast
 
 from dragoman.errors import HistoryError
 from dragoman.ids import Rule, call_ids
+from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.replay import Loss, kind_of, readable
+from dragoman.replay import kind_of, readable
 from dragoman.shapes import if_list, if_text, merged, rest
 from dragoman.wires.ollama.calls import dump_call, is_call, load_call
 from dragoman.wires.ollama.images import load_images

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from dragoman.errors import HistoryError
+from dragoman.loss import Loss
 from dragoman.message import Origin
-from dragoman.replay import Loss
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.shapes import if_list, if_object, if_text, merged, rest
 from dragoman.wires.ollama.messages import dump_messages, load_messages
@@ -83,9 +83,15 @@ def dump_request(
     return body
 
 
-def dump_http(request: ModelRequest, *, target: Origin | None = None, quirks: Quirks | None = None) -> HttpRequest:
+def dump_http(
+    request: ModelRequest,
+    *,
+    target: Origin | None = None,
+    quirks: Quirks | None = None,
+    losses: list[Loss] | None = None,
+) -> HttpRequest:
     """The neutral request → path, headers and body."""
-    return HttpRequest("/api/chat", body=dump_request(request, target=target, quirks=quirks))
+    return HttpRequest("/api/chat", body=dump_request(request, target=target, quirks=quirks, losses=losses))
 
 
 def _load_settings(left: dict[str, Any], model: str, spelled: dict[str, Any], own: dict[str, Any]) -> Settings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.replay import Loss
+from dragoman.loss import Loss
 from dragoman.request import ServerTool, ToolSpec
 from dragoman.shapes import if_object, if_text, merged, rest
 from dragoman.wires.ollama.native import extra, marked, spelling

@@ -16,7 +16,7 @@ from dragoman.shapes import as_index, as_list, as_object, as_text, malformed, re
 from dragoman.wires.openai_chat.assistant import in_field
 from dragoman.wires.openai_chat.calls import load_executed
 from dragoman.wires.openai_chat.content import load_block
-from dragoman.wires.openai_chat.native import NAME, marked
+from dragoman.wires.openai_chat.native import OWN, marked
 from dragoman.wires.openai_chat.streamed_calls import StreamedCalls
 from dragoman.wires.openai_chat.thinking import DETAILS, PLAIN, load_detail, text_key
 from dragoman.wires.openai_chat.usage import dump_finish, load_finish
@@ -108,8 +108,7 @@ class Candidate:
         around = {**response, **self._response}
         if self.said and dump_finish(reason) != self.said:
             around["finish_reason"] = self.said
-        own = {**self._fields, "response": around} if around else self._fields
-        self.emitter.finish(reason, usage, origin=origin, native={NAME: own} if own else None)
+        self.emitter.finish(reason, usage, origin=origin, native=OWN.note(self._fields, response=around))
 
     def _think(self, message: dict[str, Any], *, whole: bool) -> None:
         details = as_list(message.get(DETAILS), "reasoning details")
@@ -137,7 +136,7 @@ class Candidate:
         if self.run is None or whole or kind != self.kind:
             self.turn(kind, ThinkingPart(native=marked(own)))
         if self.run is not None:
-            self.run.native.setdefault(NAME, {}).update(telling(own))
+            OWN.open_fields(self.run.native).update(telling(own))
             self.emitter.add(self.run, text)
         return bool(text)
 
@@ -176,7 +175,7 @@ class Candidate:
         if data and not self._audio.deltas and isinstance(self._audio.part, DataPart):
             self._audio.part = replace(self._audio.part, mime_type=audio_type(data) or "audio/pcm")
         self.emitter.add(self._audio, data)
-        own = self._audio.native.setdefault(NAME, {})
+        own = OWN.open_fields(self._audio.native)
         audio["transcript"] = own.get("transcript", "") + as_text(audio.get("transcript"))
         own.update(telling(audio))
 

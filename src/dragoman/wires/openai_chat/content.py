@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from dragoman.errors import HistoryError
-from dragoman.media import ELSEWHERE, IMAGES, as_text, data_url, decoded, from_url, guessed
+from dragoman.media import ELSEWHERE, IMAGES, as_text, data_url, decoded, from_url, guessed, text_of
 from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart
 from dragoman.shapes import if_object, if_objects, if_text, merged, rest
 from dragoman.wires.openai_chat.native import NAME, extra, is_foreign, marked, spelling
@@ -74,19 +74,17 @@ def load_block(block: Mapping[str, Any]) -> Content:
 def dump_block(part: Content, blocks: Mapping[str, str] = _NONE) -> dict[str, Any] | None:
     """A part → the content block that says it; `None` where there is none. `blocks`: see `Quirks.blocks`.
 
-    Data of a kind that has no block is told as text (D-93).
+    For data of a kind that has no block stands a text, never its base64 (decision 25, against D-93).
     """
     kind = _kind(part, blocks)
     if isinstance(part, TextPart):
         block = {"type": kind, kind: part.text}
-    elif isinstance(part, FilePart) and kind == "text":
+    elif isinstance(part, (DataPart, FilePart)) and kind == "text":
         return {"type": "text", "text": as_text(part)}
     elif isinstance(part, FilePart):
         block = {"type": kind, kind: {"file_id": part.id, **({"filename": part.name} if part.name else {})}}
     elif isinstance(part, LinkPart):
         block = {"type": kind, kind: _located(kind, part.url, part.name)}
-    elif isinstance(part, DataPart) and kind == "text":
-        return {"type": "text", "text": f"[media: {part.mime_type}] {data_url(part)}"}
     elif isinstance(part, DataPart) and kind == "input_audio":
         heard = _AUDIO_FORMAT.get(part.mime_type) or part.mime_type.removeprefix("audio/")
         block = {"type": kind, kind: {"data": b64encode(part.data).decode(), "format": heard}}
@@ -126,6 +124,8 @@ def unsaid(part: Content, block: Mapping[str, Any]) -> tuple[str, str] | None:
     if not isinstance(part, (DataPart, LinkPart, FilePart)):
         return None
     if block["type"] == "text":
+        if text_of(part) is not None:
+            return None
         elsewhere = isinstance(part, FilePart)
         return part.mime_type or "media", ELSEWHERE if elsewhere else "the API has no block for it; a text tells of it"
     if part.name and if_object(block.get(block["type"])).get("filename") != part.name:

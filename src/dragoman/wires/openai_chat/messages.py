@@ -10,9 +10,10 @@ from itertools import count, groupby
 from typing import Any, cast
 
 from dragoman.errors import HistoryError
-from dragoman.media import as_text
+from dragoman.loss import Loss
+from dragoman.media import as_text, text_of
 from dragoman.message import DataPart, FilePart, LinkPart, Message, Origin, Role, ToolCallPart, ToolResultPart
-from dragoman.replay import Loss, kind_of
+from dragoman.replay import kind_of
 from dragoman.shapes import merged, rest, says_error
 from dragoman.wires.openai_chat.assistant import dump_assistant, load_assistant
 from dragoman.wires.openai_chat.content import dump_content, load_content
@@ -99,7 +100,8 @@ def _dump_said(position: int, sent: Mapping[str, str | None], out: Outgoing) -> 
     for place, piece in enumerate(message.content):
         if not isinstance(piece, ToolResultPart) or piece.run_by == "provider" or message.role is Role.SYSTEM:
             if out.target and message.role is Role.SYSTEM and isinstance(piece, (DataPart, LinkPart, FilePart)):
-                out.lose(position, place, kind_of(piece), "a system message holds text only")
+                if text_of(piece) is None:
+                    out.lose(position, place, kind_of(piece), "a system message holds text only")
                 blocks.append({"type": "text", "text": as_text(piece)})
             elif (block := out.block(position, place, piece)) is None:
                 out.lose(position, place, kind_of(piece), "this format has no place for it in such a message")

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.errors import HistoryError
+from dragoman.ids import renamed
+from dragoman.loss import Loss
 from dragoman.message import Origin
-from dragoman.replay import Loss
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
 from dragoman.shapes import if_object, if_objects, if_text, merged
 from dragoman.wires.openai_chat.messages import dump_conversation, load_messages
@@ -75,6 +76,14 @@ def dump_request(
     A stream is asked for its usage (D-99); parallel calls and the service tier are sent in streams too (D-101).
     `options` are written last and have the last word.
     """
+    body, _ = _written(request, target, quirks, losses)
+    return body
+
+
+def _written(
+    request: ModelRequest, target: Origin | None, quirks: Quirks | None, losses: list[Loss] | None
+) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """The body, and the name under which each tool is sent."""
     out = outgoing(
         request.messages, target, quirks, losses, [tool.name for tool in request.tools if isinstance(tool, ToolSpec)]
     )
@@ -96,12 +105,19 @@ def dump_request(
     for field in body.keys() & set(out.quirks.refuses):
         out.lose(None, None, field, "the vendor refuses it")
         del body[field]
-    return merged(body, own) | dict(request.options)
+    return merged(body, own) | dict(request.options), out.names
 
 
-def dump_http(request: ModelRequest, *, target: Origin | None = None, quirks: Quirks | None = None) -> HttpRequest:
+def dump_http(
+    request: ModelRequest,
+    *,
+    target: Origin | None = None,
+    quirks: Quirks | None = None,
+    losses: list[Loss] | None = None,
+) -> HttpRequest:
     """The neutral request → path, headers and body."""
-    return HttpRequest("/chat/completions", body=dump_request(request, target=target, quirks=quirks))
+    body, names = _written(request, target, quirks, losses)
+    return HttpRequest("/chat/completions", body=body, names=renamed(names))
 
 
 def _load_tools(body: dict[str, Any], spelled: dict[str, Any]) -> tuple[ToolSpec | ServerTool, ...]:

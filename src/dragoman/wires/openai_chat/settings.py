@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, cast
 
-from dragoman.replay import Loss
+from dragoman.loss import Loss
 from dragoman.request import Settings
 from dragoman.shapes import if_object, if_text
 from dragoman.wires.openai_chat.quirks import Quirks

@@ -12,7 +12,7 @@ from dragoman.emit import Emitter, OpenPart
 from dragoman.fold import parse_call
 from dragoman.message import ToolCallPart
 from dragoman.shapes import as_index, as_object, as_text, malformed, rest, telling
-from dragoman.wires.openai_chat.native import NAME, marked, spelling
+from dragoman.wires.openai_chat.native import OWN, marked, spelling
 
 __all__ = ["StreamedCalls"]
 
@@ -48,7 +48,7 @@ class StreamedCalls:
         if name and name != call.name:
             part.part = replace(call, name=name)
         if own := telling(rest(entry, "index", "id", "type", "function", "custom")):
-            part.native.setdefault(NAME, {}).update(own)
+            OWN.open_fields(part.native).update(own)
         self._emitter.add(part, _escaped(text) if custom else text)
 
     def more(self, index: int, text: str) -> bool:

@@ -12,12 +12,12 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from dragoman.media import ELSEWHERE, IMAGES, Media, data_url, decoded, guessed
+from dragoman.media import ELSEWHERE, IMAGES, Media, as_text, data_url, decoded, guessed, text_of
 from dragoman.message import DataPart, FilePart, LinkPart, ProviderPart, TextPart
 from dragoman.shapes import rest
-from dragoman.wires.openai_responses.native import NAME, fields, is_foreign, note, spelling
+from dragoman.wires.openai_responses.native import fields, is_foreign, note, spelled, spelling
 
-__all__ = ["Block", "dump_block", "load_block", "media_text", "unsaid"]
+__all__ = ["Block", "dump_block", "load_block", "unsaid"]
 
 Block = TextPart | Media | ProviderPart
 
@@ -44,7 +44,9 @@ def dump_block(part: Block, usual: str = "input_text") -> dict[str, Any]:
     if isinstance(part, TextPart):
         return {"type": kind, _TEXT_FIELDS[kind]: part.text, **own}
     if kind == usual:
-        return {"type": kind, "text": _as_text(part)}
+        if isinstance(part, LinkPart) and not part.url.startswith("data:"):
+            return {"type": kind, "text": part.url}
+        return {"type": kind, "text": as_text(part)}
     if kind == "input_audio":
         heard = next((f for f, mime in _AUDIO.items() if mime == part.mime_type), str(part.mime_type)[len("audio/") :])
         data = b64encode(part.data).decode() if isinstance(part, DataPart) else ""
@@ -53,12 +55,6 @@ def dump_block(part: Block, usual: str = "input_text") -> dict[str, Any]:
     if kind == "input_image" and "detail" not in spelling(part.native):
         block.setdefault("detail", "auto")
     return block
-
-
-def media_text(part: Media) -> str:
-    """A text that stands for media where none can be sent."""
-    where = part.url if isinstance(part, LinkPart) else part.name or (part.id if isinstance(part, FilePart) else "")
-    return f"[file: {where}, media: {part.mime_type}]" if part.mime_type else f"[file: {where}]"
 
 
 def _kind(part: TextPart | Media, usual: str) -> str:
@@ -85,6 +81,8 @@ def unsaid(part: Block, block: Mapping[str, Any]) -> tuple[str, str] | None:
     if not isinstance(part, (DataPart, LinkPart, FilePart)):
         return None
     if "text" in block:
+        if text_of(part) is not None:
+            return None
         elsewhere = isinstance(part, FilePart)
         return part.mime_type or "media", ELSEWHERE if elsewhere else "the API has no block for it; a text tells of it"
     if part.name and block.get("filename") != part.name:
@@ -105,18 +103,11 @@ def _located(kind: str, part: Media) -> dict[str, Any]:
     return {"filename": name, "file_data": url} if "filename" not in spelling(part.native) else {"file_data": url}
 
 
-def _as_text(part: Media) -> str:
-    if isinstance(part, LinkPart):
-        return part.url
-    return f"{media_text(part)} {data_url(part)}" if isinstance(part, DataPart) else media_text(part)
-
-
 _P = TypeVar("_P", bound=TextPart | DataPart | LinkPart | FilePart)
 
 
 def _noted(part: _P, **how: Any) -> _P:
-    own = cast("Mapping[str, Any]", (part.native or {}).get(NAME, {}))
-    return msgspec.structs.replace(part, native={NAME: {**own, "spelling": {**own.get("spelling", {}), **how}}})
+    return msgspec.structs.replace(part, native=spelled(part.native, **how))
 
 
 def _text(block: Mapping[str, Any]) -> TextPart | None:

@@ -11,7 +11,7 @@ from dragoman.message import Content, ProviderPart, Role, TextPart, ToolCallPart
 from dragoman.shapes import rest
 from dragoman.wires.openai_responses.calls import KINDS, load_call
 from dragoman.wires.openai_responses.content import load_block
-from dragoman.wires.openai_responses.native import NAME, note, of_message, spelled
+from dragoman.wires.openai_responses.native import OWN, note, spelled
 from dragoman.wires.openai_responses.results import ANSWERS, load_provider_result
 from dragoman.wires.openai_responses.thinking import load_reasoning
 
@@ -77,7 +77,7 @@ def load_said(item: Mapping[str, Any], *, from_response: bool) -> list[Content]:
     first = pieces[0]
     if how:
         first = msgspec.structs.replace(first, native=spelled(first.native, **how))
-    return [msgspec.structs.replace(first, native={NAME: {**of_message(first.native), "item": own}}), *pieces[1:]]
+    return [msgspec.structs.replace(first, native=OWN.noted(first.native, item=own)), *pieces[1:]]
 
 
 def load_content(
@@ -117,5 +117,5 @@ def _block(block: Mapping[str, Any], usual: str, *, full: bool, from_response: b
     if how:
         piece = msgspec.structs.replace(piece, native=spelled(piece.native, **how))
     if unsent:
-        piece = msgspec.structs.replace(piece, native={NAME: {**of_message(piece.native), "response": unsent}})
+        piece = msgspec.structs.replace(piece, native=OWN.noted(piece.native, response=unsent))
     return piece

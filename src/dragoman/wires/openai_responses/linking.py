@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from dragoman.digest import digest
 from dragoman.message import FinishReason, Message, Role
-from dragoman.wires.openai_responses.native import of_message, response
+from dragoman.wires.openai_responses.native import OWN, response
 from dragoman.wires.openai_responses.outgoing import Outgoing
 
 __all__ = ["LINKED_BY_CALLER", "anchor", "content_digest", "is_stored"]
@@ -56,5 +56,5 @@ def _response_id(message: Message, out: Outgoing, unreadable: str | None) -> str
     )
     if not ours or message.finish_reason in _BROKEN or response(message.native).get("store") is False:
         return None
-    sealed = of_message(message.native).get("digest")
+    sealed = OWN.notes(message.native).get("digest")
     return origin.response_id if sealed is None or sealed == content_digest(message) else None

@@ -13,11 +13,11 @@ import msgspec
 
 from dragoman.errors import HistoryError
 from dragoman.ids import NAMES, STANDARD
+from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
-from dragoman.replay import Loss
 from dragoman.shapes import rest
 from dragoman.wires.openai_responses.items import ABSENT, ROLES, Calls, load_content, load_item, side_of
-from dragoman.wires.openai_responses.native import is_ours, note, of_message, spelled, spelling
+from dragoman.wires.openai_responses.native import OWN, is_ours, note, spelled, spelling
 from dragoman.wires.openai_responses.outgoing import Outgoing, outgoing
 from dragoman.wires.openai_responses.pieces import Writer
 from dragoman.wires.openai_responses.quirks import Quirks
@@ -134,7 +134,7 @@ class _Reader:
             self._side = side
         first = pieces[0]
         after_text = bool(self._pieces) and isinstance(self._pieces[-1], TextPart)
-        if of_message(first.native) == {"item": {}} and len(pieces) == 1 and not after_text:
+        if first.native == OWN.noted(None, item={}) and len(pieces) == 1 and not after_text:
             first = msgspec.structs.replace(first, native=None)  # a text alone begins an item of its own anyway
         self._pieces += [first, *pieces[1:]]
 

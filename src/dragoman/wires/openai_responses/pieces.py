@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman.media import as_text, text_of
 from dragoman.message import (
     Content,
     DataPart,
@@ -21,7 +22,7 @@ from dragoman.message import (
 )
 from dragoman.shapes import rest, says_error
 from dragoman.wires.openai_responses.calls import FUNCTION, dump_call, hold_result
-from dragoman.wires.openai_responses.content import Block, dump_block, media_text, unsaid
+from dragoman.wires.openai_responses.content import Block, dump_block, unsaid
 from dragoman.wires.openai_responses.items import ABSENT, is_plain
 from dragoman.wires.openai_responses.native import begun_item, fields, is_ours, note, spelling
 from dragoman.wires.openai_responses.outgoing import Outgoing
@@ -129,8 +130,9 @@ class Writer:
             self._lose(place, f"a block of the provider's, {piece.kind}", self._unreadable or _FORGOTTEN)
             return None
         media = cast("DataPart | LinkPart | FilePart", piece)
-        self._lose(place, media.mime_type or "media", "the API takes no media from the model; a text names it")
-        return media_text(media)
+        if text_of(media) is None:
+            self._lose(place, media.mime_type or "media", "the API takes no media from the model; a text names it")
+        return as_text(media)
 
     def _role(self) -> str:
         if self._message.role is not Role.SYSTEM:

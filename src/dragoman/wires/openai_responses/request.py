@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from dragoman.errors import HistoryError, InvalidRequestError
+from dragoman.ids import renamed
+from dragoman.loss import Loss
 from dragoman.message import Origin
-from dragoman.replay import Loss
 from dragoman.request import HttpRequest, ModelRequest, ToolSpec
 from dragoman.shapes import if_object, rest
 from dragoman.wires.openai_responses.linking import LINKED_BY_CALLER, anchor, is_stored
@@ -81,6 +82,14 @@ def dump_request(
     Towards a provider that stores responses, it goes on from the newest one of its own that is as it was, with only what
     follows it (D-135). `options` are written last and have the last word; those that are objects are added to.
     """
+    body, _ = _written(request, target, quirks, losses)
+    return body
+
+
+def _written(
+    request: ModelRequest, target: Origin | None, quirks: Quirks | None, losses: list[Loss] | None
+) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """The body, and the name under which each tool is sent."""
     quirks = quirks or Quirks()
     options, spelled = request.options, spelling(request.native)
     tools = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
@@ -94,8 +103,9 @@ def dump_request(
         body["previous_response_id"] = linked[1]
     if request.tools:
         sent = [dump_tool(tool, out.names, quirks) for tool in request.tools]
-        body["tools"] = [tool for tool in sent if tool != _NO_STORES]
-        if len(body["tools"]) < len(sent):
+        if kept := [tool for tool in sent if tool != _NO_STORES]:
+            body["tools"] = kept
+        if len(kept) < len(sent):
             out.lose(None, None, "file_search", "it needs vector_store_ids, the stores to search in")
     body |= dump_settings(request.settings, spelled, quirks, out.names)
     for name in UNKNOWN:
@@ -111,19 +121,25 @@ def dump_request(
         body["stream"] = request.stream
     if options.get("store") is False and quirks.encrypted and "include" not in spelled:
         body["include"] = _ENCRYPTED
-    return _merged(_merged(body, own), options, over=True)
+    return _merged(_merged(body, own), options, over=True), out.names
 
 
-def dump_http(request: ModelRequest, *, target: Origin | None = None, quirks: Quirks | None = None) -> HttpRequest:
+def dump_http(
+    request: ModelRequest,
+    *,
+    target: Origin | None = None,
+    quirks: Quirks | None = None,
+    losses: list[Loss] | None = None,
+) -> HttpRequest:
     """The neutral request → path, headers and body.
 
     Raises:
         InvalidRequestError: there is nothing to send (D-136).
     """
-    body = dump_request(request, target=target, quirks=quirks)
+    body, names = _written(request, target, quirks, losses)
     if not body.get("input") and not any(body.get(name) for name in LINKED_BY_CALLER):
         raise InvalidRequestError("No new input provided: add a message, or go on from a response by its id.")
-    return HttpRequest("/responses", body=body)
+    return HttpRequest("/responses", body=body, names=renamed(names))
 
 
 _NO_STORES = {"type": "file_search"}

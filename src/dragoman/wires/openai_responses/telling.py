@@ -7,9 +7,9 @@ from typing import Any, Protocol
 import msgspec
 
 from dragoman.fold import arguments_text
+from dragoman.media import as_text
 from dragoman.message import Content, DataPart, ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires.openai_responses.calls import FUNCTION, dump_call, hold_result, kind_of
-from dragoman.wires.openai_responses.content import media_text
 from dragoman.wires.openai_responses.native import begun_item, fields, is_ours, response, spelling
 from dragoman.wires.openai_responses.results import dump_provider_result
 from dragoman.wires.openai_responses.thinking import dump_reasoning
@@ -75,7 +75,7 @@ class Telling:
             item = {"type": "image_generation_call", "status": "completed"}
             hold_result(item, part)
             return self._whole(item)
-        return self._end_text(TextPart(media_text(part)))
+        return self._end_text(TextPart(as_text(part)))
 
     def end_item(self) -> None:
         """Nothing more joins the item that is open."""

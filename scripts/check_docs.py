@@ -1,0 +1,47 @@
+"""Checks the types of every Python block in README and docs, as strictly as the source's: the blocks of a document, one after the
+other, as a module."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+BLOCK = re.compile(r"^(?P<indent> *)```python\n(?P<code>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
+CONFIG = """{"typeCheckingMode": "strict", "pythonVersion": "3.11", "extraPaths": ["%s", "%s"], "reportUnusedImport": false,
+"reportMissingModuleSource": false, "reportUnusedCoroutine": false, "reportUnusedExpression": false}"""
+
+
+def module(document: Path) -> str:
+    """The document's blocks at their own lines, so that an error names the line of the document; statements of top level that
+    await stand in functions of their own, as a notebook has them."""
+    text = document.read_text()
+    lines = [""] * (text.count("\n") + 1)
+    for found in BLOCK.finditer(text):
+        first = text.count("\n", 0, found.start("code"))
+        for offset, line in enumerate(textwrap.dedent(found["code"]).splitlines()):
+            lines[first + offset] = line
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    documents = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        (place / "pyrightconfig.json").write_text(CONFIG % (ROOT / "src", ROOT / "tests"))
+        for document in documents:
+            if code := module(document).strip("\n") and module(document):
+                name = document.relative_to(ROOT).with_suffix("").as_posix().replace("/", "__").replace("-", "_")
+                (place / f"{name}.py").write_text(code)
+        command = [Path(sys.executable).with_name("pyright"), "--pythonpath", sys.executable, "--project", place]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    print(done.stdout.replace(f"{place}/", "").replace("__", "/").replace(".py:", ".md:"), end="")
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

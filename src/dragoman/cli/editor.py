@@ -1,0 +1,112 @@
+"""The line on which prompts are typed: editing keys, several lines, pasted text, and a history that outlives the program."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application.current import get_app_or_none
+from prompt_toolkit.filters import has_focus
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.output import create_output
+
+if TYPE_CHECKING:
+    from prompt_toolkit.key_binding import KeyPressEvent
+
+    from dragoman.cli.interrupt import Interrupts
+
+__all__ = ["Editor", "Given", "history_file"]
+
+
+class Given(Exception):
+    """The line was given up, with Ctrl-C."""
+
+
+class Editor:
+    """Reads prompts from a terminal. What is pasted is one prompt, however many lines it has.
+
+    Enter sends. Alt+Enter, or Enter behind a backslash, begins another line; Ctrl-X Ctrl-E opens the editor of EDITOR.
+    """
+
+    def __init__(self, interrupts: Interrupts) -> None:
+        self._interrupts = interrupts
+        self._session = PromptSession[str](
+            "> ",
+            prompt_continuation="  ",
+            multiline=True,
+            key_bindings=_keys(),
+            history=_History(history_file()),
+            interrupt_exception=Given,
+            enable_suspend=True,
+            enable_open_in_editor=True,
+            tempfile_suffix=".md",
+            output=None if sys.stdout.isatty() else create_output(always_prefer_tty=True),
+        )
+
+    async def read(self) -> str:
+        """The next prompt.
+
+        Raises:
+            Given: Ctrl-C gave it up.
+            EOFError: Ctrl-D ended the conversation.
+        """
+        with self._interrupts.to(_give_up):
+            return await self._session.prompt_async(handle_sigint=False)
+
+
+def history_file(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where prompts are kept: XDG_STATE_HOME/dragoman/prompts, else ~/.local/state/dragoman/prompts."""
+    state = environment.get("XDG_STATE_HOME")
+    return (Path(state).expanduser() if state else Path.home() / ".local" / "state") / "dragoman" / "prompts"
+
+
+class _History(FileHistory):
+    """Prompts in a file that its owner alone can read. Where there can be none, they are kept as long as the program runs."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(file)
+        with suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch(mode=0o600)
+
+    def load_history_strings(self) -> Iterator[str]:
+        try:
+            yield from super().load_history_strings()
+        except OSError:
+            return
+
+    def store_string(self, string: str) -> None:
+        with suppress(OSError):
+            super().store_string(string)
+
+
+def _keys() -> KeyBindings:
+    keys = KeyBindings()
+    typing = has_focus("DEFAULT_BUFFER")
+
+    @keys.add("enter", filter=typing)
+    def _send(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if buffer.document.text_before_cursor.endswith("\\"):
+            buffer.delete_before_cursor()
+            buffer.newline()
+        else:
+            buffer.validate_and_handle()
+
+    @keys.add("escape", "enter", filter=typing)
+    def _another_line(event: KeyPressEvent) -> None:
+        event.current_buffer.newline()
+
+    return keys
+
+
+def _give_up() -> None:
+    app = get_app_or_none()
+    if app is not None and app.is_running and not app.is_done:
+        app.exit(exception=Given)

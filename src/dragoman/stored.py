@@ -1,0 +1,66 @@
+"""The stored form of a message through the versions: JSON, brought up to the newest.
+
+| version | what is other |
+|---|---|
+| 2 | a wire's notes stand in `native` beside its fields, under a key of their own |
+| 1 | they stood among its fields, under reserved names |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, cast
+
+__all__ = ["UNKNOWN", "newest"]
+
+UNKNOWN = "dragoman"
+"""Key in `native` of a provider part that stands for a piece of a kind that this release does not know: the piece as stored."""
+_NOTES = ":notes"
+_NOTED = ("spelling", "response")
+_NOTED_BY = {"openai_responses": (*_NOTED, "item", "digest")}
+"""Names that were reserved for notes in version 1, by wire."""
+
+
+def newest(stored: Any, kinds: Collection[str]) -> Any:
+    """The JSON of a message of an older version, or with pieces of other `kinds` than those, as this release writes it."""
+    if not isinstance(stored, dict):
+        return stored
+    fields = cast("dict[str, Any]", stored)
+    content = fields.get("content")
+    pieces = cast("list[Any]", content) if isinstance(content, list) else []
+    if fields.get("v") == 1:
+        fields, pieces = {**_two_rooms(fields), "v": 2}, [_two_rooms(piece) for piece in pieces]
+    return {**fields, "content": [_known(piece, kinds) for piece in pieces]} if pieces else fields
+
+
+def _known(piece: Any, kinds: Collection[str]) -> Any:
+    kind: Any = cast("dict[str, Any]", piece).get("type") if isinstance(piece, dict) else None
+    if not isinstance(kind, str) or kind in kinds:
+        return piece
+    return {"type": "provider", "kind": kind, "native": {UNKNOWN: piece}}
+
+
+def _two_rooms(value: Any) -> Any:
+    """Version 1 → 2: a message, or a piece of its content, or of a result's."""
+    if not isinstance(value, dict):
+        return value
+    fields = cast("dict[str, Any]", value)
+    if isinstance(native := fields.get("native"), dict):
+        fields = {**fields, "native": _split(cast("dict[str, Any]", native))}
+    if fields.get("is_content") is True and isinstance(result := fields.get("result"), list):
+        fields = {**fields, "result": [_two_rooms(piece) for piece in cast("list[Any]", result)]}
+    return fields
+
+
+def _split(native: Mapping[str, Any]) -> dict[str, Any]:
+    split: dict[str, Any] = {}
+    for wire, own in native.items():
+        reserved = _NOTED_BY.get(wire, _NOTED)
+        fields = cast("dict[str, Any]", own) if isinstance(own, dict) else {}
+        notes = {name: value for name, value in fields.items() if name in reserved}
+        left = {name: value for name, value in fields.items() if name not in reserved} if notes else own
+        if left or not notes:
+            split[wire] = left
+        if notes:
+            split[wire + _NOTES] = notes
+    return split

@@ -1,0 +1,123 @@
+"""What of requests and answers is secret: keys, passwords, names of accounts. They stay out of recordings, logs and errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, cast
+from urllib.parse import unquote, unquote_plus
+
+from dragoman.errors import DragomanError
+
+__all__ = ["hidden", "is_secret", "public_body", "public_url", "redacted", "secrets"]
+
+_NAME = re.compile(
+    r"auth|cookie|secret|credential|signature|session|passw|passphrase|pwd|private|organi[sz]ation|project|"
+    r"(^|[-_]|api)(key|token|sig)$"
+)
+_FIELD = re.compile(
+    r"authorization|.*(passw|passphrase|secret|credential).*|"
+    r"(.*[-_])?(api|access|auth|bearer|private|subscription)[-_]?(key|token)",
+    re.IGNORECASE,
+)
+"""Names of a body's fields, where `signature` and `project` are no secrets."""
+_PLACE = re.compile(r"(.*[-_]|api)?(key|token|secret)", re.IGNORECASE)
+"""The segment of a path after which a key stands."""
+_KEY = re.compile(r"((sk|pk|rk|gsk|xai|hf|nvapi|key|token|secret)[-_](?=\D*\d).{8,}|AIza.{20,}|bot\d+:.{8,})")
+"""A segment of a path that is a key."""
+_SHORTEST = 8
+_HIDDEN = "***"
+
+
+@lru_cache(256)
+def is_secret(name: str) -> bool:
+    """Whether a header or query parameter of this name holds a key or tells who the user is."""
+    return _NAME.search(name.lower()) is not None
+
+
+def public_url(url: str) -> str:
+    """A URL, or what was meant for one, without user, password, secret query parameters, and keys in its path."""
+    whole, _, query = url.partition("#")[0].partition("?")
+    scheme, separator, rest = whole.rpartition("://")
+    place, slash, path = rest.partition("/")
+    segments = path.split("/")
+    path = "/".join(_HIDDEN if hidden else segment for segment, hidden in zip(segments, _keys(segments), strict=True))
+    query = "&".join(pair for pair in query.split("&") if not is_secret(pair.partition("=")[0]))
+    return f"{scheme}{separator}{place.rpartition('@')[2]}{slash}{path}{'?' if query else ''}{query}"
+
+
+def public_body(body: Any) -> Any:
+    """JSON whose fields named as keys and passwords hold none."""
+    if isinstance(body, list):
+        return [public_body(entry) for entry in cast("list[Any]", body)]
+    if not isinstance(body, dict):
+        return body
+    fields = cast("dict[str, Any]", body)
+    return {
+        name: _HIDDEN if isinstance(value, str) and _FIELD.fullmatch(name) else public_body(value)
+        for name, value in fields.items()
+    }
+
+
+def secrets(url: str, headers: Mapping[str, str] = {}, body: Any = None) -> set[str]:
+    """The keys and passwords that a request carries. `body`: as parsed JSON."""
+    found = [*(value for name, value in headers.items() if is_secret(name)), *_of_url(url), *_of_body(body)]
+    return {word for value in found for word in value.split() if len(word) >= _SHORTEST}
+
+
+def hidden(data: bytes, secrets: Iterable[str]) -> bytes:
+    """The same, with `***` for each secret, also where it is escaped as JSON or a URL does it."""
+    longest_first = sorted(secrets, key=len, reverse=True)
+    if not longest_first:
+        return data
+    pattern = b"|".join(b"".join(map(_character, secret)) for secret in longest_first)
+    return re.sub(pattern, _HIDDEN.encode(), data)
+
+
+def redacted(error: DragomanError, secrets: Iterable[str]) -> DragomanError:
+    """The error itself, its message and body without these secrets."""
+    error.message = hidden(error.message.encode(errors="surrogatepass"), secrets).decode(errors="surrogatepass")
+    error.args = (error.message, *error.args[1:])
+    if error.body is not None:
+        error.body = hidden(error.body, secrets)
+    return error
+
+
+def _character(character: str) -> bytes:
+    """A pattern for one character and its escapes. Backslashes are counted up to what JSON in JSON in JSON has, so that
+    the time stays linear."""
+    data = character.encode(errors="surrogatepass")
+    escapes = [rb"\\{0,7}" + re.escape(data) if not character.isalnum() else re.escape(data)]
+    escapes.append(rb"\\{1,7}u(?i:%04x)" % ord(character))
+    escapes.append(b"(?i:" + b"".join(b"%%%02x" % byte for byte in data) + b")")
+    return b"(?:" + b"|".join(escapes) + b")"
+
+
+def _keys(segments: list[str]) -> Iterator[bool]:
+    """Which segments of a path are keys."""
+    for before, segment in zip(("", *segments), segments, strict=False):
+        yield _PLACE.fullmatch(before) is not None or _KEY.fullmatch(unquote(segment)) is not None
+
+
+def _of_url(url: str) -> Iterator[str]:
+    whole, _, query = url.partition("#")[0].partition("?")
+    place, _, path = whole.partition("://")[2].partition("/")
+    _, _, password = place.rpartition("@")[0].partition(":")
+    segments = path.split("/")
+    values = [password, *(segment for segment, key in zip(segments, _keys(segments), strict=True) if key)]
+    for value in values:
+        yield from {value, unquote(value)}
+    for name, _, value in (pair.partition("=") for pair in query.split("&")):
+        if is_secret(name):
+            yield from {value, unquote_plus(value)}
+
+
+def _of_body(body: Any) -> Iterator[str]:
+    for entry in cast("list[Any]", body) if isinstance(body, list) else ():
+        yield from _of_body(entry)
+    for name, value in cast("dict[str, Any]", body).items() if isinstance(body, dict) else ():
+        if isinstance(value, str) and _FIELD.fullmatch(name):
+            yield value
+        else:
+            yield from _of_body(value)

@@ -1,0 +1,68 @@
+"""JSON is bounded in depth before anything recurses into it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman import json_bytes
+from dragoman.json_bytes import MOST_DEPTH, bound, bound_value, decode, encode
+
+
+def nested(depth: int, opens: str = "[", closes: str = "]") -> str:
+    return opens * depth + closes * depth
+
+
+FITS = [
+    nested(MOST_DEPTH),
+    '{"a":' * (MOST_DEPTH - 1) + '"' + "[" * 999 + '"' + "}" * (MOST_DEPTH - 1),
+    '"' + '\\"[' * 500 + '"',
+    '"' + "\\\\" * 9 + '"',
+    "[" + ",".join(["[]"] * 1000) + "]",
+]
+DEEP = [
+    nested(MOST_DEPTH + 1),
+    nested(5000),
+    "[" * 3000,
+    '{"a":' * 129 + "1" + "}" * 129,
+    '["\\\\",' * 129 + "1" + "]" * 129,
+]
+
+
+@pytest.mark.parametrize("text", FITS)
+def test_what_is_flat_enough_is_read(text: str):
+    assert decode(text) == decode(text.encode()) == json.loads(text)
+    bound_value(json.loads(text))
+
+
+@pytest.mark.parametrize("text", DEEP)
+def test_what_nests_deeper_is_refused(text: str):
+    for data in (text, text.encode()):
+        with pytest.raises(ValueError, match="nests deeper than 128"):
+            decode(data)
+    if text.endswith(("]", "}")) and len(text) < 2000:
+        with pytest.raises(ValueError, match="nests deeper than 128"):
+            bound_value(json.loads(text))
+
+
+@given(
+    st.recursive(st.none() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)),
+    st.integers(0, 9),
+)
+def test_both_bounds_agree(value: object, most: int):
+    def refuses(check: object, given_: object) -> bool:
+        try:
+            check(given_, most)
+        except ValueError:
+            return True
+        return False
+
+    assert refuses(bound_value, value) == refuses(bound, json.dumps(value))
+
+
+def test_half_a_character_is_escaped():
+    assert json.loads(encode({"a": ["\ud800"]})) == {"a": ["\ud800"]}
+    assert json_bytes.encode({"é": 1}) == '{"é":1}'.encode()
