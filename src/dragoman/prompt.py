@@ -111,7 +111,7 @@ def beginning(
     """The conversation that a run goes on with, the messages of it that are the run's own, and what was made up in those.
 
     They are the prompt and, before it or in it, a result for each call at the end of the history that nobody answered:
-    what was sent once stands in the history from then on, also when the real result comes late (decision 15).
+    what was sent once stands in the history from then on, also when the real result comes late.
 
     Raises:
         InvalidRequestError: there is nothing to send, or a result had to be made up and `on_loss` is `error`.

@@ -74,7 +74,7 @@ class StreamingState:
         self.check_tool_calls: Callable[[int], None] = lambda calls: None  # noqa: ARG005
         """Raises `LimitReachedError` where so many more calls would pass a limit."""
         self.losses: dict[Loss, None] = {}
-        """What the requests of the run had to leave out, each once and in order (decision 25)."""
+        """What the requests of the run had to leave out, each once and in order."""
         self.output: str | None = None
         """The output where it is not the text of the messages (a `return_result` call)."""
         self.suppressed_text = ""
