@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -34,6 +35,7 @@ class Intake:
         """What the requests had to leave out, each once and in order."""
         self._told = accumulator if type(accumulator) is MessageAccumulator else MessageBuilder()
         self._builders = tuple(dict.fromkeys((accumulator, self._told)))
+        self._take = self._add if self._told is not accumulator else partial(MessageBuilder.add, accumulator)
         self._others: set[str] = set()
         self._paused: MessageFinished | None = None
         self._offset = 0
@@ -41,8 +43,7 @@ class Intake:
     def feed(self, events: Sequence[Event]) -> list[Event]:
         """The events of one read → those to tell now."""
         told: list[Event] = []
-        tell, others = told.append, self._others
-        adders = [builder.add for builder in self._builders]
+        tell, take, others = told.append, self._take, self._others
         for event in events:
             if self._paused is not None:
                 event = self._moved(event)
@@ -54,8 +55,7 @@ class Intake:
                 break
             elif not self._takes(event, tell):
                 continue
-            for add in adders:
-                add(event)
+            take(event)
             tell(event)
         return told
 
@@ -99,7 +99,7 @@ class Intake:
             return message
         return self._told.message().replace(content=message.content, metadata=message.own_metadata)
 
-    def _add(self, event: MessageStarted | MessageFinished | MessageDropped) -> None:
+    def _add(self, event: Event) -> None:
         for builder in self._builders:
             builder.add(event)
 

@@ -46,6 +46,9 @@ class _Message:
         return "".join([self.prefix or "", *[text for texts in self.parts.values() for text in texts]])
 
 
+_NOBODY = _Message()
+
+
 class Shown:
     """Reads a run's events. What it gives, joined without what it takes back, is always `text()`.
 
@@ -93,17 +96,23 @@ class Shown:
     def feed(self, events: Sequence[Event], is_output: Callable[[PartStarted], bool] = is_text) -> list[Piece]:
         """The run's next events → what of them is shown. `is_output`: which parts are."""
         pieces: list[Piece] = []
-        message = self._latest.get(self.message_id)
+        show, message_id = pieces.append, self.message_id
+        message = self._latest.get(message_id, _NOBODY)
         for event in events:
             if type(event) is not PartDelta:
                 self._take(event, is_output, pieces)
-                message = self._latest.get(self.message_id)
-            elif message is None or event.message_id != self.message_id:
+                message_id = self.message_id
+                message = self._latest.get(message_id, _NOBODY)
+            elif event.message_id != message_id:
                 pass
             elif (texts := message.parts.get(event.index)) is not None:
-                self._add(message, texts, str(event.delta), pieces)
+                if message.prefix is None or self._before is not None:
+                    self._add(message, texts, str(event.delta), pieces)
+                elif delta := event.delta:
+                    texts.append(delta)  # pyright: ignore[reportArgumentType] - what is shown comes as text
+                    show(("output", message_id, delta))
             elif event.index in message.thinking:
-                pieces.append(("thinking", self.message_id, event.delta))
+                show(("thinking", message_id, event.delta))
         if self._before is not None:
             before, after, self._before = self._before, self.text(), None
             differ = (place for place, (one, two) in enumerate(zip(before, after, strict=False)) if one != two)
