@@ -49,6 +49,7 @@ AGENTS: list[tuple[dict[str, Any], str]] = [
     ({"orchestrator": DefaultStreamingOrchestrator()}, "orchestrator must be a function or a class"),
     ({"api_key": 3}, "api_key must be a text"),
     ({"transport": object()}, "transport must be a transport, not object"),
+    ({"server_tools": ["web_search"]}, r"server_tools\[0\] must be ServerTool, not str"),
     ({"options": "x"}, "options must be Mapping, not str"),
 ]
 

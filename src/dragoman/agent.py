@@ -87,7 +87,7 @@ class Agent(Generic[Deps]):
             TypeError: an argument is of another type; the message names it.
         """
         log_from_environment()
-        tools, middleware = tuple(tools), tuple(middleware)
+        tools, middleware, server_tools = tuple(tools), tuple(middleware), tuple(server_tools)
         check_agent(locals())
         self._process_environment: Mapping[str, str] = {} if environment_only else os.environ
         self._string, self._provider = resolve(model or default_model(environment, self._process_environment))

@@ -13,7 +13,7 @@ from dragoman.loss import Loss, refusal
 from dragoman.message import Content, Message, Role
 from dragoman.providers.provider import Provider
 from dragoman.repair import missing
-from dragoman.request import ModelRequest, OnLoss, Settings
+from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings
 from dragoman.tools import Tool
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def check_agent(given: Mapping[str, Any]) -> None:
     for place, tool in enumerate(given["tools"]):
         if not isinstance(tool, Tool):
             expect_callable(f"tools[{place}]", tool, "a function or a Tool")
+    expect_each("server_tools", given["server_tools"], ServerTool)
     for place, layer in enumerate(given["middleware"]):
         expect_callable(f"middleware[{place}]", layer, "a function (request, next) -> events")
     for name in ("orchestrator", "accumulator", "id_factory", "clock"):
