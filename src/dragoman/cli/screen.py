@@ -12,7 +12,7 @@ from dragoman.message import FinishReason, Usage
 from dragoman.result import ChatResult
 
 if TYPE_CHECKING:
-    from dragoman.replay import Loss
+    from dragoman.loss import Loss
 
 __all__ = ["Screen", "tell_notes", "usage_line"]
 
