@@ -14,8 +14,8 @@ import pytest
 
 from dragoman import DataPart, Message, TextPart, ThinkingPart
 from dragoman.cli.screen import Screen, tell_notes, usage_line
-from dragoman.message import FinishReason, Usage
 from dragoman.loss import Loss
+from dragoman.message import FinishReason, Usage
 from dragoman.result import ChatResult
 from support import says
 from support_cli import SRC, Stdin, one_line, shell
