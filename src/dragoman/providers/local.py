@@ -71,12 +71,12 @@ def load_early(model: str | None) -> None:
     Thread(target=load, name="dragoman-load").start()
 
 
-def _auth(environment: Mapping[str, str], key: str | None) -> Auth:
+def _auth(_environment: Mapping[str, str], _key: str | None) -> Auth:
     """By the key of this process's own servers, whatever the user has."""
     return Auth(_by_own_key)
 
 
-def _by_own_key(now: float) -> Flow:
+def _by_own_key(_now: float) -> Flow:
     yield from ()
     return Grant({"authorization": f"Bearer {SERVERS.key}"})
 
