@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -111,7 +111,7 @@ def find_embeddings_model(name: str, environment: Mapping[str, str] = os.environ
 
 
 @contextmanager
-def scratch_folder(folder: Path, purpose: str) -> Iterator[Path]:
+def scratch_folder(folder: Path, purpose: str) -> Generator[Path]:
     """A folder in `folder` while a model is made in it. Those that processes left behind which were killed are removed.
 
     `purpose`: `pull` or `convert`.
