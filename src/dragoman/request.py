@@ -148,7 +148,9 @@ class HttpRequest(msgspec.Struct, frozen=True):
     """Its bodies hold credentials: a recorder does not write it down."""
 
     def __repr__(self) -> str:
-        return f"HttpRequest({self.method} {self.path.partition('?')[0]})"  # headers, query and body may hold keys
+        scheme, separator, rest = self.path.partition("?")[0].rpartition("://")
+        place, slash, path = rest.partition("/")  # user, headers, query and body may hold keys
+        return f"HttpRequest({self.method} {scheme}{separator}{place.rpartition('@')[2]}{slash}{path})"
 
 
 class Download(msgspec.Struct, frozen=True):
