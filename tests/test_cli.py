@@ -106,6 +106,14 @@ def test_ctrl_c_ends_the_answer_where_it_stands(llm: Llm) -> None:
     assert rest.endswith(b"\n")
 
 
+def test_ctrl_c_before_a_command_began_ends_quietly(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dragoman.cli.app.app", interrupted)
+    assert cli("chat", "x") == (130, "", "")
+
+
 def test_a_terminal_without_a_sign_for_it_ends_no_answer(llm: Llm) -> None:
     done = shell("chat", stdin="zwölf ☃".encode(), PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"You said: zw?lf ?\n", b"")
