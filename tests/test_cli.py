@@ -150,7 +150,7 @@ def test_help_teaches_and_loads_little() -> None:
     assert b"OPENAI_API_KEY" in done.stdout
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
     assert "typer" in loaded
-    assert not loaded & {"rich", "aiohttp", "pydantic", "dragoman.agent", "asyncio", "xllamacpp"}
+    assert not loaded & {"rich", "aiohttp", "prompt_toolkit", "pydantic", "dragoman.agent", "asyncio", "xllamacpp"}
 
 
 COMMANDS = ("chat", "providers", "models", "decode", "embed create", "embed search", "embed text", "local pull")
