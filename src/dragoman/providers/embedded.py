@@ -101,7 +101,7 @@ def _server(model: Path, embeddings: bool) -> Any:
     params.use_jinja = True
     params.ui = False
     params.warmup = False
-    params.fit_params = model.stat().st_size >= FITTED
+    params.fit_params = model.is_file() and model.stat().st_size >= FITTED
     params.endpoint_slots = False
     params.cors_origins = "http://127.0.0.1"  # no page in a browser reads what is said here
     params.sse_ping_interval = 1  # a server in the middle of an answer notices a stop only this often
