@@ -85,8 +85,8 @@ def as_text(part: Media) -> str:
     """
     kind = part.mime_type or (guessed(part.url) if isinstance(part, LinkPart) else None) or "file"
     where = part.name if not isinstance(part, LinkPart) or part.url.startswith("data:") else part.url
-    text = f"[media: {kind}] {where}" if where else f"[media: {kind}]"
-    return text if (said := text_of(part)) is None else f"{text}\n{said}"
+    head = f"[media: {kind}] {where}" if where else f"[media: {kind}]"
+    return head if (text := text_of(part)) is None else f"{head}\n{text}"
 
 
 def guessed(url: str) -> str | None:
