@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from dragoman import Agent, Chat, DataPart, Message, Provider, Settings, ToolCallPart, ToolResultPart, fold, tool, wires
-from dragoman.errors import InvalidRequestError, RateLimitError
+from dragoman.errors import InvalidRequestError, RateLimitError, SettingsError
 from dragoman.event import Event, MessageStarted, StepFinished, event_from_json, event_to_json
 from dragoman.ids import Rule
 from dragoman.loss import Loss
@@ -61,6 +61,15 @@ async def test_decision_25_on_loss_refuses_before_anything_is_sent(wire: str) ->
     b, _ = scripted(wire)
     with pytest.raises(InvalidRequestError):
         await b.send("See.", attachments=[part], on_loss="error")
+
+
+async def test_on_loss_is_checked_where_it_is_given() -> None:
+    wrong: Any = "refuse"
+    with pytest.raises(SettingsError, match="on_loss"):
+        scripted("openai_chat", on_loss=wrong)
+    a, _ = scripted("openai_chat")
+    with pytest.raises(SettingsError, match="on_loss"):
+        a.run("See.", on_loss=wrong)
 
 
 @tool
