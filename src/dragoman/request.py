@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from dragoman.errors import SettingsError
 from dragoman.message import Message, Native
 
 __all__ = [
@@ -96,6 +97,8 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """What to do where the wire or its target cannot hold all of it: send the rest and name what is left out, or refuse."""
 
     def __post_init__(self) -> None:
+        if self.on_loss not in ("tell", "error"):
+            raise SettingsError(f'on_loss={self.on_loss!r} is unknown; it is "tell" or "error"')
         for name in ("messages", "tools"):
             if type(value := getattr(self, name)) is not tuple:
                 msgspec.structs.force_setattr(self, name, tuple(value))
