@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman import wires
-from dragoman.answer import Answer, model_of, whole_answer
+from dragoman.answer import Answer, left_out, model_of, whole_answer
 from dragoman.errors import DragomanError, OverloadedError
 from dragoman.event import MessageDropped, MessageFinished, MessageStarted, PartDelta, RunError, RunFinished
 from dragoman.fold import fold, unfold
@@ -34,6 +34,12 @@ def test_messages_of_the_model_are_one_answer_with_the_last_end_and_all_usage():
     assert isinstance(answer, Message)
     assert [piece.text for piece in answer.content] == ["One. ", "Two."]
     assert (answer.finish_reason, answer.usage, answer.origin) == (FinishReason.length, used(8, 3), Origin("p"))
+
+
+def test_decision_25_choices_beyond_the_first_are_losses_of_the_answer():
+    events = [started(), started("b", candidate=1), started("c", candidate=2), RunFinished("r")]
+    assert [loss.what for loss in left_out(events)] == ["candidate 1", "candidate 2"]
+    assert left_out(unfold([FIRST, RESULT, LAST])) == []
 
 
 def test_a_stream_knows_the_same_of_it():

@@ -106,6 +106,14 @@ def test_ctrl_c_ends_the_answer_where_it_stands(llm: Llm) -> None:
     assert rest.endswith(b"\n")
 
 
+def test_ctrl_c_before_a_command_began_ends_quietly(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dragoman.cli.app.app", interrupted)
+    assert cli("chat", "x") == (130, "", "")
+
+
 def test_a_terminal_without_a_sign_for_it_ends_no_answer(llm: Llm) -> None:
     done = shell("chat", stdin="zwölf ☃".encode(), PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"You said: zw?lf ?\n", b"")
@@ -142,7 +150,7 @@ def test_help_teaches_and_loads_little() -> None:
     assert b"OPENAI_API_KEY" in done.stdout
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
     assert "typer" in loaded
-    assert not loaded & {"rich", "aiohttp", "pydantic", "dragoman.agent", "asyncio", "xllamacpp"}
+    assert not loaded & {"rich", "aiohttp", "prompt_toolkit", "pydantic", "dragoman.agent", "asyncio", "xllamacpp"}
 
 
 COMMANDS = ("chat", "providers", "models", "decode", "embed create", "embed search", "embed text", "local pull")

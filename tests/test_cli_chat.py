@@ -8,14 +8,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
 from dragoman import DataPart, Message, TextPart, ThinkingPart
-from dragoman.cli.screen import Screen, tell_notes, usage_line
+from dragoman.cli.screen import Screen, usage_line
 from dragoman.message import FinishReason, Usage
-from dragoman.replay import Loss
 from dragoman.result import ChatResult
 from support import says
 from support_cli import SRC, Stdin, one_line, shell
@@ -302,17 +300,13 @@ def test_an_answer_that_does_not_fit_its_schema_is_not_shown_before_the_one_that
     assert cli("chat", "x", "--output-schema", '{"type": "object"}')[:2] == (0, '{"n": 1}\n')
 
 
-def test_what_was_left_out_is_one_line_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_left_out_is_one_line_on_standard_error(cli, llm: Llm, tmp_path: Path) -> None:
     """Decision 25: the command line tells the losses of a run."""
-
-    class Lossy:
-        losses = [Loss(0, 1, "video/mp4 clip.mp4", "OpenAI takes no\x1b[2J video"), Loss(0, 1, "seed", "unknown here")]
-        finish_reason = FinishReason.stop
-
-    tell_notes(cast(Any, Lossy()))
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert all(word in err for word in ("note: ", "video/mp4 clip.mp4", "OpenAI takes no [2J video", "seed"))
+    (tmp_path / "clip.mp4").write_bytes(bytes(range(256)) * 9)
+    code, out, err = cli("chat", f"Say hello @{tmp_path}/clip.mp4")
+    assert (code, err.count("\n")) == (0, 1)
+    assert err.startswith("note: not sent as it is: ")
+    assert "clip.mp4" in out + err
 
 
 def test_an_answer_that_is_not_whole_says_so(cli, llm: Llm) -> None:

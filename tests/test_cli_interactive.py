@@ -268,3 +268,15 @@ def test_what_was_shown_of_an_answer_that_failed_is_remembered(terminal: Termina
     roles = [message.role for message in llm.requests[-1].messages]
     assert roles == [Role.USER, Role.MODEL, Role.USER]
     assert llm.requests[-1].messages[1].text.startswith("word word")
+
+
+def test_what_is_left_out_is_told_once_in_a_conversation(terminal: Terminal) -> None:
+    """Decision 25."""
+    (terminal.state / "clip.mp4").write_bytes(bytes(range(256)) * 9)
+    terminal.type(f"Look @{terminal.state}/clip.mp4")
+    terminal.until("note: not sent as it is: video/mp4")
+    terminal.prompt()
+    terminal.type("Go on")
+    terminal.until("You said: Go on")
+    terminal.prompt()
+    assert terminal.shown.count("note: not sent") == 1

@@ -73,6 +73,17 @@ def test_every_link_leads_somewhere(path: Path) -> None:
         assert (path.parent / target).exists(), target
 
 
+def test_the_readme_of_the_wheel_links_to_nothing_that_is_not_there() -> None:
+    from hatchling.metadata.core import ProjectMetadata
+    from hatchling.plugin.manager import PluginManager
+
+    core = ProjectMetadata(str(ROOT), PluginManager()).core
+    assert LINK.search((ROOT / "README.md").read_text())
+    assert LINK.findall(core.readme) == []
+    assert "[The public names]" not in core.readme and "the public names" in core.readme
+    assert "protocol" not in core.description
+
+
 def test_no_document_sends_its_reader_into_the_source() -> None:
     """A user of the wheel has no repository (decisions are for those who have)."""
     sources = re.compile(r"`(?:src/)?dragoman/[\w/]+(?:\.py)?`")

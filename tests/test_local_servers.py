@@ -70,6 +70,9 @@ def test_it_is_reached_on_loopback_only_and_says_nothing() -> None:
     params = servers._servers[Path("/models/small.Q4_1.gguf"), False].params
     assert params.hostnames == ["127.0.0.1"]
     assert params.port == 0
+    assert params.api_keys == [servers.key]
+    assert len(servers.key) > 30
+    assert servers.key != EmbeddedServers().key
     assert params.verbosity < 0
     assert (params.n_parallel, params.n_ctx) == (SLOTS, SLOTS * CONTEXT)
     assert 1 <= params.cpuparams.n_threads <= max(1, (os.cpu_count() or 1) - 1)
@@ -103,7 +106,7 @@ def test_what_cannot_be_loaded_says_so_and_leaves_nothing() -> None:
 
 def test_without_the_library_the_error_names_the_command_that_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    with pytest.raises(SettingsError, match=r"pip install 'dragoman\[local\]'"):
+    with pytest.raises(SettingsError, match=r"library xllamacpp .*; install it with `.* install 'xllamacpp"):
         EmbeddedServers().start(Path("a.gguf"))
 
 

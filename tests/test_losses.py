@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from dragoman import Agent, Chat, DataPart, Message, Provider, Settings, ToolCallPart, ToolResultPart, fold, tool, wires
-from dragoman.errors import InvalidRequestError, RateLimitError
+from dragoman.errors import InvalidRequestError, RateLimitError, SettingsError
 from dragoman.event import Event, MessageStarted, StepFinished, event_from_json, event_to_json
 from dragoman.ids import Rule
 from dragoman.loss import Loss
@@ -63,6 +63,15 @@ async def test_decision_25_on_loss_refuses_before_anything_is_sent(wire: str) ->
         await b.send("See.", attachments=[part], on_loss="error")
 
 
+async def test_on_loss_is_checked_where_it_is_given() -> None:
+    wrong: Any = "refuse"
+    with pytest.raises(SettingsError, match="on_loss"):
+        scripted("openai_chat", on_loss=wrong)
+    a, _ = scripted("openai_chat")
+    with pytest.raises(SettingsError, match="on_loss"):
+        a.run("See.", on_loss=wrong)
+
+
 @tool
 async def look() -> str:
     """Looks."""
@@ -84,13 +93,20 @@ async def test_decision_25_each_loss_is_told_by_the_step_that_met_it_first(caplo
 async def test_decision_25_chunks_of_a_stream_name_them_too() -> None:
     a, _ = scripted("openai_chat")
     chunks = [chunk async for chunk in a.send_stream(["See.", CLIP])]
-    assert [loss.what for chunk in chunks for loss in chunk.losses] == ["video/x-acme"]
+    assert [loss.what for chunk in chunks for loss in chunk.losses] == ["video/x-acme clip.acme"]
     assert "".join(chunk.output for chunk in chunks) == "Done."
 
 
 async def test_decision_25_settings_and_tools_that_the_api_has_not_are_losses_of_the_run() -> None:
     a, _ = scripted("cohere", server_tools=[ServerTool("web_search")], settings=Settings(parallel_tool_calls=True))
     assert {loss.what for loss in (await a.send("Go.")).losses} == {"web_search", "parallel_tool_calls"}
+
+
+async def test_d144r_file_search_without_stores_is_a_loss_of_the_run_and_no_empty_list_is_sent() -> None:
+    a, server = scripted("openai_responses", server_tools=[ServerTool("file_search")])
+    assert [loss.what for loss in (await a.send("Find it.")).losses] == ["file_search"]
+    assert isinstance(body := server.sent[0].body, dict)
+    assert "tools" not in body
 
 
 async def test_a_chat_that_switches_names_what_the_other_provider_cannot_read() -> None:

@@ -22,13 +22,17 @@ LOADED = {
     "error_json",
     "errors",
     "event",
+    "file_type",
     "fold",
+    "json_bytes",
     "loss",
     "message",
     "repair",
     "replay",
     "request",
     "result",
+    "saved",
+    "stored",
 }
 """The modules of dragoman that `import dragoman` may load: values, and the functions on them."""
 

@@ -179,6 +179,7 @@ def test_a_plug_in_is_loaded_when_it_is_looked_up(install):
     ("entry", "code", "why"),
     [
         pytest.param("acme", "1 / 0", "cannot be loaded: ZeroDivisionError", id="raises"),
+        pytest.param("acme", "import sys; sys.exit(3)", "cannot be loaded: SystemExit: 3", id="exits"),
         pytest.param(
             "acme", "import no_such_module_at_all", "cannot be loaded: ModuleNotFoundError", id="misses a module"
         ),

@@ -193,6 +193,11 @@ async def test_a_recording_holds_no_password_no_key_of_a_body_and_none_of_a_path
     assert await played.read() == b'{"echo": "***"}'
 
 
+def test_no_repr_of_a_request_shows_a_password() -> None:
+    request = HttpRequest("https://me:pass-word-1@h.test:1/a@b/c?key=pass-word-1")
+    assert repr(request) == "HttpRequest(POST https://h.test:1/a@b/c)"
+
+
 @pytest.mark.parametrize(
     "url",
     [

@@ -179,7 +179,7 @@ def test_decision_4_thinking_plans_and_citations_go_back_to_their_origin_only():
     ("piece", "what", "told"),
     [
         (FilePart("f1"), "file", ["[media: file]"]),
-        (DataPart(b"%PDF", "application/pdf"), "data", ["[media: application/pdf]"]),
+        (DataPart(b"%PDF", "application/pdf"), "application/pdf", ["[media: application/pdf]"]),
         (ProviderPart("odd", {"other": {}}), "provider", []),
         (ThinkingPart("h"), "thinking", []),
     ],

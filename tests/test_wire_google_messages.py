@@ -158,7 +158,7 @@ def test_a_file_that_another_provider_holds_becomes_a_text_and_a_loss():
     assert parts(FilePart("file-1", "application/pdf", "a.pdf"), losses=losses) == [
         {"text": "[media: application/pdf] a.pdf"}
     ]
-    assert [loss.what for loss in losses] == ["file"]
+    assert [loss.what for loss in losses] == ["application/pdf a.pdf"]
 
 
 @pytest.mark.parametrize("text", ["-_8=", "+/8=", "AAAA"])

@@ -110,8 +110,8 @@ def test_decision_4_thinking_goes_back_to_its_origin_and_to_nobody_else():
 @pytest.mark.parametrize(
     ("piece", "what", "told"),
     [
-        (LinkPart("http://x/y.png"), "link", "\n[media: image/png] http://x/y.png\n"),
-        (DataPart(b"%PDF", "application/pdf"), "data", "\n[media: application/pdf]\n"),
+        (LinkPart("http://x/y.png"), "image/png http://x/y.png", "\n[media: image/png] http://x/y.png\n"),
+        (DataPart(b"%PDF", "application/pdf"), "application/pdf", "\n[media: application/pdf]\n"),
         (ProviderPart("odd", {"other": {}}), "provider", ""),
     ],
 )

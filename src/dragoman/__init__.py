@@ -1,4 +1,4 @@
-"""dragoman: one conversation, every model provider, every agent protocol.
+"""dragoman: one conversation, every model provider.
 
     from dragoman import Agent, tool
 

@@ -22,9 +22,10 @@ from dragoman.event import (
     RunFinished,
 )
 from dragoman.fold import fold
+from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, Native, Origin, Role, Usage
 
-__all__ = ["Answer", "model_of", "whole_answer"]
+__all__ = ["Answer", "model_of", "left_out", "whole_answer"]
 
 
 class Answer:
@@ -75,6 +76,12 @@ class Answer:
         if event.usage is not None:
             self.usage = event.usage if self.usage is None else self.usage + event.usage
         return True
+
+
+def left_out(events: Iterable[Event]) -> list[Loss]:
+    """What the response of these events leaves out on every wire: the candidates beyond the first."""
+    others = [event.candidate for event in events if isinstance(event, MessageStarted) and event.candidate]
+    return [Loss(None, None, f"candidate {number}", "a response holds the first alone") for number in others]
 
 
 def model_of(origin: Origin | None) -> str:

@@ -15,7 +15,7 @@ __all__ = ["codes", "parsed", "plain", "words"]
 
 _WORDS = (
     "message", "Message", "detail", "error", "errors", "raw", "data", "msg", "error_description", "errorMessage", "fault",
-    "faultstring", "title",
+    "faultstring", "title", "base_resp", "status_msg",
 )  # fmt: skip
 """Where the words stand; the first that says something counts."""
 _CODES = ("code", "type", "status", "reason", "reasons", "error_type", "errorcode")

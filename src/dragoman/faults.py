@@ -27,7 +27,7 @@ from dragoman.errors import (
 from dragoman.retry_after import limit_reset, retry_after, waiting_words
 from dragoman.shapes import as_text, if_object, if_objects, if_text
 
-__all__ = ["Manner", "Rules", "Told", "fault", "load", "request_id", "rules", "usual"]
+__all__ = ["Manner", "Rules", "Told", "fault", "load", "request_id", "rules", "usual", "vendor_status"]
 
 _Kind = type[ProviderError]
 Rules = tuple[tuple[_Kind, re.Pattern[str]], ...]
@@ -83,14 +83,14 @@ _STATUSES: Mapping[int, _Kind] = {
 """A status that says it all."""
 _BETTER: Mapping[_Kind, Rules] = {
     AuthenticationError: rules((PermissionDeniedError, r"insufficient permissions|missing scopes")),
-    RateLimitError: rules((OverloadedError, r"overloaded")),
+    RateLimitError: rules((OverloadedError, r"overloaded"), (PermissionDeniedError, r"\blimit:? 0\b.{0,40}requested")),
 }
 """Kind by such a status → words by which it is another one after all."""
 _WORDS = rules(
     (
         InvalidRequestError,
         r"(unknown|unsupported|unrecogni[sz]ed|unexpected|additional|extra) (request )?(parameter|argument|field|key|propert|option|name)|"
-        r"extra inputs|MCP server|external_connector|(download|fetch|retriev)\w* .{0,40}(https?:|\burl\b|image|file|media|multimodal)|"
+        r"(audio|image|video|vision|file|document|media|multimodal) inputs? (is|are) not supported|extra inputs|MCP server|external_connector|(download|fetch|retriev)\w* .{0,40}(https?:|\burl\b|image|file|media|multimodal)|"
         r"guardrail.{0,60}(identifier|format|not found|not exist)|no endpoints found that",
     ),
     (
@@ -117,7 +117,7 @@ _WORDS = rules(
     ),
     (
         ModelNotFoundError,
-        r"model.?(not.?(found|exist|supported\b)|decommissioned)|(unknown|invalid|no such|nonexistent|unavailable).model\b|deployment.?not.?found|"
+        r"model.?(not.?(found|exist|supported\b)|decommissioned)|(not supported|unknown|invalid|no such|nonexistent|unavailable).model\b|deployment.?not.?found|"
         r"\b(models?|deployment|engine)\b((?!\. ).){0,200}(not found|n.t found|does not exist|do not exist|not a valid model|was removed|"
         r"decommissioned|has been (deprecated|retired)|identifier is invalid)|(not a valid|no such) model|no endpoints found|"
         r"unable to access model|not supported by any provider|try pulling it|"
@@ -184,6 +184,21 @@ _REQUEST_IDS = (
 _TRACES = ("x-debug-trace-id", "cf-ray")
 """Those that say less than an id in the body."""
 _STATUS_KEYS = ("raw_status_code", "status_code", "statusCode", "StatusCode", "status", "code")
+_VENDOR_STATUSES: Mapping[int, int] = {
+    1001: 504,
+    1002: 429,
+    1004: 401,
+    1008: 402,
+    1026: 451,
+    1027: 451,
+    1039: 429,
+    1041: 429,
+    2013: 400,
+    2045: 429,
+    2049: 401,
+    2056: 429,
+}
+"""`base_resp.status_code` of MiniMax → the status that it stands for."""
 _READ = 4000  # characters of words, and of codes, that tell the kind
 _BEHIND = 500  # characters of the words of a provider behind a gateway
 _SHOWN = 1000  # characters of words in a message
@@ -195,13 +210,23 @@ def usual(payload: Any) -> Told:
     error = if_object(outer.get("error"))
     statuses = (as_text(fields.get(key)) for fields in (error, outer) for key in _STATUS_KEYS)
     behind = if_object(error.get("metadata"))  # OpenRouter: what the provider behind it said
+    said = words(payload)
+    param = if_text(error.get("param"))  # Xiaomi: not a field's name, but the reason
+    reason = param if " " in param and param not in said else ""
     return Told(
-        words=": ".join(filter(None, (words(payload), words(if_text(behind.get("raw")))[:_BEHIND]))),
+        words=": ".join(filter(None, (said, reason, words(if_text(behind.get("raw")))[:_BEHIND]))),
         codes=" ".join(dict.fromkeys(codes(payload)))[:_READ],
         status=next((int(status) for status in statuses if re.fullmatch("[45][0-9][0-9]", status)), None),
+        means=_VENDOR_STATUSES.get(vendor_status(outer)),
         request_id=if_text(outer.get("request_id")) or if_text(error.get("request_id")) or None,
         headers={name.lower(): as_text(value) for name, value in if_object(behind.get("headers")).items()},
     )
+
+
+def vendor_status(fields: Mapping[str, Any]) -> int:
+    """The number of the fault in an answer whose status tells of none, as MiniMax has it; 0: there is no fault."""
+    code = if_object(fields.get("base_resp")).get("status_code")
+    return code if isinstance(code, int) else 0
 
 
 def load(

@@ -21,6 +21,7 @@ __all__ = [
     "decoded",
     "from_url",
     "guessed",
+    "label",
     "text_of",
 ]
 
@@ -83,10 +84,20 @@ def as_text(part: Media) -> str:
 
     All else of it is lost: never is a file's base64 part of a text. A wire notes a `Loss` where `text_of` is `None`.
     """
+    kind, where = _named(part)
+    head = f"[media: {kind}] {where}" if where else f"[media: {kind}]"
+    return head if (text := text_of(part)) is None else f"{head}\n{text}"
+
+
+def label(part: Media) -> str:
+    """What a `Loss` calls a file: `video/mp4 clip.mp4`."""
+    return " ".join(filter(None, _named(part)))
+
+
+def _named(part: Media) -> tuple[str, str | None]:
+    """The kind of a file, and its name or where it is."""
     kind = part.mime_type or (guessed(part.url) if isinstance(part, LinkPart) else None) or "file"
-    where = part.name if not isinstance(part, LinkPart) or part.url.startswith("data:") else part.url
-    text = f"[media: {kind}] {where}" if where else f"[media: {kind}]"
-    return text if (said := text_of(part)) is None else f"{text}\n{said}"
+    return kind, part.name if not isinstance(part, LinkPart) or part.url.startswith("data:") else part.url
 
 
 def guessed(url: str) -> str | None:

@@ -9,7 +9,6 @@ neutral fields and adds its own native ones; it never reads another wire's.
 
 from __future__ import annotations
 
-import mimetypes
 from collections.abc import Mapping, Sequence
 from copy import copy
 from datetime import datetime
@@ -21,6 +20,7 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.errors import HistoryError
+from dragoman.file_type import file_type
 from dragoman.stored import UNKNOWN, newest
 
 __all__ = [
@@ -152,7 +152,7 @@ class DataPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="data"):
         """
         path = Path(path)
         data = path.read_bytes()
-        return cls(data, mime_type or mimetypes.guess_type(path.name)[0] or _sniff(data), path.name)
+        return cls(data, mime_type or file_type(path.name, data), path.name)
 
 
 class LinkPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="link"):
@@ -382,20 +382,3 @@ _KINDS = frozenset(str(kind.__struct_config__.tag) for kind in get_args(Content)
 
 def _as_stored(piece: Content) -> Any:
     return piece if not isinstance(piece, ProviderPart) else (piece.native or {}).get(UNKNOWN, piece)
-
-
-_MAGIC = (
-    (b"\x89PNG", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF8", "image/gif"),
-    (b"%PDF", "application/pdf"),
-    (b"ID3", "audio/mpeg"),
-    (b"OggS", "audio/ogg"),
-    (b"PK\x03\x04", "application/zip"),
-)
-
-
-def _sniff(data: bytes) -> str:
-    if data[:4] == b"RIFF":
-        return {b"WEBP": "image/webp", b"WAVE": "audio/wav"}.get(data[8:12], "application/octet-stream")
-    return next((mime for magic, mime in _MAGIC if data.startswith(magic)), "application/octet-stream")

@@ -145,6 +145,8 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """What to do where the wire or its target cannot hold all of it: send the rest and name what is left out, or refuse."""
 
     def __post_init__(self) -> None:
+        if self.on_loss not in ("tell", "error"):
+            raise SettingsError(f'on_loss={self.on_loss!r} is unknown; it is "tell" or "error"')
         for name in ("messages", "tools"):
             if type(value := getattr(self, name)) is not tuple:
                 msgspec.structs.force_setattr(self, name, tuple(value))
@@ -197,7 +199,9 @@ class HttpRequest(msgspec.Struct, frozen=True):
     """Its bodies hold credentials: a recorder does not write it down."""
 
     def __repr__(self) -> str:
-        return f"HttpRequest({self.method} {self.path.partition('?')[0]})"  # headers, query and body may hold keys
+        scheme, separator, rest = self.path.partition("?")[0].rpartition("://")
+        place, slash, path = rest.partition("/")  # user, headers, query and body may hold keys
+        return f"HttpRequest({self.method} {scheme}{separator}{place.rpartition('@')[2]}{slash}{path})"
 
 
 class Download(msgspec.Struct, frozen=True):

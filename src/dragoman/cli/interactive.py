@@ -25,6 +25,7 @@ from dragoman.providers.keys import find_key
 if TYPE_CHECKING:
     from dragoman.agent import Agent
     from dragoman.cli.screen import Screen
+    from dragoman.loss import Loss
 
 __all__ = ["COMMANDS", "converse"]
 
@@ -41,6 +42,7 @@ class _Conversation:
         self.interrupts = interrupts
         self.history: list[Message] = []
         self.model = _chat_model(agent.model)
+        self.losses: set[Loss] = set()
         self.warm: set[str] = set()
         self.ended = False
 
@@ -63,7 +65,8 @@ class _Conversation:
             self.screen.finish()
         if any(message.role is Role.MODEL for message in result.messages):
             self.history += result.messages
-        tell_notes(result)
+        tell_notes(result, self.losses)
+        self.losses.update(result.losses)
         if verbose:
             typer.echo(usage_line(result.usage), err=True)
 

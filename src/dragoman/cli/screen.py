@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Collection
+from typing import Any, TextIO
 
 from dragoman.cli.failure import plain
+from dragoman.loss import Loss
 from dragoman.message import FinishReason, Usage
 from dragoman.result import ChatResult
-
-if TYPE_CHECKING:
-    from dragoman.replay import Loss
 
 __all__ = ["Screen", "tell_notes", "usage_line"]
 
@@ -104,14 +102,11 @@ def usage_line(usage: Usage | None) -> str:
     return f"Usage: {', '.join(told) or 'the provider did not tell'}"
 
 
-def tell_notes(result: ChatResult[Any]) -> None:
-    """Says on standard error, in a line each, what the requests had to leave out, and that an answer is not whole."""
-    losses: Sequence[Loss] = getattr(result, "losses", ())
-    notes = (
-        ["not sent as it is: " + "; ".join(dict.fromkeys(f"{loss.what} ({loss.why})" for loss in losses))]
-        if losses
-        else []
-    )
+def tell_notes(result: ChatResult[Any], known: Collection[Loss] = ()) -> None:
+    """Says on standard error, in a line each, what the requests had to leave out beyond what is `known` already, and that an
+    answer is not whole."""
+    losses = "; ".join(dict.fromkeys(f"{loss.what} ({loss.why})" for loss in result.losses if loss not in known))
+    notes = [f"not sent as it is: {losses}"] if losses else []
     if result.finish_reason is FinishReason.length:
         notes.append("the answer reached its most tokens and is not whole; --max-tokens gives it more")
     for note in notes:

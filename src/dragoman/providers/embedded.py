@@ -11,6 +11,7 @@ import os
 import threading
 from importlib import import_module
 from pathlib import Path
+from secrets import token_urlsafe
 from typing import Any
 
 from dragoman.errors import SettingsError
@@ -32,10 +33,13 @@ for that, which is more than half a second for the default model."""
 class EmbeddedServers:
     """The servers that one owner has started, by model file and use. Threads and event loops may share it.
 
-    A process that is forked off starts servers of its own: threads do not live on in it.
+    A process that is forked off starts servers of its own: threads do not live on in it. Nobody uses them but who has the
+    key, which is random: no other user of this machine, and no page in a browser, whatever host it takes them for.
     """
 
     def __init__(self) -> None:
+        self.key = token_urlsafe(32)
+        """What requests carry as their bearer token."""
         self._lock = threading.Lock()
         self._servers: dict[tuple[Path, bool], Any] = {}
         self._inherited: dict[tuple[Path, bool], Any] = {}
@@ -57,7 +61,7 @@ class EmbeddedServers:
         """
         with self._lock:
             if (model, embeddings) not in self._servers:
-                server = _server(model, embeddings)
+                server = _server(model, self.key, embeddings)
                 if not self._servers:
                     atexit.register(self.close)
                 self._servers[model, embeddings] = server
@@ -75,7 +79,7 @@ class EmbeddedServers:
         self._lock = threading.Lock()
 
 
-def _server(model: Path, embeddings: bool) -> Any:
+def _server(model: Path, key: str, embeddings: bool) -> Any:
     try:
         library: Any = import_module("xllamacpp")
     except ImportError as error:
@@ -88,6 +92,7 @@ def _server(model: Path, embeddings: bool) -> Any:
     params.model_alias = {model.stem}
     params.hostnames = ["127.0.0.1"]
     params.port = 0
+    params.api_keys = [key]
     params.n_parallel = SLOTS
     params.n_ctx = SLOTS * CONTEXT
     params.n_predict = ANSWER
@@ -101,7 +106,7 @@ def _server(model: Path, embeddings: bool) -> Any:
     params.use_jinja = True
     params.ui = False
     params.warmup = False
-    params.fit_params = model.stat().st_size >= FITTED
+    params.fit_params = model.is_file() and model.stat().st_size >= FITTED
     params.endpoint_slots = False
     params.cors_origins = "http://127.0.0.1"  # no page in a browser reads what is said here
     params.sse_ping_interval = 1  # a server in the middle of an answer notices a stop only this often

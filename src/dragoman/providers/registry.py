@@ -158,7 +158,7 @@ def _plug_in(entry: EntryPoint) -> Provider:
     where = f'plug-in "{entry.name}" of the distribution {entry.dist.name if entry.dist else "?"} ({entry.value})'
     try:
         provider = entry.load()
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit) as error:  # what a module runs when it is imported may be anything
         raise SettingsError(
             f"{where} cannot be loaded: {type(error).__name__}: {error}; update or uninstall that distribution"
         ) from error

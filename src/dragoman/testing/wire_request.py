@@ -108,8 +108,8 @@ def options_pass_untouched(bench: WireBench) -> None:
 
 @wire_check("request", look="dump_http")
 def http_requests_are_complete(bench: WireBench) -> None:
-    """A request over HTTP has a path after the base URL, headers of text, and a body of JSON that is `dump_request`'s; path or
-    body name the model and say whether to stream."""
+    """A request over HTTP has a path after the base URL, headers of text, and a body of JSON that is `dump_request`'s, with the
+    same losses; path or body name the model and say whether to stream."""
     asked = _ASKED.replace(tools=TOOLS)
     http = [bench.wire.dump_http(asked.replace(stream=stream)) for stream in (False, True)]
     for request in http:
@@ -123,6 +123,12 @@ def http_requests_are_complete(bench: WireBench) -> None:
     said = [(request.path, json_of(request.body, "dump_http")) for request in http]
     demand(said[0] != said[1], "neither path nor body say whether the answer is to be streamed")
     same(said[0][1], json_of(bench.wire.dump_request(asked), "dump_request"), "the body of dump_http")
+    every = Settings(**{name: values[-1] for name, values in _SETTINGS.items()})
+    asked = asked.replace(tools=(*TOOLS, ServerTool("kit_tool")), settings=every)
+    losses: tuple[list[Loss], list[Loss]] = ([], [])
+    bench.wire.dump_http(asked, losses=losses[0])
+    bench.wire.dump_request(asked, losses=losses[1])
+    same(*losses, "the losses of dump_http")
 
 
 @wire_check("request", look="load_request")

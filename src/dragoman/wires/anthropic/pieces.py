@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.loss import Loss
-from dragoman.media import text_of
+from dragoman.media import label, text_of
 from dragoman.message import (
     Content,
     DataPart,
@@ -106,7 +106,7 @@ class Writer(msgspec.Struct, frozen=True):
         if self.role is not Role.USER and block["type"] in ("image", "document"):
             block, lost = told(part), None if text_of(part) is not None else "the API takes media from the user alone"
         if lost is not None:
-            self.lose(place, part.mime_type or "media", lost)
+            self.lose(place, label(part), lost)
         return block
 
     def _thinking(self, part: ThinkingPart, place: int) -> dict[str, Any] | None:

@@ -8,9 +8,8 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from dragoman.errors import HistoryError
-from dragoman.media import IMAGES, as_text, data_url, from_url, guessed, text_of
+from dragoman.media import IMAGES, as_text, data_url, from_url, guessed, label, text_of
 from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart, ThinkingPart
-from dragoman.replay import kind_of
 from dragoman.shapes import if_list, if_object, if_text, merged, rest
 from dragoman.wires.cohere.native import NAME, extra, marked, spelling
 
@@ -94,7 +93,7 @@ def unsaid(part: Content, block: Mapping[str, Any]) -> tuple[str, str] | None:
     if block["type"] == "text" and text_of(part) is not None:
         return None
     if block["type"] == "text":
-        return kind_of(part), f"the API takes images only, not {part.mime_type}; a text tells of it"
+        return label(part), f"the API takes images only, not {part.mime_type}; a text tells of it"
     return ("name", f"the API knows no name of an image, {part.name}") if part.name else None
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.loss import Loss
-from dragoman.media import ELSEWHERE, as_text
+from dragoman.media import ELSEWHERE, as_text, label
 from dragoman.media import text_of as media_text
 from dragoman.message import (
     Content,
@@ -182,7 +182,7 @@ class Writer(msgspec.Struct, frozen=True):
         if block is None:
             if media_text(part) is None:
                 held = isinstance(part, FilePart)
-                self.lose(place, kind_of(part), ELSEWHERE if held else f"the API takes no {part.mime_type}")
+                self.lose(place, label(part), ELSEWHERE if held else f"the API takes no {part.mime_type}")
             return {"text": as_text(part)}
         return merged(_without_id(fields(part.native)), block)
 

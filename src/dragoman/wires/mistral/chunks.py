@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from dragoman.errors import HistoryError
-from dragoman.media import ELSEWHERE, IMAGES, as_text, audio_type, data_url, decoded, from_url, guessed, text_of
+from dragoman.media import ELSEWHERE, IMAGES, as_text, audio_type, data_url, decoded, from_url, guessed, label, text_of
 from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart, ThinkingPart
 from dragoman.shapes import if_object, if_objects, if_text, merged, rest
 from dragoman.wires.mistral.native import NAME, extra, is_foreign, is_ours, marked, spelling
@@ -117,7 +117,7 @@ def unsaid(part: Content, chunk: Mapping[str, Any]) -> tuple[str, str] | None:
         if text_of(part) is not None:
             return None
         elsewhere = isinstance(part, FilePart)
-        return part.mime_type or "media", ELSEWHERE if elsewhere else "the API has no chunk for it; a text tells of it"
+        return label(part), ELSEWHERE if elsewhere else "the API has no chunk for it; a text tells of it"
     if part.name and chunk.get("document_name") != part.name:
         return "name", f"the API knows no name of such a file, {part.name}"
     return None

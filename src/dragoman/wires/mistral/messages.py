@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
-from dragoman.media import as_text, text_of
+from dragoman.media import as_text, label, text_of
 from dragoman.message import (
     DataPart,
     FilePart,
@@ -136,7 +136,7 @@ def _dump_said(position: int, sent: Mapping[str, str | None], out: Outgoing) -> 
         if not isinstance(piece, ToolResultPart) or message.role is Role.SYSTEM or piece.run_by == "provider":
             if out.target and message.role is Role.SYSTEM and isinstance(piece, (DataPart, LinkPart, FilePart)):
                 if text_of(piece) is None:
-                    out.lose(position, place, kind_of(piece), "a system message holds text only")
+                    out.lose(position, place, label(piece), "a system message holds text only")
                 chunks.append({"type": "text", "text": as_text(piece)})
                 continue
             thought = isinstance(piece, ThinkingPart) and not _is_here(piece)

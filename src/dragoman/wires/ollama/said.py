@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dragoman.media import as_text, text_of
+from dragoman.media import as_text, label, text_of
 from dragoman.message import Content, DataPart, FilePart, LinkPart, TextPart
 from dragoman.replay import kind_of
 from dragoman.wires.ollama.images import dump_image
@@ -64,7 +64,7 @@ class Said:
                 else "it takes images by their bytes only"
             )
             if text_of(piece) is None:
-                self._lose(place, kind_of(piece), f"{why}; a text tells of it")
+                self._lose(place, label(piece), f"{why}; a text tells of it")
             self._add_line(place, as_text(piece))
         else:
             self._lose(place, kind_of(piece), "it is a block of another format")

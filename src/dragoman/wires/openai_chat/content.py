@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from dragoman.errors import HistoryError
-from dragoman.media import ELSEWHERE, IMAGES, as_text, data_url, decoded, from_url, guessed, text_of
+from dragoman.media import ELSEWHERE, IMAGES, as_text, data_url, decoded, from_url, guessed, label, text_of
 from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart
 from dragoman.shapes import if_object, if_objects, if_text, merged, rest
 from dragoman.wires.openai_chat.native import NAME, extra, is_foreign, marked, spelling
@@ -127,7 +127,7 @@ def unsaid(part: Content, block: Mapping[str, Any]) -> tuple[str, str] | None:
         if text_of(part) is not None:
             return None
         elsewhere = isinstance(part, FilePart)
-        return part.mime_type or "media", ELSEWHERE if elsewhere else "the API has no block for it; a text tells of it"
+        return label(part), ELSEWHERE if elsewhere else "the API has no block for it; a text tells of it"
     if part.name and if_object(block.get(block["type"])).get("filename") != part.name:
         return "name", f"the API knows no name of such a file, {part.name}"
     return None

@@ -23,10 +23,10 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.faults import Manner, Told, fault, load, usual
+from dragoman.faults import Manner, Told, fault, load, usual, vendor_status
 from dragoman.shapes import if_object, if_objects, if_text
 
-__all__ = ["dump_error", "load_error", "load_error_object"]
+__all__ = ["dump_error", "load_error", "load_error_object", "vendor_error"]
 
 _MANNER = Manner(statuses={498: OverloadedError})  # Groq's flex tier has no room
 _DUMPED: tuple[tuple[type[DragomanError], int, str, str | None], ...] = (
@@ -55,6 +55,11 @@ def load_error(status: int, headers: Mapping[str, str], body: bytes) -> Dragoman
 def load_error_object(error: Any, around: Mapping[str, Any]) -> DragomanError:
     """An error inside a response whose status told of none. `around`: the object that holds it."""
     return fault(_told({**around, "error": error}), body=msgspec.json.encode(around), manner=_MANNER)
+
+
+def vendor_error(chunk: Mapping[str, Any]) -> DragomanError | None:
+    """An error that a vendor tells in a shape of its own, with a status of success; `None`: the chunk tells of none."""
+    return fault(_told(chunk), body=msgspec.json.encode(chunk), manner=_MANNER) if vendor_status(chunk) else None
 
 
 def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:

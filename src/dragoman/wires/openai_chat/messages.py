@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
-from dragoman.media import as_text, text_of
+from dragoman.media import as_text, label, text_of
 from dragoman.message import DataPart, FilePart, LinkPart, Message, Origin, Role, ToolCallPart, ToolResultPart
 from dragoman.replay import kind_of
 from dragoman.shapes import merged, rest, says_error
@@ -101,7 +101,7 @@ def _dump_said(position: int, sent: Mapping[str, str | None], out: Outgoing) -> 
         if not isinstance(piece, ToolResultPart) or piece.run_by == "provider" or message.role is Role.SYSTEM:
             if out.target and message.role is Role.SYSTEM and isinstance(piece, (DataPart, LinkPart, FilePart)):
                 if text_of(piece) is None:
-                    out.lose(position, place, kind_of(piece), "a system message holds text only")
+                    out.lose(position, place, label(piece), "a system message holds text only")
                 blocks.append({"type": "text", "text": as_text(piece)})
             elif (block := out.block(position, place, piece)) is None:
                 out.lose(position, place, kind_of(piece), "this format has no place for it in such a message")

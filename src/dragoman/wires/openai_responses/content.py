@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from dragoman.media import ELSEWHERE, IMAGES, Media, as_text, data_url, decoded, guessed, text_of
+from dragoman.media import ELSEWHERE, IMAGES, Media, as_text, data_url, decoded, guessed, label, text_of
 from dragoman.message import DataPart, FilePart, LinkPart, ProviderPart, TextPart
 from dragoman.shapes import rest
 from dragoman.wires.openai_responses.native import fields, is_foreign, note, spelled, spelling
@@ -84,7 +84,7 @@ def unsaid(part: Block, block: Mapping[str, Any]) -> tuple[str, str] | None:
         if text_of(part) is not None:
             return None
         elsewhere = isinstance(part, FilePart)
-        return part.mime_type or "media", ELSEWHERE if elsewhere else "the API has no block for it; a text tells of it"
+        return label(part), ELSEWHERE if elsewhere else "the API has no block for it; a text tells of it"
     if part.name and block.get("filename") != part.name:
         return "name", f"the API knows no name of such a file, {part.name}"
     return None

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.media import as_text, text_of
+from dragoman.media import as_text, label, text_of
 from dragoman.message import (
     Content,
     DataPart,
@@ -131,7 +131,7 @@ class Writer:
             return None
         media = cast("DataPart | LinkPart | FilePart", piece)
         if text_of(media) is None:
-            self._lose(place, media.mime_type or "media", "the API takes no media from the model; a text names it")
+            self._lose(place, label(media), "the API takes no media from the model; a text names it")
         return as_text(media)
 
     def _role(self) -> str:
