@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from dragoman import Agent, Chat, DataPart, Message, TextPart, ToolCallPart, ToolResultPart, tool
-from dragoman.errors import InvalidRequestError, ProviderError, SettingsError, TypedOutputError
+from dragoman.errors import InvalidRequestError, ProviderError, SettingsError, ToolError, TypedOutputError
 from dragoman.message import FinishReason, Role, ThinkingPart, Usage
 from dragoman.providers import Provider
 from support import FORCING, PROVIDER, Script, agent, call, says
@@ -105,15 +105,13 @@ async def test_d11_without_tools_usage_stands_in_the_last_chunk_alone() -> None:
     assert [c.usage is not None for c in got] == [False] * (len(got) - 1) + [True]
 
 
-async def test_d12_of_two_tools_with_one_name_the_later_wins() -> None:
+async def test_d12_decision_32_two_tools_of_one_name_are_an_error() -> None:
     @tool(name="t")
     def later() -> str:
         return "later"
 
-    a, script = agent(says(call("t")), says("done"), tools=[t, later])
-    result = await a.send("hi")
-    assert [spec.name for spec in script.requests[0].tools] == ["t"]
-    assert result.messages[2].tool_results[0].result == "later"
+    with pytest.raises(ToolError, match="two tools are named 't'"):
+        agent(says("done"), tools=[t, later])
 
 
 async def test_d14_the_id_is_that_of_the_models_message_also_on_chunks() -> None:

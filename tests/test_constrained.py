@@ -137,7 +137,7 @@ async def test_an_agent_runs_the_tools_and_gets_the_answer() -> None:
     script = Script(says('"get_weather"'), says(CITIES), says("Fine in both."))
     a = Agent(LACKING, middleware=[constrained_tools, script], tools=[get_weather])
     result = await a.send("What is the weather in Paris and in Rome?")
-    assert result.output == "\nFine in both."
+    assert result.output == "Fine in both."
     assert [r.result for r in result.messages[2].tool_results] == ["fine in Paris", "fine in Rome"]
 
 

@@ -95,7 +95,7 @@ def test_a_tool_loop_and_the_next_turn_send_only_what_is_new():
         return first, await speaker.send("thanks", history=stored)
 
     first, second = asyncio.run(main())
-    assert (first.output, second.output) == ("\n2", "bye")  # D-24
+    assert (first.output, second.output) == ("2", "bye")  # D-24, decision 24
     assert [body.get("previous_response_id") for body in api.bodies] == [None, "resp_1", "resp_2"]
     assert api.bodies[1]["input"] == [{"type": "function_call_output", "call_id": "call_1", "output": "2"}]
     assert api.bodies[2]["input"] == [{"role": "user", "content": "thanks"}]

@@ -63,7 +63,7 @@ async def test_d24_no_newline_without_tools_and_none_when_nothing_is_said() -> N
     a, _ = agent(says("A"))
     assert (await a.send("hi", history=[Message.user(ToolResultPart("1", "t", 1))])).output == "A"
     a, _ = agent(says(call("t")), says(call("t", id="c2")), says("C"), tools=[t])
-    assert (await a.send("hi")).output == "\nC"
+    assert (await a.send("hi")).output == "C"  # decision 24
 
 
 async def test_d26_d147_metadata_is_told_once_and_not_in_the_message() -> None:
@@ -108,7 +108,7 @@ async def test_d29_empty_after_tools_is_asked_again_once_for_each_round() -> Non
     assert result.messages[-1].content == ()
     assert len(result.messages) == 4
     a, script = agent(says(call("t")), says(), says(call("t", id="2")), says(), says("end"), tools=[t])
-    assert (await a.send("hi")).output == "\nend"
+    assert (await a.send("hi")).output == "end"
     assert len(script.requests) == 5
 
 

@@ -73,7 +73,7 @@ async def test_a_streamed_conversation_with_parallel_tools(server: Aimock, model
         result = await run.result()
     assert [m.role for m in result.messages] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL]
     assert [r.result for r in result.messages[2].tool_results] == ["sunny in Oakland", "sunny in Bergen"]
-    assert result.output == "\nIt is sunny, 72F."
+    assert result.output == "It is sunny, 72F."
     assert tuple(fold(events)) == result.messages
 
 

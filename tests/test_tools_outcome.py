@@ -49,7 +49,7 @@ class Data:
     [
         (Data(Model(path=Path("a")), (1, 2)), {"inner": {"path": "a"}, "pair": [1, 2]}),
         ([Model(path=Path("b"))], [{"path": "b"}]),
-        ({1: float("nan")}, {"1": None}),
+        ({1: None}, {"1": None}),
         ((), []),
         (type("Text", (str,), {})("sub"), "sub"),
     ],

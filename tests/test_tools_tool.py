@@ -179,10 +179,11 @@ def test_the_schema_of_a_plain_tool_comes_from_its_handler() -> None:
     assert repr(made.input_schema) == "<schema of google>"
 
 
-def test_of_two_tools_with_one_name_the_later_wins() -> None:
-    """D-12."""
+def test_d12_decision_32_two_tools_of_one_name_are_an_error() -> None:
     first, second, other = Tool("a", "1"), Tool("a", "2"), Tool("b")
-    assert tool_map([first, other, second]) == {"a": second, "b": other}
+    with pytest.raises(ToolError, match="two tools are named 'a'"):
+        tool_map([first, other, second])
+    assert tool_map([first, other, first]) == {"a": first, "b": other}
 
 
 def test_pydantic_is_imported_when_a_schema_is_first_read() -> None:

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from dragoman.agent import Agent
     from dragoman.chat import Chat
     from dragoman.limits import Limits
+    from dragoman.prompt import RunOptions
     from dragoman.providers import Provider
     from dragoman.run import Run
     from dragoman.similarity import cosine_similarity, most_similar
@@ -102,6 +103,7 @@ __all__ = [
     "Run",
     "RunError",
     "RunFinished",
+    "RunOptions",
     "RunStarted",
     "ServerTool",
     "Settings",
@@ -137,6 +139,7 @@ _LAZY = {
     "Limits": "dragoman.limits",
     "Provider": "dragoman.providers",
     "Run": "dragoman.run",
+    "RunOptions": "dragoman.prompt",
     "cosine_similarity": "dragoman.similarity",
     "most_similar": "dragoman.similarity",
     "ParallelToolExecutor": "dragoman.tools",

@@ -5,27 +5,28 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, overload
 
-from dragoman import providers
-from dragoman.capability import Capability
-from dragoman.event import Event, RunError
+from typing_extensions import TypeForm, TypeVar
+
+from dragoman.event import Event
 from dragoman.limits import Limits
 from dragoman.logs import log_from_environment
 from dragoman.message import DataPart, FilePart, Message
 from dragoman.model.access import Access, Key
 from dragoman.model.chat_model import ChatModel, new_id, now
+from dragoman.model.defaults import default_model, default_transport, needed, resolve
 from dragoman.model.middleware import Middleware
-from dragoman.model.strings import ModelString, parse_model_string
+from dragoman.model.strings import ModelString
 from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator, StreamingState, choose_orchestrator
 from dragoman.output import Output, json_output, typed_output
 from dragoman.portal import Portal
-from dragoman.prompt import History, Prompt, RunOptions, beginning, refuse_unknown, with_options
+from dragoman.prompt import History, Prompt, RunOptions, beginning, check_agent, check_options, with_options
 from dragoman.providers import Provider
 from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
 from dragoman.run import Run
-from dragoman.tools import Tool, ToolExecutor, tool
+from dragoman.tools import Tool, ToolExecutor, tool, tool_map
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -35,12 +36,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Agent", "History", "Prompt", "RunOptions"]
 
-Deps = TypeVar("Deps")
+Deps = TypeVar("Deps", default=None)
 T = TypeVar("T")
 
 
 class Agent(Generic[Deps]):
-    """A model with its tools and settings. Making one opens nothing and reads no key (D-07).
+    """A model with its tools and settings. Making one opens nothing and reads no key.
 
     It may be shared by tasks, threads and event loops. `close` (or `async with`) gives connections back; an agent that is
     merely forgotten leaves nothing behind either.
@@ -59,13 +60,14 @@ class Agent(Generic[Deps]):
         api_key: Key | None = None,
         headers: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
+        environment_only: bool = False,
         transport: Transport | None = None,
         middleware: Iterable[Middleware] = (),
         limits: Limits | None = None,
         on_loss: OnLoss = "tell",
         executor: ToolExecutor | None = None,
         orchestrator: Callable[[], StreamingOrchestrator] | None = None,
-        accumulator: Callable[[], MessageAccumulator] = MessageAccumulator,
+        accumulator: Callable[[], MessageAccumulator] | None = None,
         display_name: str | None = None,
         id_factory: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
@@ -73,24 +75,31 @@ class Agent(Generic[Deps]):
         """`model`: a model string or a provider's record; left out, the environment's DRAGOMAN_MODEL, else `local`.
 
         `api_key` may be a function that gives the key, or a promise of it, whenever a request is made: for keys that change.
-        `environment` holds variables that go before those of the process (keys, base URLs). `options` are body fields
-        that have no neutral name, passed on as they are. `on_loss`: what the provider cannot take (a file, a setting, another's
-        thinking) is left out and named in `ChatResult.losses`; `error` refuses the request instead. `executor`, `orchestrator` and `accumulator` replace ours.
+        `environment` holds variables that go before those of the process (keys, base URLs, `DRAGOMAN_MODEL`);
+        `environment_only` leaves those of the process out. `options` are body fields that have no neutral name, passed on as
+        they are. `on_loss`: what the provider cannot take (a file, a setting, another's thinking) is left out and named in
+        `ChatResult.losses`; `error` refuses the request instead. `executor`, `orchestrator` and `accumulator` replace the
+        provider's, where its record names some, else ours.
 
         Raises:
-            SettingsError: the model string is malformed, or no provider has that name (D-76).
-            ToolError: a tool cannot be described to a model.
+            SettingsError: the model string is malformed, or no provider has that name.
+            ToolError: a tool cannot be described to a model, or two have one name.
+            TypeError: an argument is of another type; the message names it.
         """
         log_from_environment()
-        self._string, self._provider = _resolve(model or os.environ.get("DRAGOMAN_MODEL") or "local")
+        tools, middleware, server_tools = tuple(tools), tuple(middleware), tuple(server_tools)
+        check_agent(locals())
+        self._process_environment: Mapping[str, str] = {} if environment_only else os.environ
+        self._string, self._provider = resolve(model or default_model(environment, self._process_environment))
         self._tools = tuple(given if isinstance(given, Tool) else tool(given) for given in tools)
+        tool_map(self._tools)
         self._system = Message.system(system) if system else None
         self._request = ModelRequest(
             "", (), tuple(server_tools), settings or Settings(), None, True, options or {}, on_loss=on_loss
         )
         self._environment = environment
         self._own_transport = transport is None
-        self._transport = transport if transport is not None else _default_transport()
+        self._transport = transport if transport is not None else default_transport()
         self._seconds = lambda: clock().timestamp()
         self._own_access = Access(
             self._provider,
@@ -99,6 +108,7 @@ class Agent(Generic[Deps]):
             base_url=base_url,
             headers=headers,
             environment=environment,
+            system=self._process_environment,
             clock=self._seconds,
         )
         self._accesses: dict[str, Access] = {}
@@ -107,10 +117,9 @@ class Agent(Generic[Deps]):
         self._executor = executor
         self._orchestrator = orchestrator
         self._accumulator = accumulator
-        self._display_name = display_name
-        self._new_id = id_factory
-        self._clock = clock
-        self._portal = Portal()
+        self._display_name, self._new_id, self._clock = display_name, id_factory, clock
+        self.portal = Portal()
+        """Where the synchronous calls run."""
         self._models: dict[str, ChatModel] = {}
 
     # who it is
@@ -151,9 +160,9 @@ class Agent(Generic[Deps]):
     # what it does
 
     @overload
-    def run(self, prompt: Prompt, *, output_type: type[T], **how: Unpack[RunOptions]) -> Run[T]: ...
+    def run(self, prompt: Prompt, *, output_type: type[T] = str, **how: Unpack[RunOptions]) -> Run[T]: ...
     @overload
-    def run(self, prompt: Prompt, *, output_type: Any = str, **how: Unpack[RunOptions]) -> Run[Any]: ...
+    def run(self, prompt: Prompt, *, output_type: TypeForm[T], **how: Unpack[RunOptions]) -> Run[T]: ...
     def run(self, prompt: Prompt, *, output_type: Any = str, **how: Unpack[RunOptions]) -> Run[Any]:
         """A run, to be used in `async with`. Nothing happens before it is iterated over or asked for its result.
 
@@ -162,7 +171,7 @@ class Agent(Generic[Deps]):
             InvalidRequestError: nothing to send.
             TypeError: an argument that `RunOptions` does not know.
         """
-        refuse_unknown(how)
+        check_options(how)
         output_schema = how.get("output_schema")
         output: Output[Any] | None = None
         if output_schema is not None:
@@ -179,7 +188,7 @@ class Agent(Generic[Deps]):
             self._tools,
             request=request,
             executor=self._executor,
-            accumulator=self._accumulator,
+            accumulator=self._accumulator or chat_model.provider.accumulator or MessageAccumulator,
             validate=output.read if output is not None else None,
             new_id=self._new_id,
             clock=self._clock,
@@ -187,9 +196,10 @@ class Agent(Generic[Deps]):
             run_id=self._new_id(),
         )
         state.losses |= dict.fromkeys(losses)
+        make = self._orchestrator or chat_model.provider.orchestrator
         orchestrator = (
-            self._orchestrator()
-            if self._orchestrator is not None
+            make()
+            if make is not None
             else choose_orchestrator(chat_model.provider, typed=output is not None, tools=bool(self._tools))
         )
         return Run(
@@ -207,37 +217,45 @@ class Agent(Generic[Deps]):
         async with self.run(prompt, **how) as run:
             return await run.result()
 
-    async def send_for(self, prompt: Prompt, output_type: type[T] | Any, **how: Unpack[RunOptions]) -> ChatResult[T]:
-        """Sends a prompt → a value of that type: anything that pydantic can adapt (D-20).
+    @overload
+    async def send_for(self, prompt: Prompt, output_type: type[T], **how: Unpack[RunOptions]) -> ChatResult[T]: ...
+    @overload
+    async def send_for(self, prompt: Prompt, output_type: TypeForm[T], **how: Unpack[RunOptions]) -> ChatResult[T]: ...
+    async def send_for(self, prompt: Prompt, output_type: Any, **how: Unpack[RunOptions]) -> ChatResult[Any]:
+        """Sends a prompt → a value of that type: anything that pydantic can adapt, also `int | str`.
 
         Raises:
-            TypedOutputError: the model's answer is not of the type, also after it was told so once (decision 10).
+            TypedOutputError: the model's answer is not of the type, also after it was told so once.
         """
         async with self.run(prompt, output_type=output_type, **how) as run:
             return await run.result()
 
     async def send_stream(self, prompt: Prompt, **how: Unpack[RunOptions]) -> AsyncGenerator[ChatResult[str], None]:
-        """Sends a prompt → the answer in chunks. The first holds the prompt's message (D-01); outputs joined are the whole."""
+        """Sends a prompt → the answer in chunks, the first of which holds the prompt's message.
+
+        Their outputs joined are the output of `send`, where no chunk takes something back: after a chunk with `retracted`
+        what it holds is void. `ChatResult.joined` does both. Close the stream (`aclosing`) where you leave it early.
+        """
         async with self.run(prompt, **how) as run, aclosing(run.steps()) as steps:
             async for step in steps:
                 for chunk in step.chunks():
                     yield chunk
-            if run.error is not None:
-                raise run.error
+            if run.exception is not None:
+                raise run.exception
 
     async def send_events(self, prompt: Prompt, **how: Unpack[RunOptions]) -> AsyncGenerator[Event, None]:
         """Sends a prompt → the run's events. A failure is told as `RunError` and then raised."""
         async with self.run(prompt, **how) as run:
             async for event in run:
                 yield event
-                if isinstance(event, RunError):
-                    raise event.error
+            if run.exception is not None:
+                raise run.exception
 
     async def embed_query(self, text: str, **how: Unpack[EmbeddingsOptions]) -> EmbeddingsResult:
         """A text to search with → its vector. See `EmbeddingsModel.embed_query`.
 
         Raises:
-            SettingsError: the provider makes no embeddings (D-78).
+            SettingsError: the provider makes no embeddings.
         """
         return await self._embeddings_model().embed_query(text, **how)
 
@@ -245,7 +263,7 @@ class Agent(Generic[Deps]):
         """Texts to be found → their vectors, in the same order. See `EmbeddingsModel.embed_documents`.
 
         Raises:
-            SettingsError: the provider makes no embeddings (D-78).
+            SettingsError: the provider makes no embeddings.
         """
         return await self._embeddings_model().embed_documents(texts, **how)
 
@@ -253,28 +271,32 @@ class Agent(Generic[Deps]):
 
     def send_sync(self, prompt: Prompt, **how: Unpack[RunOptions]) -> ChatResult[str]:
         """`send` from any thread, also inside a running event loop (which it blocks)."""
-        return self._portal.call(self.send(prompt, **how))
+        return self.portal.call(self.send(prompt, **how))
 
-    def send_for_sync(self, prompt: Prompt, output_type: type[T] | Any, **how: Unpack[RunOptions]) -> ChatResult[T]:
+    @overload
+    def send_for_sync(self, prompt: Prompt, output_type: type[T], **how: Unpack[RunOptions]) -> ChatResult[T]: ...
+    @overload
+    def send_for_sync(self, prompt: Prompt, output_type: TypeForm[T], **how: Unpack[RunOptions]) -> ChatResult[T]: ...
+    def send_for_sync(self, prompt: Prompt, output_type: Any, **how: Unpack[RunOptions]) -> ChatResult[Any]:
         """`send_for` from any thread."""
-        return self._portal.call(self.send_for(prompt, output_type, **how))
+        return self.portal.call(self.send_for(prompt, output_type, **how))
 
     def send_stream_sync(self, prompt: Prompt, **how: Unpack[RunOptions]) -> Iterator[ChatResult[str]]:
         """`send_stream` from any thread."""
-        return self._portal.iterate(self.send_stream(prompt, **how))
+        return self.portal.iterate(self.send_stream(prompt, **how))
 
     def embed_query_sync(self, text: str, **how: Unpack[EmbeddingsOptions]) -> EmbeddingsResult:
         """`embed_query` from any thread."""
-        return self._portal.call(self.embed_query(text, **how))
+        return self.portal.call(self.embed_query(text, **how))
 
     def embed_documents_sync(self, texts: Iterable[str], **how: Unpack[EmbeddingsOptions]) -> BatchEmbeddingsResult:
         """`embed_documents` from any thread."""
-        return self._portal.call(self.embed_documents(texts, **how))
+        return self.portal.call(self.embed_documents(texts, **how))
 
     # the rest
 
     async def list_models(self) -> list[ModelInfo]:
-        """The models that the provider offers (D-80).
+        """The models that the provider offers.
 
         Raises:
             SettingsError: the provider lists none.
@@ -286,10 +308,10 @@ class Agent(Generic[Deps]):
 
     def list_models_sync(self) -> list[ModelInfo]:
         """`list_models` from any thread."""
-        return self._portal.call(self.list_models())
+        return self.portal.call(self.list_models())
 
     def files(self, messages: ChatResult[Any] | Iterable[Message]) -> list[DataPart | FilePart]:
-        """The files that the model and its provider's tools made or fetched, in order (D-114, D-144r): with their bytes, or
+        """The files that the model and its provider's tools made or fetched, in order: with their bytes, or
         by the id under which the provider holds them, for `download`."""
         from dragoman.model.files import files_of
 
@@ -304,11 +326,11 @@ class Agent(Generic[Deps]):
         """
         from dragoman.model.files import download
 
-        return await download(self._access(self._provider if model is None else _resolve(model)[1]), part)
+        return await download(self._access(self._provider if model is None else resolve(model)[1]), part)
 
     def download_sync(self, part: FilePart, *, model: str | Provider | None = None) -> DataPart:
         """`download` from any thread."""
-        return self._portal.call(self.download(part, model=model))
+        return self.portal.call(self.download(part, model=model))
 
     async def close(self) -> None:
         """Gives back connections, and the thread of the synchronous calls. A transport that was passed in stays open."""
@@ -318,10 +340,10 @@ class Agent(Generic[Deps]):
 
     def close_sync(self) -> None:
         """Gives back what the synchronous calls hold."""
-        if self._portal.started:
+        if self.portal.started:
             if self._own_transport:
-                self._portal.call(self._transport.close())
-            self._portal.close()
+                self.portal.call(self._transport.close())
+            self.portal.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -336,7 +358,7 @@ class Agent(Generic[Deps]):
         self.close_sync()
 
     def _chat_model(self, model: str | Provider | None) -> ChatModel:
-        string, provider = (self._string, self._provider) if model is None else _resolve(model)
+        string, provider = (self._string, self._provider) if model is None else resolve(model)
         own = provider is self._provider
         name = string.chat or (self._string.chat if own else None)
         key = f"{provider.name}:{name}"
@@ -347,7 +369,7 @@ class Agent(Generic[Deps]):
                 name,
                 transport=self._transport,
                 access=self._access(provider),
-                middleware=(*self._middleware, *_needed(provider)),
+                middleware=(*self._middleware, *needed(provider)),
                 new_id=self._new_id,
                 clock=self._clock,
             )
@@ -367,33 +389,10 @@ class Agent(Generic[Deps]):
         found = self._accesses.get(provider.name)
         if found is None or found.provider is not provider:
             found = self._accesses[provider.name] = Access(
-                provider, self._transport, environment=self._environment, clock=self._seconds
+                provider,
+                self._transport,
+                environment=self._environment,
+                system=self._process_environment,
+                clock=self._seconds,
             )
         return found
-
-
-def _resolve(model: str | Provider) -> tuple[ModelString, Provider]:
-    if isinstance(model, Provider):
-        return ModelString(model.name), model
-    string = parse_model_string(model)
-    return string, providers.get(string.provider)
-
-
-def _needed(provider: Provider) -> tuple[Middleware, ...]:
-    """What a provider's record says must stand in for what it cannot do itself."""
-    needed: list[Middleware] = []
-    if Capability.tools not in provider.capabilities and Capability.typed_output in provider.capabilities:
-        from dragoman.model.constrained import constrained_tools
-
-        needed.append(constrained_tools)
-    if provider.repeats_itself:
-        from dragoman.model.repetition import end_repetition
-
-        needed.append(end_repetition)
-    return tuple(needed)
-
-
-def _default_transport() -> Transport:
-    from dragoman.transport import AiohttpTransport, Retry
-
-    return Retry(AiohttpTransport())

@@ -35,7 +35,6 @@ class _Stored(msgspec.Struct, omit_defaults=True):
 def to_json(error: DragomanError) -> bytes:
     """The stored form: class, message, where it happened, the raw answer (in base64) and the message as far as it had come."""
     kind = next(cls.__name__ for cls in type(error).__mro__ if _KINDS.get(cls.__name__) is cls)
-    result: ChatResult[Any] | None = getattr(error, "result", None)
     stored = _Stored(
         kind,
         error.message,
@@ -45,7 +44,7 @@ def to_json(error: DragomanError) -> bytes:
         error.body,
         None if error.partial is None else msgspec.Raw(error.partial.to_json()),
         {name: value for name in _OWN if (value := getattr(error, name, None)) is not None},
-        None if result is None else _dumped(result),
+        None if error.result is None else _dumped(error.result),
     )
     return msgspec.json.encode(stored)
 
@@ -60,8 +59,6 @@ def from_json(data: bytes | str) -> DragomanError:
         stored = msgspec.json.decode(data, type=_Stored)
         kind = _KINDS.get(stored.type, DragomanError)
         more = dict(stored.own) if stored.type in _KINDS else {}
-        if kind is errors.LimitReachedError:
-            more["result"] = None if stored.result is None else _loaded(stored.result)
         return kind(
             stored.message,
             provider=stored.provider,
@@ -69,6 +66,7 @@ def from_json(data: bytes | str) -> DragomanError:
             request_id=stored.request_id,
             body=stored.body,
             partial=None if stored.partial is None else _message(stored.partial),
+            result=None if stored.result is None else _loaded(stored.result),
             **more,
         )
     except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError) as problem:

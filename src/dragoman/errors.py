@@ -6,7 +6,7 @@ DragomanError
 ├── DecodeError                data that is not what its format says
 ├── ToolError                  a tool cannot be built or answered
 ├── TypedOutputError           the answer is not of the type that was asked for
-├── LimitReachedError          a limit of `Limits` ended the run; `result` is what there was
+├── LimitReachedError          a limit of `Limits` ended the run
 └── ProviderError              the provider answered with an error (its fault, where no line below fits)
     ├── AuthenticationError        401: the key is missing or wrong
     ├── PermissionDeniedError      403: the key may not do this
@@ -62,6 +62,7 @@ class DragomanError(Exception):
         request_id: the provider's id of the request, for its support.
         body: the raw answer, as bytes.
         partial: the message as far as it had come.
+        result: where a run failed, what there was of it until then, the partial message included.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class DragomanError(Exception):
         request_id: str | None = None,
         body: bytes | None = None,
         partial: Message | None = None,
+        result: ChatResult[Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -81,6 +83,7 @@ class DragomanError(Exception):
         self.request_id = request_id
         self.body = body
         self.partial = partial
+        self.result = result
 
     def __str__(self) -> str:
         status = f"HTTP {self.status}" if self.status else None
@@ -131,10 +134,6 @@ class TypedOutputError(DragomanError):
 
 class LimitReachedError(DragomanError):
     """A limit of `Limits` ended the run. `result` is what there was until then."""
-
-    def __init__(self, message: str, *, result: ChatResult[Any], **where: Any) -> None:
-        super().__init__(message, **where)
-        self.result = result
 
 
 class ProviderError(DragomanError):

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import msgspec
 
+from dragoman.errors import SettingsError
+
 __all__ = ["Limits", "Spent", "reached"]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Bounds of one run. `None` is no bound. The run that meets one ends with `LimitReachedError` (decision 8)."""
+    """Bounds of one run. `None` is no bound. The run that meets one ends with `LimitReachedError`.
+
+    Raises:
+        SettingsError: a bound is no number.
+    """
 
     model_calls: int | None = 50
     """Calls of the model."""
@@ -17,7 +23,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     total_tokens: int | None = None
     """Tokens of all model calls together; no model call begins once so many are spent."""
     seconds: float | None = None
-    """Time since the run began; no model call and no tool begins later."""
+    """Time since the run began; what is still running then is stopped."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value: object = getattr(self, name)
+            kinds = (int, float) if name == "seconds" else int
+            if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
+                raise SettingsError(f"Limits({name}=…) must be a number or None, not {value!r:.100}")
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

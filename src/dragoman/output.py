@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar, cast
 import msgspec
 
 from dragoman.errors import SettingsError, TypedOutputError
+from dragoman.tools.check import faults
 
 __all__ = ["Output", "json_output", "typed_output"]
 
@@ -27,7 +28,7 @@ class Output(Generic[T]):
         """The output's text → the value.
 
         Raises:
-            TypedOutputError: the text is not of the type (D-20).
+            TypedOutputError: the text is not of the type.
         """
         try:
             return self.read(text)
@@ -36,15 +37,11 @@ class Output(Generic[T]):
 
 
 def json_output(schema: Mapping[str, Any]) -> Output[str]:
-    """Output by a JSON Schema, given back as its text (D-15)."""
+    """Output by a JSON Schema, given back as its text. What the schema says of types, keys and choices is checked."""
 
     def read(text: str) -> str:
-        if not text.strip():
-            raise ValueError(_NO_JSON)
-        try:
-            msgspec.json.decode(text)
-        except msgspec.DecodeError as error:
-            raise ValueError(f"it is no JSON: {error}") from error
+        if found := faults(schema, _decoded(text)):
+            raise ValueError("; ".join(found))
         return text
 
     return Output(schema, read)
@@ -55,7 +52,10 @@ def typed_output(output_type: type[T] | Any) -> Output[T]:
 
     Raises:
         SettingsError: pydantic cannot adapt the type.
+        TypeError: it is a JSON Schema.
     """
+    if isinstance(output_type, Mapping):
+        raise TypeError("output_type must be a type, not a dict; a JSON Schema goes into output_schema= of send")
     from pydantic import PydanticUserError, TypeAdapter, ValidationError
     from pydantic.errors import PydanticInvalidForJsonSchema
 
@@ -63,19 +63,15 @@ def typed_output(output_type: type[T] | Any) -> Output[T]:
         adapter: TypeAdapter[T] = TypeAdapter(output_type)
         schema = adapter.json_schema()
     except (PydanticUserError, PydanticInvalidForJsonSchema) as error:
-        raise SettingsError(f"output_type={output_type!r} cannot be described to a model: {error}") from error
+        reason = str(error).partition("\n")[0]
+        raise SettingsError(f"output_type={output_type!r} cannot be described to a model: {reason}") from error
     wrapped = schema.get("type") != "object"
     if wrapped:
         definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
         schema = {"type": "object", "properties": {"result": schema}, "required": ["result"], **definitions}
 
     def read(text: str) -> T:
-        if not text.strip():
-            raise ValueError(_NO_JSON)
-        try:
-            value: Any = msgspec.json.decode(text)
-        except msgspec.DecodeError as error:
-            raise ValueError(f"it is no JSON: {error}") from error
+        value = _decoded(text)
         if wrapped:
             if not isinstance(value, dict) or "result" not in value:
                 raise ValueError('it must be an object with the key "result"')
@@ -86,6 +82,15 @@ def typed_output(output_type: type[T] | Any) -> Output[T]:
             raise ValueError(_told(error)) from error
 
     return Output(schema, read)
+
+
+def _decoded(text: str) -> Any:
+    if not text.strip():
+        raise ValueError(_NO_JSON)
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise ValueError(f"it is no JSON: {error}") from error
 
 
 def _told(error: Any) -> str:

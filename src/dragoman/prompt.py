@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
+from dragoman.arguments import expect, expect_callable, expect_each, wrong
 from dragoman.errors import InvalidRequestError
 from dragoman.limits import Limits
 from dragoman.loss import Loss, refusal
 from dragoman.message import Content, Message, Role
 from dragoman.providers.provider import Provider
 from dragoman.repair import missing
-from dragoman.request import ModelRequest, OnLoss, Settings
+from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings
+from dragoman.tools import Tool
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = [
-    "History",
-    "Prompt",
-    "RunOptions",
-    "beginning",
-    "refuse_unknown",
-    "with_options",
-]
+__all__ = ["History", "Prompt", "RunOptions", "beginning", "check_agent", "check_options", "with_options"]
 
 Prompt = str | Message | Sequence[Content | str] | None
 """A string, a message, or a sequence of parts; `None` continues a history that ends in a user message or tool results."""
@@ -36,15 +32,15 @@ class RunOptions(TypedDict, total=False):
     """What every way of sending takes beside the prompt."""
 
     history: History
-    """What was said before; copied, never changed (D-04)."""
+    """What was said before; copied, never changed."""
     model: str | Provider | None
-    """Takes this run to another model."""
+    """Takes this run to another model: a model string, or a provider's record."""
     attachments: Sequence[Content]
-    """Follow the prompt in the same message (D-02)."""
+    """Follow the prompt in the same message; a file by `DataPart.from_file`."""
     output_schema: Mapping[str, Any] | None
-    """JSON Schema of the output, which is then the JSON's text (D-15)."""
+    """JSON Schema of the output, which is then the JSON's text. For a Python type: `send_for`."""
     settings: Settings | None
-    """Go before the agent's."""
+    """Go before the agent's, one by one."""
     deps: Any
     """Given to tools as `ToolContext.deps`."""
     limits: Limits | None
@@ -53,14 +49,55 @@ class RunOptions(TypedDict, total=False):
     """In place of the agent's: `error` refuses what the provider cannot take whole, `tell` names it in the result."""
 
 
-def refuse_unknown(how: Mapping[str, Any]) -> None:
-    """Raises `TypeError` where there are other arguments than those of `RunOptions`: an address or a key that is passed over
-    would send a conversation to somebody else."""
+def check_options(how: Mapping[str, Any]) -> None:
+    """Raises `TypeError` where there are other arguments than those of `RunOptions`, or one is of another type: an address or a
+    key that is passed over would send a conversation to somebody else."""
     if unknown := how.keys() - RunOptions.__annotations__.keys():
         raise TypeError(
             f"sending takes no argument {', '.join(sorted(unknown))}; it takes {', '.join(RunOptions.__annotations__)}. "
             "Where requests go and with which key is said to the Agent, or to a Provider that is passed as model="
         )
+    for name, kind in _KINDS.items():
+        if (value := how.get(name)) is not None:
+            expect(name, value, *kind)
+
+
+def check_agent(given: Mapping[str, Any]) -> None:
+    """Raises `TypeError` where an argument of the constructor of an agent is of another type."""
+    for name, kinds in (_KINDS | _AGENT_KINDS).items():
+        if (value := given.get(name)) is not None:
+            expect(name, value, *kinds)
+    for name, (method, what) in _OBJECTS.items():
+        if (value := given[name]) is not None and (isinstance(value, type) or not hasattr(value, method)):
+            raise wrong(name, value, what)
+    for place, tool in enumerate(given["tools"]):
+        if not isinstance(tool, Tool):
+            expect_callable(f"tools[{place}]", tool, "a function or a Tool")
+    expect_each("server_tools", given["server_tools"], ServerTool)
+    for place, layer in enumerate(given["middleware"]):
+        expect_callable(f"middleware[{place}]", layer, "a function (request, next) -> events")
+    for name in ("orchestrator", "accumulator", "id_factory", "clock"):
+        expect_callable(name, given[name], "a function or a class")
+    if not isinstance(given["api_key"], str):
+        expect_callable("api_key", given["api_key"], "a text, or a function that gives one")
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "model": (str, Provider),
+    "output_schema": (Mapping,),
+    "settings": (Settings,),
+    "limits": (Limits,),
+}
+_AGENT_KINDS: dict[str, tuple[type, ...]] = {
+    "system": (str,),
+    "options": (Mapping,),
+    "base_url": (str,),
+    "headers": (Mapping,),
+    "environment": (Mapping,),
+    "display_name": (str,),
+}
+_OBJECTS = {"transport": ("send", "a transport"), "executor": ("execute_batch", "an executor, such as ToolExecutor()")}
+_CONTENT = get_args(Content)
 
 
 def beginning(
@@ -75,7 +112,7 @@ def beginning(
     """The conversation that a run goes on with, the messages of it that are the run's own, and what was made up in those.
 
     They are the prompt and, before it or in it, a result for each call at the end of the history that nobody answered:
-    what was sent once stands in the history from then on, also when the real result comes late (decision 15).
+    what was sent once stands in the history from then on, also when the real result comes late.
 
     Raises:
         InvalidRequestError: there is nothing to send, or a result had to be made up and `on_loss` is `error`.
@@ -101,7 +138,9 @@ def _asked(
 
     Raises:
         InvalidRequestError: there is nothing in it, or attachments are to follow no prompt.
+        TypeError: it holds something that is no text and no part.
     """
+    attachments = expect_each("attachments", attachments, *_CONTENT, hint=_hint)
     if prompt is None:
         if attachments:
             raise InvalidRequestError("attachments need a prompt: put them into a message of the history instead")
@@ -109,7 +148,7 @@ def _asked(
     if isinstance(prompt, Message):
         message = prompt.replace(content=(*prompt.content, *attachments)) if attachments else prompt
     else:
-        pieces = [prompt] if isinstance(prompt, str) else list(prompt)
+        pieces = [prompt] if isinstance(prompt, str) else expect_each("prompt", prompt, str, *_CONTENT, hint=_hint)
         message = Message.user(*[piece for piece in pieces if piece != ""], *attachments)
     if not message.content:
         raise InvalidRequestError("the prompt is empty: give a text, parts or a message")
@@ -121,8 +160,9 @@ def _conversation(history: History, asked: Message | None, *, system: Message | 
 
     Raises:
         InvalidRequestError: there is nothing to answer.
+        TypeError: the history holds something that is no `Message`.
     """
-    messages = list(history)
+    messages = expect_each("history", history, Message, hint=_hint)
     if asked is None and not (messages and messages[-1].role is Role.USER):
         raise InvalidRequestError(
             "nothing to send: without a prompt the history must end in a user message or in tool results"
@@ -132,6 +172,17 @@ def _conversation(history: History, asked: Message | None, *, system: Message | 
     if system is not None and not (messages[0].role is Role.SYSTEM and messages[0].text == system.text):
         messages.insert(0, system)
     return messages
+
+
+def _hint(value: object) -> str:
+    """What to write instead of something that is no content or no message."""
+    if isinstance(value, Message):
+        return "a conversation goes into history=, its last message is the prompt"
+    if isinstance(value, Mapping):
+        return "messages of other formats are read by a wire: dragoman.wires.get(NAME).load_messages"
+    if isinstance(value, (str, Path)):
+        return "a file is attached with DataPart.from_file(path), a text stands in the prompt"
+    return ""
 
 
 def with_options(request: ModelRequest, how: RunOptions) -> ModelRequest:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 import msgspec
 
@@ -42,27 +42,75 @@ class ServerTool(msgspec.Struct, frozen=True, omit_defaults=True, tag="server_to
     native: Native = None
 
 
+Effort = Literal["off", "low", "medium", "high"]
+"""How much a model is to think."""
+
+_NUMBER, _WHOLE, _TEXT = ((int, float), "a number"), ((int,), "a whole number"), ((str,), "a text")
+_SETTINGS: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "temperature": _NUMBER,
+    "max_tokens": _WHOLE,
+    "top_p": _NUMBER,
+    "top_k": _WHOLE,
+    "presence_penalty": _NUMBER,
+    "frequency_penalty": _NUMBER,
+    "stop": ((tuple,), "a tuple of texts"),
+    "seed": _WHOLE,
+    "tool_choice": _TEXT,
+    "parallel_tool_calls": ((bool,), "true or false"),
+    "reasoning": ((str, int), "an effort or a number of tokens"),
+    "cache": _TEXT,
+}
+
+
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """How a model is to answer. `None` leaves it to the provider."""
+    """How a model is to answer. `None` leaves it to the provider.
+
+    Raises:
+        SettingsError: a value is of another type than its field.
+    """
 
     temperature: float | None = None
+    """How freely it chooses its words: 0 takes the likeliest; most providers go up to 1 or 2."""
     max_tokens: int | None = None
     """Most tokens of the answer."""
     top_p: float | None = None
+    """It chooses among the likeliest words whose probabilities add up to this, from 0 to 1."""
     top_k: int | None = None
+    """It chooses among so many of the likeliest words."""
     presence_penalty: float | None = None
+    """Above 0: words that occurred become less likely; most providers take -2 to 2."""
     frequency_penalty: float | None = None
+    """Above 0: words become less likely the more often they occurred; most providers take -2 to 2."""
     stop: tuple[str, ...] | None = None
     """Texts at which the answer ends."""
     seed: int | None = None
+    """The same seed with the same request gives the same answer, as far as the provider can."""
     tool_choice: str | None = None
     """`auto`, `none`, `required`, or the name of the tool that must be called."""
     parallel_tool_calls: bool | None = None
-    reasoning: Literal["off", "low", "medium", "high"] | int | None = None
-    """How much to think: an effort, or a budget in tokens."""
+    """Whether one answer may call several tools."""
+    reasoning: Effort | int | None = None
+    """How much to think: `off`, `low`, `medium`, `high`, or a budget in tokens."""
     cache: Literal["short", "long"] | None = None
     """Keep the prompt in the provider's cache, so that the next request of the conversation costs less: for minutes, or for
     an hour and more. Nothing is sent to providers that cache by themselves."""
+
+    def __post_init__(self) -> None:
+        for name, (kinds, expected) in _SETTINGS.items():
+            value: Any = getattr(self, name)
+            if value is None:
+                continue
+            if name == "stop" and isinstance(value, (list, tuple)):
+                value = tuple(cast("list[Any]", value))
+                msgspec.structs.force_setattr(self, name, value)
+            if (isinstance(value, bool) and bool not in kinds) or not isinstance(value, kinds):
+                raise SettingsError(f"Settings({name}=…) must be {expected}, not {value!r:.100}")
+        if self.stop is not None and not all(isinstance(text, str) for text in cast("tuple[object, ...]", self.stop)):
+            raise SettingsError(f"Settings(stop=…) must be a tuple of texts, not {self.stop!r:.100}")
+        if isinstance(self.reasoning, str) and self.reasoning not in get_args(Effort):
+            raise SettingsError(
+                f"Settings(reasoning=…) must be one of {', '.join(get_args(Effort))}, or a number of tokens, not {self.reasoning!r}"
+            )
 
     def over(self, other: Settings | None) -> Settings:
         """These settings, and `other`'s where these say nothing."""
@@ -109,7 +157,7 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 Purpose = Literal["query", "document"]
-"""What a vector is for: to search with, or to be found (D-144)."""
+"""What a vector is for: to search with, or to be found."""
 
 
 class EmbeddingsRequest(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -121,7 +169,7 @@ class EmbeddingsRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     purpose: Purpose | None = None
     """`None`: another one, or the provider knows no such thing."""
     dimensions: int | None = None
-    """Numbers of each vector (D-143); `None`: as many as the model gives."""
+    """Numbers of each vector; `None`: as many as the model gives."""
     options: Mapping[str, Any] = {}
     """Body fields without a neutral name, passed through as they are."""
     native: Native = None

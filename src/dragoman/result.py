@@ -19,24 +19,34 @@ store take as it is; a number in it costs 32 bytes. To hold millions of vectors 
 
 
 class ChatResult(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
-    """The result of one send, or one chunk of it: chunks hold only what is new, so their outputs joined are the whole."""
+    """The result of one send, or one chunk of it. Chunks hold only what is new: joined (see `joined`) they are the whole."""
 
     output: T
-    """Text (D-09), or the typed value of `send_for`."""
+    """Text: what the model said in all its messages, a newline between two with tools between them. Of a run with an output
+    schema: the JSON's text alone. Of `send_for`: the value."""
     messages: tuple[Message, ...] = ()
-    """Messages that this send made, in order: user, (model with calls, user with results)*, model (D-05)."""
+    """Messages that this send made, in order: user, (model with calls, user with results)*, model."""
     finish_reason: FinishReason = FinishReason.unspecified
+    """Why the model stopped; of a chunk: of the message that it ends."""
     usage: Usage | None = None
-    """Of a chunk: the model call that it ends, each exactly once. Of a whole result: the sum (decision 3)."""
+    """Tokens. Of a chunk: those of the model call that it ends, each call once. Of a whole result: the sum of all calls."""
     thinking: str | None = None
+    """The model's thinking, of all its messages; of a chunk: more of it. `None`: it showed none."""
     metadata: dict[str, Any] = {}
-    """What the provider said beside its message; on chunks also `thinking`."""
+    """What the provider said beside its message, such as `model` and `response_id`; also `thinking`."""
     id: str = ""
-    """The run's id; `""` on the chunk that shows the prompt (D-01)."""
+    """Id of the model's message, the last one's of a whole result; `""` on chunks before the model speaks."""
     pending: tuple[ToolCallPart, ...] = ()
     """Calls that the client must answer before the conversation can go on."""
     losses: tuple[Loss, ...] = ()
     """What the requests of this send had to leave out, each once: what the provider cannot take, or may not read."""
+    retracted: str = ""
+    """On a chunk of its own, never with output: the end of what was streamed so far, which is void. The model began again, or
+    what it said was not of the type that was asked for. Take it off what you have joined, and tell whoever has read it."""
+
+    def joined(self: ChatResult[str], text: str) -> str:
+        """The output of the chunks before this one → the output with this one."""
+        return text.removesuffix(self.retracted) + self.output
 
 
 class EmbeddingsResult(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -45,7 +55,7 @@ class EmbeddingsResult(msgspec.Struct, frozen=True, omit_defaults=True):
     embeddings: Vector
     """The vector."""
     usage: Usage | None = None
-    """Input tokens. Where the provider tells none: characters / 4, and `metadata["usage_estimated"]` is true (D-141)."""
+    """Input tokens. Where the provider tells none: characters / 4, and `metadata["usage_estimated"]` is true."""
     finish_reason: FinishReason = FinishReason.stop
     metadata: dict[str, Any] = {}
     """What the provider said beside the vectors, such as `model`, the one that served."""
@@ -57,9 +67,9 @@ class BatchEmbeddingsResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """Texts as vectors, in the order of the texts."""
 
     embeddings: list[Vector]
-    """A vector for each text (D-140)."""
+    """A vector for each text."""
     usage: Usage | None = None
-    """As in `EmbeddingsResult`, summed over all requests that were needed (D-141)."""
+    """As in `EmbeddingsResult`, summed over all requests that were needed."""
     finish_reason: FinishReason = FinishReason.stop
     metadata: dict[str, Any] = {}
     """As in `EmbeddingsResult`. Of several requests: numbers are added, lists joined, of all else the last stands."""
@@ -78,15 +88,20 @@ class BatchEmbeddingsResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ModelInfo(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A model that a provider offers (D-80)."""
+    """A model that a provider offers."""
 
     name: str
+    """The provider's name of it."""
     provider: str
+    """Name of the provider."""
     kinds: tuple[str, ...] = ("chat",)
     """Any of chat, embeddings, media, image, audio, tts, count_tokens, other."""
     display_name: str | None = None
+    """The name for people; `None`: the provider gives none."""
     description: str | None = None
+    """What the provider says of it."""
     extra: dict[str, Any] = {}
+    """What else the provider says of it, under the provider's names."""
 
     @property
     def model(self) -> str:

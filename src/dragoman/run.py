@@ -14,7 +14,7 @@ import anyio
 import msgspec
 
 from dragoman.errors import DragomanError, LimitReachedError
-from dragoman.event import Event, RunError, RunFinished, RunStarted, StepFinished, StepStarted
+from dragoman.event import Event, MessageDropped, RunError, RunFinished, RunStarted, StepFinished, StepStarted
 from dragoman.fold import unfold
 from dragoman.limits import Limits, Spent, reached
 from dragoman.logs import logger
@@ -22,8 +22,10 @@ from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, Role, ToolCallPart, Usage
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
-from dragoman.orchestration.iteration import provider_metadata
+from dragoman.orchestration.iteration import Piece, provider_metadata
+from dragoman.orchestration.shown import Shown
 from dragoman.result import ChatResult
+from dragoman.tools.outcome import words
 
 __all__ = ["Run"]
 
@@ -64,16 +66,21 @@ class Run(Generic[T]):
         self._steps = self._drive()
         state.check_tool_calls = lambda calls: self._check(tool_calls=calls)
         self._messages: list[Message] = []
+        self._shown = Shown(typed=output_schema is not None)
         self._usage: Usage | None = None
         self._finish_reason = FinishReason.unspecified
         self._pending: tuple[ToolCallPart, ...] = ()
         self._metadata: dict[str, Any] = {}
         self._model_calls = 0
+        self._step: str | None = None
         self._losses_named = 0
         self._began_at = monotonic()
         self.error: DragomanError | None = None
         """What it failed with, once it has."""
+        self.exception: Exception | None = None
+        """What `result()` raises, once it has failed: `error`, or what code of the user's raised, as it is."""
         self._ended = False
+        self._complete = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: asyncio.Task[Any] | None = None
         self._stop: str | None = None
@@ -92,6 +99,7 @@ class Run(Generic[T]):
         """Ends the run where it stands. What it holds (connection, tools) is given back."""
         self._end()
         await self._steps.aclose()
+        self._cut(FinishReason.cancelled)
 
     def cancel(self) -> None:
         """Stops the run, from any thread. It ends with outcome `cancelled`, and its result is what there is."""
@@ -110,19 +118,24 @@ class Run(Generic[T]):
         """Waits for the end of the run → what it gave.
 
         Raises:
-            DragomanError: the run failed; the error holds the partial message.
-            LimitReachedError: a limit ended it; the error holds the result so far.
+            DragomanError: the run failed; `result` of the error is what there was until then.
+            LimitReachedError: a limit ended it.
             TypedOutputError: the output is not of the type asked for.
+            Exception: what code of the user's (a middleware, an orchestrator, an executor, a validator) raised, as it is.
         """
         async with aclosing(self.steps()) as steps:
             async for _ in steps:
                 pass
-        if self.error is not None:
-            raise self.error
-        text = self._result()
-        unfinished = self._finish_reason is FinishReason.cancelled or self._pending
-        output = text.output if unfinished else self._convert(text.output)
-        return cast(ChatResult[T], msgspec.structs.replace(text, output=output))
+        if self.exception is not None:
+            raise self.exception
+        text = self.so_far()
+        if self._finish_reason is FinishReason.cancelled or self._pending:
+            return cast(ChatResult[T], text)
+        try:
+            return cast(ChatResult[T], msgspec.structs.replace(text, output=self._convert(text.output)))
+        except DragomanError as error:
+            error.result = text
+            raise
 
     async def steps(self) -> AsyncGenerator[StreamingIterationResult, None]:
         """The run as its orchestrator's steps: one per network read. A failure is the last step's `RunError`."""
@@ -131,6 +144,8 @@ class Run(Generic[T]):
             self._timer = loop.call_later(self._limits.seconds, self._expire)
         paused_at = monotonic()
         while not self._ended:
+            if self._waiting is not None:
+                raise RuntimeError("this run is being read already; read it in one place at a time")
             self._waiting = asyncio.current_task()
             try:
                 if self._stop is not None:
@@ -149,10 +164,37 @@ class Run(Generic[T]):
                     raise
                 step = self._stopped(self._stop)
             except DragomanError as error:
-                step = self._failed(error)
+                step = self._failed(error, error)
+            except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
+                step = self._failed(_foreign(error), error)
             finally:
                 self._waiting = None
             yield step
+
+    def so_far(self) -> ChatResult[str]:
+        """What there is by now, its output as text; of a message that has not come to its end what was told of it."""
+        partial = self._partial(FinishReason.cancelled)
+        messages = self._messages if partial is None else [*self._messages, partial]
+        spoken = [message for message in messages if message.role is Role.MODEL]
+        metadata = dict[str, Any]()
+        for message in spoken:
+            for part in message.content:
+                metadata.update(provider_metadata(part))
+        metadata.update(self._metadata)
+        thinking = "".join([message.thinking or "" for message in spoken]) or None
+        if thinking is not None:
+            metadata["thinking"] = thinking
+        return ChatResult(
+            self._shown.text(),
+            tuple(messages),
+            self._finish_reason,
+            self._usage,
+            thinking,
+            metadata,
+            (spoken[-1].id or "") if spoken else "",
+            self._pending,
+            tuple(self._state.losses),
+        )
 
     async def _drive(self) -> AsyncGenerator[StreamingIterationResult, None]:
         state, orchestrator = self._state, self._orchestrator
@@ -162,30 +204,38 @@ class Run(Generic[T]):
             yield StreamingIterationResult(events=unfold(self._opening), messages=self._opening)
         try:
             await orchestrator.initialize(state)
+            model = self._model.bound(state.request.replace(tools=(*state.specs, *state.request.tools)))
             goes_on = True
             while goes_on:
                 self._check(model_calls=1)
                 self._model_calls += 1
-                step = f"model call {self._model_calls}"
+                self._step = step = f"model call {self._model_calls}"
+                goes_on = False
                 _LOG.debug("run %s: %s to %s", self.id, step, self._model.name)
-                yield StreamingIterationResult(events=[StepStarted(step)])
-                async with aclosing(orchestrator.process_iteration(self._model, state, self._schema)) as results:
+                yield self._told(StreamingIterationResult(events=[StepStarted(step)]))
+                async with aclosing(orchestrator.process_iteration(model, state, self._schema)) as results:
                     async for result in results:
                         goes_on = result.should_continue
+                        last = result.events[-1] if result.events else None
+                        if isinstance(last, RunError):
+                            yield self._told(msgspec.structs.replace(result, events=result.events[:-1]))
+                            raise last.error
                         self._absorb(result)
-                        yield result
+                        yield self._told(result)
+                self._step = None
                 losses = self._new_losses()
                 yield StreamingIterationResult(events=[StepFinished(step, losses)], losses=losses)
         finally:
             await self._finalize()
         state.complete()
+        self._complete = True
         _LOG.info("run %s ended: %s, %s", self.id, self._finish_reason, self._usage)
         yield StreamingIterationResult(
             events=[RunFinished(self.id, "pending" if self._pending else "success", self._usage, self._pending)]
         )
 
     async def _finalize(self) -> None:
-        """Calls the orchestrator's `finalize`, also in the middle of a cancellation (D-06)."""
+        """Calls the orchestrator's `finalize`, also in the middle of a cancellation."""
         task = asyncio.current_task()
         if task is None or not task.cancelling():  # the scope is not free
             await self._orchestrator.finalize(self._state)
@@ -203,17 +253,68 @@ class Run(Generic[T]):
             seconds=monotonic() - self._began_at,
         )
         if reason := reached(self._limits, spent, model_calls=model_calls, tool_calls=tool_calls):
-            raise LimitReachedError(reason, result=self._result())
+            raise LimitReachedError(reason)
 
     def _absorb(self, step: StreamingIterationResult) -> None:
         self._messages += step.messages
-        if step.usage is not None:
-            self._usage = step.usage if self._usage is None else self._usage + step.usage
+        self._spend(step.usage)
         if step.finish_reason is not FinishReason.unspecified:
             self._finish_reason = step.finish_reason
         if step.metadata:
             self._metadata.update(step.metadata)
         self._pending += step.pending
+
+    def _spend(self, usage: Usage | None) -> None:
+        if usage is not None:
+            self._usage = usage if self._usage is None else self._usage + usage
+
+    def _told(self, step: StreamingIterationResult) -> StreamingIterationResult:
+        """The step with the events of messages for which it has none, and with what of it is shown."""
+        shown, state = self._shown, self._state
+        pieces: list[Piece] = shown.give(step.output) if step.output and not step.events else []
+        pieces += shown.feed(step.events, state.shows)
+        untold = [message for message in step.messages if not shown.has_finished(message.id)]
+        events = step.events
+        if untold:
+            more = self._anew(untold)
+            events = [*events, *more]
+            pieces += shown.feed(more, state.shows)
+        if pieces and state.is_first_chunk_of_message:
+            state.is_first_chunk_of_message = not any(kind == "output" for kind, _, _ in pieces)
+        return msgspec.structs.replace(step, events=events, pieces=pieces, message_id=shown.message_id)
+
+    def _anew(self, messages: Sequence[Message]) -> list[Event]:
+        """Messages, told whole, also where a part of them was told before."""
+        dropped = [message.id for message in messages if message.id and self._shown.is_open(message.id)]
+        return [*[MessageDropped(message_id, "told whole") for message_id in dropped], *unfold(messages)]
+
+    def _cut(self, reason: FinishReason) -> list[Event]:
+        """Ends the message in whose middle the run ended: it is kept as far as it was shown."""
+        message = self._partial(reason)
+        if message is None:
+            return []
+        intake, self._state.intake = self._state.intake, None
+        events = (intake.cut(reason) if intake is not None else []) or self._anew([message])
+        self._messages.append(message)
+        self._spend(message.usage)
+        self._finish_reason = reason
+        self._shown.feed(events, self._state.shows)
+        return events
+
+    def _partial(self, reason: FinishReason) -> Message | None:
+        """The message that has not come to its end, as far as it was told; `None`: there is none, or nothing was."""
+        intake = self._state.intake
+        if self._complete:
+            return None
+        if intake is not None and intake.has_told:
+            message = intake.message()
+            whole = message.finish_reason not in (None, FinishReason.pause)
+            return message if whole else message.replace(finish_reason=reason)
+        if text := self._shown.unfinished():
+            is_open = self._shown.is_open(self._shown.message_id)
+            message_id = self._shown.message_id if is_open else f"{self.id}-{self._model_calls}"
+            return Message.model(text).replace(id=message_id, finish_reason=reason)
+        return None
 
     def _interrupt(self) -> None:
         if self._waiting is not None and not self._interrupted:
@@ -226,53 +327,34 @@ class Run(Generic[T]):
 
     def _stopped(self, why: str) -> StreamingIterationResult:
         """The end of a run that was cancelled, or ran out of time."""
-        self._end()
-        self._new_losses()
-        events: list[Event] = []
-        if self._state.intake is not None and (events := self._state.intake.cut(FinishReason.cancelled)):
-            self._messages.append(self._state.intake.message())
-        self._finish_reason = FinishReason.cancelled
         if why != _CANCELLED:
-            self.error = LimitReachedError(why, result=self._result())
-            return StreamingIterationResult(events=[*events, RunError(self.error, self.id)])
+            error = LimitReachedError(why)
+            return self._failed(error, error, FinishReason.cancelled)
+        self._end()
+        events = self._left(FinishReason.cancelled)
+        self._finish_reason = FinishReason.cancelled
         return StreamingIterationResult(events=[*events, RunFinished(self.id, "cancelled", self._usage)])
 
-    def _failed(self, error: DragomanError) -> StreamingIterationResult:
+    def _failed(
+        self, error: DragomanError, raised: Exception, reason: FinishReason = FinishReason.error
+    ) -> StreamingIterationResult:
         self._end()
-        self.error = error
-        self._new_losses()
+        events = self._left(reason)
+        error.result = self.so_far()
+        self.error, self.exception = error, raised
         _LOG.warning("run %s failed: %s", self.id, str(error))  # a record that is kept must not keep the run
-        intake = self._state.intake
-        events = intake.cut(FinishReason.error) if intake is not None and intake.error is error else []
         return StreamingIterationResult(events=[*events, RunError(error, self.id)])
+
+    def _left(self, reason: FinishReason) -> list[Event]:
+        """The events that end what is still open."""
+        step, self._step = self._step, None
+        losses = self._new_losses()
+        return [*self._cut(reason), *([StepFinished(step, losses)] if step is not None else [])]
 
     def _end(self) -> None:
         self._ended = True
         if self._timer is not None:
             self._timer.cancel()
-
-    def _result(self) -> ChatResult[str]:
-        """What there is so far, its output as text."""
-        spoken = [message for message in self._messages if message.role is Role.MODEL]
-        metadata = dict[str, Any]()
-        for message in spoken:
-            for part in message.content:
-                metadata.update(provider_metadata(part))
-        metadata.update(self._metadata)
-        thinking = "".join([message.thinking or "" for message in spoken]) or None
-        if thinking is not None:
-            metadata["thinking"] = thinking
-        return ChatResult(
-            self._output(spoken),
-            tuple(self._messages),
-            self._finish_reason,
-            self._usage,
-            thinking,
-            metadata,
-            (spoken[-1].id or "") if spoken else "",
-            self._pending,
-            tuple(self._state.losses),
-        )
 
     def _new_losses(self) -> tuple[Loss, ...]:
         """What requests had to leave out and the run has not named yet."""
@@ -282,16 +364,9 @@ class Run(Generic[T]):
             _LOG.warning("run %s: left out %s", self.id, loss)
         return losses
 
-    def _output(self, spoken: Sequence[Message]) -> str:
-        """All text with the newlines of D-24 (D-09); of a typed run the JSON alone (D-15)."""
-        if self._state.output is not None:
-            return self._state.output
-        if self._schema is not None:
-            return spoken[-1].text if spoken else ""
-        output, after_tools = "", False
-        for message in self._messages[len(self._opening) :]:
-            if message.role is Role.USER:
-                after_tools = after_tools or bool(message.tool_results)
-            elif text := message.text:
-                output += ("\n" if after_tools else "") + text
-        return output
+
+def _foreign(error: Exception) -> DragomanError:
+    """The error of ours that stands for somebody else's exception in the events."""
+    ours = DragomanError(f"{type(error).__name__} in the run, from code that is not dragoman's: {words(error)}")
+    ours.__cause__ = error
+    return ours

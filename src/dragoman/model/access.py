@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
@@ -60,6 +61,7 @@ class Access:
         base_url: str | None = None,
         headers: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
+        system: Mapping[str, str] = os.environ,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.provider = provider
@@ -68,6 +70,7 @@ class Access:
         self._base_url = base_url
         self._headers = headers
         self._environment = environment
+        self._system = system
         self._clock = clock
         self._found: Auth | None = None
         self._grant: Grant | None = None
@@ -92,7 +95,9 @@ class Access:
         provider = self.provider
         if embeddings and provider.embeddings_url is not None:
             provider = msgspec.structs.replace(provider, base_url=provider.embeddings_url)
-        return await find_base_url(provider, self._base_url, model=model, place=place, environment=self._environment)
+        return await find_base_url(
+            provider, self._base_url, model=model, place=place, environment=self._environment, system=self._system
+        )
 
     async def send(self, request: HttpRequest) -> Response:
         """Sends a request (`path` is the whole URL) with the provider's headers, and once more with others where these were
@@ -169,7 +174,9 @@ class Access:
         auth = self._auth(key)
         if auth is not None and auth.flow is not None:
             given = {**(await self._granted(auth.flow)).headers, **given}
-        return request_headers(self.provider, api_key=key, headers=given, environment=self._environment)
+        return request_headers(
+            self.provider, api_key=key, headers=given, environment=self._environment, system=self._system
+        )
 
     async def _key(self) -> str | None:
         if self._api_key is None or isinstance(self._api_key, str):
@@ -182,7 +189,9 @@ class Access:
 
     def _auth(self, key: str | None) -> Auth | None:
         if self._found is None or callable(self._api_key):
-            self._found = find_auth(self.provider, key, headers=self._headers, environment=self._environment)
+            self._found = find_auth(
+                self.provider, key, headers=self._headers, environment=self._environment, system=self._system
+            )
         return self._found
 
     async def _granted(self, flow: Callable[[float], Flow]) -> Grant:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from copy import copy
 from datetime import UTC, datetime
 from os import urandom
+from typing import Any
 
 import msgspec
 
@@ -16,14 +18,16 @@ from dragoman.errors import DragomanError, ProviderConnectionError, ProviderErro
 from dragoman.event import Event, MessageStarted, PartFinished, PartStarted, RunError
 from dragoman.faults import request_id
 from dragoman.loss import Loss, refusal
-from dragoman.message import Origin, ToolCallPart
+from dragoman.message import Message, Origin, ToolCallPart
 from dragoman.model.access import Access, Key, unsendable
+from dragoman.model.chunks import answer_chunks
 from dragoman.model.linking import unlinked
 from dragoman.model.middleware import Middleware, wrap
 from dragoman.providers.address import joined
 from dragoman.providers.provider import Provider
 from dragoman.repair import repaired
 from dragoman.request import HttpRequest, ModelRequest
+from dragoman.result import ChatResult
 from dragoman.transport.base import Transport
 from dragoman.transport.redaction import public_url
 
@@ -76,6 +80,8 @@ class ChatModel:
         )
         self._new_id = new_id
         self._clock = clock
+        self.request = ModelRequest("")
+        """What `send_stream` asks with, beside the conversation."""
         self.batches = wrap(self._call, middleware)
         """`ModelRequest` → its events, one list per network read."""
 
@@ -89,6 +95,19 @@ class ChatModel:
             async for batch in batches:
                 for event in batch:
                     yield event
+
+    def bound(self, request: ModelRequest) -> ChatModel:
+        """The same model, whose `send_stream` asks with this request's tools, settings and options."""
+        model = copy(self)
+        model.request = request
+        return model
+
+    def send_stream(
+        self, messages: Iterable[Message], output_schema: Mapping[str, Any] | None = None
+    ) -> AsyncGenerator[ChatResult[Message], None]:
+        """A conversation → its answer in chunks: each one's `output` is a message that holds what is new. See `answer_chunks`."""
+        request = self.request.replace(messages=tuple(messages), output_schema=output_schema)
+        return answer_chunks(self.batches(request))
 
     async def _call(self, request: ModelRequest) -> AsyncGenerator[list[Event], None]:
         try:

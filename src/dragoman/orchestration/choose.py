@@ -1,4 +1,4 @@
-"""Which orchestrator a request needs: read off the provider's capabilities (decision 10)."""
+"""Which orchestrator a request needs: read off the provider's capabilities."""
 
 from __future__ import annotations
 

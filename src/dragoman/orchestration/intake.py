@@ -3,83 +3,87 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from dragoman.errors import DragomanError
-from dragoman.event import Event, MessageDropped, MessageFinished, MessageStarted, PartDelta, PartStarted, RunError
+from dragoman.event import Event, MessageDropped, MessageFinished, MessageStarted, PartDelta, RunError
+from dragoman.fold import MessageBuilder, unfold
 from dragoman.loss import Loss
-from dragoman.message import FinishReason, Message, ThinkingPart, Usage
+from dragoman.message import FinishReason, Message, Usage
 from dragoman.orchestration.accumulator import MessageAccumulator
-from dragoman.orchestration.iteration import Shown
 
 __all__ = ["Intake"]
 
 
 class Intake:
-    """Takes the events of one message: one model call, or several where the provider paused (decision 21).
+    """Takes the events of one message: one model call, or several where the provider paused.
 
-    The message's start is held until something stands in it, so that an empty message leaves no trace (D-29); its end is
+    The message's start is held until something stands in it, so that an empty message leaves no trace; its end is
     kept in `finish`, for the orchestrator to tell. Other candidates are left out.
     """
 
-    def __init__(
-        self,
-        accumulator: MessageAccumulator,
-        *,
-        newline: bool,
-        shows: Callable[[PartStarted], bool],
-        losses: dict[Loss, None] | None = None,
-    ) -> None:
+    def __init__(self, accumulator: MessageAccumulator, losses: dict[Loss, None] | None = None) -> None:
         self.accumulator = accumulator
-        self.shown = Shown()
+        self.message_id = ""
         self.held: MessageStarted | None = None
         self.finish: MessageFinished | None = None
         self.error: DragomanError | None = None
         self.losses: dict[Loss, None] = {} if losses is None else losses
         """What the requests had to leave out, each once and in order."""
-        self.prefix = ""
-        """Stands before the first output of the events that `feed` gave last (D-24)."""
-        self._newline = newline
-        self._shows = shows
+        self._told = accumulator if type(accumulator) is MessageAccumulator else MessageBuilder()
+        self._builders = tuple(dict.fromkeys((accumulator, self._told)))
+        self._take = self._add if self._told is not accumulator else partial(MessageBuilder.add, accumulator)
         self._others: set[str] = set()
         self._paused: MessageFinished | None = None
         self._offset = 0
 
     def feed(self, events: Sequence[Event]) -> list[Event]:
         """The events of one read → those to tell now."""
-        if self._paused is not None:
-            events = [self._moved(event) for event in events]
         told: list[Event] = []
-        self.prefix = ""
-        add, tell, others, output = self.accumulator.add, told.append, self._others, self.shown.output
+        tell, take, others = told.append, self._take, self._others
         for event in events:
+            if self._paused is not None:
+                event = self._moved(event)
             if type(event) is PartDelta:
                 if others and event.message_id in others:
                     continue
-                if self._newline and event.index in output:
-                    self._newline = False
-                    self.prefix = "\n"
-                add(event)
-                tell(event)
             elif type(event) is RunError:
                 self.error = event.error
                 break
-            elif self._takes(event, tell):
-                add(event)
-                tell(event)
+            elif not self._takes(event, tell):
+                continue
+            take(event)
+            tell(event)
         return told
 
     def cut(self, reason: FinishReason) -> list[Event]:
         """Ends a message in the middle → the events that say so; none where nothing stood in it yet."""
-        if self.held is not None or not self.shown.id:
+        if not self.has_told:
             return []
-        closed: list[Event] = [*self.accumulator.cut()]
+        closed: list[Event] = []
+        for builder in self._builders:
+            closed = [*builder.cut()]
         if self.finish is None or self.finish.finish_reason is FinishReason.pause:
-            self.finish = MessageFinished(self.shown.id, reason, self.finish.usage if self.finish else None)
-            self.accumulator.add(self.finish)
-        return [*closed, self.finish]
+            self.finish = MessageFinished(self.message_id, reason, self.finish.usage if self.finish else None)
+            self._add(self.finish)
+        return [*closed, *self.end()]
+
+    @property
+    def has_told(self) -> bool:
+        """Whether something of the message was told."""
+        return self.held is None and bool(self.message_id)
+
+    def end(self) -> list[Event]:
+        """The events that end the message. Where a custom accumulator made another one of it, it is told anew."""
+        if self.finish is None:
+            return []
+        if self._told is not self.accumulator and (message := self.message()) != self._told.message():
+            start: list[Event] = [] if self.held is not None else [MessageDropped(self.message_id, "rewritten")]
+            return [*start, *unfold([message])]
+        return [self.held, self.finish] if self.held is not None else [self.finish]
 
     def resume(self) -> Message:
         """The provider paused: what comes next goes on with the same message. Returns the message so far."""
@@ -89,8 +93,15 @@ class Intake:
         return message
 
     def message(self) -> Message:
-        """The message so far."""
-        return self.accumulator.message()
+        """The message so far: what stands in it is the accumulator's word, whose it is the provider's."""
+        message = self.accumulator.message()
+        if self._told is self.accumulator:
+            return message
+        return self._told.message().replace(content=message.content, metadata=message.own_metadata)
+
+    def _add(self, event: Event) -> None:
+        for builder in self._builders:
+            builder.add(event)
 
     def _takes(self, event: Event, tell: Callable[[Event], Any]) -> bool:
         """Whether an event that is no delta is told as it is."""
@@ -99,36 +110,32 @@ class Intake:
             if event.candidate:
                 self._others.add(event.message_id)
             elif not self._paused:
-                self.shown.id = event.message_id
+                self.message_id = event.message_id
                 self.held = event
-                self.accumulator.add(event)
+                self._add(event)
             return False
         if getattr(event, "message_id", "") in self._others:
             return False
         if isinstance(event, MessageFinished):
             self.finish = self._summed(event)
-            self.accumulator.add(self.finish)
+            self._add(self.finish)
             return False
         if isinstance(event, MessageDropped):
-            self.shown.output.clear()
-            self.shown.thinking.clear()
-            untold, self.held = self.held is not None, None
-            return not untold
+            self._add(event)
+            if self.held is None:
+                tell(event)
+            self.message_id, self.held, self.finish, self._paused, self._offset = "", None, None, None, 0
+            return False
         if self.held is not None:
             tell(self.held)
             self.held = None
-        if isinstance(event, PartStarted):
-            if self._shows(event):
-                self.shown.output.add(event.index)
-            elif isinstance(event.part, ThinkingPart):
-                self.shown.thinking.add(event.index)
         return True
 
     def _moved(self, event: Event) -> Event:
         """An event of a later call → the same event of the message that was paused."""
         if isinstance(event, (MessageStarted, RunError)) or not hasattr(event, "message_id"):
             return event
-        changes: dict[str, Any] = {"message_id": self.shown.id}
+        changes: dict[str, Any] = {"message_id": self.message_id}
         index: int | None = getattr(event, "index", None)
         if index is not None:
             changes["index"] = index + self._offset

@@ -3,90 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from dragoman.event import Event, PartDelta, PartFinished
+from dragoman.event import Event
 from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Message, ProviderPart, ToolCallPart, ToolResultPart, Usage
 from dragoman.result import ChatResult
 
-__all__ = ["Shown", "StreamingIterationResult", "provider_metadata"]
+__all__ = ["Piece", "StreamingIterationResult", "provider_metadata"]
 
-
-class Shown:
-    """Which parts of the message that is being streamed are output, and which are thinking."""
-
-    __slots__ = ("id", "output", "thinking")
-
-    def __init__(self) -> None:
-        self.id = ""
-        self.output: set[int] = set()
-        self.thinking: set[int] = set()
+Piece: TypeAlias = tuple[Literal["output", "retracted", "thinking", "metadata"], str, Any]
+"""What it is, the id of its message, and the text (or the metadata) itself."""
 
 
 class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One step of a run. `events` is all of it; the rest says what the step means for the run."""
+    """One step of a run.
+
+    An orchestrator that passes on a model's events gives `events` and the finished `messages`; one that
+    works with text alone gives `output` and `messages`, and the run tells the events of these.
+    """
 
     events: Sequence[Event] = ()
-    messages: tuple[Message, ...] = ()
+    output: str = ""
+    """Text to show as it is, for steps without events: no newline is put before it."""
+    messages: Sequence[Message] = ()
     """Messages that this step finished."""
     should_continue: bool = True
-    """`False` on the last step of the run."""
+    """Of an iteration's last step: whether the model is called again."""
     finish_reason: FinishReason = FinishReason.unspecified
     usage: Usage | None = None
     """Of the model call that this step ended."""
     metadata: dict[str, Any] = {}
+    """What the provider said beside its message."""
     pending: tuple[ToolCallPart, ...] = ()
     """Calls that the client must answer."""
     losses: tuple[Loss, ...] = ()
     """What the requests of the step had to leave out."""
-    prefix: str = ""
-    """Stands before the step's first output: one newline after tools (D-24). Never in a message."""
-    shown: Shown | None = None
-
-    @property
-    def output(self) -> str:
-        """The step's text, with its prefix."""
-        return "".join([chunk.output for chunk in self.chunks()])
-
-    @property
-    def thinking(self) -> str | None:
-        """The step's thinking."""
-        return "".join([chunk.thinking or "" for chunk in self.chunks()]) or None
+    pieces: Sequence[Piece] = ()
+    """What of it is shown. The run fills it in."""
+    message_id: str = ""
+    """Id of the model's message that is being told. The run fills it in."""
 
     def chunks(self) -> Iterator[ChatResult[str]]:
-        """The step as `send_stream` gives it: a chunk a delta, then metadata, then messages, or usage alone (D-08)."""
-        prefix, shown = self.prefix, self.shown
-        if shown is not None:
-            message_id, output, thinking = shown.id, shown.output, shown.thinking
-            for event in self.events:
-                if type(event) is PartDelta:
-                    delta: str = event.delta  # pyright: ignore[reportAssignmentType] - text and thinking come as text
-                    if event.index in output:
-                        yield ChatResult(prefix + delta if prefix else delta, id=message_id)
-                        prefix = ""
-                    elif event.index in thinking:
-                        yield ChatResult("", thinking=delta, metadata={"thinking": delta}, id=message_id)
-                elif type(event) is PartFinished and (told := provider_metadata(event.part)):
-                    yield ChatResult("", metadata=told, id=message_id)
+        """The step as `send_stream` gives it: a chunk a piece, then metadata, then messages, or usage alone."""
+        for kind, message_id, value in self.pieces:
+            if kind == "output":
+                yield ChatResult(value, id=message_id)
+            elif kind == "thinking":
+                yield ChatResult("", thinking=value, metadata={"thinking": value}, id=message_id)
+            elif kind == "metadata":
+                yield ChatResult("", metadata=value, id=message_id)
+            else:
+                yield ChatResult("", retracted=value, id=message_id)
         if self.metadata:
-            yield ChatResult("", metadata=self.metadata, id=shown.id if shown is not None else "")
+            yield ChatResult("", metadata=self.metadata, id=self.message_id)
         if self.messages or self.usage is not None or self.pending or self.losses:
             yield ChatResult(
                 "",
-                messages=self.messages,
+                messages=tuple(self.messages),
                 finish_reason=self.finish_reason,
                 usage=self.usage,
-                id=shown.id if shown is not None else "",
+                id=self.message_id,
                 pending=self.pending,
                 losses=self.losses,
             )
 
 
 def provider_metadata(part: Content) -> dict[str, Any]:
-    """What the provider did by itself, under the tool's name, one event a chunk (D-114, D-148, decision 22)."""
+    """What the provider did by itself, under the tool's name, one event a chunk."""
     if isinstance(part, (ToolCallPart, ToolResultPart)) and part.run_by == "provider":
         return {part.name: [msgspec.to_builtins(part)]}
     if isinstance(part, ProviderPart):

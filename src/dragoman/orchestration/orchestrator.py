@@ -7,16 +7,17 @@ from contextlib import aclosing
 from typing import Any, Protocol
 
 from dragoman.errors import TypedOutputError
-from dragoman.event import PartStarted
+from dragoman.event import MessageDropped, PartStarted
 from dragoman.fold import unfold
-from dragoman.message import NOTES, FinishReason, Message, TextPart, ToolCallPart, ToolResultPart
+from dragoman.message import NOTES, FinishReason, Message, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration.intake import Intake
 from dragoman.orchestration.iteration import StreamingIterationResult
+from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.state import StreamingState
 from dragoman.request import ModelRequest
 from dragoman.shapes import if_object
-from dragoman.tools import ToolContext, runnable
+from dragoman.tools import runnable
 
 __all__ = ["DefaultStreamingOrchestrator", "Steps", "StreamingOrchestrator", "response_metadata"]
 
@@ -24,7 +25,11 @@ Steps = AsyncGenerator[StreamingIterationResult, None]
 
 
 class StreamingOrchestrator(Protocol):
-    """Owns the loop's step. `initialize` is called once before the first, `finalize` once at the end, also on error."""
+    """Owns the loop's step. `initialize` is called once before the first, `finalize` once at the end, also on error.
+
+    Whatever has these three methods will do. A run shows the text of the model's messages and tells the events of messages
+    for which an orchestrator gave none; see `StreamingIterationResult`.
+    """
 
     provider_hint: str
 
@@ -39,7 +44,7 @@ class StreamingOrchestrator(Protocol):
         ...
 
     async def finalize(self, state: StreamingState) -> None:
-        """After the last step, on error and cancellation too (D-06)."""
+        """After the last step, on error and cancellation too."""
         ...
 
 
@@ -57,10 +62,10 @@ class DefaultStreamingOrchestrator:
     async def process_iteration(
         self, model: ChatModel, state: StreamingState, output_schema: Mapping[str, Any] | None = None
     ) -> Steps:
-        """One model call; a turn that the provider paused goes on in the same message (decision 21).
+        """One model call; a turn that the provider paused goes on in the same message.
 
         Raises:
-            DragomanError: the call failed; nothing is added to the history for it (D-32).
+            DragomanError: the call failed; nothing is added to the history for it.
         """
         intake = state.reset_for_new_message(self.shows)
         request = self.request(state, output_schema)
@@ -68,7 +73,7 @@ class DefaultStreamingOrchestrator:
             async with aclosing(model.batches(request)) as batches:
                 async for events in batches:
                     if told := intake.feed(events):
-                        yield StreamingIterationResult(events=told, prefix=intake.prefix, shown=intake.shown)
+                        yield StreamingIterationResult(events=told)
                     if intake.error is not None:
                         raise intake.error
             if intake.finish is None or intake.finish.finish_reason is not FinishReason.pause:
@@ -86,7 +91,7 @@ class DefaultStreamingOrchestrator:
 
     def shows(self, part: PartStarted) -> bool:
         """Whether a part's deltas are the run's output."""
-        return isinstance(part.part, TextPart)
+        return is_text(part)
 
     async def finished(self, state: StreamingState, intake: Intake) -> Steps:
         """The model has spoken: the message is told and kept, its calls are answered."""
@@ -98,35 +103,37 @@ class DefaultStreamingOrchestrator:
         calls = message.tool_calls
         for call in calls:
             state.tool_id_coordinator.register(call)
-        if not message.content and self.asks_again_when_empty(state):
-            yield StreamingIterationResult(usage=finish.usage)
+        if _is_empty(message) and self.asks_again_when_empty(state):
+            dropped = MessageDropped(finish.message_id, "nothing was said; the model is asked again")
+            state.intake = None
+            yield StreamingIterationResult(events=[] if intake.held is not None else [dropped], usage=finish.usage)
             return
         state.add_to_history(message)
         state.intake = None
-        correction = None if calls else self.correction(state, message)
         yield StreamingIterationResult(
-            events=[intake.held, finish] if intake.held is not None else [finish],
+            events=intake.end(),
             messages=(message,),
-            should_continue=bool(calls) or correction is not None,
+            should_continue=bool(calls),
             finish_reason=finish.finish_reason or FinishReason.unspecified,
             usage=finish.usage,
             metadata=response_metadata(message),
-            shown=intake.shown,
         )
         if calls:
             yield await self.answered(state, calls)
-        elif correction is not None:
+            if state.failure is not None:
+                raise state.failure
+        elif (correction := self.correction(state, message)) is not None:
             yield self.said(state, correction)
 
     def asks_again_when_empty(self, state: StreamingState) -> bool:
-        """An empty message right after tools: asked again once for each round of tools (D-29)."""
+        """A message in which nothing is said, right after tools: asked again once for each round of tools."""
         if not state.has_recent_tool_execution or state.empty_after_tools_continuations:
             return False
         state.empty_after_tools_continuations += 1
         return True
 
     def correction(self, state: StreamingState, message: Message) -> Message | None:
-        """What to tell the model about an output of the wrong type (decision 10); `None`: it is right.
+        """What to tell the model about an output of the wrong type; `None`: it is right.
 
         Raises:
             TypedOutputError: it has been told often enough.
@@ -143,9 +150,9 @@ class DefaultStreamingOrchestrator:
         return None
 
     async def answered(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> StreamingIterationResult:
-        """Executes the calls → one user message with all results in call order (D-28); what the client runs is pending."""
+        """Executes the calls → one user message with all results in call order; what the client runs is pending."""
         mine = [call for call in calls if runnable(call, state.tool_map)]
-        pending = tuple(call for call in calls if call not in mine)
+        pending = tuple(call for call in calls if not runnable(call, state.tool_map))
         results = await self.execute_tool_calls(state, mine)
         state.request_next_message_prefix()
         state.empty_after_tools_continuations = 0
@@ -168,10 +175,7 @@ class DefaultStreamingOrchestrator:
         """Runs the tools. An override point of the seeds."""
         if not calls:
             return []
-        state.check_tool_calls(len(calls))
-        state.tool_calls_made += len(calls)
-        context = ToolContext(state.deps, state.run_id, state.conversation_history)
-        results = await state.executor.execute_batch(calls, state.tool_map, context)
+        results = await state.executor.execute_batch(calls, state.tool_map)
         return [result.part for result in results]
 
     def said(self, state: StreamingState, message: Message) -> StreamingIterationResult:
@@ -182,8 +186,13 @@ class DefaultStreamingOrchestrator:
         return StreamingIterationResult(events=unfold([message]), messages=(message,))
 
 
+def _is_empty(message: Message) -> bool:
+    """Whether nothing is said in a message: thinking does not count."""
+    return all(isinstance(part, ThinkingPart) for part in message.content)
+
+
 def response_metadata(message: Message) -> dict[str, Any]:
-    """What the provider said around its message (D-99), told once and never stored in the message's metadata."""
+    """What the provider said around its message, told once and never stored in the message's metadata."""
     metadata: dict[str, Any] = {}
     for notes in [own for key, own in (message.native or {}).items() if key.endswith(NOTES)]:
         metadata.update(if_object(if_object(notes).get("response")))

@@ -6,14 +6,25 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
+from dragoman.errors import DragomanError
 from dragoman.event import PartStarted
 from dragoman.loss import Loss
 from dragoman.message import Message, Role
 from dragoman.model.chat_model import now
 from dragoman.orchestration.accumulator import MessageAccumulator
 from dragoman.orchestration.intake import Intake
+from dragoman.orchestration.shown import is_text
 from dragoman.request import ModelRequest
-from dragoman.tools import ParallelToolExecutor, Tool, ToolExecutor, ToolIdCoordinator
+from dragoman.result import ChatResult
+from dragoman.tools import (
+    BoundExecutor,
+    ParallelToolExecutor,
+    Tool,
+    ToolContext,
+    ToolExecutor,
+    ToolIdCoordinator,
+    tool_map,
+)
 
 __all__ = ["StreamingState"]
 
@@ -36,18 +47,22 @@ class StreamingState:
         deps: Any = None,
         run_id: str = "",
     ) -> None:
-        """Tools are keyed by name; of two with one name the later wins (D-12). The history is copied (D-04)."""
+        """The history is copied.
+
+        Raises:
+            ToolError: two tools have one name.
+        """
         self._history = list(conversation_history)
-        self.tool_map: dict[str, Tool] = {tool.name: tool for tool in tools}
+        self.tool_map: dict[str, Tool] = tool_map(tools)
         self.specs = tuple(tool.spec for tool in self.tool_map.values())
         self.request = request or ModelRequest("")
         """Settings, options and server tools of every request of this run."""
-        self.executor = executor or ParallelToolExecutor()
+        self.executor = BoundExecutor(executor or ParallelToolExecutor(), self._tool_context, self._count_tool_calls)
         self.tool_id_coordinator = ToolIdCoordinator()
         self.validate = validate
         """Tells whether the output is of the wanted type; raises `ValueError` with words for the model."""
         self.output_retries = output_retries
-        """How often a wrong output may still go back to the model (decision 10)."""
+        """How often a wrong output may still go back to the model."""
         self.new_id = new_id
         self.clock = clock
         self.deps = deps
@@ -59,15 +74,33 @@ class StreamingState:
         self.check_tool_calls: Callable[[int], None] = lambda calls: None  # noqa: ARG005
         """Raises `LimitReachedError` where so many more calls would pass a limit."""
         self.losses: dict[Loss, None] = {}
-        """What the requests of the run had to leave out, each once and in order (decision 25)."""
+        """What the requests of the run had to leave out, each once and in order."""
         self.output: str | None = None
         """The output where it is not the text of the messages (a `return_result` call)."""
         self.suppressed_text = ""
         self.set_aside: dict[str, Any] | None = None
         """Metadata of the message that ended the first of two phases; `None`: there is one phase, or it is the first."""
+        self.failure: DragomanError | None = None
+        """Why the run cannot go on, once what it has done is told."""
         self.new_accumulator = accumulator
+        self.shows: Callable[[PartStarted], bool] = is_text
+        """Which parts of the model's messages are the run's output."""
+        self.accumulator = accumulator()
+        """Builds the message that is being streamed; a new one for each."""
         self.intake: Intake | None = None
         """The message that is being streamed; `None` once it is whole."""
+        self.is_first_chunk_of_message = True
+        """Whether nothing of the message has been shown."""
+        self.last_result: ChatResult[Message] | None = None
+        """The last chunk of `ChatModel.send_stream`, for an orchestrator that keeps it here."""
+        self._accumulated: Message | None = None
+
+    def _tool_context(self) -> ToolContext[Any]:
+        return ToolContext(self.deps, self.run_id, self.conversation_history)
+
+    def _count_tool_calls(self, calls: int) -> None:
+        self.check_tool_calls(calls)
+        self.tool_calls_made += calls
 
     @property
     def conversation_history(self) -> tuple[Message, ...]:
@@ -78,15 +111,29 @@ class StreamingState:
         """Appends messages."""
         self._history.extend(messages)
 
-    def reset_for_new_message(self, shows: Callable[[PartStarted], bool]) -> Intake:
-        """Before each model call (D-21). `shows` tells which parts are output."""
-        self.intake = Intake(
-            self.new_accumulator(), newline=self.should_prefix_next_message, shows=shows, losses=self.losses
-        )
+    @property
+    def accumulated_message(self) -> Message:
+        """The message that is being streamed, as far as it has come: as it was set here, else as the events tell it."""
+        if self._accumulated is None and self.intake is not None:
+            return self.intake.message()
+        return self._accumulated or Message.model()
+
+    @accumulated_message.setter
+    def accumulated_message(self, message: Message) -> None:
+        self._accumulated = message
+
+    def reset_for_new_message(self, shows: Callable[[PartStarted], bool] = is_text) -> Intake:
+        """Before each model call. `shows` tells which parts are output."""
+        self.shows = shows
+        self.accumulator = self.new_accumulator()
+        self.is_first_chunk_of_message = True
+        self.last_result = self._accumulated = None
+        self.intake = Intake(self.accumulator, self.losses)
         return self.intake
 
     def request_next_message_prefix(self) -> None:
-        """From now on each model message's first output is prefixed with a newline (D-24)."""
+        """From now on a newline stands before each model message's first output, if there was output before. For an
+        orchestrator that shows text by itself: where results of tools are told, it is so without."""
         self.should_prefix_next_message = True
 
     def complete(self) -> None:
@@ -95,5 +142,5 @@ class StreamingState:
 
     @property
     def has_recent_tool_execution(self) -> bool:
-        """Whether a tool result stands among the last two messages (D-29)."""
+        """Whether a tool result stands among the last two messages."""
         return any(message.role is Role.USER and message.tool_results for message in self._history[-2:])

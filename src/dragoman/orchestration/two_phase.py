@@ -1,4 +1,4 @@
-"""Typed output in two phases, for providers that answer by a schema, but not together with tools (D-129)."""
+"""Typed output in two phases, for providers that answer by a schema, but not together with tools."""
 
 from __future__ import annotations
 
@@ -73,11 +73,8 @@ class _Answer(DefaultStreamingOrchestrator):
         metadata = dict(state.set_aside or {})
         if state.suppressed_text:
             metadata["suppressedText"] = state.suppressed_text
+        state.set_aside, state.suppressed_text = {}, ""
         async with aclosing(super().finished(state, intake)) as results:
             async for result in results:
-                told = (
-                    {**metadata, **result.metadata}
-                    if result.messages and not result.should_continue
-                    else result.metadata
-                )
-                yield msgspec.structs.replace(result, metadata=told)
+                yield msgspec.structs.replace(result, metadata={**metadata, **result.metadata})
+                metadata = {}

@@ -10,7 +10,7 @@ import msgspec
 from dragoman.errors import SettingsError, TypedOutputError
 from dragoman.event import PartStarted
 from dragoman.fold import arguments_text
-from dragoman.message import Message, ToolCallPart, ToolResultPart
+from dragoman.message import FinishReason, Message, ToolCallPart, ToolResultPart
 from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.orchestrator import DefaultStreamingOrchestrator
 from dragoman.orchestration.state import StreamingState
@@ -22,7 +22,7 @@ RETURN_RESULT = "return_result"
 
 
 class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
-    """The output is the arguments of a call of `return_result`, streamed as they come (D-115…D-117, decision 10).
+    """The output is the arguments of a call of `return_result`, streamed as they come.
 
     The model's text is withheld from the output; it stands in the messages and in metadata as `suppressedText`.
     """
@@ -32,9 +32,10 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
     def __init__(self, *, force: bool = True) -> None:
         """`force`: the provider can be made to call a tool (`Capability.forced_tools`)."""
         self._force = force
+        self._shown_in = ""
 
     async def initialize(self, state: StreamingState) -> None:
-        """Raises `SettingsError` where a tool of the user has the name `return_result` (D-115)."""
+        """Raises `SettingsError` where a tool of the user has the name `return_result`."""
         if RETURN_RESULT in state.tool_map:
             raise SettingsError(
                 f"a tool is named {RETURN_RESULT!r}, which typed output needs for itself; rename the tool"
@@ -52,8 +53,11 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
         return request.replace(tools=(*request.tools, tool), settings=settings)
 
     def shows(self, part: PartStarted) -> bool:
-        """The arguments of `return_result` are the output; text is not (D-116)."""
-        return isinstance(part.part, ToolCallPart) and part.part.name == RETURN_RESULT
+        """The arguments of a message's first `return_result` are the output; text is not."""
+        if not isinstance(part.part, ToolCallPart) or part.part.name != RETURN_RESULT:
+            return False
+        last, self._shown_in = self._shown_in, part.message_id
+        return last != part.message_id
 
     def correction(self, state: StreamingState, message: Message) -> Message | None:
         """The model answered without the tool: it is told to use it."""
@@ -68,26 +72,39 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
         return Message.user(f"Give your answer by calling the tool {RETURN_RESULT}.")
 
     async def answered(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> StreamingIterationResult:
-        """Runs the message's calls. A valid `return_result` ends the run (D-116), a wrong one goes on (D-117)."""
+        """Runs the message's calls. A valid `return_result` ends the run, a wrong one goes on."""
         state.suppressed_text += state.conversation_history[-1].text
         told = await super().answered(state, calls)
-        returned = next((call for call in calls if call.name == RETURN_RESULT and state.output is not None), None)
-        if returned is None:
+        if state.output is None:
             return told
+        returned = next(call for call in calls if call.name == RETURN_RESULT)
         metadata = {"toolId": returned.id, "toolName": returned.name}
         if state.suppressed_text:
             metadata["suppressedText"] = state.suppressed_text
         return StreamingIterationResult(
-            events=told.events, messages=told.messages, should_continue=False, pending=told.pending, metadata=metadata
+            events=told.events,
+            messages=told.messages,
+            should_continue=False,
+            finish_reason=FinishReason.tool_calls if told.pending else FinishReason.stop,
+            pending=told.pending,
+            metadata=metadata,
         )
 
     async def execute_tool_calls(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> list[ToolResultPart]:
         """`return_result` is answered here, the user's tools as ever; results in call order."""
         results = iter(await super().execute_tool_calls(state, [call for call in calls if call.name != RETURN_RESULT]))
-        return [self.returned(state, call) if call.name == RETURN_RESULT else next(results) for call in calls]
+        first = next((call for call in calls if call.name == RETURN_RESULT), None)
+        return [
+            next(results)
+            if call.name != RETURN_RESULT
+            else self.returned(state, call)
+            if call is first
+            else ToolResultPart(call.id, call.name, {"error": "only the first answer counts"}, is_error=True)
+            for call in calls
+        ]
 
     def returned(self, state: StreamingState, call: ToolCallPart) -> ToolResultPart:
-        """The answer to one `return_result` call: what is wrong with it, or that it was taken."""
+        """The answer to a message's `return_result` call: what is wrong with it, or that it was taken."""
         text = arguments_text(call)
         if call.state != "complete":
             problem = f"the arguments are {call.state}, no JSON object"
@@ -102,6 +119,7 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
             state.output = text
             return ToolResultPart(call.id, call.name, "ok")
         if not state.output_retries:
-            raise TypedOutputError.because(problem, output=call.raw or text, partial=state.conversation_history[-1])
+            last = state.conversation_history[-1]
+            state.failure = TypedOutputError.because(problem, output=call.raw or text, partial=last)
         state.output_retries -= 1
         return ToolResultPart(call.id, call.name, {"error": problem}, is_error=True)

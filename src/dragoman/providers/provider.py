@@ -74,6 +74,11 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Tells the names of its models where no request is needed for it."""
     capabilities: frozenset[Capability] = frozenset()
     """What its usual models can do while streaming; decides how things are done, not whether."""
+    orchestrator: Callable[[], Any] | None = None
+    """Makes the orchestrator of a run with it (`dragoman.orchestration.StreamingOrchestrator`), where the agent is given none.
+    `None`: the one that its capabilities ask for."""
+    accumulator: Callable[[], Any] | None = None
+    """Makes the accumulator of each message (`dragoman.orchestration.MessageAccumulator`), likewise. `None`: the usual one."""
     repeats_itself: bool = False
     """Whether its models are so small that they may say one thing over and over: such an answer is ended, with `length`."""
     quirks: Any = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.tools.context import ToolContext
-from dragoman.tools.executor import ParallelToolExecutor, ToolExecutor, runnable
+from dragoman.tools.executor import BoundExecutor, ParallelToolExecutor, ToolExecutor, runnable
 from dragoman.tools.ids import (
     ToolIdCoordinator,
     assign_tool_call_ids,
@@ -15,6 +15,7 @@ from dragoman.tools.outcome import ToolExecutionResult
 from dragoman.tools.tool import FunctionTool, Tool, tool, tool_map
 
 __all__ = [
+    "BoundExecutor",
     "FunctionTool",
     "ParallelToolExecutor",
     "Tool",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Any, Generic
 
 import msgspec
+from typing_extensions import TypeVar
 
 from dragoman.message import Message, ToolCallPart
 
 __all__ = ["ToolContext"]
 
-Deps = TypeVar("Deps")
+Deps = TypeVar("Deps", default=Any)
 
 
 class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
@@ -19,6 +20,7 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
     deps: Deps
     """What the caller of the run passed as `deps`."""
     run_id: str = ""
+    """Id of the run."""
     messages: tuple[Message, ...] = ()
     """The conversation so far, up to and with the message that holds the call."""
     call: ToolCallPart = ToolCallPart("", "")

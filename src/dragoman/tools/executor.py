@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import groupby
 from typing import Any
 
@@ -16,10 +18,12 @@ from dragoman.tools.context import ToolContext
 from dragoman.tools.outcome import ToolExecutionResult, failed, succeeded
 from dragoman.tools.tool import Tool
 
-__all__ = ["ParallelToolExecutor", "ToolExecutor", "runnable"]
+__all__ = ["BoundExecutor", "ParallelToolExecutor", "ToolExecutor", "runnable"]
 
 _LOG = logger("tools")
 _NOBODY: ToolContext[Any] = ToolContext(None)
+_RUN: ContextVar[ToolContext[Any]] = ContextVar("dragoman_tools", default=_NOBODY)
+"""What the tools of the running batch may know, for executors that do not hand it on themselves."""
 _UNREADABLE = {
     "cut": "the arguments were truncated before their end, so the tool was not run; call it again, with shorter ones",
     "invalid": "the arguments are not valid JSON (an object is needed), so the tool was not run; call it again",
@@ -39,28 +43,35 @@ def runnable(call: ToolCallPart, tools: Mapping[str, Tool]) -> bool:
 
 
 class ToolExecutor:
-    """Runs calls strictly one after another (D-37). Whatever a tool raises becomes its result, never an exception.
+    """Runs calls strictly one after another. Whatever a tool raises becomes its result, never an exception.
 
-    A subclass may change `execute_single` (one call) or `execute_batch` (their order).
+    A subclass may change `execute_single` (one call) or `execute_batch` (their order). What the tools may know
+    (`ToolContext`) reaches them also where it hands on calls and tools alone.
     """
 
+    @property
+    def context(self) -> ToolContext[Any]:
+        """What the tools of the batch that is running may know of its run; `call` is filled in for each."""
+        return _RUN.get()
+
     async def execute_batch(
-        self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], context: ToolContext[Any] = _NOBODY
+        self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], context: ToolContext[Any] | None = None
     ) -> list[ToolExecutionResult]:
-        """Runs all calls; the results stand in the order of the calls. `context.call` is filled in for each."""
-        return [await self.execute_single(call, tools, context) for call in calls]
+        """Runs all calls; the results stand in the order of the calls. `context`: in place of the run's."""
+        with _knowing(context):
+            return [await self.execute_single(call, tools) for call in calls]
 
     async def execute_single(
-        self, call: ToolCallPart, tools: Mapping[str, Tool], context: ToolContext[Any] = _NOBODY
+        self, call: ToolCallPart, tools: Mapping[str, Tool], context: ToolContext[Any] | None = None
     ) -> ToolExecutionResult:
-        """Runs one call, approved or not. Any `Exception` becomes an error result (decision 5).
+        """Runs one call, approved or not. Any `Exception` becomes an error result. `context`: in place of the run's.
 
         Raises:
             BaseException: cancellation of the caller, and what else is no `Exception`.
         """
         try:
-            return succeeded(call, await _find(call, tools).run(call, context))
-        except Exception as error:  # noqa: BLE001 - decision 5: the model is told
+            return succeeded(call, await _find(call, tools).run(call, context or self.context))
+        except Exception as error:  # noqa: BLE001 - the model is told
             result = failed(call, error)
             _LOG.warning("%s failed: %s", call.name, str(result.error))
             return result
@@ -86,25 +97,26 @@ class ParallelToolExecutor(ToolExecutor):
         self.max_concurrency = max_concurrency
 
     async def execute_batch(
-        self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], context: ToolContext[Any] = _NOBODY
+        self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], context: ToolContext[Any] | None = None
     ) -> list[ToolExecutionResult]:
-        """As in `ToolExecutor`, with calls between two `sequential` ones side by side (decision 7)."""
+        """As in `ToolExecutor`, with calls between two `sequential` ones side by side."""
         results: list[ToolExecutionResult] = []
-        for alone, group in groupby(calls, lambda call: call.name in tools and tools[call.name].sequential):
-            batch = list(group)
-            together = super().execute_batch if alone or len(batch) == 1 else self._side_by_side
-            results += await together(batch, tools, context)
+        with _knowing(context):
+            for alone, group in groupby(calls, lambda call: call.name in tools and tools[call.name].sequential):
+                batch = list(group)
+                together = super().execute_batch if alone or len(batch) == 1 else self._side_by_side
+                results += await together(batch, tools)
         return results
 
     async def _side_by_side(
-        self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], context: ToolContext[Any]
+        self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool]
     ) -> list[ToolExecutionResult]:
         results: dict[int, ToolExecutionResult] = {}
         waiting = iter(enumerate(calls))
 
         async def worker() -> None:
             for place, call in waiting:
-                results[place] = await self.execute_single(call, tools, context)
+                results[place] = await self.execute_single(call, tools)
 
         try:
             async with anyio.create_task_group() as group:
@@ -114,6 +126,45 @@ class ParallelToolExecutor(ToolExecutor):
         except BaseExceptionGroup as raised:
             raise raised.exceptions[0] from None  # as one call alone would raise it
         return [results[place] for place in range(len(calls))]
+
+
+class BoundExecutor:
+    """An executor as a run has it: its tools know the run, also where the executor takes calls and tools alone."""
+
+    def __init__(
+        self, executor: ToolExecutor, context: Callable[[], ToolContext[Any]], check: Callable[[int], None]
+    ) -> None:
+        """`context`: what the tools may know when they are run. `check`: raises where so many more calls may not be run."""
+        self.executor = executor
+        self._context = context
+        self._check = check
+
+    async def execute_batch(
+        self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool]
+    ) -> list[ToolExecutionResult]:
+        """As `ToolExecutor.execute_batch`."""
+        self._check(len(calls))
+        with _knowing(self._context()):
+            return await self.executor.execute_batch(calls, tools)
+
+    async def execute_single(self, call: ToolCallPart, tools: Mapping[str, Tool]) -> ToolExecutionResult:
+        """As `ToolExecutor.execute_single`."""
+        self._check(1)
+        with _knowing(self._context()):
+            return await self.executor.execute_single(call, tools)
+
+
+@contextmanager
+def _knowing(context: ToolContext[Any] | None) -> Generator[None]:
+    """What tools may know that are run within; `None`: as it is."""
+    if context is None:
+        yield
+        return
+    before = _RUN.set(context)
+    try:
+        yield
+    finally:
+        _RUN.reset(before)
 
 
 def _find(call: ToolCallPart, tools: Mapping[str, Tool]) -> Tool:

@@ -1,6 +1,6 @@
 """Ids of tool calls: making them, and seeing that calls and results belong together.
 
-Nothing here stops a run: a missing or repeated id is reported, never refused (D-31).
+Nothing here stops a run: a missing or repeated id is reported, never refused.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, cast
 
 import msgspec
@@ -9,7 +10,7 @@ import msgspec
 from dragoman.errors import ToolError
 from dragoman.message import DataPart, FilePart, LinkPart, TextPart, ToolCallPart, ToolResultPart
 
-__all__ = ["ToolExecutionResult", "failed", "succeeded"]
+__all__ = ["ToolExecutionResult", "failed", "succeeded", "words"]
 
 _PARTS = (TextPart, DataPart, LinkPart, FilePart)
 
@@ -30,7 +31,7 @@ class ToolExecutionResult(msgspec.Struct, frozen=True):
 
     @property
     def result(self) -> str:
-        """The answer as text: a string as it is, anything else as JSON (D-38)."""
+        """The answer as text: a string as it is, anything else as JSON."""
         value = self.part.result
         return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
@@ -50,16 +51,38 @@ def succeeded(call: ToolCallPart, value: Any) -> ToolExecutionResult:
 
 
 def failed(call: ToolCallPart, error: Exception) -> ToolExecutionResult:
-    """The answer that tells the model of an error: `{"error": "…"}` (decision 5, D-40)."""
-    text = (str(error) or type(error).__name__).encode(errors="backslashreplace").decode()
+    """The answer that tells the model of an error: `{"error": "…"}`."""
+    text = words(error).encode(errors="backslashreplace").decode()
     return ToolExecutionResult(call, ToolResultPart(call.id, call.name, {"error": text}, is_error=True), error)
+
+
+def words(error: Exception) -> str:
+    """What an exception says; its type's name where it says nothing, or fails at that."""
+    try:
+        return str(error) or type(error).__name__
+    except Exception:  # noqa: BLE001 - code of the user's, which may raise anything
+        return type(error).__name__
 
 
 def _content(value: Any) -> Any:
     items = tuple(cast("list[Any]", value)) if isinstance(value, (list, tuple)) else (value,)
     if any(isinstance(item, _PARTS) for item in items):
         return _parts(items)
-    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_jsonable))  # what fails on the wire fails here
+    text = msgspec.json.encode(value, enc_hook=_jsonable)  # what fails on the wire fails here
+    if b"null" in text and not _is_finite(msgspec.to_builtins(value, enc_hook=_jsonable)):
+        raise ToolError(
+            "the tool's result holds a number that JSON has not: NaN or an infinity; return None or a text for it"
+        )
+    return msgspec.json.decode(text)
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether no number in a value is NaN or infinite; the encoder writes those as null."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, dict):
+        return all(map(_is_finite, cast("dict[Any, Any]", value).values()))
+    return not isinstance(value, (list, tuple)) or all(map(_is_finite, cast("list[Any]", value)))
 
 
 def _parts(items: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -71,6 +94,8 @@ def _parts(items: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _jsonable(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):  # anywhere else it would not have to be asked for
+        raise ToolError(f"the tool's result has {value!r:.100} as a key; the keys of a JSON object are texts")
     from pydantic_core import to_jsonable_python  # lazily: whoever returns pydantic models has it loaded
 
     return to_jsonable_python(value)

@@ -43,7 +43,7 @@ class Tool(msgspec.Struct, frozen=True, eq=False, dict=True):
     input_schema: Mapping[str, Any] = {}
     """JSON Schema of the arguments object. Default: what the handler's signature says, else no arguments."""
     sequential: bool = False
-    """Runs alone: calls before it finish first, calls after it wait (decision 7)."""
+    """Runs alone: calls before it finish first, calls after it wait."""
     timeout: float | None = None
     """Seconds; then the model is told that it did not finish. A thread that is over its time is left to itself."""
     requires_approval: bool = False
@@ -68,7 +68,7 @@ class Tool(msgspec.Struct, frozen=True, eq=False, dict=True):
         return ToolSpec(self.name, self.description, dict(self.input_schema), self.native)
 
     async def run(self, call: ToolCallPart, context: ToolContext[Any]) -> Any:
-        """Checks and converts the call's arguments (decision 6), runs the handler and returns what it returns.
+        """Checks and converts the call's arguments, runs the handler and returns what it returns.
 
         Raises:
             ToolError: there is no handler, or the arguments do not fit.
@@ -151,5 +151,13 @@ def _function_tool(
 
 
 def tool_map(tools: Iterable[Tool]) -> dict[str, Tool]:
-    """Tools by name; of two with one name the later wins (D-12)."""
-    return {each.name: each for each in tools}
+    """Tools by name.
+
+    Raises:
+        ToolError: two have one name.
+    """
+    by_name: dict[str, Tool] = {}
+    for each in tools:
+        if by_name.setdefault(each.name, each) is not each:
+            raise ToolError(f"two tools are named {each.name!r}; give one of them another name with name=…")
+    return by_name

@@ -1,0 +1,55 @@
+"""What stands in where an agent is told nothing: the model, the transport, middlewares for what a provider cannot do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dragoman import providers
+from dragoman.capability import Capability
+from dragoman.model.middleware import Middleware
+from dragoman.model.strings import ModelString, parse_model_string
+from dragoman.providers import Provider
+
+if TYPE_CHECKING:
+    from dragoman.transport import Transport
+
+__all__ = ["default_model", "default_transport", "needed", "resolve"]
+
+
+def default_model(*environments: Mapping[str, str] | None) -> str:
+    """The model string that the first of these environments names as DRAGOMAN_MODEL, else `local`."""
+    return next((name for each in environments if each and (name := each.get("DRAGOMAN_MODEL"))), "local")
+
+
+def resolve(model: str | Provider) -> tuple[ModelString, Provider]:
+    """A model string, or a record, → both.
+
+    Raises:
+        SettingsError: the string is malformed, or no provider has that name.
+    """
+    if isinstance(model, Provider):
+        return ModelString(model.name), model
+    string = parse_model_string(model)
+    return string, providers.get(string.provider)
+
+
+def needed(provider: Provider) -> tuple[Middleware, ...]:
+    """What a provider's record says must stand in for what it cannot do itself."""
+    needed: list[Middleware] = []
+    if Capability.tools not in provider.capabilities and Capability.typed_output in provider.capabilities:
+        from dragoman.model.constrained import constrained_tools
+
+        needed.append(constrained_tools)
+    if provider.repeats_itself:
+        from dragoman.model.repetition import end_repetition
+
+        needed.append(end_repetition)
+    return tuple(needed)
+
+
+def default_transport() -> Transport:
+    """HTTP by aiohttp, with retries."""
+    from dragoman.transport import AiohttpTransport, Retry
+
+    return Retry(AiohttpTransport())

@@ -1,0 +1,211 @@
+"""What of a run is shown: its output piece by piece, what of it is void again, and what it all joins to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dragoman.event import (
+    Event,
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    StepStarted,
+)
+from dragoman.fold import arguments_text
+from dragoman.message import Content, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.orchestration.iteration import Piece, provider_metadata
+
+__all__ = ["Shown", "is_text"]
+
+
+_GIVEN = -1
+"""Index under which output stands that was given without events: no part has it."""
+
+
+def is_text(event: PartStarted) -> bool:
+    """Whether a part is text: what a run shows where its orchestrator says nothing else."""
+    return isinstance(event.part, TextPart)
+
+
+class _Message:
+    """The shown parts of one model message."""
+
+    __slots__ = ("finished", "given", "parts", "prefix", "thinking")
+
+    def __init__(self, *, given: bool = False) -> None:
+        self.prefix: str | None = None
+        self.parts: dict[int, list[str]] = {}
+        self.thinking: set[int] = set()
+        self.given = given
+        self.finished = False
+
+    def text(self) -> str:
+        return "".join([self.prefix or "", *[text for texts in self.parts.values() for text in texts]])
+
+
+_NOBODY = _Message()
+
+
+class Shown:
+    """Reads a run's events. What it gives, joined without what it takes back, is always `text()`.
+
+    One newline stands between the outputs of two messages with tools between them. Of a typed run only the last
+    message counts: all before it is void once the model is called again.
+    """
+
+    def __init__(self, *, typed: bool) -> None:
+        self._typed = typed
+        self._messages: list[_Message] = []
+        self._latest: dict[str, _Message] = {}
+        self._finished: set[str] = set()
+        self._given: _Message | None = None
+        self._after_tools = False
+        self._before: str | None = None
+        self.message_id = ""
+        """Id of the model's latest message."""
+
+    def text(self) -> str:
+        """The output so far: what counts of it."""
+        return "".join([message.text() for message in self._messages])
+
+    def has_finished(self, message_id: str | None) -> bool:
+        """Whether the events told that message to its end."""
+        return message_id in self._finished
+
+    def is_open(self, message_id: str | None) -> bool:
+        """Whether the events began to tell that message of the model's, and did not end it."""
+        message = self._latest.get(message_id or "")
+        return message is not None and not message.given and message_id not in self._finished
+
+    def unfinished(self) -> str:
+        """The text of a message that has not come to its end."""
+        last = self._messages[-1] if self._messages else None
+        return "" if last is None or last.finished else last.text().removeprefix(last.prefix or "")
+
+    def give(self, output: str) -> list[Piece]:
+        """Output that an orchestrator gives as it is, without events: all that is shown of the message that it tells next."""
+        if self._given is None:
+            self._given = _Message(given=True)
+            self._messages.append(self._given)
+        self._given.parts.setdefault(_GIVEN, []).append(output)
+        return [("output", self.message_id, output)]
+
+    def feed(self, events: Sequence[Event], is_output: Callable[[PartStarted], bool] = is_text) -> list[Piece]:
+        """The run's next events → what of them is shown. `is_output`: which parts are."""
+        pieces: list[Piece] = []
+        show, message_id = pieces.append, self.message_id
+        message = self._latest.get(message_id, _NOBODY)
+        for event in events:
+            if type(event) is not PartDelta:
+                self._take(event, is_output, pieces)
+                message_id = self.message_id
+                message = self._latest.get(message_id, _NOBODY)
+            elif event.message_id != message_id:
+                pass
+            elif (texts := message.parts.get(event.index)) is not None:
+                if message.prefix is None or self._before is not None:
+                    self._add(message, texts, str(event.delta), pieces)
+                elif delta := event.delta:
+                    texts.append(delta)  # pyright: ignore[reportArgumentType] - what is shown comes as text
+                    show(("output", message_id, delta))
+            elif event.index in message.thinking:
+                show(("thinking", message_id, event.delta))
+        if self._before is not None:
+            before, after, self._before = self._before, self.text(), None
+            differ = (place for place, (one, two) in enumerate(zip(before, after, strict=False)) if one != two)
+            same = next(differ, min(len(before), len(after)))
+            if before[same:]:
+                pieces.append(("retracted", self.message_id, before[same:]))
+            if after[same:]:
+                pieces.append(("output", self.message_id, after[same:]))
+        return pieces
+
+    def _add(self, message: _Message, texts: list[str], text: str, pieces: list[Piece]) -> None:
+        if not text:
+            return
+        texts.append(text)
+        text = self._prefix(message) + text
+        if self._before is None:
+            pieces.append(("output", self.message_id, text))
+
+    def _prefix(self, message: _Message) -> str:
+        """What stands before the next output of a message."""
+        if message.prefix is not None:
+            return ""
+        others = any(other.given or other.prefix is not None for other in self._messages if other is not message)
+        message.prefix = "\n" if self._after_tools and others else ""
+        return message.prefix
+
+    def _take(self, event: Event, is_output: Callable[[PartStarted], bool], pieces: list[Piece]) -> None:
+        """An event that is no delta."""
+        if isinstance(event, MessageStarted):
+            if event.role is Role.MODEL and event.candidate == 0:
+                self._begin(event.message_id)
+        elif isinstance(event, MessageFinished):
+            self._finished.add(event.message_id)
+            if (message := self._latest.get(event.message_id)) is not None:
+                message.finished = True
+        elif isinstance(event, StepStarted):
+            if self._typed and self._messages:
+                self._rewrite()
+                self._messages.clear()
+        elif isinstance(event, PartStarted) and isinstance(event.part, ToolResultPart):
+            self._after_tools = self._after_tools or event.part.run_by != "provider"
+        elif (message := self._latest.get(getattr(event, "message_id", ""))) is None or message.given:
+            pass
+        elif isinstance(event, PartStarted):
+            if is_output(event):
+                message.parts[event.index] = []
+            elif isinstance(event.part, ThinkingPart):
+                message.thinking.add(event.index)
+        elif isinstance(event, PartFinished):
+            self._settle(message, event, pieces)
+            if told := provider_metadata(event.part):
+                pieces.append(("metadata", event.message_id, told))
+        elif isinstance(event, MessageDropped):
+            self._finished.discard(event.message_id)
+            self._rewrite()
+            self._messages = [other for other in self._messages if other is not message]
+            del self._latest[event.message_id]
+
+    def _begin(self, message_id: str) -> None:
+        """A message of the model's; output that was given before belongs to it."""
+        message, self._given = self._given, None
+        if message is None:
+            message = _Message()
+            self._messages.append(message)
+        self._finished.discard(message_id)
+        self.message_id = message_id
+        self._latest[message_id] = message
+
+    def _settle(self, message: _Message, event: PartFinished, pieces: list[Piece]) -> None:
+        """A part is whole: where its deltas said otherwise, it is right."""
+        texts = message.parts.get(event.index)
+        if texts is None:
+            return
+        text, so_far = _text_of(event.part), "".join(texts)
+        if text == so_far:
+            return
+        last = self._messages[-1] is message and next(reversed(message.parts)) == event.index
+        if last and text.startswith(so_far):
+            self._add(message, texts, text[len(so_far) :], pieces)
+        else:
+            self._rewrite()
+            self._prefix(message)
+            texts[:] = [text]
+
+    def _rewrite(self) -> None:
+        """From here to the end of these events what is shown is the difference."""
+        if self._before is None:
+            self._before = self.text()
+
+
+def _text_of(part: Content) -> str:
+    if isinstance(part, TextPart):
+        return part.text
+    if isinstance(part, ToolCallPart):
+        return arguments_text(part) if part.state == "complete" else part.raw or ""
+    return ""

@@ -1,0 +1,137 @@
+"""A chat keeps what was shown, however a send ended, and goes on from there."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anyio
+import pytest
+
+from dragoman import Agent, Chat, Message, Origin, tool, wires
+from dragoman.errors import ProviderError
+from dragoman.event import Event, MessageStarted, OpenText, PartDelta, PartStarted, RunError
+from dragoman.message import FinishReason, Role, ThinkingPart, ToolCallPart
+from dragoman.request import ModelRequest
+from support import PROVIDER, agent, call, says
+
+pytestmark = pytest.mark.anyio
+
+HALF: list[Event] = [MessageStarted("m", Role.MODEL), PartStarted("m", 0, OpenText()), PartDelta("m", 0, "half")]
+
+
+def texts(chat: Chat) -> list[str]:
+    return [message.text for message in chat.history]
+
+
+async def test_breaking_out_of_a_stream_keeps_prompt_and_partial_answer() -> None:
+    a, script = agent(says("a long answer"), says("two"))
+    chat = Chat(a)
+    async for chunk in chat.send_stream("1"):
+        if chunk.output == "on":
+            break
+        if chunk.output == "a l":
+            assert texts(chat) == ["1", "a l"]
+    assert chat.history[1].text.startswith("a l")
+    await chat.send("2")
+    assert [message.text for message in script.requests[1].messages] == [*texts(chat)[:2], "2"]
+    assert [message.role for message in chat.history] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL]
+
+
+async def test_breaking_out_at_the_first_piece_goes_on_at_once() -> None:
+    a, script = agent(says("a long answer"), says("two"))
+    chat = Chat(a)
+    async for chunk in chat.send_stream("1"):
+        if chunk.output:
+            break
+    await chat.send("2")
+    assert [message.text for message in script.requests[1].messages] == ["1", "a l", "2"]
+    await anyio.sleep(0.01)
+    assert texts(chat) == ["1", "a l", "2", "two"]
+    assert chat.history[1].finish_reason is FinishReason.cancelled
+    assert script.closed == 2
+
+
+async def test_a_send_that_is_cancelled_keeps_what_had_come() -> None:
+    class Hanging:
+        async def __call__(self, request: ModelRequest, _next: Any) -> AsyncIterator[Event]:
+            for event in HALF:
+                yield event
+            await anyio.sleep_forever()
+
+    chat = Chat(Agent(PROVIDER, middleware=[Hanging()]))
+    with anyio.move_on_after(0.02):
+        await chat.send("1")
+    assert texts(chat) == ["1", "half"]
+
+
+async def test_errors_keep_what_had_come_also_rounds_of_tools() -> None:
+    @tool
+    def t() -> int:
+        return 1
+
+    a, script = agent(says("A", call("t")), [*HALF, RunError(ProviderError("gone"))], says("well"), tools=[t])
+    chat = Chat(a)
+    with pytest.raises(ProviderError):
+        await chat.send("1")
+    assert texts(chat) == ["1", "A", "", "half"]
+    await chat.send("2")
+    assert [message.text for message in script.requests[2].messages] == ["1", "A", "", "half", "2"]
+
+
+async def test_a_prompt_that_was_never_answered_is_kept_too() -> None:
+    a, _ = agent(ProviderError("down"), says("well"))
+    chat = Chat(a)
+    with pytest.raises(ProviderError):
+        async for _ in chat.send_stream("1"):
+            pass
+    assert texts(chat) == ["1"]
+    await chat.send("2")
+    assert texts(chat) == ["1", "2", "well"]
+
+
+def test_a_stream_that_is_left_from_outside_an_event_loop() -> None:
+    a, _ = agent(says("a long answer"), says("two"))
+    chat = Chat(a)
+    for chunk in chat.send_stream_sync("1"):
+        if chunk.output:
+            break
+    assert texts(chat) == ["1", "a l"]
+    assert chat.send_sync("2").output == "two"
+    assert texts(chat) == ["1", "a l", "2", "two"]
+    a.close_sync()
+
+
+async def test_two_sends_at_once_do_not_lose_each_others_messages() -> None:
+    a, _ = agent(says("a long answer"), says("two"))
+    chat = Chat(a)
+    async with anyio.create_task_group() as group:
+        group.start_soon(chat.send, "1")
+        group.start_soon(chat.send, "2")
+    assert sorted(texts(chat)) == ["1", "2", "a long answer", "two"]
+
+
+PARTIALS = {
+    "text": Message.model("half"),
+    "thinking alone": Message.model(ThinkingPart("hm")),
+    "a call that is cut": Message.model("so", ToolCallPart("c1", "t", raw='{"x"', state="cut")),
+    "nothing": None,
+}
+
+
+@pytest.mark.parametrize("partial", PARTIALS)
+@pytest.mark.parametrize("name", [name for name in wires.names() if name != "ollama_generate"])
+def test_what_a_broken_off_answer_leaves_can_be_sent_on_every_wire(name: str, partial: str) -> None:
+    from dragoman import repair
+
+    left = PARTIALS[partial]
+    origin = Origin("p", "http://x", "m")
+    history = [
+        Message.user("1"),
+        *([left.replace(origin=origin, finish_reason=FinishReason.cancelled)] if left else []),
+    ]
+    wire = wires.get(name)
+    payload = wire.dump_messages(repair([*history, Message.user("2")]), target=origin)
+    loaded = wire.load_messages(payload)
+    assert loaded[-1].text.endswith("2")
+    assert all(message.content or message.role is Role.MODEL for message in loaded)
