@@ -11,6 +11,7 @@ import pytest
 from dragoman import Agent, Capability, Message, ToolCallPart, ToolResultPart, fold, providers, tool
 from dragoman.errors import ContextLengthError, SettingsError
 from dragoman.message import FinishReason, Role
+from dragoman.providers.embedded import SERVERS
 from dragoman.providers.local import base_url
 from dragoman.providers.local_models import DEFAULT
 from dragoman.request import Settings
@@ -38,7 +39,7 @@ async def agent(request: pytest.FixtureRequest) -> AsyncIterator[Agent[Any]]:
         pytest.skip(f"no embedded model here: {missing}")
     provider = msgspec.structs.replace(RECORDS[request.param], base_url=url, chat_model=DEFAULT)
     settings = Settings(temperature=0.0, max_tokens=24)
-    async with Agent(provider, api_key="none", tools=[get_weather], settings=settings) as a:
+    async with Agent(provider, api_key=SERVERS.key, tools=[get_weather], settings=settings) as a:
         yield a
 
 
@@ -81,7 +82,13 @@ async def test_a_conversation_with_a_real_call_goes_on_over_every_endpoint(agent
     conversation is streamed over the others."""
     url = await base_url(DEFAULT)
     able = frozenset({Capability.chat, Capability.typed_output})
-    calling = msgspec.structs.replace(RECORDS["openai_chat"], base_url=url, chat_model=DEFAULT, capabilities=able)
+    calling = msgspec.structs.replace(
+        RECORDS["openai_chat"],
+        base_url=url,
+        chat_model=DEFAULT,
+        capabilities=able,
+        headers={"authorization": f"Bearer {SERVERS.key}"},
+    )
     first = await agent.send("What is the weather in Oslo?", model=calling)
     [call] = first.messages[1].tool_calls
     assert (call.name, call.arguments) == ("get_weather", {"city": "Oslo"})
