@@ -148,6 +148,8 @@ def test_without_asyncio_the_error_says_so() -> None:
         with pytest.raises(SettingsError, match="works on asyncio"):
             work.send(None)
         work.close()
+    with pytest.raises(SettingsError, match="works on asyncio"):
+        Agent("openai", api_key="k", base_url="http://h.test").send("Hi.").send(None)
 
 
 def test_a_portal_that_was_closed_starts_again() -> None:

@@ -81,7 +81,11 @@ def test_a_plug_in_is_found_by_the_name_of_its_entry_point(install: Callable[[st
 
 @pytest.mark.parametrize(
     ("code", "why"),
-    [("1 / 0", "cannot be loaded: ZeroDivisionError"), (LIKE.format(name="other"), "must have this name")],
+    [
+        ("1 / 0", "cannot be loaded: ZeroDivisionError"),
+        ("import sys; sys.exit(3)", "cannot be loaded: SystemExit: 3"),
+        (LIKE.format(name="other"), "must have this name"),
+    ],
 )
 def test_a_broken_plug_in_names_its_distribution(install: Callable[[str, str, str], None], code: str, why: str) -> None:
     install("acme_format", code, "acme_wire_broken")

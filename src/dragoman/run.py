@@ -15,6 +15,7 @@ import msgspec
 
 from dragoman.errors import DragomanError, LimitReachedError
 from dragoman.event import Event, MessageDropped, RunError, RunFinished, RunStarted, StepFinished, StepStarted
+from dragoman.event_loop import running_loop
 from dragoman.fold import unfold
 from dragoman.limits import Limits, Spent, reached
 from dragoman.logs import logger
@@ -139,7 +140,7 @@ class Run(Generic[T]):
 
     async def steps(self) -> AsyncGenerator[StreamingIterationResult, None]:
         """The run as its orchestrator's steps: one per network read. A failure is the last step's `RunError`."""
-        self._loop = loop = asyncio.get_running_loop()
+        self._loop = loop = running_loop()
         if self._limits.seconds is not None and self._timer is None:
             self._timer = loop.call_later(self._limits.seconds, self._expire)
         paused_at = monotonic()

@@ -102,7 +102,7 @@ def _loaded(entry: EntryPoint) -> Wire:
     where = f'wire "{entry.name}" of the distribution {entry.dist.name if entry.dist else "?"} ({entry.value})'
     try:
         wire = entry.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise SettingsError(
             f"{where} cannot be loaded: {type(error).__name__}: {error}; update or uninstall that distribution"
         ) from error
