@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import msgspec
-
+from dragoman import json_bytes
 from dragoman.errors import HistoryError
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
 from dragoman.shapes import if_text, merged, rest, says_error
@@ -66,7 +65,7 @@ def _content(part: ToolResultPart, place: int, lose: Lose) -> dict[str, Any]:
     if part.result is None and empty != "":
         return {} if empty == "absent" else {"content": None}
     if not part.is_content:
-        return {"content": part.result if isinstance(part.result, str) else msgspec.json.encode(part.result).decode()}
+        return {"content": part.result if isinstance(part.result, str) else json_bytes.encode(part.result).decode()}
     said = Said(lose, joined=True)
     for piece in part.result or ():
         said.add_piece(place, piece)
