@@ -76,14 +76,12 @@ def load_answer(body: bytes | Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         DecodeError: it is none.
     """
+    if isinstance(body, Mapping):
+        return dict(body)
     try:
-        if isinstance(body, Mapping):
-            json_bytes.bound_value(body)
-            return dict(body)
         answer = json_bytes.decode(body)
     except ValueError as error:
-        where = body if isinstance(body, bytes) else None
-        raise DecodeError(f"the answer is no JSON: {error}; is the base URL right?", body=where) from error
+        raise DecodeError(f"the answer is no JSON: {error}; is the base URL right?", body=body) from error
     if not isinstance(answer, dict):
         raise malformed(answer, "an answer that is no object")
     return cast("dict[str, Any]", answer)

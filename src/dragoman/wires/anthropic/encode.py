@@ -88,7 +88,7 @@ class Encoder:
         elif isinstance(event, MessageStarted):
             return self._start() if first else b""
         elif isinstance(event, MessageDropped):
-            return self._end_all()
+            return self._drop(event.message_id)
         elif isinstance(event, RunError):
             self._over = True
             return event_bytes(_json(dump_error(event.error)[1]), "error")
@@ -117,7 +117,7 @@ class Encoder:
         origin = self._answer.origin
         self._usage = if_object(self._answer.around.get("usage"))
         message = {
-            "id": self._envelope.get("id") or (origin and origin.response_id) or self._answer.id,
+            "id": self._envelope.get("id") or (origin and origin.response_id) or self._answer.id or "message-0",
             "type": "message",
             "role": "assistant",
             "model": self._envelope.get("model") or model_of(origin),
@@ -177,6 +177,14 @@ class Encoder:
             for waiting in self._waiting.pop(next(iter(self._waiting))):
                 out += self._part(waiting)
         return out
+
+    def _drop(self, message_id: str) -> bytes:
+        """A message is retracted: the block that went out of it ends, what waits of it is never told."""
+        self._parts = {key: part for key, part in self._parts.items() if key[0] != message_id}
+        self._waiting = {key: events for key, events in self._waiting.items() if key[0] != message_id}
+        if self._turn is None or self._turn[0] != message_id:
+            return b""
+        return self._end() + self._next()
 
     def _end_all(self) -> bytes:
         """Ends the part that has its turn, and those that wait for theirs, though nobody closed them."""

@@ -154,7 +154,7 @@ class Decoder:
     def _start(self, event: Mapping[str, Any], message: Mapping[str, Any]) -> None:
         self._out.origin = replace(self._out.origin or Origin(""), response_id=if_text(event.get("id")) or None)
         self._own |= rest(message, *_MESSAGE)
-        self._out.start()
+        self._out.start(native=marked(self._own))
 
     def _whole(self, event: dict[str, Any]) -> None:
         message = need_object(event.get("message"), "message")

@@ -150,7 +150,8 @@ class Decoder:
             raise DecodeError("the message of an answer is no JSON object", body=payload)
         if not self._out.started:
             self._out.origin = replace(self._out.origin or Origin(""), served_model=if_text(line.get("model")) or None)
-            self._out.start()
+            self._own = rest(if_object(line.get("message")), *_MESSAGE)
+            self._out.start(native=marked(self._own))
         self._told |= {name: value for name, value in line.items() if value is not None}
         self._created = if_text(line.get("created_at")) or self._created
         add_fields(self._around, line)

@@ -11,7 +11,7 @@ from dragoman.ids import Rule, call_ids
 from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.replay import kind_of, readable
-from dragoman.shapes import if_list, if_text, merged, rest
+from dragoman.shapes import bounded, if_list, if_text, merged, rest
 from dragoman.wires.ollama.calls import dump_call, is_call, load_call
 from dragoman.wires.ollama.images import load_images
 from dragoman.wires.ollama.native import extra, marked, spelling
@@ -19,7 +19,7 @@ from dragoman.wires.ollama.quirks import Quirks
 from dragoman.wires.ollama.results import dump_result, load_result
 from dragoman.wires.ollama.said import Lose, Said
 
-__all__ = ["dump_messages", "load_messages"]
+__all__ = ["dump_messages", "load_messages", "read_messages"]
 
 _ROLES = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.MODEL}
 _ANY = Rule(letters=r"\s\S", most=1024)
@@ -33,6 +33,11 @@ def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message
     Raises:
         HistoryError: it is no such list.
     """
+    return read_messages(bounded(payload), origin)
+
+
+def read_messages(payload: Any, origin: Origin | None) -> list[Message]:
+    """The same of a payload whose depth is known to be bounded."""
     if not isinstance(payload, list) or not all(isinstance(entry, dict) for entry in cast("list[Any]", payload)):
         raise HistoryError("the messages of an Ollama chat are a list of objects")
     numbers = count()
