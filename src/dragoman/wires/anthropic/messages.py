@@ -17,6 +17,7 @@ from dragoman.message import (
     LinkPart,
     Message,
     Origin,
+    ProviderPart,
     Role,
     TextPart,
     ToolCallPart,
@@ -222,7 +223,10 @@ def _join(entries: list[dict[str, Any]], entry: dict[str, Any], writer: Writer, 
 
 def _would_move(message: Message, before: Message | None) -> bool:
     """Whether dumping would not leave the message where it was, as it was."""
-    results = [isinstance(piece, ToolResultPart) for piece in message.content]
+    results = [
+        isinstance(piece, ToolResultPart) or (isinstance(piece, ProviderPart) and piece.kind == "tool_result")
+        for piece in message.content
+    ]
     return any(results) and (
         results != sorted(results, reverse=True) or (before is not None and before.role is Role.USER)
     )

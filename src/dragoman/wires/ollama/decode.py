@@ -145,7 +145,7 @@ class Decoder:
             raise error_of(line, body=payload)
         if not {"message", "response", "done"} & line.keys():
             raise DecodeError("a line of the answer holds no message and is not done", body=payload)
-        message = line.get("message", {"thinking": line.get("thinking"), "content": line.get("response")})
+        message = line.get("message", {**line, "content": line.get("response")})  # or that of `/api/generate`
         if not isinstance(message, dict):
             raise DecodeError("the message of an answer is no JSON object", body=payload)
         if not self._out.started:
