@@ -156,3 +156,12 @@ def test_a_message_of_many_pieces_costs_linear_time():
     assert said.fields["tool_calls"] is first and len(first) == 50
     calls = [ToolCallPart(f"c{n}", "f") for n in range(50)]
     assert len(wire.dump_messages([Message.model(*calls)])[0]["tool_calls"]) == 50
+
+
+def test_results_find_their_calls_in_any_order_and_each_call_once():
+    calls = [{"id": f"c{n}", "function": {"name": f"f{n % 2}", "arguments": {}}} for n in range(4)]
+    results = [{"role": "tool", "content": "x", **told} for told in (
+        {"tool_call_id": "c2"}, {"tool_name": "f0"}, {"tool_name": "f0"}, {}, {"tool_name": "f1"}, {"tool_call_id": "c3"},
+    )]  # fmt: skip
+    _, answered = wire.load_messages([{"role": "assistant", "content": "", "tool_calls": calls}, *results])
+    assert [part.id for part in answered.tool_results] == ["c2", "c0", "call-0", "c1", "c3", "c3"]

@@ -75,6 +75,7 @@ class Decoder:
         self._block: OpenPart | None = None
         self._thinks = False
         self._calls = 0
+        self._ended: set[OpenPart] = set()  # calls whose end was told
         self._citations: list[Any] = []
         self._own: dict[str, Any] = {}  # further fields of the message
         self._around: dict[str, Any] = {}  # fields of the response around it
@@ -225,8 +226,11 @@ class Decoder:
     def _close_call(self, index: int | str | None) -> None:
         """The end of a call. One that may have been cut stays open, until the finish reason tells."""
         part = self._out.find(("call", index))
-        text = "" if part is None else "".join(map(str, part.deltas))
-        if part is not None and text and parse_call(cast("ToolCallPart", part.part), text).state == "complete":
+        if part is None or part in self._ended:
+            return
+        self._ended.add(part)
+        text = "".join(map(str, part.deltas))
+        if text and parse_call(cast("ToolCallPart", part.part), text).state == "complete":
             self._out.close(part)
 
     def _finish(self, end: Mapping[str, Any]) -> None:

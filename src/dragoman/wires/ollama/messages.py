@@ -16,7 +16,7 @@ from dragoman.wires.ollama.calls import dump_call, is_call, load_call
 from dragoman.wires.ollama.images import load_images
 from dragoman.wires.ollama.native import extra, marked, spelling
 from dragoman.wires.ollama.quirks import Quirks
-from dragoman.wires.ollama.results import dump_result, load_result
+from dragoman.wires.ollama.results import Waiting, dump_result, load_result
 from dragoman.wires.ollama.said import Lose, Said
 
 __all__ = ["dump_messages", "load_messages", "read_messages"]
@@ -45,7 +45,7 @@ def read_messages(payload: Any, origin: Origin | None) -> list[Message]:
     def fresh_id() -> str:
         return f"call-{next(numbers)}"
 
-    waiting: list[ToolCallPart] = []
+    waiting = Waiting()
     messages: list[Message] = []
     for of_results, group in groupby(cast("list[dict[str, Any]]", payload), lambda entry: entry.get("role") == "tool"):
         if of_results:
@@ -54,7 +54,7 @@ def read_messages(payload: Any, origin: Origin | None) -> list[Message]:
         for entry in group:
             messages.append(_load(entry, origin, fresh_id))
             if calls := messages[-1].tool_calls:
-                waiting = list(calls)
+                waiting = Waiting(calls)
     return messages
 
 
