@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman import wires
-from dragoman.errors import DecodeError, HistoryError
+from dragoman.errors import DecodeError, HistoryError, InvalidRequestError
 from dragoman.event import RunError
 from dragoman.fold import fold, unfold
 from dragoman.message import FilePart, Message, Origin, ToolResultPart
@@ -143,6 +143,14 @@ def test_half_a_pair_of_surrogates_is_told_as_json():
         own = embeddings("cohere")
         assert own is not None
         own.load_response({"embeddings": {"float": [["\ud800"]]}})
+
+
+@pytest.mark.parametrize("body", [0, None, [], {"texts": 5}])
+def test_what_is_no_embeddings_request_is_refused(body: Any):
+    own = embeddings("cohere")
+    assert own is not None
+    with pytest.raises(InvalidRequestError):
+        own.load_request(body)
 
 
 def test_flags_are_no_counts():

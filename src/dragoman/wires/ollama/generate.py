@@ -19,7 +19,7 @@ PROMPT = ("system", "prompt", "images")
 
 def is_prompt(body: Mapping[str, Any], path: str) -> bool:
     """Whether it is a body of this endpoint."""
-    return "messages" not in body and (path.endswith(GENERATE) or isinstance(body.get("prompt"), str))
+    return "messages" not in body and (if_text(path).endswith(GENERATE) or isinstance(body.get("prompt"), str))
 
 
 def load_prompt(left: dict[str, Any]) -> list[Message]:
