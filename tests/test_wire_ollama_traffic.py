@@ -8,9 +8,7 @@ from functools import cache, partial
 
 import httpx
 import ollama
-import pytest
 
-from dragoman.errors import HistoryError
 from dragoman.event import RunError
 from dragoman.fold import compact, fold
 from dragoman.message import Message, Role, ThinkingPart
@@ -155,10 +153,18 @@ def test_thinking_stands_in_its_place():
     assert len(thinking) >= 5
 
 
-def test_prompts_of_generate_are_no_conversation():
+def test_a_prompt_of_generate_is_a_conversation_and_is_written_as_it_was():
     (generate,) = [e for e in exchanges("ollama_native") if e.endpoint == "generate"]
-    with pytest.raises(HistoryError, match="messages"):
-        wire.load_request(generate.request)
+    request = wire.load_request(generate.request)
+    assert request.messages == (Message.user(generate.request["prompt"]),)
+    http = wire.dump_http(request)
+    assert (http.path, http.body) == ("/api/generate", generate.request)
+    lines = [json.loads(line) for line in generate.body.splitlines()]
+    encoder = wire.encoder(path="/api/generate")
+    written = b"".join(map(encoder.feed, decode(generate.body))) + encoder.close()
+    answers = [json.loads(line) for line in written.splitlines()]
+    assert "".join(answer["response"] for answer in answers) == "".join(line["response"] for line in lines)
+    assert answers[-1]["context"] == lines[-1]["context"] and answers[-1].keys() == lines[-1].keys()
 
 
 def test_the_official_client_reads_the_same():

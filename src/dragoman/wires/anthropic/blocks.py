@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from types import NoneType
 from typing import Any, cast
 
-import msgspec
-
+from dragoman import json_bytes
 from dragoman.message import (
     Content,
     DataPart,
@@ -79,7 +78,7 @@ def _call(block: Mapping[str, Any], _: Names) -> ToolCallPart | None:
         return ToolCallPart(id_, name, cast("dict[str, Any]", arguments), run_by="provider", native=native)
     if isinstance(arguments, dict):
         return ToolCallPart(id_, name, cast("dict[str, Any]", arguments), native=_rest(block, "id", "name", "input"))
-    raw = msgspec.json.encode(arguments).decode()
+    raw = json_bytes.encode(arguments).decode()
     return ToolCallPart(id_, name, raw=raw, state="invalid", native=_rest(block, "id", "name"))
 
 

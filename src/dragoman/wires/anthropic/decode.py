@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
+from dragoman import json_bytes
 from dragoman.emit import Emitter, OpenPart
 from dragoman.errors import DecodeError, DragomanError, StreamCutError
 from dragoman.event import Event, OpenText
 from dragoman.fold import parse_call
 from dragoman.framing import EventStream, is_json
 from dragoman.message import Content, FinishReason, Origin, ThinkingPart, ToolCallPart
-from dragoman.shapes import if_text, need_object
+from dragoman.shapes import as_list, body_bytes, if_object, if_text, need_object, rest
 from dragoman.wires.anthropic.blocks import CALLS, load_block
+from dragoman.wires.anthropic.deltas import grown
 from dragoman.wires.anthropic.errors import error_of
-from dragoman.wires.anthropic.native import NAME, fields, note
+from dragoman.wires.anthropic.native import NAME, OWN, fields, note
 from dragoman.wires.anthropic.outcome import dump_stop, load_stop, load_usage, other_usage
 
 __all__ = ["Decoder", "decoder", "load_response"]
 
 
-class _Text(msgspec.Struct, tag="text_delta", gc=False):
+class _Text(msgspec.Struct, tag="text_delta", gc=False, forbid_unknown_fields=True):
     text: str
 
 
-class _Thinking(msgspec.Struct, tag="thinking_delta", gc=False):
+class _Thinking(msgspec.Struct, tag="thinking_delta", gc=False, forbid_unknown_fields=True):
     text: str = msgspec.field(name="thinking")
 
 
-class _Input(msgspec.Struct, tag="input_json_delta", gc=False):
+class _Input(msgspec.Struct, tag="input_json_delta", gc=False, forbid_unknown_fields=True):
     text: str = msgspec.field(name="partial_json")
 
 
@@ -47,6 +49,12 @@ _KINDS: Mapping[type, type[_Text | _Thinking | _Input]] = {
     ThinkingPart: _Thinking,
     ToolCallPart: _Input,
 }
+_MAIN: Mapping[str, tuple[type, str]] = {
+    "text_delta": (OpenText, "text"),
+    "thinking_delta": (ThinkingPart, "thinking"),
+    "input_json_delta": (ToolCallPart, "partial_json"),
+}
+"""The deltas that a block mostly consists of → its part, and their field that is added to it."""
 _AROUND = ("type", "role", "content", "id", "model", "usage", "stop_reason")
 
 
@@ -60,8 +68,7 @@ def load_response(
 ) -> list[Event]:
     """A whole response → the events that its stream would have been; an error's body → `RunError`."""
     decoder = Decoder(origin, new_id)
-    data = body if isinstance(body, bytes) else msgspec.json.encode(body)
-    return [*decoder.feed(data), *decoder.close()]
+    return [*decoder.feed(body_bytes(body)), *decoder.close()]
 
 
 class Decoder:
@@ -75,6 +82,7 @@ class Decoder:
         self._usage: dict[str, Any] = {}
         self._around: dict[str, Any] = {}  # fields of the response around the message
         self._held: dict[int, dict[str, Any]] = {}  # blocks that are told when they are whole
+        self._further: dict[int, list[Mapping[str, Any]]] = {}  # the deltas of each open block, but for its main ones
         self._names: dict[str, str] = {}  # id of each call so far → its tool
         self._late: OpenPart | None = (
             None  # a call that may have been cut, until the stop reason or the next block tells
@@ -107,7 +115,7 @@ class Decoder:
             return
         try:
             event = _decode_delta(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # deep in what is passed over
             self._step(payload)
             return
         if event.index != self._index and (part := self._out.find(event.index)) is not None:
@@ -122,7 +130,7 @@ class Decoder:
         if payload.strip() == b"[DONE]":
             return
         try:
-            event = need_object(msgspec.json.decode(payload), "an event")
+            event = need_object(json_bytes.decode(payload), "an event")
             kind = event.get("type")
             if kind == "message_start":
                 self._start(need_object(event.get("message"), "message"))
@@ -144,7 +152,7 @@ class Decoder:
                 self._fail(DecodeError("an event has no type", body=payload))
         except DecodeError as error:
             self._fail(error.at(body=payload))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except ValueError as error:
             self._fail(DecodeError(f"a piece of the answer is not JSON: {error}", body=payload))
 
     def _whole(self, message: dict[str, Any]) -> None:
@@ -161,11 +169,9 @@ class Decoder:
         )
         self._note(message, _AROUND)
         self._count(message.get("usage"))
-        self._out.start()
-        content: Any = message.get("content") or []
-        if not isinstance(content, list):
-            raise DecodeError("content is no list of blocks")
-        for index, block in enumerate(cast("list[Any]", content)):
+        begun = {"usage": dict(self._usage)} if other_usage(self._usage) else {}  # whole; the end's takes its place
+        self._out.start(native=note(response=begun))
+        for index, block in enumerate(as_list(message.get("content") or None, "the blocks of content")):
             self._open(index, need_object(block, "a block"))
             self._close(index)
 
@@ -195,35 +201,47 @@ class Decoder:
             call = load_block({**block, "id": minted, "input": {}})
             if isinstance(call, ToolCallPart):
                 self._names[call.id] = call.name
-                text = msgspec.json.encode(block["input"]).decode() if block.get("input") else ""
+                text = json_bytes.encode(block["input"]).decode() if block.get("input") else ""
                 native = call.native if given else note({**fields(call.native), "id": None})
                 return msgspec.structs.replace(call, native=native), text
         return None
 
     def _add(self, index: int, delta: dict[str, Any]) -> None:
         """A delta that is not the block's main one: a signature, a citation, or one of a block that is told whole."""
-        if (held := self._held.get(index)) is not None:
-            _merge(held, delta)
-        elif (part := self._out.find(index)) is None:
+        kind = if_text(delta.get("type"))
+        part = self._out.find(index)
+        if index in self._held:
+            self._further.setdefault(index, []).append(delta)
+        elif part is None:
             raise DecodeError(f"a delta names block {index}, which is not open")
-        elif delta.get("type") in ("text_delta", "thinking_delta", "input_json_delta"):
-            raise DecodeError(f"a {delta['type']} does not fit block {index}")
+        elif kind in _MAIN:
+            of, field = _MAIN[kind]
+            text = delta.get(field)
+            if type(part.part) is not of or not isinstance(text, str):
+                raise DecodeError(f"a {kind} does not fit block {index}")
+            self._out.add(part, text)
+            OWN.open_notes(part.native).setdefault("delta", {}).update(rest(delta, "type", field))
         else:
-            own = part.native.setdefault(NAME, fields(part.part.native))
-            if delta.get("type") == "citations_delta":
-                delta = {"citations": [delta.get("citation")]}
-            _merge(own, delta)
+            more = {"citations": [delta.get("citation")]} if kind == "citations_delta" else delta
+            self._further.setdefault(index, []).append(more)
 
     def _close(self, index: int) -> None:
         if (held := self._held.pop(index, None)) is not None:
-            self._out.whole(load_block(held, self._names))
-        elif (part := self._out.find(index)) is not None:
+            self._out.whole(load_block(grown(held, self._further.pop(index, ())), self._names))
+        elif (part := self._out.find(index)) is not None and part is not self._late:
             self._index = -1
+            self._settle(index)
             text = "".join(map(str, part.deltas))
             if isinstance(part.part, ToolCallPart) and (not text or parse_call(part.part, text).state == "invalid"):
                 self._late = part
                 return
             self._out.close(part)
+
+    def _settle(self, index: int) -> None:
+        """What further deltas told of a block that is a part."""
+        part, deltas = self._out.find(index), self._further.pop(index, ())
+        if part is not None and deltas:
+            part.native[NAME] = grown(fields(part.part.native), deltas)
 
     def _update(self, event: dict[str, Any]) -> None:
         delta = need_object(event.get("delta") or {}, "delta")
@@ -238,9 +256,7 @@ class Decoder:
 
     def _count(self, usage: Any) -> None:
         """The last count that was told is the total so far, never a part to be added (D-113)."""
-        if isinstance(usage, dict):
-            usage = cast("dict[str, Any]", usage)
-            self._usage |= {key: value for key, value in usage.items() if value is not None}
+        self._usage |= {key: value for key, value in if_object(usage).items() if value is not None}
 
     def _finish(self) -> None:
         self._over = True
@@ -248,6 +264,8 @@ class Decoder:
         cut = reason is FinishReason.length
         for index in list(self._held):
             self._close(index)
+        for index in list(self._further):
+            self._settle(index)
         self._out.start()
         self._out.close_all(cut=cut)
         if reason is FinishReason.stop and self._out.calls():
@@ -261,21 +279,9 @@ class Decoder:
 
     def _fail(self, error: DragomanError) -> None:
         self._over = True
+        for index in list(self._further):
+            self._settle(index)
         self._out.fail(error)
-
-
-def _merge(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
-    """Adds a delta's fields to a block's: text to text, list to list, anything else in place of what was there."""
-    for key, value in delta.items():
-        before = block.get(key)
-        if key == "type":
-            continue
-        if isinstance(before, str) and isinstance(value, str):
-            block[key] = before + value
-        elif isinstance(before, list) and isinstance(value, list):
-            block[key] = [*cast("list[Any]", before), *cast("list[Any]", value)]
-        else:
-            block[key] = value
 
 
 def _number(value: Any) -> int:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import msgspec
-
+from dragoman import json_bytes
 from dragoman.answer import Answer, model_of, whole_answer
 from dragoman.errors import DragomanError
 from dragoman.event import (
@@ -20,17 +19,18 @@ from dragoman.event import (
     RunFinished,
 )
 from dragoman.framing import event_bytes
-from dragoman.message import Content, Role, TextPart, ThinkingPart, ToolCallPart
+from dragoman.message import Content, DataPart, FilePart, LinkPart, Role, TextPart, ThinkingPart, ToolCallPart
+from dragoman.shapes import if_list, if_object, merged
 from dragoman.wires.anthropic.blocks import CALLS
 from dragoman.wires.anthropic.errors import dump_error
-from dragoman.wires.anthropic.native import fields, response, spelling
+from dragoman.wires.anthropic.native import fields, notes, response, spelling
 from dragoman.wires.anthropic.outcome import dump_stop, dump_usage
 from dragoman.wires.anthropic.pieces import Writer
 from dragoman.wires.anthropic.quirks import Quirks
 
 __all__ = ["Encoder", "dump_response", "encoder"]
 
-_json = msgspec.json.encode
+_json = json_bytes.encode
 _STREAMED = ("text", "thinking", *CALLS)
 _IN_DELTA = ("container", "stop_details", "stop_sequence")
 
@@ -46,7 +46,7 @@ def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
     if isinstance(message, DragomanError):
         return dump_error(message)[1]
     around, origin = dict(response(message.native)), message.origin
-    return {
+    answer: dict[str, Any] = {
         "id": envelope.get("id") or (origin and origin.response_id) or message.id or "message-0",
         "type": "message",
         "role": "assistant",
@@ -55,8 +55,8 @@ def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
         "stop_reason": dump_stop(message.finish_reason, around.pop("stop_reason", None)),
         "stop_sequence": around.pop("stop_sequence", None),
         "usage": dump_usage(message.usage, around.pop("usage", {})),
-        **around,
     }
+    return merged(answer, around)
 
 
 class Encoder:
@@ -71,6 +71,7 @@ class Encoder:
         self._parts: dict[tuple[str, int], Content] = {}  # parts that are open, as they began
         self._turn: tuple[str, int] | None = None
         self._waiting: dict[tuple[str, int], list[PartDelta | PartFinished]] = {}
+        self._usage: dict[str, Any] = {}  # what the start told of it beyond counts that are not known yet
         self._block = -1
         self._open = False  # a block is
         self._over = False
@@ -87,7 +88,7 @@ class Encoder:
         elif isinstance(event, MessageStarted):
             return self._start() if first else b""
         elif isinstance(event, MessageDropped):
-            return self._end_all()
+            return self._drop(event.message_id)
         elif isinstance(event, RunError):
             self._over = True
             return event_bytes(_json(dump_error(event.error)[1]), "error")
@@ -107,20 +108,23 @@ class Encoder:
             "stop_sequence": None,
             **{key: around.pop(key) for key in _IN_DELTA if key in around},
         }
-        usage = dump_usage(answer.usage, around.pop("usage", {}))
-        return self._end_all() + _event("message_delta", delta=delta, usage=usage, **around) + _event("message_stop")
+        begun = self._usage.items()
+        other = {key: value for key, value in if_object(around.pop("usage", {})).items() if (key, value) not in begun}
+        end = merged({"type": "message_delta", "delta": delta, "usage": dump_usage(answer.usage, other)}, around)
+        return self._end_all() + event_bytes(_json(end), "message_delta") + _event("message_stop")
 
     def _start(self) -> bytes:
         origin = self._answer.origin
+        self._usage = if_object(self._answer.around.get("usage"))
         message = {
-            "id": self._envelope.get("id") or (origin and origin.response_id) or self._answer.id,
+            "id": self._envelope.get("id") or (origin and origin.response_id) or self._answer.id or "message-0",
             "type": "message",
             "role": "assistant",
             "model": self._envelope.get("model") or model_of(origin),
             "content": (),
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": {"input_tokens": 0, "output_tokens": 0},
+            "usage": {"input_tokens": 0, "output_tokens": 0, **self._usage},
         }
         return _event("message_start", message=message)
 
@@ -150,17 +154,19 @@ class Encoder:
             if not blocks:  # nothing that a client is told
                 self._turn = None
                 return b""
-            if blocks[0]["type"] == "text" and not isinstance(part, TextPart):
-                part = TextPart(blocks[0]["text"])  # media, which a response cannot hold
-            streams = blocks[0]["type"] in _STREAMED
+            if isinstance(part, (DataPart, LinkPart, FilePart)):
+                part = TextPart(blocks[0]["text"])  # a response cannot hold media
+            streams = isinstance(part, (TextPart, ThinkingPart, ToolCallPart)) and blocks[0].get("type") in _STREAMED
             out += self._begin(_opening(part) if streams else blocks[0])
             if streams and (text := _text(part)):
                 out += self._tell(_delta(part, text) or {})
         own = fields(part.native)
+        if (beside := if_object(notes(part.native).get("delta"))) and (last := _delta(part, "")) is not None:
+            out += self._tell(merged(last, beside))
         if isinstance(part, ThinkingPart) and "signature" in own:
             out += self._tell({"type": "signature_delta", "signature": own["signature"]})
         if isinstance(part, TextPart):
-            for citation in own.get("citations") or ():
+            for citation in if_list(own.get("citations")):
                 out += self._tell({"type": "citations_delta", "citation": citation})
         return out + self._end()
 
@@ -171,6 +177,14 @@ class Encoder:
             for waiting in self._waiting.pop(next(iter(self._waiting))):
                 out += self._part(waiting)
         return out
+
+    def _drop(self, message_id: str) -> bytes:
+        """A message is retracted: the block that went out of it ends, what waits of it is never told."""
+        self._parts = {key: part for key, part in self._parts.items() if key[0] != message_id}
+        self._waiting = {key: events for key, events in self._waiting.items() if key[0] != message_id}
+        if self._turn is None or self._turn[0] != message_id:
+            return b""
+        return self._end() + self._next()
 
     def _end_all(self) -> bytes:
         """Ends the part that has its turn, and those that wait for theirs, though nobody closed them."""
@@ -197,7 +211,7 @@ def _blocks(*content: Content) -> list[dict[str, Any]]:
     return Writer(Quirks(), [], role=Role.MODEL, answer=True).blocks(content)
 
 
-def _delta(part: Content, text: str) -> dict[str, str] | None:
+def _delta(part: Content, text: str) -> dict[str, Any] | None:
     """More of a part; `None` for one that is told whole."""
     if isinstance(part, TextPart):
         return {"type": "text_delta", "text": text}
@@ -226,5 +240,5 @@ def _opening(part: Content) -> dict[str, Any]:
     return {"type": "text", **own, "text": ""}
 
 
-def _event(kind: str, **fields: Any) -> bytes:
+def _event(kind: str, /, **fields: Any) -> bytes:
     return event_bytes(_json({"type": kind, **fields}), kind)

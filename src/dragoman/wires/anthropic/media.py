@@ -35,7 +35,10 @@ def load_media(block: Mapping[str, Any]) -> Media | None:
             except ValueError:
                 return None
         case {"type": "text", "media_type": str(mime_type), "data": str(data)}:
-            part = DataPart(data.encode(), mime_type, name, own)
+            try:
+                part = DataPart(data.encode(), mime_type, name, own)
+            except ValueError:  # half a pair of surrogates
+                return None
         case {"type": "url", "url": str(url)}:
             part = LinkPart(url, _PDF if kind == "document" else None, name, own)
             if dump_media(part)[0].get("type") != kind:

@@ -17,6 +17,7 @@ from dragoman.message import (
     LinkPart,
     Message,
     Origin,
+    ProviderPart,
     Role,
     TextPart,
     ToolCallPart,
@@ -24,12 +25,13 @@ from dragoman.message import (
 )
 from dragoman.replay import readable
 from dragoman.request import ToolSpec
+from dragoman.shapes import bounded, if_objects, if_text
 from dragoman.wires.anthropic.blocks import load_block, whole
 from dragoman.wires.anthropic.native import fields, note, spelled, spelling
 from dragoman.wires.anthropic.pieces import Writer
 from dragoman.wires.anthropic.quirks import Quirks
 
-__all__ = ["dump_messages", "load_messages", "sent_names", "system_length", "write_conversation"]
+__all__ = ["dump_messages", "load_messages", "read_messages", "sent_names", "system_length", "write_conversation"]
 
 _ROLES = {"user": Role.USER, "assistant": Role.MODEL, "system": Role.SYSTEM}
 _SENT_ROLES = {role: name for name, role in _ROLES.items()}
@@ -41,6 +43,11 @@ def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message
     Raises:
         HistoryError: the payload is no conversation of this format.
     """
+    return read_messages(bounded(payload), origin)
+
+
+def read_messages(payload: Any, origin: Origin | None) -> list[Message]:
+    """The same of a payload whose depth is known to be bounded."""
     if not isinstance(payload, Mapping):
         raise HistoryError('the payload must be {"system": …, "messages": […]}, the part of a Messages API request')
     payload = cast("Mapping[str, Any]", payload)
@@ -206,9 +213,9 @@ def _join(entries: list[dict[str, Any]], entry: dict[str, Any], writer: Writer, 
         return
     if entries and entries[-1]["role"] == "user":
         before = entries.pop()
-        entry = {**before, **entry, "content": [*_listed(before["content"]), *entry["content"]]}
-    blocks = cast("list[dict[str, Any]]", entry["content"])
-    ordered = sorted(blocks, key=lambda block: block["type"] != "tool_result")
+        entry = {**before, **entry, "content": [*_listed(before), *_listed(entry)]}
+    blocks = _listed(entry)
+    ordered = sorted(blocks, key=lambda block: block.get("type") != "tool_result")
     if ordered != blocks:
         writer.lose(None, "order", "the API wants results of tools before everything else")
     entries.append({**entry, "content": ordered})
@@ -216,14 +223,17 @@ def _join(entries: list[dict[str, Any]], entry: dict[str, Any], writer: Writer, 
 
 def _would_move(message: Message, before: Message | None) -> bool:
     """Whether dumping would not leave the message where it was, as it was."""
-    results = [isinstance(piece, ToolResultPart) for piece in message.content]
+    results = [
+        isinstance(piece, ToolResultPart) or (isinstance(piece, ProviderPart) and piece.kind == "tool_result")
+        for piece in message.content
+    ]
     return any(results) and (
         results != sorted(results, reverse=True) or (before is not None and before.role is Role.USER)
     )
 
 
 def _has_results(entry: Mapping[str, Any]) -> bool:
-    return entry["role"] == "user" and any(block["type"] == "tool_result" for block in _listed(entry["content"]))
+    return entry["role"] == "user" and any(block.get("type") == "tool_result" for block in _listed(entry))
 
 
 def _content(blocks: list[dict[str, Any]], message: Message) -> list[dict[str, Any]] | str:
@@ -232,8 +242,10 @@ def _content(blocks: list[dict[str, Any]], message: Message) -> list[dict[str, A
 
 
 def _is_plain(blocks: Sequence[Any]) -> bool:
-    return len(blocks) == 1 and set(blocks[0]) == {"type", "text"} and blocks[0]["type"] == "text"
+    return len(blocks) == 1 and blocks[0] == {"type": "text", "text": if_text(blocks[0].get("text")) or None}
 
 
-def _listed(content: list[dict[str, Any]] | str) -> list[dict[str, Any]]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+def _listed(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The blocks of a message."""
+    content = entry.get("content")
+    return [{"type": "text", "text": content}] if isinstance(content, str) else if_objects(content)

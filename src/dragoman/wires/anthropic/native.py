@@ -2,7 +2,7 @@
 
 from dragoman.native import Own
 
-__all__ = ["NAME", "OWN", "fields", "is_foreign", "is_ours", "note", "response", "spelled", "spelling"]
+__all__ = ["NAME", "OWN", "fields", "is_foreign", "is_ours", "note", "notes", "response", "spelled", "spelling"]
 
 NAME = "anthropic"
 
@@ -11,6 +11,7 @@ fields = OWN.fields
 is_foreign = OWN.is_foreign
 is_ours = OWN.is_ours
 note = OWN.note
+notes = OWN.notes
 response = OWN.response
 spelled = OWN.spelled
 spelling = OWN.spelling

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from dragoman.message import FinishReason, Usage
+from dragoman.shapes import if_object
 
 __all__ = ["dump_stop", "dump_usage", "load_stop", "load_usage", "other_usage"]
 
@@ -39,7 +40,7 @@ def dump_stop(reason: FinishReason | None, original: Any = None) -> str:
 
 def load_usage(raw: Mapping[str, Any]) -> Usage | None:
     """Usage, whose `input_tokens` do not count what was read from or written to the cache (D-113). `None`: nothing told."""
-    fresh, output, read, write = (value if isinstance(value := raw.get(name), int) else None for name in _COUNTS)
+    fresh, output, read, write = (_count(raw.get(name)) for name in _COUNTS)
     told = [count for count in (fresh, read, write) if count is not None]
     total = sum(told) if told else None
     reasoning = _details(raw).get("thinking_tokens")
@@ -51,7 +52,7 @@ def load_usage(raw: Mapping[str, Any]) -> Usage | None:
         total_tokens=None if total is None or output is None else total + output,
         cache_read_tokens=read,
         cache_write_tokens=write,
-        reasoning_tokens=reasoning if isinstance(reasoning, int) else None,
+        reasoning_tokens=_count(reasoning),
     )
 
 
@@ -63,12 +64,12 @@ def other_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
     return rest
 
 
-def dump_usage(usage: Usage | None, other: Mapping[str, Any]) -> dict[str, Any]:
+def dump_usage(usage: Usage | None, other: Any) -> dict[str, Any]:
     """Usage → as the API tells it. What is not known is 0 where the API demands a number."""
     usage = usage or Usage()
     read, write = usage.cache_read_tokens, usage.cache_write_tokens
     raw: dict[str, Any] = {
-        **other,
+        **if_object(other),
         "input_tokens": (usage.input_tokens or 0) - (read or 0) - (write or 0),
         "output_tokens": usage.output_tokens or 0,
     }
@@ -77,10 +78,13 @@ def dump_usage(usage: Usage | None, other: Mapping[str, Any]) -> dict[str, Any]:
     if write is not None:
         raw["cache_creation_input_tokens"] = write
     if usage.reasoning_tokens is not None:
-        raw["output_tokens_details"] = {**_details(other), "thinking_tokens": usage.reasoning_tokens}
+        raw["output_tokens_details"] = {**_details(if_object(other)), "thinking_tokens": usage.reasoning_tokens}
     return raw
 
 
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
 def _details(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    details = raw.get("output_tokens_details")
-    return cast("Mapping[str, Any]", details) if isinstance(details, Mapping) else {}
+    return if_object(raw.get("output_tokens_details"))

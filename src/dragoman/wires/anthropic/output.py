@@ -8,6 +8,7 @@ from typing import Any, cast
 from dragoman.json_dialect import Dialect, fit
 from dragoman.loss import Loss
 from dragoman.request import ModelRequest
+from dragoman.shapes import if_object
 from dragoman.wires.anthropic.reasoning import take
 
 __all__ = ["dump_format", "load_format"]
@@ -49,7 +50,7 @@ def dump_format(
 ) -> dict[str, Any]:
     """The output schema and the effort → `output_config`, or `output_format` where it was spelled so. A loaded schema is sent
     as it was, any other in the API's dialect."""
-    config = dict(cast("dict[str, Any]", request.options.get("output_config") or {}))
+    config = dict(if_object(request.options.get("output_config")))
     if effort is not None:
         config["effort"] = effort
     out: dict[str, Any] = {}

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman import json_bytes
 from dragoman.loss import Loss
 from dragoman.media import label, text_of
 from dragoman.message import (
@@ -21,7 +22,7 @@ from dragoman.message import (
     ToolCallPart,
 )
 from dragoman.wires.anthropic.media import dump_media, told
-from dragoman.wires.anthropic.native import NAME, fields, is_ours, spelling
+from dragoman.wires.anthropic.native import NAME, fields, spelling
 from dragoman.wires.anthropic.quirks import Quirks
 
 __all__ = ["Writer", "result_text"]
@@ -55,7 +56,7 @@ class Writer(msgspec.Struct, frozen=True):
         sent = [block for block in blocks if block is not None]
         if self.unreadable is None:
             return sent
-        ordered = sorted(sent, key=lambda block: block["type"] == "tool_use")
+        ordered = sorted(sent, key=lambda block: block.get("type") == "tool_use")
         if ordered != sent:
             self.lose(None, "order", "the API wants a message's calls after everything else")
         return ordered
@@ -124,11 +125,11 @@ class Writer(msgspec.Struct, frozen=True):
 
     def _signed(self, piece: Content, held: dict[str, Any], place: int, what: str) -> dict[str, Any] | None:
         """A block that goes back to its own origin and to nobody else."""
-        why = self.unreadable or (None if is_ours(piece.native) else "it is another provider's")
+        why = self.unreadable or (None if NAME in (piece.native or ()) else "it is another provider's")
         if why is not None:
             self.lose(place, what, why)
             return None
-        return {**(piece.native or {})[NAME], **held}
+        return {**fields(piece.native), **held}
 
     def _call(self, call: ToolCallPart, id_: str) -> dict[str, Any]:
         block = {"type": "tool_use", **self._fields(call), "id": id_, "name": self.names.get(call.name, call.name)}
@@ -144,4 +145,4 @@ class Writer(msgspec.Struct, frozen=True):
 
 def result_text(result: Any) -> str:
     """What a tool returned, as text: a string as it is, else JSON (D-92)."""
-    return result if isinstance(result, str) else msgspec.json.encode(result).decode()
+    return result if isinstance(result, str) else json_bytes.encode(result).decode()

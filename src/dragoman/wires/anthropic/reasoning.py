@@ -25,7 +25,7 @@ def load_effort(body: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     effort = cast("dict[str, Any]", config).get("effort") if isinstance(config, dict) else None
     effort = effort if effort in _EFFORTS else None
     match thinking:
-        case {"type": "enabled", "budget_tokens": int(budget)}:
+        case {"type": "enabled", "budget_tokens": int(budget)} if not isinstance(budget, bool):
             reasoning, known = budget, ("type", "budget_tokens")
         case {"type": "disabled"}:
             reasoning, known = "off", ("type",)

@@ -10,8 +10,8 @@ from dragoman.ids import renamed
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, Settings, ToolSpec
-from dragoman.shapes import if_object
-from dragoman.wires.anthropic.messages import load_messages, sent_names, write_conversation
+from dragoman.shapes import bounded, if_list, if_object
+from dragoman.wires.anthropic.messages import read_messages, sent_names, write_conversation
 from dragoman.wires.anthropic.native import note, spelling
 from dragoman.wires.anthropic.output import dump_format, load_format
 from dragoman.wires.anthropic.quirks import Quirks
@@ -26,11 +26,12 @@ _SIMPLE = {
     "temperature": ("temperature", (int, float)),
     "top_p": ("top_p", (int, float)),
     "top_k": ("top_k", int),
-    "stop_sequences": ("stop", list),
 }
-"""Field of the body → the setting of the same meaning, and the type it must have for that."""
+"""Field of the body → the setting of the same meaning, and the types of number it must have for that."""
 _CACHES: Mapping[str, dict[str, Any]] = {"short": {"type": "ephemeral"}, "long": {"type": "ephemeral", "ttl": "1h"}}
-_NEUTRAL = (*_SIMPLE, "model", "system", "stream", "tools", "tool_choice", "thinking", "output_config", "output_format")
+_NEUTRAL = (
+    *_SIMPLE, "stop_sequences", "model", "system", "stream", "tools", "tool_choice", "thinking", "output_config", "output_format",
+)  # fmt: skip
 _UNKNOWN = ("presence_penalty", "frequency_penalty", "seed")
 
 
@@ -46,19 +47,21 @@ def load_request(
     Raises:
         HistoryError: the body is no request of this format.
     """
-    if not isinstance(if_object(body).get("messages"), list):
+    if not isinstance(if_object(bounded(body)).get("messages"), list):
         raise HistoryError('the body must have a list "messages"')
     nulls = [key for key in _NEUTRAL if key in body and body[key] is None]
     rest = {key: value for key, value in body.items() if key not in nulls}
     spelled: dict[str, Any] = {"null": nulls} if nulls else {}
-    messages = load_messages({key: rest.pop(key) for key in ("system", "messages") if key in rest}, origin=origin)
+    messages = read_messages({key: rest.pop(key) for key in ("system", "messages") if key in rest}, origin)
     if body.get("system") in ("", []):
         spelled["system"] = body["system"]
     settings: dict[str, Any] = {}
     for key, (name, kind) in _SIMPLE.items():
-        if isinstance(rest.get(key), kind):
-            value = rest.pop(key)
-            settings[name] = tuple(value) if kind is list else value
+        if isinstance(rest.get(key), kind) and not isinstance(rest[key], bool):
+            settings[name] = rest.pop(key)
+    stop = rest.get("stop_sequences")
+    if isinstance(stop, list) and all(isinstance(text, str) for text in if_list(stop)):
+        settings["stop"] = tuple(if_list(rest.pop("stop_sequences")))
     if body.get("max_tokens") is None:
         spelled["max_tokens"] = "absent"
     stream = rest.pop("stream") if isinstance(rest.get("stream"), bool) else None
@@ -81,7 +84,7 @@ def load_request(
     schema, schema_spelled = load_format(rest)
     betas = {"betas": values} if (values := _header(headers)) else {}
     return ModelRequest(
-        str(rest.pop("model", "")),
+        rest.pop("model") if isinstance(rest.get("model"), str) else "",
         tuple(messages),
         tuple(load_tool(tool) for tool in tools or ()),
         Settings(**settings),
@@ -173,11 +176,11 @@ def _header(headers: Mapping[str, str]) -> list[str]:
 def _words(body: Mapping[str, Any]) -> Iterator[str]:
     """What may need a beta: names of fields, and types of tools, blocks, sources and edits."""
     yield from body
-    yield from body.get("output_config", {})
+    yield from if_object(body.get("output_config"))
     yield from _types(body.get("tools"))
-    yield from _types(body.get("context_management", {}).get("edits"))
+    yield from _types(if_object(body.get("context_management")).get("edits"))
     for entry in body["messages"]:
-        yield from _types(entry["content"])
+        yield from _types(entry.get("content"))
 
 
 def _types(blocks: Any) -> Iterator[str]:

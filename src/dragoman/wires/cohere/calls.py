@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
+from dragoman import json_bytes
 from dragoman.fold import arguments_json, parse_call
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
 from dragoman.replay import kind_of
@@ -100,7 +100,7 @@ def _dump_content(part: ToolResultPart, place: int, lose: Lose) -> tuple[dict[st
     if how == "raw" and not part.is_content:
         return {"content": part.result}, []
     if not part.is_content:
-        text = part.result if isinstance(part.result, str) else msgspec.json.encode(part.result).decode()
+        text = part.result if isinstance(part.result, str) else json_bytes.encode(part.result).decode()
         return {"content": text}, []
     blocks: list[dict[str, Any]] = []
     media: list[dict[str, Any]] = []

@@ -98,9 +98,10 @@ def unsaid(part: Content, block: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _is_image(part: DataPart | LinkPart | FilePart) -> bool:
+    if isinstance(part, FilePart):
+        return False
     if "type" in spelling(part.native):
         return True
     if isinstance(part, DataPart):
         return part.mime_type in IMAGES
-    told = part.mime_type or (guessed(part.url) if isinstance(part, LinkPart) else None)
-    return isinstance(part, LinkPart) and (told or "image/*").startswith("image/")
+    return (part.mime_type or guessed(part.url) or "image/*").startswith("image/")

@@ -8,13 +8,14 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
+from dragoman import json_bytes
 from dragoman.emit import Emitter, OpenPart
 from dragoman.errors import DecodeError, DragomanError, StreamCutError
 from dragoman.event import Event, OpenText
 from dragoman.fold import parse_call
 from dragoman.framing import EventStream, is_json
 from dragoman.message import FinishReason, Origin, ThinkingPart, ToolCallPart
-from dragoman.shapes import if_object, if_text, need_object, rest
+from dragoman.shapes import as_index, body_bytes, if_object, if_text, need_object, rest
 from dragoman.wires.cohere.calls import load_call
 from dragoman.wires.cohere.content import load_block
 from dragoman.wires.cohere.errors import error_of
@@ -60,8 +61,7 @@ def load_response(
 ) -> list[Event]:
     """A whole response → the events that its stream would have been; an error's body → `RunError`."""
     decoder = Decoder(origin, new_id)
-    data = body if isinstance(body, bytes) else msgspec.json.encode(body)
-    return [*decoder.feed(data), *decoder.close()]
+    return [*decoder.feed(body_bytes(body)), *decoder.close()]
 
 
 class Decoder:
@@ -75,6 +75,7 @@ class Decoder:
         self._block: OpenPart | None = None
         self._thinks = False
         self._calls = 0
+        self._ended: set[OpenPart] = set()  # calls whose end was told
         self._citations: list[Any] = []
         self._own: dict[str, Any] = {}  # further fields of the message
         self._around: dict[str, Any] = {}  # fields of the response around it
@@ -115,7 +116,7 @@ class Decoder:
         if payload.strip() == b"[DONE]":
             return
         try:
-            event = need_object(msgspec.json.decode(payload), "an event")
+            event = need_object(json_bytes.decode(payload), "an event")
             kind = event.get("type")
             delta = if_object(event.get("delta"))
             message = if_object(delta.get("message"))
@@ -128,20 +129,20 @@ class Decoder:
             elif kind is None or kind == "error":
                 self._fail(error_of(event, body=payload))
             else:
-                self._part(str(kind), event.get("index"), message, delta)
+                self._part(str(kind), as_index(event.get("index")), message)
+                self._log(event.get("logprobs") or delta.get("logprobs"))
         except DecodeError as error:
             self._fail(error.at(body=payload))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except ValueError as error:
             self._fail(DecodeError(f"a piece of the answer is not JSON: {error}", body=payload))
 
-    def _part(self, kind: str, index: Any, message: dict[str, Any], delta: dict[str, Any]) -> None:
+    def _part(self, kind: str, index: int | str | None, message: dict[str, Any]) -> None:
         """An event of one piece of the message; of an unknown kind: nothing."""
         if kind in ("content-start", "content-delta"):
             block = need_object(message.get("content"), "content")
             self._content(index, block, opens=kind == "content-start")
-            self._around |= {"logprobs": [*self._logprobs(), delta["logprobs"]]} if delta.get("logprobs") else {}
         elif kind == "content-end":
-            self._close(("content", index))
+            self._close(_content_key(index))
         elif kind == "tool-plan-delta":
             self._plan(message.get(PLAN))
         elif kind in ("tool-call-start", "tool-call-delta"):
@@ -154,7 +155,7 @@ class Decoder:
     def _start(self, event: Mapping[str, Any], message: Mapping[str, Any]) -> None:
         self._out.origin = replace(self._out.origin or Origin(""), response_id=if_text(event.get("id")) or None)
         self._own |= rest(message, *_MESSAGE)
-        self._out.start()
+        self._out.start(native=marked(self._own))
 
     def _whole(self, event: dict[str, Any]) -> None:
         message = need_object(event.get("message"), "message")
@@ -162,7 +163,7 @@ class Decoder:
         self._plan(message.get(PLAN))
         for index, block in enumerate(_list(message.get("content"), "content")):
             self._content(index, need_object(block, "a block"), opens=True)
-            self._close(("content", index))
+            self._close(_content_key(index))
         for index, call in enumerate(_list(message.get("tool_calls"), "tool_calls")):
             self._call(index, need_object(call, "a call"), opens=True)
             self._close_call(index)
@@ -175,8 +176,8 @@ class Decoder:
         if text:
             self._out.add(self._out.part(PLAN, _PLANNED), text)
 
-    def _content(self, index: Any, block: dict[str, Any], *, opens: bool) -> None:
-        key: Hashable = ("content", index if isinstance(index, int) else 0)
+    def _content(self, index: int | str | None, block: dict[str, Any], *, opens: bool) -> None:
+        key = _content_key(index)
         kind = block.get("type", "thinking" if "thinking" in block else "text")
         text = "" if not isinstance(kind, str) or block.get(kind) is None else block[kind]
         if opens:
@@ -196,7 +197,7 @@ class Decoder:
         self._index, self._block, self._thinks = index, open_part, thinks
         self._out.add(open_part, text)
 
-    def _call(self, index: Any, call: dict[str, Any], *, opens: bool) -> None:
+    def _call(self, index: int | str | None, call: dict[str, Any], *, opens: bool) -> None:
         function = if_object(call.get("function"))
         text = function.get("arguments")
         if opens:
@@ -214,7 +215,7 @@ class Decoder:
         if open_part is None:
             raise DecodeError(f"a delta names call {index}, which is not open")
         if text is not None and not isinstance(text, str):
-            text = msgspec.json.encode(text).decode()
+            text = json_bytes.encode(text).decode()
         self._out.add(open_part, text or "")
 
     def _close(self, key: Hashable) -> None:
@@ -222,18 +223,21 @@ class Decoder:
             self._block = None if part is self._block else self._block
             self._out.close(part)
 
-    def _close_call(self, index: Any) -> None:
+    def _close_call(self, index: int | str | None) -> None:
         """The end of a call. One that may have been cut stays open, until the finish reason tells."""
         part = self._out.find(("call", index))
-        text = "" if part is None else "".join(map(str, part.deltas))
-        if part is not None and text and parse_call(cast("ToolCallPart", part.part), text).state == "complete":
+        if part is None or part in self._ended:
+            return
+        self._ended.add(part)
+        text = "".join(map(str, part.deltas))
+        if text and parse_call(cast("ToolCallPart", part.part), text).state == "complete":
             self._out.close(part)
 
     def _finish(self, end: Mapping[str, Any]) -> None:
         told = end.get("finish_reason")
         if (words := if_text(end.get("error"))) or told in ("ERROR", "TIMEOUT"):
             words = words or "the answer ended with an error and no words"
-            self._fail(error_of({"message": words, "error_type": told}, body=msgspec.json.encode(end)))
+            self._fail(error_of({"message": words, "error_type": told}, body=json_bytes.encode(end)))
             return
         self._over = True
         self._out.start()
@@ -254,8 +258,15 @@ class Decoder:
         self._over = True
         self._out.fail(error)
 
-    def _logprobs(self) -> list[Any]:
-        return self._around.get("logprobs", [])
+    def _log(self, logprobs: Any) -> None:
+        """Log probabilities of a piece of text, which stand beside its delta; in a whole answer they are one list."""
+        if logprobs:
+            self._around.setdefault("logprobs", []).append(logprobs)
+
+
+def _content_key(index: int | str | None) -> Hashable:
+    """A block without a number is the first."""
+    return "content", index if isinstance(index, int) else 0
 
 
 def _list(value: Any, what: str) -> list[Any]:

@@ -32,7 +32,7 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
         InvalidRequestError: it holds neither texts nor images.
     """
     del path
-    given = dict(body)
+    given = dict(if_object(body))
     media = "texts" not in given and bool(given.keys() & {"images", "inputs"})
     purpose = _PURPOSES.get(str(given.get("input_type")))
     if purpose is not None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import msgspec
-
+from dragoman import json_bytes
 from dragoman.answer import Answer, whole_answer
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
+    MessageDropped,
     MessageFinished,
     MessageStarted,
     PartDelta,
@@ -22,7 +22,7 @@ from dragoman.event import (
 from dragoman.fold import arguments_text
 from dragoman.framing import event_bytes
 from dragoman.message import Content, FinishReason, TextPart, ThinkingPart, ToolCallPart, Usage
-from dragoman.shapes import merged, rest
+from dragoman.shapes import if_list, merged, rest
 from dragoman.wires.cohere.calls import dump_call
 from dragoman.wires.cohere.content import dump_block
 from dragoman.wires.cohere.errors import dump_error
@@ -57,7 +57,7 @@ def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
     return {
         "id": envelope.get("id") or (origin and origin.response_id) or message.id or "message-0",
         "message": merged({"role": "assistant", **said}, extra(message.native)),
-        **_end(message.finish_reason, message.usage, response(message.native)),
+        **_end(message.finish_reason, message.usage, rest(response(message.native), "id", "message")),
     }
 
 
@@ -70,7 +70,7 @@ class Encoder:
         self._open: dict[tuple[str, int], tuple[Content, int | None]] = {}  # open parts and their number on the wire
         self._told: set[tuple[str, int]] = set()
         self._numbers = {"content": 0, "call": 0}
-        self._citations: list[Any] = []
+        self._citations: dict[str, list[Any]] = {}  # of each message
         self._over = False
 
     def feed(self, event: Event) -> bytes:
@@ -88,8 +88,10 @@ class Encoder:
         elif isinstance(event, PartFinished):
             return self._finish((event.message_id, event.index), event.part)
         elif isinstance(event, (MessageStarted, MessageFinished)):
-            self._citations += extra(event.native).get("citations", ())
-            return self._start() if first else b""
+            self._citations.setdefault(event.message_id, []).extend(if_list(extra(event.native).get("citations")))
+            return self._start(event) if first else b""
+        elif isinstance(event, MessageDropped):
+            return self._drop(event.message_id)
         elif isinstance(event, RunError):
             self._over = True
             delta = {"finish_reason": "ERROR", "error": dump_error(event.error)[1]["message"]}
@@ -107,16 +109,16 @@ class Encoder:
         cited = b"".join(
             _event("citation-start", index=n, delta={"message": {"citations": citation}})
             + _event("citation-end", index=n)
-            for n, citation in enumerate(self._citations)
+            for n, citation in enumerate(citation for told in self._citations.values() for citation in told)
         )
         end = _event("message-end", delta=_end(answer.reason, answer.usage, answer.around))
         return cited + end + event_bytes(b"[DONE]")
 
-    def _start(self) -> bytes:
-        origin = self._answer.origin
+    def _start(self, event: Event) -> bytes:
+        origin, native = self._answer.origin, event.native if isinstance(event, MessageStarted) else None
         message = {"role": "assistant", "content": (), PLAN: "", "tool_calls": (), "citations": ()}
-        own = self._envelope.get("id") or (origin and origin.response_id) or self._answer.id
-        return _event("message-start", id=own, delta={"message": message})
+        own = self._envelope.get("id") or (origin and origin.response_id) or self._answer.id or "message-0"
+        return _event("message-start", id=own, delta={"message": merged(message, extra(native))})
 
     def _begin(self, key: tuple[str, int], part: Content) -> bytes:
         """The start of a part; a block that is neither text nor thinking is told whole at its end."""
@@ -151,9 +153,19 @@ class Encoder:
             return b""
         opened, number = self._open.pop(key)
         out = self._tell(opened, number, text) if key not in self._told and (text := _text(part)) else b""
-        if number is None:
-            return out
-        return out + _event("tool-call-end" if isinstance(part, ToolCallPart) else "content-end", index=number)
+        return out + _close(opened, number)
+
+    def _drop(self, message_id: str) -> bytes:
+        """A message is retracted: what is open of it ends, so that nothing that follows is added to it."""
+        self._citations.pop(message_id, None)
+        return b"".join(_close(*self._open.pop(key)) for key in list(self._open) if key[0] == message_id)
+
+
+def _close(part: Content, number: int | None) -> bytes:
+    """The end of a part; the plan has none."""
+    if number is None:
+        return b""
+    return _event("tool-call-end" if isinstance(part, ToolCallPart) else "content-end", index=number)
 
 
 def _is_plan(piece: Content) -> bool:
@@ -186,5 +198,5 @@ def _end(reason: FinishReason | None, usage: Usage | None, around: Mapping[str, 
     return {**end, **rest(around, "finish_reason", "usage")}
 
 
-def _event(kind: str, **fields: Any) -> bytes:
-    return event_bytes(msgspec.json.encode({"type": kind, **fields}), kind)
+def _event(kind: str, /, **fields: Any) -> bytes:
+    return event_bytes(json_bytes.encode({"type": kind, **fields}), kind)

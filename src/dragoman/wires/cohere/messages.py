@@ -26,13 +26,13 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.replay import kind_of, readable
-from dragoman.shapes import if_list, if_text, merged, rest
+from dragoman.shapes import bounded, if_list, if_text, merged, rest
 from dragoman.wires.cohere.calls import Lose, dump_call, dump_result, is_call, load_call, load_result
 from dragoman.wires.cohere.content import dump_block, dump_content, load_content, unsaid
 from dragoman.wires.cohere.native import extra, marked, respelled, spelling
 from dragoman.wires.cohere.quirks import Quirks
 
-__all__ = ["PLAN", "dump_messages", "load_messages", "sent_names"]
+__all__ = ["PLAN", "dump_messages", "load_messages", "read_messages", "sent_names"]
 
 PLAN = "tool_plan"
 """The field for thinking about which tools to call; a part that came in it is so spelled."""
@@ -60,6 +60,11 @@ def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message
     Raises:
         HistoryError: it is no such list.
     """
+    return read_messages(bounded(payload), origin)
+
+
+def read_messages(payload: Any, origin: Origin | None) -> list[Message]:
+    """The same of a payload whose depth is known to be bounded."""
     if not isinstance(payload, list) or not all(isinstance(entry, dict) for entry in cast("list[Any]", payload)):
         raise HistoryError("the messages of a Cohere chat are a list of objects")
     names: dict[str, str] = {}

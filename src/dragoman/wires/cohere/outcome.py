@@ -55,18 +55,18 @@ def other_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
     return {**beside, **({"tokens": counts} if counts else {})}
 
 
-def dump_usage(usage: Usage | None, other: Mapping[str, Any]) -> dict[str, Any]:
+def dump_usage(usage: Usage | None, other: Any) -> dict[str, Any]:
     """Usage → as the API tells it."""
     usage = usage or Usage()
     told = (usage.input_tokens, usage.output_tokens, usage.reasoning_tokens)
     counts = {name: count for name, count in zip(_COUNTS, told, strict=True) if count is not None}
-    raw: dict[str, Any] = {**other}
+    raw: dict[str, Any] = {**if_object(other)}
     if counts:
-        raw["tokens"] = {**if_object(other.get("tokens")), **counts}
+        raw["tokens"] = {**if_object(raw.get("tokens")), **counts}
     if usage.cache_read_tokens is not None:
         raw["cached_tokens"] = usage.cache_read_tokens
     return raw
 
 
 def _whole(count: Any) -> int | None:
-    return int(count) if isinstance(count, (int, float)) else None
+    return int(count) if isinstance(count, (int, float)) and not isinstance(count, bool) else None

@@ -11,8 +11,8 @@ from dragoman.json_dialect import Dialect, fit
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
-from dragoman.shapes import if_list, if_object, if_text, merged, rest
-from dragoman.wires.cohere.messages import dump_messages, load_messages, sent_names
+from dragoman.shapes import bounded, if_list, if_object, if_text, merged, rest
+from dragoman.wires.cohere.messages import dump_messages, read_messages, sent_names
 from dragoman.wires.cohere.native import extra, marked, spelling
 from dragoman.wires.cohere.quirks import Quirks
 from dragoman.wires.cohere.settings import FIELDS, dump_settings, load_settings
@@ -43,11 +43,11 @@ def load_request(
         HistoryError: it holds no conversation, as bodies of the API's version 1 do not.
     """
     del path, headers
-    if not isinstance(if_object(body).get("messages"), list):
+    if not isinstance(if_object(bounded(body)).get("messages"), list):
         raise HistoryError("a Cohere chat request (version 2) needs the field messages, a list")
     left = dict(body)
     spelled: dict[str, Any] = {}
-    messages = load_messages(left.pop("messages"), origin=origin)
+    messages = read_messages(left.pop("messages"), origin)
     settings = load_settings(left)
     tools: tuple[ToolSpec, ...] = ()
     if if_list(left.get("tools")) and all(map(is_tool, left["tools"])):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
+from dragoman import json_bytes
 from dragoman.fold import parse_call
 from dragoman.message import Native, ToolCallPart
 from dragoman.shapes import if_object, if_text, merged, rest
@@ -35,7 +35,7 @@ def load_call(call: Mapping[str, Any], fresh_id: Callable[[], str]) -> ToolCallP
     if isinstance(arguments, dict):
         part = replace(part, arguments=if_object(arguments))
     else:
-        text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+        text = arguments if isinstance(arguments, str) else json_bytes.encode(arguments).decode()
         part = parse_call(part, text)
         spelled["arguments"] = arguments if "arguments" in function else "absent"
     if not call_id and "id" in call:

@@ -9,12 +9,13 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from dragoman import json_bytes
 from dragoman.emit import Emitter, OpenPart
 from dragoman.errors import DecodeError, DragomanError, StreamCutError
 from dragoman.event import Event
 from dragoman.framing import LineStream, is_json
 from dragoman.message import Origin, ThinkingPart
-from dragoman.shapes import if_list, if_object, if_text, rest
+from dragoman.shapes import body_bytes, if_list, if_object, if_text, rest
 from dragoman.wires.ollama.calls import is_call, load_call
 from dragoman.wires.ollama.errors import error_of
 from dragoman.wires.ollama.images import load_images
@@ -53,8 +54,7 @@ def load_response(
 ) -> list[Event]:
     """A whole response → the events that its stream would have been; an error's body → `RunError`."""
     decoder = Decoder(origin, new_id)
-    data = body if isinstance(body, bytes) else msgspec.json.encode(body)
-    return [*decoder.feed(data), *decoder.close()]
+    return [*decoder.feed(body_bytes(body)), *decoder.close()]
 
 
 class Decoder:
@@ -131,13 +131,13 @@ class Decoder:
     def _step(self, payload: bytes) -> None:
         """Any line but the usual one, and the first."""
         try:
-            line = msgspec.json.decode(payload)
+            line = json_bytes.decode(payload)
             if not isinstance(line, dict):
                 raise DecodeError("a line of the answer is no JSON object", body=payload)
             self._take(if_object(line), payload)
         except DragomanError as error:
             self._fail(error)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except ValueError as error:
             self._fail(DecodeError(f"a piece of the answer is not JSON: {error}", body=payload))
 
     def _take(self, line: dict[str, Any], payload: bytes) -> None:
@@ -145,12 +145,13 @@ class Decoder:
             raise error_of(line, body=payload)
         if not {"message", "response", "done"} & line.keys():
             raise DecodeError("a line of the answer holds no message and is not done", body=payload)
-        message = line.get("message", {"thinking": line.get("thinking"), "content": line.get("response")})
+        message = line.get("message", {**line, "content": line.get("response")})  # or that of `/api/generate`
         if not isinstance(message, dict):
             raise DecodeError("the message of an answer is no JSON object", body=payload)
         if not self._out.started:
             self._out.origin = replace(self._out.origin or Origin(""), served_model=if_text(line.get("model")) or None)
-            self._out.start()
+            self._own = rest(if_object(line.get("message")), *_MESSAGE)
+            self._out.start(native=marked(self._own))
         self._told |= {name: value for name, value in line.items() if value is not None}
         self._created = if_text(line.get("created_at")) or self._created
         add_fields(self._around, line)
@@ -197,7 +198,7 @@ class Decoder:
 def _is_cut(body: bytes) -> bool:
     """Whether it is the beginning of a JSON value, and no more."""
     try:
-        msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        json_bytes.decode(body)
+    except ValueError as error:
         return "truncated" in str(error)
     return False

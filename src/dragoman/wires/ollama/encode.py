@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import msgspec
-
+from dragoman import json_bytes
 from dragoman.answer import Answer, model_of, whole_answer
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
+    MessageDropped,
     MessageFinished,
     MessageStarted,
     PartDelta,
@@ -20,9 +20,10 @@ from dragoman.event import (
     RunFinished,
 )
 from dragoman.message import Content, FinishReason, Origin, TextPart, ThinkingPart, ToolCallPart, Usage
-from dragoman.shapes import merged
+from dragoman.shapes import merged, rest
 from dragoman.wires.ollama.calls import dump_call
 from dragoman.wires.ollama.errors import dump_error
+from dragoman.wires.ollama.generate import GENERATE
 from dragoman.wires.ollama.images import dump_image
 from dragoman.wires.ollama.native import extra, response
 from dragoman.wires.ollama.outcome import dump_reason, dump_usage
@@ -30,28 +31,33 @@ from dragoman.wires.ollama.outcome import dump_reason, dump_usage
 __all__ = ["Encoder", "dump_response", "encoder"]
 
 _NO_TIME = "1970-01-01T00:00:00Z"
+_TEXTS = ("content", "thinking")
+"""Fields whose values are joined by who reads the lines."""
 
 
 def encoder(**envelope: Any) -> Encoder:
-    """An encoder of one response. `envelope`: `model` and `created_at`, where the events' own are not to be told."""
+    """An encoder of one response. `envelope`: `model` and `created_at`, where the events' own are not to be told, and `path`,
+    that of the request: `/api/generate` is answered in the form of its own."""
     return Encoder(envelope)
 
 
 def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
-    """Events → a whole response; an error's body where they tell of an error."""
+    """Events → a whole response; an error's body where they tell of an error. `envelope` as for `encoder`."""
     message = whole_answer(events)
     if isinstance(message, DragomanError):
         return dump_error(message)[1]
-    said: dict[str, Any] = {}
+    told: dict[str, list[Any]] = {}
     for piece in message.content:
         for field, value in _fields(piece).items():
-            said[field] = said[field] + value if field in said else value
+            told.setdefault(field, []).extend([value] if field in _TEXTS else value)
+    said = {field: "".join(values) if field in _TEXTS else values for field, values in told.items()}
     around = response(message.native)
-    return {
+    body = {
         **_head(message.origin, envelope, around),
-        "message": merged({"role": "assistant", "content": "", **said}, extra(message.native)),
+        **_body(said, extra(message.native), envelope),
         **_tail(message.finish_reason, message.usage, around),
     }
+    return merged(body, rest(around, "created_at"))
 
 
 class Encoder:
@@ -64,7 +70,7 @@ class Encoder:
         self._answer = Answer(response)
         self._fields: dict[tuple[str, int], str] = {}  # parts that are open → the field of their deltas
         self._told: set[tuple[str, int]] = set()
-        self._own: dict[str, Any] = {}
+        self._own: dict[str, dict[str, Any]] = {}  # further fields of each message
         self._over = False
 
     def feed(self, event: Event) -> bytes:
@@ -84,10 +90,11 @@ class Encoder:
             key = (event.message_id, event.index)
             if key not in self._told and (said := _fields(event.part)):
                 return self._line(said)
-        elif isinstance(event, MessageStarted):
-            self._head = self._head or _head(event.origin, self._envelope, self._answer.around)
-        elif isinstance(event, MessageFinished):
-            self._own |= extra(event.native)
+        elif isinstance(event, (MessageStarted, MessageFinished)):
+            self._head = self._head or _head(self._answer.origin, self._envelope, self._answer.around)
+            self._own.setdefault(event.message_id, {}).update(extra(event.native))
+        elif isinstance(event, MessageDropped):
+            return self._drop(event.message_id)
         elif isinstance(event, RunError):
             self._over = True
             return _bytes(dump_error(event.error)[1])
@@ -101,12 +108,20 @@ class Encoder:
             return b""
         self._over = True
         answer = self._answer
+        own = {name: value for told in self._own.values() for name, value in told.items()}
         head = {**self._head, **_created(self._envelope, answer.around)}
-        message = merged({"role": "assistant", "content": ""}, self._own)
-        return _bytes({**head, "message": message, **_tail(answer.reason, answer.usage, answer.around)})
+        tail = _tail(answer.reason, answer.usage, answer.around)
+        return _bytes(merged({**head, **_body({}, own, self._envelope), **tail}, rest(answer.around, "created_at")))
 
     def _line(self, said: Mapping[str, Any]) -> bytes:
-        return _bytes({**self._head, "message": {"role": "assistant", "content": "", **said}, "done": False})
+        return _bytes({**self._head, **_body(said, {}, self._envelope), "done": False})
+
+    def _drop(self, message_id: str) -> bytes:
+        """A message is retracted: a line's end stands between its texts and those that follow, since no line takes back."""
+        self._own.pop(message_id, None)
+        told = {self._fields[key] for key in self._told if key[0] == message_id}
+        self._told = {key for key in self._told if key[0] != message_id}
+        return self._line(dict.fromkeys(sorted(told), "\n")) if told else b""
 
 
 def _fields(piece: Content) -> dict[str, Any]:
@@ -130,12 +145,18 @@ def _created(envelope: Mapping[str, Any], around: Mapping[str, Any]) -> dict[str
     return {"created_at": envelope.get("created_at") or around.get("created_at") or _NO_TIME}
 
 
+def _body(said: Mapping[str, Any], own: Mapping[str, Any], envelope: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said, as the request's endpoint tells it."""
+    if str(envelope.get("path", "")).endswith(GENERATE):
+        return merged({"response": said.get("content", ""), **rest(said, "content")}, own)
+    return {"message": merged({"role": "assistant", "content": "", **said}, own)}
+
+
 def _tail(reason: FinishReason | None, usage: Usage | None, around: Mapping[str, Any]) -> dict[str, Any]:
     """What the last line says of the whole."""
     why = dump_reason(reason, around.get("done_reason"))
-    done = {"done": True, **({} if why is None else {"done_reason": why}), **dump_usage(usage)}
-    return {**done, **{name: value for name, value in around.items() if name not in (*done, "created_at")}}
+    return {"done": True, **({} if why is None else {"done_reason": why}), **dump_usage(usage)}
 
 
 def _bytes(line: Mapping[str, Any]) -> bytes:
-    return msgspec.json.encode(line) + b"\n"
+    return json_bytes.encode(line) + b"\n"

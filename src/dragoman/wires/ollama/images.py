@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.media import IMAGES
 from dragoman.message import Content, DataPart, ProviderPart
-from dragoman.shapes import if_list
+from dragoman.shapes import if_list, if_text
 from dragoman.wires.ollama.native import NAME, extra
 
 __all__ = ["dump_image", "load_images"]
@@ -28,7 +28,11 @@ def dump_image(piece: Content) -> str | None:
     """An image → its text; `None` for what is no image, or none of this wire's."""
     if isinstance(piece, DataPart) and piece.mime_type in (*IMAGES, _UNKNOWN):
         return b64encode(piece.data).decode()
-    return extra(piece.native).get("data") if isinstance(piece, ProviderPart) and piece.kind == "image" else None
+    return (
+        if_text(extra(piece.native).get("data")) or None
+        if isinstance(piece, ProviderPart) and piece.kind == "image"
+        else None
+    )
 
 
 def _load(text: str) -> Content:

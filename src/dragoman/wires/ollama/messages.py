@@ -11,15 +11,15 @@ from dragoman.ids import Rule, call_ids
 from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.replay import kind_of, readable
-from dragoman.shapes import if_list, if_text, merged, rest
+from dragoman.shapes import bounded, if_list, if_text, merged, rest
 from dragoman.wires.ollama.calls import dump_call, is_call, load_call
 from dragoman.wires.ollama.images import load_images
 from dragoman.wires.ollama.native import extra, marked, spelling
 from dragoman.wires.ollama.quirks import Quirks
-from dragoman.wires.ollama.results import dump_result, load_result
+from dragoman.wires.ollama.results import Waiting, dump_result, load_result
 from dragoman.wires.ollama.said import Lose, Said
 
-__all__ = ["dump_messages", "load_messages"]
+__all__ = ["dump_messages", "load_messages", "read_messages"]
 
 _ROLES = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.MODEL}
 _ANY = Rule(letters=r"\s\S", most=1024)
@@ -33,6 +33,11 @@ def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message
     Raises:
         HistoryError: it is no such list.
     """
+    return read_messages(bounded(payload), origin)
+
+
+def read_messages(payload: Any, origin: Origin | None) -> list[Message]:
+    """The same of a payload whose depth is known to be bounded."""
     if not isinstance(payload, list) or not all(isinstance(entry, dict) for entry in cast("list[Any]", payload)):
         raise HistoryError("the messages of an Ollama chat are a list of objects")
     numbers = count()
@@ -40,7 +45,7 @@ def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message
     def fresh_id() -> str:
         return f"call-{next(numbers)}"
 
-    waiting: list[ToolCallPart] = []
+    waiting = Waiting()
     messages: list[Message] = []
     for of_results, group in groupby(cast("list[dict[str, Any]]", payload), lambda entry: entry.get("role") == "tool"):
         if of_results:
@@ -49,7 +54,7 @@ def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message
         for entry in group:
             messages.append(_load(entry, origin, fresh_id))
             if calls := messages[-1].tool_calls:
-                waiting = list(calls)
+                waiting = Waiting(calls)
     return messages
 
 

@@ -43,8 +43,8 @@ def dump_reason(reason: FinishReason | None, original: Any = None) -> str | None
 def load_usage(told: Mapping[str, Any]) -> Usage | None:
     """Counts; a prompt that was all in the cache may have none."""
     prompt, answer = told.get("prompt_eval_count"), told.get("eval_count")
-    prompt = prompt if isinstance(prompt, int) else None
-    answer = answer if isinstance(answer, int) else None
+    prompt = prompt if type(prompt) is int else None
+    answer = answer if type(answer) is int else None
     if prompt is None and answer is None:
         return None
     return Usage(
@@ -64,6 +64,6 @@ def add_fields(around: dict[str, Any], line: Mapping[str, Any]) -> None:
     """Adds what a line tells around its message: lists (of log probabilities) grow, of all else the last stands."""
     for name, value in rest(line, *_READ).items():
         if name == "logprobs":
-            value = [*if_list(around.get(name)), *if_list(value)]
-        if value is not None:
+            around.setdefault(name, []).extend(if_list(value))
+        elif value is not None:
             around[name] = value

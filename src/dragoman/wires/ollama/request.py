@@ -1,4 +1,4 @@
-"""The body of `/api/chat` ⇄ `ModelRequest`."""
+"""The body of `/api/chat`, or of the older `/api/generate` ⇄ `ModelRequest`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings, ToolSpec
-from dragoman.shapes import if_list, if_object, if_text, merged, rest
-from dragoman.wires.ollama.messages import dump_messages, load_messages
+from dragoman.shapes import bounded, if_list, if_object, if_text, merged, rest
+from dragoman.wires.ollama.generate import GENERATE, PROMPT, dump_prompt, is_prompt, load_prompt
+from dragoman.wires.ollama.messages import dump_messages, read_messages
 from dragoman.wires.ollama.native import extra, marked, spelling
 from dragoman.wires.ollama.quirks import Quirks
 from dragoman.wires.ollama.settings import UNKNOWN, dump_options, dump_think, load_options, load_think, neutral
@@ -24,18 +25,23 @@ _ANY_OBJECT: dict[str, Any] = {"type": "object"}
 def load_request(
     body: Mapping[str, Any], *, path: str = "", headers: Mapping[str, str] = {}, origin: Origin | None = None
 ) -> ModelRequest:
-    """A body of `/api/chat` → the neutral request. `path` and `headers` tell nothing on this wire.
+    """A body of `/api/chat` → the neutral request. `headers` tell nothing on this wire. A body of `/api/generate`, known by its
+    `path` or by having a prompt in the place of messages, is read into the same, and written again as what it was.
 
     Raises:
-        HistoryError: it holds no conversation, as the prompts of `/api/generate` do not.
+        HistoryError: it holds neither messages nor a prompt.
     """
-    del path, headers
-    if not isinstance(if_object(body).get("messages"), list):
+    del headers
+    prompt = isinstance(bounded(body), dict) and is_prompt(body, path)
+    if not prompt and not isinstance(if_object(body).get("messages"), list):
         raise HistoryError("an Ollama chat request needs the field messages, a list")
     left = dict(body)
     spelled: dict[str, Any] = {}
     own: dict[str, Any] = {}
-    messages = load_messages(left.pop("messages"), origin=origin)
+    messages = load_prompt(left) if prompt else read_messages(left.pop("messages"), origin)
+    if prompt:
+        spelled["endpoint"] = "generate"
+        own |= {field: left.pop(field) for field in PROMPT if field in left}
     model = left.pop("model") if if_text(left.get("model")) else ""
     settings = _load_settings(left, model, spelled, own)
     tools: tuple[ToolSpec | ServerTool, ...] = ()
@@ -58,7 +64,7 @@ def dump_request(
     quirks: Quirks | None = None,
     losses: list[Loss] | None = None,
 ) -> dict[str, Any]:
-    """The neutral request → a body of `/api/chat`. `options` have the last word, level by level.
+    """The neutral request → a body of `/api/chat`, or of `/api/generate` where it was one. `options` have the last word, level by level.
 
     An output schema goes along with tools too, though models then seldom call one (D-132; decision 10).
     """
@@ -66,7 +72,11 @@ def dump_request(
     losses = [] if losses is None else losses
     spelled, own = spelling(request.native), extra(request.native)
     body: dict[str, Any] = {"model": request.model} if request.model else {}
-    body["messages"] = dump_messages(request.messages, target=target, quirks=quirks, losses=losses)
+    prompt = dump_prompt(request.messages) if spelled.get("endpoint") == "generate" else None
+    if prompt is None:
+        body["messages"] = dump_messages(request.messages, target=target, quirks=quirks, losses=losses)
+    else:
+        body |= prompt
     tools = [dumped for tool in request.tools if (dumped := dump_tool(tool, losses)) is not None]
     if tools:
         body["tools"] = tools
@@ -91,7 +101,8 @@ def dump_http(
     losses: list[Loss] | None = None,
 ) -> HttpRequest:
     """The neutral request → path, headers and body."""
-    return HttpRequest("/api/chat", body=dump_request(request, target=target, quirks=quirks, losses=losses))
+    body = dump_request(request, target=target, quirks=quirks, losses=losses)
+    return HttpRequest("/api/chat" if "messages" in body else GENERATE, body=body)
 
 
 def _load_settings(left: dict[str, Any], model: str, spelled: dict[str, Any], own: dict[str, Any]) -> Settings:

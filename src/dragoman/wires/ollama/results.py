@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
+from dragoman import json_bytes
 from dragoman.errors import HistoryError
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
 from dragoman.shapes import if_text, merged, rest, says_error
@@ -15,15 +15,36 @@ from dragoman.wires.ollama.images import load_images
 from dragoman.wires.ollama.native import extra, marked, spelling
 from dragoman.wires.ollama.said import Lose, Said
 
-__all__ = ["dump_result", "load_result"]
+__all__ = ["Waiting", "dump_result", "load_result"]
 
 
-def load_result(entry: Mapping[str, Any], waiting: list[ToolCallPart], fresh_id: Callable[[], str]) -> ToolResultPart:
+class Waiting:
+    """The calls of a message, until their results come."""
+
+    def __init__(self, calls: Sequence[ToolCallPart] = ()) -> None:
+        self._calls = calls
+        self._left = set(range(len(calls)))
+        self._all = deque(range(len(calls)))
+        self._by_id: dict[str, deque[int]] = {}
+        self._by_name: dict[str, deque[int]] = {}
+        for place, call in enumerate(calls):
+            self._by_id.setdefault(call.id, deque()).append(place)
+            self._by_name.setdefault(call.name, deque()).append(place)
+
+    def take(self, call_id: str, name: str) -> ToolCallPart | None:
+        """The first that still waits of those with the id, where one is given, else the name, else of all."""
+        places = self._by_id.get(call_id) if call_id else self._by_name.get(name) if name else self._all
+        while places:
+            if (place := places.popleft()) in self._left:
+                self._left.remove(place)
+                return self._calls[place]
+        return None
+
+
+def load_result(entry: Mapping[str, Any], waiting: Waiting, fresh_id: Callable[[], str]) -> ToolResultPart:
     """A tool message → the result. Without an id it answers the first of the calls `waiting` that has its tool's name."""
     name, given = if_text(entry.get("tool_name")), if_text(entry.get("tool_call_id"))
-    call = next((c for c in waiting if (c.id == given if given else not name or c.name == name)), None)
-    if call is not None:
-        waiting.remove(call)
+    call = waiting.take(given, name)
     spelled: dict[str, Any] = {} if name else {"tool_name": entry.get("tool_name", "absent")}
     content = entry.get("content")
     if not isinstance(content, str):
@@ -66,7 +87,7 @@ def _content(part: ToolResultPart, place: int, lose: Lose) -> dict[str, Any]:
     if part.result is None and empty != "":
         return {} if empty == "absent" else {"content": None}
     if not part.is_content:
-        return {"content": part.result if isinstance(part.result, str) else msgspec.json.encode(part.result).decode()}
+        return {"content": part.result if isinstance(part.result, str) else json_bytes.encode(part.result).decode()}
     said = Said(lose, joined=True)
     for piece in part.result or ():
         said.add_piece(place, piece)

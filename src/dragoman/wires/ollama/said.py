@@ -15,6 +15,7 @@ __all__ = ["Lose", "Said"]
 Lose = Callable[[int | None, str, str], None]
 """Notes a loss: place of the piece (`None`: the message as a whole), what, why."""
 _ORDER = ("thinking", "images", "content", "tool_calls")
+_TEXTS = ("thinking", "content")
 
 
 class Said:
@@ -24,7 +25,7 @@ class Said:
         """`joined`: its texts are one anyway."""
         self._lose = lose
         self._joined = joined
-        self._told: dict[str, Any] = {}
+        self._told: dict[str, list[Any]] = {}
 
     @property
     def begun(self) -> bool:
@@ -35,18 +36,19 @@ class Said:
     def fields(self) -> dict[str, Any]:
         """The fields, in the API's order."""
         return {
-            field: self._told[field] for field in ("content", "thinking", "images", "tool_calls") if field in self._told
+            field: "".join(self._told[field]) if field in _TEXTS else self._told[field]
+            for field in ("content", "thinking", "images", "tool_calls")
+            if field in self._told
         }
 
     def add(self, place: int, field: str, value: Any) -> None:
         """More of a field: text to text, anything else to a list."""
         if any(later in self._told for later in _ORDER[_ORDER.index(field) + 1 :]):
             self._lose(place, "order", f"this format has the {field} of a message before what it stands behind")
-        text = field in ("content", "thinking")
-        if text and field in self._told and not self._joined:
+        if field in _TEXTS and field in self._told and not self._joined:
             self._joined = True
             self._lose(None, "texts", f"this format has one {field} a message; they are joined")
-        self._told[field] = self._told.get(field, "") + value if text else [*self._told.get(field, []), value]
+        self._told.setdefault(field, []).append(value)
 
     def add_piece(self, place: int, piece: Content) -> None:
         """A text or an image; a loss where it is neither."""
@@ -71,5 +73,5 @@ class Said:
 
     def _add_line(self, place: int, text: str) -> None:
         """A text that is a line of its own in the one that there is."""
-        before = self._told.get("content", "\n")
+        before = self._told.get("content", ["\n"])[-1]
         self.add(place, "content", f"{text}\n" if before.endswith("\n") else f"\n{text}\n")

@@ -18,7 +18,7 @@ _NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
 def is_tool(tool: Any) -> bool:
     """Whether it can be read as one of `tools`."""
     fields = if_object(tool)
-    return if_text(fields.get("type", "function")) != "function" or _name(fields) != ""
+    return if_text(fields.get("type", "function")) not in ("function", "") or _name(fields) != ""
 
 
 def load_tool(tool: Mapping[str, Any]) -> ToolSpec | ServerTool:
