@@ -4,16 +4,18 @@ for a `DecodeError`, where passing over it would lose a part of an answer."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from dragoman import json_bytes
-from dragoman.errors import DecodeError
+from dragoman.errors import DecodeError, HistoryError
 
 __all__ = [
     "as_index",
     "as_list",
     "as_object",
     "as_text",
+    "body_bytes",
+    "bounded",
     "if_list",
     "if_object",
     "if_objects",
@@ -28,6 +30,7 @@ __all__ = [
 ]
 
 
+T = TypeVar("T")
 _EMPTY: tuple[Any, ...] = ("", [], {})
 
 
@@ -38,6 +41,34 @@ def malformed(value: Any, what: str) -> DecodeError:
         f"the provider sent {what}: {body[:200].decode(errors='replace')}. This is a fault of its own; try again.",
         body=body,
     )
+
+
+def bounded(payload: T) -> T:
+    """What a caller gave to be read, as it is.
+
+    Raises:
+        HistoryError: it nests too deep.
+    """
+    try:
+        json_bytes.bound_value(payload)
+    except ValueError as error:
+        raise HistoryError(f"what was given cannot be read: {error}") from error
+    return payload
+
+
+def body_bytes(body: bytes | Mapping[str, Any]) -> bytes:
+    """A response's body, which may be JSON's value already → its bytes.
+
+    Raises:
+        DecodeError: it nests too deep.
+    """
+    if isinstance(body, bytes):
+        return body
+    try:
+        json_bytes.bound_value(body)
+    except ValueError as error:
+        raise DecodeError(f"the answer cannot be read: {error}") from error
+    return json_bytes.encode(body)
 
 
 def if_object(value: Any) -> dict[str, Any]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import msgspec
-
+from dragoman import json_bytes
 from dragoman.answer import Answer, model_of, whole_answer
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
+    MessageDropped,
     MessageFinished,
     MessageStarted,
     OpenText,
@@ -23,8 +23,9 @@ from dragoman.event import (
 from dragoman.fold import close_part
 from dragoman.framing import event_bytes
 from dragoman.message import Content, FinishReason, Origin, Role, TextPart, ThinkingPart, Usage
+from dragoman.shapes import if_object
 from dragoman.wires.google.errors import dump_error
-from dragoman.wires.google.native import is_ours, response
+from dragoman.wires.google.native import fields, is_ours, response
 from dragoman.wires.google.outcome import dump_finish, dump_usage
 from dragoman.wires.google.pieces import Writer
 from dragoman.wires.google.quirks import Quirks
@@ -32,7 +33,8 @@ from dragoman.wires.google.quirks import Quirks
 __all__ = ["Encoder", "dump_response", "encoder"]
 
 _WRITER = Writer(Quirks(), [], role=Role.MODEL)
-_OUTSIDE = ("createTime", "modelStatus", "promptFeedback")
+_OUTSIDE = ("createTime", "modelStatus", "promptFeedback", "turnToken")
+"""Fields of a response that stand beside its candidates; all others are the candidate's."""
 
 
 def encoder(**envelope: Any) -> Encoder:
@@ -88,9 +90,12 @@ class Encoder:
             self._identity = self._identity or _identity(event.origin, self._envelope)
         elif isinstance(event, MessageFinished):
             return self._flush(event.message_id)
+        elif isinstance(event, MessageDropped):  # what is written already, no client of this format can take back
+            self._parts[event.message_id] = {}
+            self._text = None
         elif isinstance(event, RunError):
             self._over = True
-            return event_bytes(msgspec.json.encode(dump_error(event.error)[1]))
+            return event_bytes(json_bytes.encode(dump_error(event.error)[1]))
         elif isinstance(event, RunFinished):
             return self.close()
         return b""
@@ -153,7 +158,7 @@ class Encoder:
         if part.said and not is_ours(finished.native):
             return b""
         if part.said:
-            signature = (finished.native or {}).get("google", {}).get("thoughtSignature")
+            signature = fields(finished.native).get("thoughtSignature")
             self._text = None
             return self._content([{"text": "", "thoughtSignature": signature}]) if signature else b""
         if isinstance(finished, TextPart | ThinkingPart) and not is_ours(finished.native) and finished.text:
@@ -166,7 +171,7 @@ class Encoder:
         return self._chunk({"candidates": [{"content": {"parts": parts, "role": "model"}, "index": 0}]})
 
     def _chunk(self, chunk: dict[str, Any]) -> bytes:
-        return event_bytes(msgspec.json.encode({**chunk, **self._identity}))
+        return event_bytes(json_bytes.encode({**chunk, **self._identity}))
 
 
 def _parts(piece: Content) -> list[dict[str, Any]]:
@@ -188,11 +193,12 @@ def _end(
     """The fields of a response, or of the last chunk of one."""
     told = dict(around)
     outside = {key: told.pop(key) for key in _OUTSIDE if key in told}
-    counted = dump_usage(usage, told.pop("usageMetadata", {}))
-    finish = dump_finish(reason, told.pop("finishReason", None))
+    counted = dump_usage(usage, if_object(told.pop("usageMetadata", None)))
+    original = told.pop("finishReason", None)
+    finish = dump_finish(reason, original if isinstance(original, (str, int)) else None)
     candidates = (
         []
-        if "blockReason" in outside.get("promptFeedback", {}) and "parts" not in content
+        if "blockReason" in if_object(outside.get("promptFeedback")) and "parts" not in content
         else [{"content": content, "finishReason": finish, "index": 0, **told}]
     )
     return {"candidates": candidates, **({"usageMetadata": counted} if counted else {}), **outside}

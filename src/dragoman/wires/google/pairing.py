@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dragoman.message import Native
 from dragoman.wires.google.native import fields, spelling
 
-__all__ = ["Pairing", "given_id"]
+__all__ = ["Pairing", "given_id", "is_unnamed"]
 
 
 class Pairing:
@@ -59,9 +59,14 @@ class Pairing:
         return id_
 
 
+def is_unnamed(native: Native) -> bool:
+    """Whether a call or a result came without an id: it is marked so among its fields, where the API has no null."""
+    return fields(native).get("id", "") is None
+
+
 def given_id(native: Native, id_: str) -> dict[str, str]:
     """The field `id` of a call or result as it is sent: an id that was not given is not sent back."""
-    if "id" in (own := fields(native)) and own["id"] is None:
+    if is_unnamed(native):
         spelled = spelling(native)
         return {"id": spelled["id"]} if "id" in spelled else {}
     return {"id": id_}
