@@ -23,8 +23,8 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.replay import kind_of
-from dragoman.wires.google.media import dump_media, is_taken
 from dragoman.shapes import if_object
+from dragoman.wires.google.media import dump_media, is_taken
 from dragoman.wires.google.native import fields, is_ours, merged, snaked, snakes, spelling
 from dragoman.wires.google.pairing import given_id
 from dragoman.wires.google.parts import CODE

@@ -20,7 +20,7 @@ __all__ = ["dump_choice", "dump_schema", "dump_tools", "load_choice", "load_sche
 
 _FUNCTIONS = "functionDeclarations"
 _CHOICES = {"AUTO": "auto", "ANY": "required", "NONE": "none"}
-_NUMBERED = {number: mode for number, mode in enumerate(_CHOICES, 1)}
+_NUMBERED = dict(enumerate(_CHOICES, 1))
 """Modes as clients of gRPC's JSON write them."""
 _SENT_CHOICES = {neutral: mode for mode, neutral in _CHOICES.items()}
 

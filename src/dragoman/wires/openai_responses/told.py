@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman import json_bytes
 from dragoman.emit import Emitter, OpenPart
 from dragoman.errors import DecodeError
 from dragoman.event import OpenText
@@ -33,7 +34,7 @@ _SLOW = {
 """Type of a delta → what it is more of, and the field that says of which piece."""
 _WHOLE = -1
 """Place of the one part of an item that is a call or thinking; texts have the place of their block."""
-_encode = msgspec.json.encode
+_encode = json_bytes.encode
 
 
 class _Told:
