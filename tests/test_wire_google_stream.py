@@ -314,7 +314,10 @@ def test_a_blocked_prompt_is_an_empty_message_that_the_filter_cut():
     for events in (decode(sse(feedback)), wire.load_response(feedback)):
         (told,) = fold(events)
         assert (told.content, told.finish_reason, told.usage.input_tokens) == ((), FinishReason.content_filter, 4)
-        assert told.native["google:notes"]["response"]["promptFeedback"]["blockReason"] == "SAFETY"
+        assert told.native["google:notes"]["response"] == {
+            "block_reason": "SAFETY",
+            "promptFeedback": {"safetyRatings": []},
+        }
         assert wire.dump_response(events) == {"candidates": [], **feedback}
 
 

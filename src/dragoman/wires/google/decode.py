@@ -19,10 +19,10 @@ from dragoman.errors import DecodeError, DragomanError, ProviderError, StreamCut
 from dragoman.event import Event, OpenText, PartDelta
 from dragoman.framing import EventStream, is_json
 from dragoman.message import FinishReason, Origin, ThinkingPart
-from dragoman.shapes import body_bytes, if_object, need_object
+from dragoman.shapes import body_bytes, if_object, need_object, rest
 from dragoman.wires.google.errors import error_of
 from dragoman.wires.google.native import note
-from dragoman.wires.google.outcome import add_fields, dump_finish, load_finish, load_usage, other_usage
+from dragoman.wires.google.outcome import BLOCKED, add_fields, dump_finish, load_finish, load_usage, other_usage
 from dragoman.wires.google.pairing import Pairing
 from dragoman.wires.google.partial import PartialCall
 from dragoman.wires.google.parts import load_part
@@ -293,6 +293,8 @@ class Decoder:
         around = {**self._around, **answer.around}
         if answer.reason not in (None, "", dump_finish(reason)):
             around["finishReason"] = answer.reason
+        if isinstance(feedback := around.get("promptFeedback"), dict) and "blockReason" in feedback:
+            around |= {BLOCKED: feedback["blockReason"], "promptFeedback": rest(feedback, "blockReason")}
         if counted and (other := other_usage(self._usage)):
             around["usageMetadata"] = other
         usage = load_usage(self._usage) if counted else None

@@ -26,7 +26,7 @@ from dragoman.message import Content, FinishReason, Origin, Role, TextPart, Thin
 from dragoman.shapes import if_object
 from dragoman.wires.google.errors import dump_error
 from dragoman.wires.google.native import fields, is_ours, response
-from dragoman.wires.google.outcome import dump_finish, dump_usage
+from dragoman.wires.google.outcome import BLOCKED, dump_finish, dump_usage
 from dragoman.wires.google.pieces import Writer
 from dragoman.wires.google.quirks import Quirks
 
@@ -193,6 +193,8 @@ def _end(
     """The fields of a response, or of the last chunk of one."""
     told = dict(around)
     outside = {key: told.pop(key) for key in _OUTSIDE if key in told}
+    if (blocked := told.pop(BLOCKED, None)) is not None:
+        outside["promptFeedback"] = {"blockReason": blocked, **if_object(outside.get("promptFeedback"))}
     counted = dump_usage(usage, if_object(told.pop("usageMetadata", None)))
     original = told.pop("finishReason", None)
     finish = dump_finish(reason, original if isinstance(original, (str, int)) else None)

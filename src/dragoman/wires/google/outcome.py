@@ -8,7 +8,7 @@ from typing import Any
 from dragoman.message import FinishReason, Usage
 from dragoman.shapes import if_list, if_object
 
-__all__ = ["add_fields", "dump_finish", "dump_usage", "load_finish", "load_usage", "other_usage"]
+__all__ = ["BLOCKED", "add_fields", "dump_finish", "dump_usage", "load_finish", "load_usage", "other_usage"]
 
 _REASONS = {  # D-126, and what the API has added since
     "STOP": FinishReason.stop,
@@ -43,6 +43,8 @@ _SENT = {
 }
 _OUTPUT = ("candidatesTokenCount", "thoughtsTokenCount")
 _INPUT = ("promptTokenCount", "toolUsePromptTokenCount")
+BLOCKED = "block_reason"
+"""Note of a message: why its prompt was blocked, as the seeds name it (D-128). The API has it in `promptFeedback`."""
 _IN_PIECES = ("citationMetadata", "logprobsResult")
 _READ = (*_INPUT, *_OUTPUT, "cachedContentTokenCount", "totalTokenCount")
 

@@ -79,7 +79,12 @@ def around(response: Mapping[str, Any]) -> dict[str, Any]:
 def echo(response: Mapping[str, Any]) -> dict[str, Any]:
     """What a response says again of its request, where that is not the usual and not large."""
     told = {key: response[key] for key in _ECHOED if key in response and key not in _LARGE}
-    return {key: value for key, value in told.items() if value is not None and value != USUAL.get(key)}
+    objects = [key for key, usual in USUAL.items() if isinstance(usual, dict)]
+    return {
+        key: value
+        for key, value in told.items()
+        if value is not None and value != USUAL.get(key) and (isinstance(value, dict) or key not in objects)
+    }
 
 
 def load_usage(told: Any) -> Usage | None:
