@@ -293,7 +293,7 @@ class Decoder:
         around = {**self._around, **answer.around}
         if answer.reason not in (None, "", dump_finish(reason)):
             around["finishReason"] = answer.reason
-        if isinstance(feedback := around.get("promptFeedback"), dict) and "blockReason" in feedback:
+        if "blockReason" in (feedback := if_object(around.get("promptFeedback"))):
             around |= {BLOCKED: feedback["blockReason"], "promptFeedback": rest(feedback, "blockReason")}
         if counted and (other := other_usage(self._usage)):
             around["usageMetadata"] = other

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from heapq import heappop, heappush
 from typing import Any
 
 from dragoman import json_bytes
@@ -54,6 +55,10 @@ def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
     return {**end, **_identity(message.origin, envelope)}
 
 
+_NOTHING = OpenText()
+"""What became of a text that never came."""
+
+
 class _Part:
     """A part that is being told."""
 
@@ -62,6 +67,21 @@ class _Part:
         self.waiting: list[str | bytes] = []
         self.finished: Content | None = None
         self.said = False  # some of its text is written
+
+
+class _Open:
+    """The parts of a message that are not written yet."""
+
+    def __init__(self) -> None:
+        self.parts: dict[int, _Part] = {}
+        self.order: list[int] = []
+        """A heap of their indexes."""
+
+    def add(self, index: int, part: Content) -> None:
+        """A part begins."""
+        if index not in self.parts:
+            heappush(self.order, index)
+        self.parts[index] = _Part(part)
 
 
 class Encoder:
@@ -75,7 +95,7 @@ class Encoder:
         self._envelope = envelope
         self._answer = Answer(response)
         self._identity: dict[str, Any] = {}
-        self._parts: dict[str, dict[int, _Part]] = {}  # message → its parts that are not written yet
+        self._parts: dict[str, _Open] = {}  # message → what is not written of it yet
         self._text: type[Content] | None = None  # what the last chunk's text would be taken to go on with
         self._over = False
 
@@ -86,12 +106,12 @@ class Encoder:
         if isinstance(event, PartDelta | PartFinished | PartStarted):
             return self._part(self._parts[event.message_id], event)
         if isinstance(event, MessageStarted):
-            self._parts[event.message_id] = {}
+            self._parts[event.message_id] = _Open()
             self._identity = self._identity or _identity(event.origin, self._envelope)
         elif isinstance(event, MessageFinished):
             return self._flush(event.message_id)
         elif isinstance(event, MessageDropped):  # what is written already, no client of this format can take back
-            self._parts[event.message_id] = {}
+            self._parts[event.message_id] = _Open()
             self._text = None
         elif isinstance(event, RunError):
             self._over = True
@@ -109,41 +129,40 @@ class Encoder:
         answer = self._answer
         return rest + self._chunk(_end({"role": "model"}, answer.reason, answer.usage, answer.around))
 
-    def _part(self, parts: dict[int, _Part], event: PartDelta | PartFinished | PartStarted) -> bytes:
+    def _part(self, open_parts: _Open, event: PartDelta | PartFinished | PartStarted) -> bytes:
         if isinstance(event, PartStarted):
-            parts[event.index] = _Part(event.part)
+            open_parts.add(event.index, event.part)
             return b""
-        if (part := parts.get(event.index)) is None:
+        if (part := open_parts.parts.get(event.index)) is None:
             return b""
         if isinstance(event, PartDelta):
             part.waiting.append(event.delta)
         else:
             part.finished = event.part
-        return self._write(parts)
+        return self._write(open_parts)
 
-    def _write(self, parts: dict[int, _Part]) -> bytes:
+    def _write(self, open_parts: _Open) -> bytes:
         """All that may be written now."""
-        out = b""
-        while parts:
-            index = min(parts)
-            part = parts[index]
+        out: list[bytes] = []
+        while open_parts.order:
+            index = open_parts.order[0]
+            part = open_parts.parts[index]
             if isinstance(part.began, OpenText | ThinkingPart) and not is_ours(part.began.native) and part.waiting:
-                out += self._say(part, "".join(map(str, part.waiting)))
+                out.append(self._say(part, "".join(map(str, part.waiting))))
                 part.waiting.clear()
             if part.finished is None:
-                return out
-            out += self._finish(part, part.finished)
-            del parts[index]
-        return out
+                break
+            if part.finished is not _NOTHING:
+                out.append(self._finish(part, part.finished))
+            del open_parts.parts[heappop(open_parts.order)]
+        return b"".join(out)
 
     def _flush(self, message_id: str) -> bytes:
         """The rest of a message, whose parts nobody finished."""
-        parts = self._parts[message_id]
-        for index, part in list(parts.items()):
-            part.finished = part.finished or close_part(part.began, part.waiting, cut=True)
-            if part.finished is None:
-                del parts[index]
-        return self._write(parts)
+        open_parts = self._parts[message_id]
+        for part in open_parts.parts.values():
+            part.finished = part.finished or close_part(part.began, part.waiting, cut=True) or _NOTHING
+        return self._write(open_parts)
 
     def _say(self, part: _Part, text: str) -> bytes:
         piece: dict[str, Any] = (
