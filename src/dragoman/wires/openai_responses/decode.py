@@ -126,6 +126,8 @@ class Decoder:
             self._items.finish(_index(event), need_object(event.get("item"), "item"))
         elif kind in _ENDS:
             self._finish(need_object(event.get("response"), "response"), payload)
+        elif kind is None and str(event.get("object")).startswith("response"):
+            self._finish(event, payload)
         elif kind == "error" or (kind is None and event.get("error")):
             self._fail(error_of(event, body=payload))
         elif kind == "response.image_generation_call.partial_image":
@@ -134,8 +136,6 @@ class Decoder:
         elif isinstance(kind, str):
             if kind.endswith(".delta") and isinstance(delta := event.get("delta"), str):
                 self._items.delta(kind, event, delta)
-        elif str(event.get("object")).startswith("response"):
-            self._finish(event, payload)
         else:
             raise DecodeError("the provider sent what is neither an event nor a response")
 
