@@ -287,7 +287,7 @@ def test_usage_that_is_not_told_is_not_made_up():
     [
         *[(name, FinishReason.content_filter) for name in ("SAFETY", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY", "SPII", "MODEL_ARMOR", "IMAGE_PROHIBITED_CONTENT")],
         *[(name, FinishReason.recitation) for name in ("RECITATION", "IMAGE_RECITATION")],
-        *[(name, FinishReason.error) for name in ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE", "MALFORMED_RESPONSE")],
+        *[(name, FinishReason.unspecified) for name in ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE", "MALFORMED_RESPONSE")],
         *[(name, FinishReason.unspecified) for name in ("FINISH_REASON_UNSPECIFIED", "OTHER", "LANGUAGE", "NO_IMAGE", "SOMETHING_NEW")],
         ("STOP", FinishReason.stop),
         ("MAX_TOKENS", FinishReason.length),
@@ -314,7 +314,10 @@ def test_a_blocked_prompt_is_an_empty_message_that_the_filter_cut():
     for events in (decode(sse(feedback)), wire.load_response(feedback)):
         (told,) = fold(events)
         assert (told.content, told.finish_reason, told.usage.input_tokens) == ((), FinishReason.content_filter, 4)
-        assert told.native["google:notes"]["response"]["promptFeedback"]["blockReason"] == "SAFETY"
+        assert told.native["google:notes"]["response"] == {
+            "block_reason": "SAFETY",
+            "promptFeedback": {"safetyRatings": []},
+        }
         assert wire.dump_response(events) == {"candidates": [], **feedback}
 
 

@@ -85,7 +85,7 @@ def test_every_good_answer_decodes_without_an_error():
             assert (usage.output_tokens or 0) == told.get("candidatesTokenCount", 0) + thoughts, exchange
             assert usage.total_tokens == told["totalTokenCount"], exchange
     assert set(reasons) == {
-        FinishReason.stop, FinishReason.tool_calls, FinishReason.length, FinishReason.content_filter, FinishReason.error,
+        FinishReason.stop, FinishReason.tool_calls, FinishReason.length, FinishReason.content_filter, FinishReason.unspecified,
     }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman import json_bytes
 from dragoman.shapes import if_list, if_object
 
 __all__ = ["Dialect", "fit"]
@@ -146,10 +147,10 @@ class _Fitting:
         for key, value in schema.items():
             if key == "const" and not known.const:
                 out["enum"] = [value]
-            elif key in known.kept and (key not in known.only or value in known.only[key]):
+            elif key in known.kept and (key not in known.only or value in list(known.only[key])):
                 out[key] = value
             elif key not in _READ and key not in _SILENT and key not in _DEFINITIONS and key != "description":
-                words.append(f"{key}: {msgspec.json.encode(value).decode()}")
+                words.append(f"{key}: {json_bytes.encode(value).decode()}")
         if words:
             told = [str(schema["description"])] if schema.get("description") else []
             out["description"] = "\n".join([*told, *words])

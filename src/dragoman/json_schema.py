@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from dragoman.shapes import if_list, if_object
+
 __all__ = ["strict_schema"]
 
 _KEPT = (
@@ -40,6 +42,7 @@ _CHANGING = (
     "unevaluatedProperties",
 )
 """Keywords that strict mode does not know and that cannot be left out."""
+_NESTING = {"object", "array"}
 _JSON_TYPES: dict[type, str] = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 
 
@@ -80,7 +83,9 @@ def _strict(schema: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
         reference = {"$ref": schema["$ref"]}
         return {"anyOf": [reference], **kept} if kept else reference  # a reference takes nothing beside it
     if "anyOf" in schema:
-        return {"anyOf": [_strict(one, definitions) for one in schema["anyOf"]], **kept}
+        if not isinstance(schema["anyOf"], list):
+            raise _NotStrictError
+        return {"anyOf": [_strict(one, definitions) for one in cast("list[Any]", schema["anyOf"])], **kept}
     kind = _type(schema)
     if kind == "object":
         return {"type": kind, **kept, **_closed(schema, definitions)}
@@ -105,7 +110,7 @@ def _flat(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(every := schema.get("allOf"), list):
         if len(cast("list[Any]", every)) != 1:
             raise _NotStrictError
-        schema = {**every[0], **{key: value for key, value in schema.items() if key != "allOf"}}
+        schema = {**if_object(every[0]), **{key: value for key, value in schema.items() if key != "allOf"}}
     return schema
 
 
@@ -115,14 +120,13 @@ def _type(schema: Mapping[str, Any]) -> Any:
     if kind is None and "properties" in schema:
         return "object"
     if kind is None and ("enum" in schema or "const" in schema):
-        values: list[object] = schema.get("enum", [schema.get("const")])
+        values: list[object] = if_list(schema["enum"]) if "enum" in schema else [schema["const"]]
         kind = list(dict.fromkeys(_JSON_TYPES.get(type(value)) for value in values))
     if isinstance(kind, list):
         kinds = [one for one in cast("list[Any]", kind) if one != "null"] or cast("list[Any]", kind)
         kind = kinds[0] if len(kinds) == 1 else cast("Any", kind)
-    if kind is None or (
-        isinstance(kind, list) and (None in kind or {"object", "array"} & set(cast("list[Any]", kind)))
-    ):
+    kinds = cast("list[Any]", kind) if isinstance(kind, list) else [kind]
+    if not all(isinstance(each, str) for each in kinds) or (isinstance(kind, list) and _NESTING & set(kinds)):
         raise _NotStrictError
     return cast("Any", kind)
 

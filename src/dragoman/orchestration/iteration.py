@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -71,10 +71,17 @@ class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
             )
 
 
+_SHOWN: Mapping[tuple[str, type[Content]], str] = {
+    ("codeExecution", ToolCallPart): "executable_code",
+    ("codeExecution", ToolResultPart): "code_execution_result",
+}
+"""Name and kind of what a provider ran → its key in metadata, where that is not the name (D-128)."""
+
+
 def provider_metadata(part: Content) -> dict[str, Any]:
     """What the provider did by itself, under the tool's name, one event a chunk."""
     if isinstance(part, (ToolCallPart, ToolResultPart)) and part.run_by == "provider":
-        return {part.name: [msgspec.to_builtins(part)]}
+        return {_SHOWN.get((part.name, type(part)), part.name): [msgspec.to_builtins(part)]}
     if isinstance(part, ProviderPart):
         return {part.kind: [msgspec.to_builtins(part)]}
     return {}

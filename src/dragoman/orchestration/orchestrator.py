@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Protocol
@@ -20,6 +21,8 @@ from dragoman.shapes import if_object
 from dragoman.tools import runnable
 
 __all__ = ["DefaultStreamingOrchestrator", "Steps", "StreamingOrchestrator", "response_metadata"]
+
+_CAPITAL = re.compile(r"(?<=[a-z0-9])[A-Z]")
 
 Steps = AsyncGenerator[StreamingIterationResult, None]
 
@@ -192,10 +195,12 @@ def _is_empty(message: Message) -> bool:
 
 
 def response_metadata(message: Message) -> dict[str, Any]:
-    """What the provider said around its message, told once and never stored in the message's metadata."""
+    """What the provider said around its message, told once and never stored in the message's metadata. Keys are in
+    snake_case, also those of providers that write them in camelCase."""
     metadata: dict[str, Any] = {}
     for notes in [own for key, own in (message.native or {}).items() if key.endswith(NOTES)]:
-        metadata.update(if_object(if_object(notes).get("response")))
+        for name, value in if_object(if_object(notes).get("response")).items():
+            metadata[_CAPITAL.sub(lambda letter: f"_{letter[0].lower()}", name)] = value
     origin = message.origin
     if origin is not None and origin.served_model:
         metadata["model"] = origin.served_model

@@ -8,7 +8,8 @@ from typing import Any, cast
 from dragoman.json_dialect import Dialect, fit
 from dragoman.loss import Loss
 from dragoman.request import ModelRequest
-from dragoman.wires.google.native import camelled, merged, snaked
+from dragoman.shapes import if_object
+from dragoman.wires.google.native import camelled, merged, snaked, snakes
 from dragoman.wires.google.quirks import Quirks
 from dragoman.wires.google.tools import dump_schema, load_schema
 
@@ -63,9 +64,10 @@ def load_config(
         config = {key: value for key, value in config.items() if key not in nulls}
     settings: dict[str, Any] = {}
     for key, (name, kind) in _SIMPLE.items():
-        if isinstance(config.get(key), kind):
+        if isinstance(config.get(key), kind) and not isinstance(config[key], bool):
             settings[name] = config.pop(key)
-    if isinstance(config.get("stopSequences"), list):
+    stops: Any = config.get("stopSequences")
+    if isinstance(stops, list) and all(isinstance(stop, str) for stop in cast("list[Any]", stops)):
         settings["stop"] = tuple(config.pop("stopSequences"))
     if isinstance(thinking := config.get("thinkingConfig"), dict):
         reasoning, rest, spelled = _load_thinking(cast("dict[str, Any]", thinking), snake)
@@ -89,15 +91,14 @@ def dump_config(request: ModelRequest, told: Mapping[str, Any], quirks: Quirks, 
     if settings.stop is not None:
         config["stopSequences"] = list(settings.stop)
     if settings.reasoning is not None:
-        config["thinkingConfig"] = _dump_thinking(request, told.get("thinking", {}), quirks, losses)
+        config["thinkingConfig"] = _dump_thinking(request, if_object(told.get("thinking")), quirks, losses)
     if request.output_schema is not None:
         config |= _dump_schema(request.output_schema, told, quirks)
     nulls = {key: None for key in told.get("null", ()) if key not in config}
-    snake = told.get("snake", ())
+    snake = snakes(told)
     if "thinkingConfig" in config:
         config["thinkingConfig"] = snaked(config["thinkingConfig"], snake)
-    rest = cast("Mapping[str, Any]", request.options.get("generationConfig") or {})
-    return snaked(merged(rest, {**nulls, **config}), snake)
+    return snaked(merged(if_object(request.options.get("generationConfig")), {**nulls, **config}), snake)
 
 
 def _load_thinking(given: Mapping[str, Any], snake: set[str]) -> tuple[Any, dict[str, Any], dict[str, Any]]:
@@ -108,7 +109,7 @@ def _load_thinking(given: Mapping[str, Any], snake: set[str]) -> tuple[Any, dict
     told: dict[str, Any] = {"includeThoughts": config.pop("includeThoughts", "absent")}
     if told["includeThoughts"] is True:
         del told["includeThoughts"]
-    if level is None and isinstance(budget, int) and budget >= 0 and "thinkingLevel" not in given:
+    if level is None and type(budget) is int and budget >= 0 and "thinkingLevel" not in given:
         snake |= inner
         return budget or "off", config, {**told, **({} if budget else {"form": "budget"})}
     if budget is None and isinstance(level, str) and level.lower() in _LEVELS and "thinkingBudget" not in given:

@@ -13,15 +13,16 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman import json_bytes
 from dragoman.emit import Emitter, OpenPart
 from dragoman.errors import DecodeError, DragomanError, ProviderError, StreamCutError
 from dragoman.event import Event, OpenText, PartDelta
 from dragoman.framing import EventStream, is_json
 from dragoman.message import FinishReason, Origin, ThinkingPart
-from dragoman.shapes import if_object, need_object
+from dragoman.shapes import body_bytes, if_object, need_object, rest
 from dragoman.wires.google.errors import error_of
 from dragoman.wires.google.native import note
-from dragoman.wires.google.outcome import add_fields, dump_finish, load_finish, load_usage, other_usage
+from dragoman.wires.google.outcome import BLOCKED, add_fields, dump_finish, load_finish, load_usage, other_usage
 from dragoman.wires.google.pairing import Pairing
 from dragoman.wires.google.partial import PartialCall
 from dragoman.wires.google.parts import load_part
@@ -44,11 +45,15 @@ class _Candidate(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     index: int = 0
 
 
+_Count = int | float | str | None | list[dict[str, int | float | str | None]]
+"""A count, or several by modality. Bounded in depth, as all of a chunk is that is decoded by these types."""
+
+
 class _Chunk(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """What nearly all of a stream consists of: one more piece of text. All other chunks are read as plain JSON."""
 
     candidates: tuple[_Candidate]
-    usage: dict[str, Any] | None = msgspec.field(default=None, name="usageMetadata")
+    usage: dict[str, _Count] | None = msgspec.field(default=None, name="usageMetadata")
     model: str | None = msgspec.field(default=None, name="modelVersion")
     id: str | None = msgspec.field(default=None, name="responseId")
     created: str | None = msgspec.field(default=None, name="createTime")
@@ -68,10 +73,13 @@ def decoder(*, origin: Origin | None = None, new_id: Callable[[], str] | None = 
 def load_response(
     body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
 ) -> list[Event]:
-    """A whole response → the events that its stream would have been; an error's body → `RunError`."""
+    """A whole response → the events that its stream would have been; an error's body → `RunError`.
+
+    Raises:
+        DecodeError: a body that is given as a value nests too deep.
+    """
     decoder = Decoder(origin, new_id)
-    data = body if isinstance(body, bytes) else msgspec.json.encode(body)
-    return [*decoder.feed(data), *decoder.close()]
+    return [*decoder.feed(body_bytes(body)), *decoder.close()]
 
 
 class _Answer:
@@ -83,7 +91,7 @@ class _Answer:
         self.open: OpenPart | None = None  # the text or thinking that more may come for
         self.thought = False  # whether that is thinking
         self.partial: PartialCall | None = None
-        self.reason: str | None = None
+        self.reason: str | int | None = None
         self.around: dict[str, Any] = {}  # fields of the candidate beside its content
         self.count = 0  # texts so far
 
@@ -166,8 +174,8 @@ class Decoder:
     def _step(self, payload: bytes) -> None:
         """Any chunk but the usual one."""
         try:
-            chunk = msgspec.json.decode(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            chunk = json_bytes.decode(payload)
+        except ValueError as error:
             if payload.strip() != b"[DONE]":
                 self._fail(DecodeError(f"a piece of the answer is not JSON: {error}", body=payload))
         else:
@@ -185,11 +193,16 @@ class Decoder:
         if not body.startswith(b"["):
             self._step(body)
             return True
+        try:
+            json_bytes.bound(body)
+        except ValueError as error:
+            self._fail(DecodeError(f"the answer cannot be read: {error}", body=body))
+            return False
         text, place, decoder = body.decode(errors="replace"), 1, json.JSONDecoder()
         while not self._over and (found := _VALUE.search(text, place)) is not None:
             try:
                 chunk, place = decoder.raw_decode(text, found.start())
-            except (ValueError, RecursionError):
+            except ValueError:
                 break
             self._take_in(chunk, body)
         return False
@@ -217,7 +230,7 @@ class Decoder:
         for place, part in enumerate(_list(content.get("parts"), "parts")):
             self._part(answer, need_object(part, "a part"), joins=place == 0)
         add_fields(answer.around, {key: value for key, value in candidate.items() if key not in _SAID})
-        if isinstance(reason := candidate.get("finishReason"), str):
+        if isinstance(reason := candidate.get("finishReason"), str) or type(reason) is int:
             answer.reason = reason
 
     def _answer(self, index: int) -> _Answer:
@@ -262,7 +275,7 @@ class Decoder:
                 ProviderError("the answer has no candidates; send the request again", body=self._stream.body)
             )  # D-123
             return
-        elif not self._answers or not (whole or all(answer.reason for answer in self._answers.values())):
+        elif not self._answers or not (whole or all(answer.reason is not None for answer in self._answers.values())):
             self._fail(StreamCutError("the stream ended before the answer did; send the request again"))
             return
         for index, answer in sorted(self._answers.items()):
@@ -278,8 +291,10 @@ class Decoder:
         if reason is FinishReason.stop and out.calls():
             reason = FinishReason.tool_calls
         around = {**self._around, **answer.around}
-        if answer.reason is not None and dump_finish(reason) != answer.reason:
+        if answer.reason not in (None, "", dump_finish(reason)):
             around["finishReason"] = answer.reason
+        if "blockReason" in (feedback := if_object(around.get("promptFeedback"))):
+            around |= {BLOCKED: feedback["blockReason"], "promptFeedback": rest(feedback, "blockReason")}
         if counted and (other := other_usage(self._usage)):
             around["usageMetadata"] = other
         usage = load_usage(self._usage) if counted else None

@@ -15,7 +15,7 @@ from dragoman.errors import InvalidRequestError
 from dragoman.message import Usage
 from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
 from dragoman.result import BatchEmbeddingsResult
-from dragoman.shapes import as_list, as_object, if_list, if_object, if_objects, if_text, rest
+from dragoman.shapes import as_list, as_object, bounded, if_list, if_object, if_objects, if_text, rest
 from dragoman.wires.google.errors import error_of
 from dragoman.wires.google.native import note, spelling
 from dragoman.wires.google.outcome import load_usage, other_usage
@@ -28,6 +28,7 @@ _PURPOSES: Mapping[str, Purpose] = MappingProxyType({"RETRIEVAL_QUERY": "query",
 _SENT: Mapping[Purpose, str] = MappingProxyType({purpose: name for name, purpose in _PURPOSES.items()})
 _BATCH, _ONE, _PREDICT = "batchEmbedContents", "embedContent", "predict"
 _CONFIG = "embedContentConfig"
+_MOST_TOKENS = 2**53
 _INSTANCE = ("task_type", "title")
 """Settings that `:predict` takes with each text; the others are parameters of the request."""
 _SNAKE = {"taskType": "task_type", "outputDimensionality": "output_dimensionality"}
@@ -40,6 +41,7 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
         InvalidRequestError: it holds no texts, or entries that differ in more than their text.
     """
     told: dict[str, Any] = {}
+    body = if_object(bounded(body))
     if isinstance(body.get("instances"), list):
         told["shape"] = _PREDICT
         entries = if_objects(body["instances"])
@@ -49,6 +51,8 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
         told["shape"] = _BATCH if "requests" in body else _ONE
         entries = if_objects(body["requests"]) if "requests" in body else [dict(body)]
         texts = [_text(entry.get("content")) for entry in entries]
+        if entries and all("role" in if_object(entry.get("content")) for entry in entries):
+            told["role"] = "user"  # as Google's clients for JavaScript and Go write it
         told["config"] = all(_CONFIG in entry for entry in entries)
         fields = [{**rest(entry, "content", _CONFIG), **if_object(entry.get(_CONFIG))} for entry in entries]
     if not texts or not all(texts):
@@ -116,7 +120,7 @@ def dump_response(result: BatchEmbeddingsResult, *, request: EmbeddingsRequest |
     """Vectors → a response, in the shape that belongs to the request's."""
     vectors = [{"values": dump_vector(vector)} for vector in result.embeddings]
     match spelling(request.native).get("shape") if request else None:
-        case "embedContent":
+        case "embedContent" if vectors:
             return {"embedding": vectors[0]}
         case "predict":
             return {"predictions": [{"embeddings": vector} for vector in vectors]}
@@ -151,19 +155,21 @@ def _dumped(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, dic
     named = {} if before is None else {"model": before + request.model}
     if told.get("config", vertex):
         settings = {_CONFIG: settings} if settings else {}
-    entries = [{**named, "content": {"parts": [{"text": text}]}, **settings} for text in request.texts]
+    role = {"role": "user"} if "role" in told else {}
+    entries = [{**named, "content": {**role, "parts": [{"text": text}]}, **settings} for text in request.texts]
     return shape, entries[0] if shape == _ONE else {"requests": entries}
 
 
 def _text(content: Any) -> str:
-    """The text of a content that is one text and nothing else, else nothing."""
+    """The text of a content that is one text of a user's and nothing else, else nothing."""
     content = if_object(content)
     parts = if_list(content.get("parts"))
-    return if_text(if_object(parts[0]).get("text")) if len(parts) == 1 and len(content) == 1 else ""
+    alone = len(parts) == 1 and rest(content, "parts") in ({}, {"role": "user"})
+    return if_text(if_object(parts[0]).get("text")) if alone else ""
 
 
 def _counted(entries: list[dict[str, Any]]) -> Usage | None:
     """The tokens that Vertex AI counts for each text."""
     counts = [if_object(entry.get("statistics")).get("token_count") for entry in entries]
-    told = [int(count) for count in counts if isinstance(count, (int, float))]
+    told = [int(count) for count in counts if isinstance(count, (int, float)) and 0 <= count < _MOST_TOKENS]
     return Usage(input_tokens=sum(told)) if told else None

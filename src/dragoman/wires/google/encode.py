@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from heapq import heappop, heappush
 from typing import Any
 
-import msgspec
-
+from dragoman import json_bytes
 from dragoman.answer import Answer, model_of, whole_answer
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
+    MessageDropped,
     MessageFinished,
     MessageStarted,
     OpenText,
@@ -23,16 +24,18 @@ from dragoman.event import (
 from dragoman.fold import close_part
 from dragoman.framing import event_bytes
 from dragoman.message import Content, FinishReason, Origin, Role, TextPart, ThinkingPart, Usage
+from dragoman.shapes import if_object
 from dragoman.wires.google.errors import dump_error
-from dragoman.wires.google.native import is_ours, response
-from dragoman.wires.google.outcome import dump_finish, dump_usage
+from dragoman.wires.google.native import fields, is_ours, response
+from dragoman.wires.google.outcome import BLOCKED, dump_finish, dump_usage
 from dragoman.wires.google.pieces import Writer
 from dragoman.wires.google.quirks import Quirks
 
 __all__ = ["Encoder", "dump_response", "encoder"]
 
 _WRITER = Writer(Quirks(), [], role=Role.MODEL)
-_OUTSIDE = ("createTime", "modelStatus", "promptFeedback")
+_OUTSIDE = ("createTime", "modelStatus", "promptFeedback", "turnToken")
+"""Fields of a response that stand beside its candidates; all others are the candidate's."""
 
 
 def encoder(**envelope: Any) -> Encoder:
@@ -52,6 +55,10 @@ def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
     return {**end, **_identity(message.origin, envelope)}
 
 
+_NOTHING = OpenText()
+"""What became of a text that never came."""
+
+
 class _Part:
     """A part that is being told."""
 
@@ -60,6 +67,21 @@ class _Part:
         self.waiting: list[str | bytes] = []
         self.finished: Content | None = None
         self.said = False  # some of its text is written
+
+
+class _Open:
+    """The parts of a message that are not written yet."""
+
+    def __init__(self) -> None:
+        self.parts: dict[int, _Part] = {}
+        self.order: list[int] = []
+        """A heap of their indexes."""
+
+    def add(self, index: int, part: Content) -> None:
+        """A part begins."""
+        if index not in self.parts:
+            heappush(self.order, index)
+        self.parts[index] = _Part(part)
 
 
 class Encoder:
@@ -73,7 +95,7 @@ class Encoder:
         self._envelope = envelope
         self._answer = Answer(response)
         self._identity: dict[str, Any] = {}
-        self._parts: dict[str, dict[int, _Part]] = {}  # message → its parts that are not written yet
+        self._parts: dict[str, _Open] = {}  # message → what is not written of it yet
         self._text: type[Content] | None = None  # what the last chunk's text would be taken to go on with
         self._over = False
 
@@ -84,13 +106,16 @@ class Encoder:
         if isinstance(event, PartDelta | PartFinished | PartStarted):
             return self._part(self._parts[event.message_id], event)
         if isinstance(event, MessageStarted):
-            self._parts[event.message_id] = {}
+            self._parts[event.message_id] = _Open()
             self._identity = self._identity or _identity(event.origin, self._envelope)
         elif isinstance(event, MessageFinished):
             return self._flush(event.message_id)
+        elif isinstance(event, MessageDropped):  # what is written already, no client of this format can take back
+            self._parts[event.message_id] = _Open()
+            self._text = None
         elif isinstance(event, RunError):
             self._over = True
-            return event_bytes(msgspec.json.encode(dump_error(event.error)[1]))
+            return event_bytes(json_bytes.encode(dump_error(event.error)[1]))
         elif isinstance(event, RunFinished):
             return self.close()
         return b""
@@ -104,41 +129,40 @@ class Encoder:
         answer = self._answer
         return rest + self._chunk(_end({"role": "model"}, answer.reason, answer.usage, answer.around))
 
-    def _part(self, parts: dict[int, _Part], event: PartDelta | PartFinished | PartStarted) -> bytes:
+    def _part(self, open_parts: _Open, event: PartDelta | PartFinished | PartStarted) -> bytes:
         if isinstance(event, PartStarted):
-            parts[event.index] = _Part(event.part)
+            open_parts.add(event.index, event.part)
             return b""
-        if (part := parts.get(event.index)) is None:
+        if (part := open_parts.parts.get(event.index)) is None:
             return b""
         if isinstance(event, PartDelta):
             part.waiting.append(event.delta)
         else:
             part.finished = event.part
-        return self._write(parts)
+        return self._write(open_parts)
 
-    def _write(self, parts: dict[int, _Part]) -> bytes:
+    def _write(self, open_parts: _Open) -> bytes:
         """All that may be written now."""
-        out = b""
-        while parts:
-            index = min(parts)
-            part = parts[index]
+        out: list[bytes] = []
+        while open_parts.order:
+            index = open_parts.order[0]
+            part = open_parts.parts[index]
             if isinstance(part.began, OpenText | ThinkingPart) and not is_ours(part.began.native) and part.waiting:
-                out += self._say(part, "".join(map(str, part.waiting)))
+                out.append(self._say(part, "".join(map(str, part.waiting))))
                 part.waiting.clear()
             if part.finished is None:
-                return out
-            out += self._finish(part, part.finished)
-            del parts[index]
-        return out
+                break
+            if part.finished is not _NOTHING:
+                out.append(self._finish(part, part.finished))
+            del open_parts.parts[heappop(open_parts.order)]
+        return b"".join(out)
 
     def _flush(self, message_id: str) -> bytes:
         """The rest of a message, whose parts nobody finished."""
-        parts = self._parts[message_id]
-        for index, part in list(parts.items()):
-            part.finished = part.finished or close_part(part.began, part.waiting, cut=True)
-            if part.finished is None:
-                del parts[index]
-        return self._write(parts)
+        open_parts = self._parts[message_id]
+        for part in open_parts.parts.values():
+            part.finished = part.finished or close_part(part.began, part.waiting, cut=True) or _NOTHING
+        return self._write(open_parts)
 
     def _say(self, part: _Part, text: str) -> bytes:
         piece: dict[str, Any] = (
@@ -153,7 +177,7 @@ class Encoder:
         if part.said and not is_ours(finished.native):
             return b""
         if part.said:
-            signature = (finished.native or {}).get("google", {}).get("thoughtSignature")
+            signature = fields(finished.native).get("thoughtSignature")
             self._text = None
             return self._content([{"text": "", "thoughtSignature": signature}]) if signature else b""
         if isinstance(finished, TextPart | ThinkingPart) and not is_ours(finished.native) and finished.text:
@@ -166,7 +190,7 @@ class Encoder:
         return self._chunk({"candidates": [{"content": {"parts": parts, "role": "model"}, "index": 0}]})
 
     def _chunk(self, chunk: dict[str, Any]) -> bytes:
-        return event_bytes(msgspec.json.encode({**chunk, **self._identity}))
+        return event_bytes(json_bytes.encode({**chunk, **self._identity}))
 
 
 def _parts(piece: Content) -> list[dict[str, Any]]:
@@ -188,11 +212,14 @@ def _end(
     """The fields of a response, or of the last chunk of one."""
     told = dict(around)
     outside = {key: told.pop(key) for key in _OUTSIDE if key in told}
-    counted = dump_usage(usage, told.pop("usageMetadata", {}))
-    finish = dump_finish(reason, told.pop("finishReason", None))
+    if (blocked := told.pop(BLOCKED, None)) is not None:
+        outside["promptFeedback"] = {"blockReason": blocked, **if_object(outside.get("promptFeedback"))}
+    counted = dump_usage(usage, if_object(told.pop("usageMetadata", None)))
+    original = told.pop("finishReason", None)
+    finish = dump_finish(reason, original if isinstance(original, (str, int)) else None)
     candidates = (
         []
-        if "blockReason" in outside.get("promptFeedback", {}) and "parts" not in content
+        if "blockReason" in if_object(outside.get("promptFeedback")) and "parts" not in content
         else [{"content": content, "finishReason": finish, "index": 0, **told}]
     )
     return {"candidates": candidates, **({"usageMetadata": counted} if counted else {}), **outside}

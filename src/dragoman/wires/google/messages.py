@@ -11,14 +11,14 @@ from dragoman.loss import Loss
 from dragoman.message import Message, Origin, Role, ToolCallPart, ToolResultPart
 from dragoman.replay import readable
 from dragoman.request import ToolSpec
-from dragoman.shapes import if_list, if_object
+from dragoman.shapes import bounded, if_list, if_object
 from dragoman.wires.google.native import camelled, fields, note, spelled, spelling
-from dragoman.wires.google.pairing import Pairing
+from dragoman.wires.google.pairing import Pairing, is_unnamed
 from dragoman.wires.google.parts import load_part
 from dragoman.wires.google.pieces import Writer
 from dragoman.wires.google.quirks import Quirks
 
-__all__ = ["dump_messages", "load_messages", "sent_names", "write_conversation"]
+__all__ = ["dump_messages", "load_conversation", "load_messages", "sent_names", "write_conversation"]
 
 _ROLES = {"user": Role.USER, "model": Role.MODEL, "function": Role.USER, "tool": Role.USER}
 _Content = dict[str, Any]
@@ -34,7 +34,12 @@ def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message
         raise HistoryError(
             'the payload must be {"systemInstruction": …, "contents": […]}, of a generateContent request'
         )
-    payload = camelled(cast("Mapping[str, Any]", payload), set())
+    return load_conversation(bounded(cast("Mapping[str, Any]", payload)), origin)
+
+
+def load_conversation(payload: Mapping[str, Any], origin: Origin | None) -> list[Message]:
+    """As `load_messages`, of an object that is known to be bounded in depth."""
+    payload = camelled(payload, set())
     contents: Any = payload.get("contents") or []
     if not isinstance(contents, list | dict):
         raise HistoryError('"contents" must be a list')
@@ -45,9 +50,10 @@ def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message
     before: Message | None = None
     for position, content in enumerate([if_object(contents)] if isinstance(contents, dict) else if_list(contents)):
         content = _object(content, f"contents[{position}]")
-        role = _ROLES.get(content.get("role") or "user")
+        given: Any = content.get("role") or "user"
+        role = _ROLES.get(given) if isinstance(given, str) else None
         if role is None:
-            raise HistoryError(f'"contents[{position}]" has the role {content["role"]!r}; there are user and model')
+            raise HistoryError(f'"contents[{position}]" has the role {given!r}; there are user and model')
         if role is Role.MODEL and (before is None or before.role is not Role.MODEL):
             pairing.round()
         message = _load(role, content, pairing, "user" if role is Role.USER else "model")
@@ -96,7 +102,7 @@ def write_conversation(
     """As `dump_messages`, with the names of functions and the model that the request tells."""
     losses = [] if losses is None else losses
     calls = [p for m in messages for p in m.content if isinstance(p, ToolCallPart) and p.run_by != "provider"]
-    unnamed = {call.id for call in calls if "id" in fields(call.native)}
+    unnamed = {call.id for call in calls if is_unnamed(call.native)}
     called = {call.id: call.name for call in calls}
     order = {call.id: position for position, call in enumerate(calls)}
     ids = call_ids(messages, quirks.ids, as_is=None if target else _as_it_is)
@@ -117,7 +123,8 @@ def write_conversation(
         if content is None:
             continue
         if joined is not None and _joins(message, joined) and "turn" not in spelling(message.native):
-            contents[-1] = {**contents[-1], "parts": [*contents[-1]["parts"], *content["parts"]]}  # D-121
+            before = if_list(contents[-1].get("parts"))
+            contents[-1] = {**contents[-1], "parts": [*before, *if_list(content.get("parts"))]}  # D-121
         else:
             contents.append(content)
         joined = message

@@ -11,8 +11,21 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from dragoman.native import Own
+from dragoman.shapes import if_list
 
-__all__ = ["NAME", "camelled", "fields", "is_ours", "merged", "note", "response", "snaked", "spelled", "spelling"]
+__all__ = [
+    "NAME",
+    "camelled",
+    "fields",
+    "is_ours",
+    "merged",
+    "note",
+    "response",
+    "snaked",
+    "snakes",
+    "spelled",
+    "spelling",
+]
 
 NAME = "google"
 
@@ -48,6 +61,11 @@ def camelled(block: Mapping[str, Any], snake: set[str]) -> dict[str, Any]:
             snake.add(key)
             out[camel] = value
     return out
+
+
+def snakes(how: Mapping[str, Any], key: str = "snake") -> list[Any]:
+    """The keys that came in snake_case, as they were noted under `key`."""
+    return if_list(how.get(key))
 
 
 def snaked(block: Mapping[str, Any], snake: Collection[str]) -> dict[str, Any]:

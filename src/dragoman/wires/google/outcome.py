@@ -8,7 +8,7 @@ from typing import Any
 from dragoman.message import FinishReason, Usage
 from dragoman.shapes import if_list, if_object
 
-__all__ = ["add_fields", "dump_finish", "dump_usage", "load_finish", "load_usage", "other_usage"]
+__all__ = ["BLOCKED", "add_fields", "dump_finish", "dump_usage", "load_finish", "load_usage", "other_usage"]
 
 _REASONS = {  # D-126, and what the API has added since
     "STOP": FinishReason.stop,
@@ -22,12 +22,17 @@ _REASONS = {  # D-126, and what the API has added since
     "MODEL_ARMOR": FinishReason.content_filter,
     "RECITATION": FinishReason.recitation,
     "IMAGE_RECITATION": FinishReason.recitation,
-    "MALFORMED_FUNCTION_CALL": FinishReason.error,
-    "MALFORMED_RESPONSE": FinishReason.error,
-    "MISSING_THOUGHT_SIGNATURE": FinishReason.error,
-    "TOO_MANY_TOOL_CALLS": FinishReason.error,
-    "UNEXPECTED_TOOL_CALL": FinishReason.error,
 }
+_NUMBERED = {
+    1: "STOP",
+    2: "MAX_TOKENS",
+    3: "SAFETY",
+    4: "RECITATION",
+    7: "PROHIBITED_CONTENT",
+    8: "PROHIBITED_CONTENT",
+    11: "IMAGE_SAFETY",
+}
+"""Reasons as `$alt=json;enum-encoding=int` gives them, as far as AI Studio and Vertex mean the same by a number."""
 _SENT = {
     FinishReason.stop: "STOP",
     FinishReason.tool_calls: "STOP",
@@ -38,23 +43,28 @@ _SENT = {
 }
 _OUTPUT = ("candidatesTokenCount", "thoughtsTokenCount")
 _INPUT = ("promptTokenCount", "toolUsePromptTokenCount")
+BLOCKED = "block_reason"
+"""Note of a message: why its prompt was blocked, as the seeds name it (D-128). The API has it in `promptFeedback`."""
 _IN_PIECES = ("citationMetadata", "logprobsResult")
 _READ = (*_INPUT, *_OUTPUT, "cachedContentTokenCount", "totalTokenCount")
 
 
-def load_finish(reason: str | None) -> FinishReason:
-    """A finish reason → the neutral one; `unspecified` for one that is not known (D-126)."""
-    return _REASONS.get(reason or "", FinishReason.unspecified)
+def load_finish(reason: str | int | None) -> FinishReason:
+    """A finish reason, by its name or its number → the neutral one; `unspecified` for one that is not known (D-126)."""
+    name = _NUMBERED.get(reason) if isinstance(reason, int) else reason
+    return _REASONS.get(name or "", FinishReason.unspecified)
 
 
-def dump_finish(reason: FinishReason | None, original: str | None = None) -> str:
+def dump_finish(reason: FinishReason | None, original: str | int | None = None) -> str | int:
     """The neutral finish reason → the API's; `original` where the provider said more than the neutral one does."""
-    return original or _SENT.get(reason or FinishReason.unspecified, "OTHER")
+    if original is not None:
+        return original
+    return _SENT.get(reason or FinishReason.unspecified, "OTHER")
 
 
 def load_usage(raw: Mapping[str, Any]) -> Usage | None:
     """Usage. The API counts the prompt without what tools of its own added to it, and the answer without thoughts."""
-    count = {key: value for key in _READ if isinstance(value := raw.get(key), int)}
+    count = {key: value for key in _READ if type(value := raw.get(key)) is int}
     if not count:
         return None
     sent, made = ([count[key] for key in keys if key in count] for keys in (_INPUT, _OUTPUT))
@@ -77,11 +87,11 @@ def other_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
 def dump_usage(usage: Usage | None, other: Mapping[str, Any]) -> dict[str, Any]:
     """Usage → as the API tells it; what is not known is left out."""
     usage = usage or Usage()
-    made, thought = usage.output_tokens, usage.reasoning_tokens
+    made, thought, by_tools = usage.output_tokens, usage.reasoning_tokens, other.get("toolUsePromptTokenCount")
     told = {
         "promptTokenCount": None
         if usage.input_tokens is None
-        else usage.input_tokens - other.get("toolUsePromptTokenCount", 0),
+        else usage.input_tokens - (by_tools if type(by_tools) is int else 0),
         "candidatesTokenCount": None if made is None or made == thought else made - (thought or 0),
         "thoughtsTokenCount": thought,
         "cachedContentTokenCount": usage.cache_read_tokens,

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 from dragoman.message import Native
 from dragoman.wires.google.native import fields, spelling
 
-__all__ = ["Pairing", "given_id"]
+__all__ = ["Pairing", "given_id", "is_unnamed"]
+
+
+class _Call:
+    """A call of this round."""
+
+    __slots__ = ("answered", "id")
+
+    def __init__(self, id_: str) -> None:
+        self.id = id_
+        self.answered = False
 
 
 class Pairing:
@@ -17,27 +28,33 @@ class Pairing:
         self._new_id = new_id
         self._taken: set[str] = set()
         self._count = 0
-        self._waiting: list[tuple[str, str]] = []  # id and name of the calls of this round that have no result yet
+        self._by_id: dict[str, deque[_Call]] = {}  # calls of this round, in order
+        self._by_name: dict[str, deque[_Call]] = {}
         self._ran = ""
 
     def round(self) -> None:
         """A new round of calls begins: results no longer answer the calls before it."""
-        self._waiting.clear()
+        self._by_id.clear()
+        self._by_name.clear()
 
     def call(self, given: str | None, name: str) -> str:
         """A call of a function → its id."""
         id_ = given or self._mint()
         self._taken.add(id_)
         self._count += 1
-        self._waiting.append((id_, name))
+        call = _Call(id_)
+        self._by_id.setdefault(id_, deque()).append(call)
+        self._by_name.setdefault(name, deque()).append(call)
         return id_
 
     def result(self, given: str | None, name: str) -> str:
         """A function's response → the id of its call: the first one of that name that has none."""
-        found = next((w for w in self._waiting if (w[0] == given if given else w[1] == name)), None)
-        if found is not None:
-            self._waiting.remove(found)
-            return found[0]
+        calls = (self._by_id.get(given) if given else self._by_name.get(name)) or deque[_Call]()
+        while calls:
+            call = calls.popleft()
+            if not call.answered:
+                call.answered = True
+                return call.id
         return given or self.call(None, "")
 
     def run(self, given: str | None) -> str:
@@ -59,9 +76,14 @@ class Pairing:
         return id_
 
 
+def is_unnamed(native: Native) -> bool:
+    """Whether a call or a result came without an id: it is marked so among its fields, where the API has no null."""
+    return fields(native).get("id", "") is None
+
+
 def given_id(native: Native, id_: str) -> dict[str, str]:
     """The field `id` of a call or result as it is sent: an id that was not given is not sent back."""
-    if "id" in (own := fields(native)) and own["id"] is None:
+    if is_unnamed(native):
         spelled = spelling(native)
         return {"id": spelled["id"]} if "id" in spelled else {}
     return {"id": id_}

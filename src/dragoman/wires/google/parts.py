@@ -21,6 +21,8 @@ CODE = "codeExecution"
 """Name of the tool whose calls are `executableCode`, and whose results are `codeExecutionResult`."""
 
 
+_OK = ("OUTCOME_OK", 1)
+"""By its name, and by its number as `$alt=json;enum-encoding=int` gives it."""
 _Fields = Mapping[str, Any]
 
 
@@ -123,7 +125,7 @@ def _code(inner: _Fields, own: _Fields, told: dict[str, Any], pairing: Pairing) 
 def _code_result(inner: _Fields, own: _Fields, told: dict[str, Any], pairing: Pairing) -> ToolResultPart:
     id_, unnamed = _id(inner, told)
     result = {key: value for key, value in inner.items() if key != "id"}
-    failed = inner.get("outcome") != "OUTCOME_OK"
+    failed = inner.get("outcome") not in _OK
     return ToolResultPart(pairing.ran(id_), CODE, result, failed, "provider", _kept(own, unnamed, told))
 
 

@@ -23,8 +23,9 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.replay import kind_of
+from dragoman.shapes import if_object
 from dragoman.wires.google.media import dump_media, is_taken
-from dragoman.wires.google.native import NAME, fields, is_ours, merged, snaked, spelling
+from dragoman.wires.google.native import fields, is_ours, merged, snaked, snakes, spelling
 from dragoman.wires.google.pairing import given_id
 from dragoman.wires.google.parts import CODE
 from dragoman.wires.google.quirks import Quirks
@@ -159,7 +160,7 @@ class Writer(msgspec.Struct, frozen=True):
             key, held, value = ("toolResponse", "response", piece.result)
         if piece.name == CODE:
             key = "executableCode" if isinstance(piece, ToolCallPart) else "codeExecutionResult"
-            inner = {**value, **given_id(piece.native, piece.id)}
+            inner = {**if_object(value), **given_id(piece.native, piece.id)}
         else:
             inner = {
                 "toolType": piece.name,
@@ -174,7 +175,7 @@ class Writer(msgspec.Struct, frozen=True):
         if why is not None:
             self.lose(place, what, why)
             return None
-        own = (piece.native or {})[NAME] if isinstance(piece, ProviderPart) else _without_id(fields(piece.native))
+        own = fields(piece.native) if isinstance(piece, ProviderPart) else _without_id(fields(piece.native))
         return merged(own, told)
 
     def _media(self, part: DataPart | LinkPart | FilePart, place: int) -> _Part:
@@ -201,7 +202,7 @@ class Writer(msgspec.Struct, frozen=True):
 
     def _spelled(self, part: _Part, piece: Content) -> _Part:
         """The part with the keys in snake_case that came so, also those one level deeper."""
-        snake = cast("list[str]", spelling(piece.native).get("snake", ()))
+        snake = snakes(spelling(piece.native))
         if not snake or isinstance(piece, ProviderPart):
             return part
         deeper = {
@@ -212,4 +213,4 @@ class Writer(msgspec.Struct, frozen=True):
 
 
 def _without_id(own: Mapping[str, Any]) -> _Part:
-    return {key: value for key, value in own.items() if key != "id"}
+    return {key: value for key, value in own.items() if key != "id" or value is not None}

@@ -11,10 +11,10 @@ from dragoman.ids import renamed
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings, ToolSpec
-from dragoman.shapes import if_object
+from dragoman.shapes import bounded, if_object
 from dragoman.wires.google.config import dump_config, load_config
-from dragoman.wires.google.messages import load_messages, sent_names, write_conversation
-from dragoman.wires.google.native import camelled, merged, note, snaked, spelling
+from dragoman.wires.google.messages import load_conversation, sent_names, write_conversation
+from dragoman.wires.google.native import camelled, merged, note, snaked, snakes, spelling
 from dragoman.wires.google.quirks import Quirks
 from dragoman.wires.google.tools import dump_choice, dump_tools, load_choice, load_tools
 
@@ -24,6 +24,8 @@ _PATH = re.compile(r"(?:^|/)((?:publishers|projects|tunedModels|endpoints|models
 _OBJECTS = ("generationConfig", "toolConfig", "systemInstruction", "tools")
 _INCLUDE = "includeServerSideToolInvocations"
 _CHOICE = "functionCallingConfig"
+_JOINED = ("generationConfig", "toolConfig")
+"""Options that are joined, where they are objects, with what the settings say there."""
 
 
 def load_request(
@@ -39,7 +41,7 @@ def load_request(
         HistoryError: the body is no request of this format.
     """
     snake: set[str] = set()
-    given = camelled(if_object(body), snake)
+    given = camelled(if_object(bounded(body)), snake)
     told: dict[str, Any] = {}
     if len(given) == 1 and (inner := if_object(given.get("generateContentRequest"))):
         told["within"] = True
@@ -52,13 +54,14 @@ def load_request(
         rest = {key: value for key, value in rest.items() if key not in nulls}
     if isinstance(rest["contents"], dict):
         told["contents"] = "object"
-    messages = load_messages(
-        {key: rest.pop(key) for key in ("systemInstruction", "contents") if key in rest}, origin=origin
+    messages = load_conversation(
+        {key: rest.pop(key) for key in ("systemInstruction", "contents") if key in rest}, origin
     )
     tools, told_tools = _take_tools(rest)
     settings, told_choice = _take_choice(rest)
     schema = None
-    if isinstance(config := rest.pop("generationConfig", None), dict):
+    if isinstance(config := rest.get("generationConfig"), dict):
+        del rest["generationConfig"]
         more, schema, left, told_config = load_config(cast("dict[str, Any]", config))
         settings |= more
         told["config"] = told_config or (None if config else "empty")
@@ -104,7 +107,7 @@ def _written(
     names = sent_names(request.messages, quirks, target, [tool for tool in request.tools if isinstance(tool, ToolSpec)])
     body: dict[str, Any] = {
         **dict.fromkeys(told.get("null", ())),
-        **{key: value for key, value in request.options.items() if key not in ("generationConfig", "toolConfig")},
+        **{key: value for key, value in request.options.items() if key not in _JOINED or not isinstance(value, dict)},
         **write_conversation(request.messages, names, request.model, target, quirks, losses),
     }
     if told.get("contents") == "object" and len(body["contents"]) == 1:
@@ -125,7 +128,7 @@ def _written(
         body["model"] = told["model"] + request.model
     if "within" in told:
         body = {"generateContentRequest": body}
-    snake = told.get("snake", ())
+    snake = snakes(told)
     body = {key: snaked(value, snake) if "within" in told else value for key, value in body.items()}
     return snaked(body, snake), names
 
@@ -203,11 +206,10 @@ def _tool_config(
 ) -> dict[str, Any]:
     config: dict[str, Any] = {}
     if (choice := request.settings.tool_choice) is not None:
-        config[_CHOICE] = dump_choice(choice, names, told.get("choice", {}))
+        config[_CHOICE] = dump_choice(choice, names, if_object(told.get("choice")))
     if _mixed(tools) and "include" not in told and not quirks.is_older(request.model):
         config[_INCLUDE] = True
-    rest = cast("Mapping[str, Any]", request.options.get("toolConfig") or {})
-    return snaked(merged(config, rest), told.get("toolConfig_snake", ()))
+    return snaked(merged(config, if_object(request.options.get("toolConfig"))), snakes(told, "toolConfig_snake"))
 
 
 def _sent_tools(

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-import msgspec
-
+from dragoman import json_bytes
 from dragoman.message import Content, DataPart, FilePart, LinkPart, TextPart
 
 __all__ = ["dump_response_object", "load_response_object", "media_of", "text_of", "with_media"]
@@ -49,7 +48,7 @@ def with_media(
     if len(media) < len(cast("list[Any]", parts)):
         return None
     value, _ = load_response_object(response)
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode() if value else ""
+    text = value if isinstance(value, str) else json_bytes.encode(value).decode() if value else ""
     if not text:
         return None if response else tuple(media)
     return (TextPart(text), *media) if dump_response_object(text) == response else None
@@ -69,7 +68,7 @@ def _object(text: str) -> dict[str, Any] | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
-        value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+        value = json_bytes.decode(text)
+    except ValueError:
         return None
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None

@@ -12,14 +12,28 @@ from typing import Any, cast
 
 from dragoman.shapes import if_list, if_object
 
-__all__ = ["lift", "lower"]
+__all__ = ["TYPES", "lift", "lower"]
 
-_TYPES = ("STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL")
+_NAMES = ("STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL")
+TYPES: Mapping[str, Mapping[str, str | int]] = {
+    "upper": {name.lower(): name for name in _NAMES},
+    "lower": {name.lower(): name.lower() for name in _NAMES},
+    "number": {name.lower(): number for number, name in enumerate(_NAMES, 1)},
+}
+"""How types may be written → JSON Schema's type → the API's: `STRING` as its own enum has it, `string`, or `1`, as clients of
+gRPC's JSON write enums."""
+_LIFTED: Mapping[Any, str] = {
+    **{name: kind for kind, name in TYPES["upper"].items()},
+    **{number: kind for kind, number in TYPES["number"].items()},
+}
 _KEPT = (
     "default", "description", "enum", "example", "format", "maxItems", "maxLength", "maxProperties", "maximum", "minItems",
     "minLength", "minProperties", "minimum", "pattern", "propertyOrdering", "property_ordering", "required", "title",
 )  # fmt: skip
 _STRING_FORMATS = ("date-time", "enum")
+_MOST_REFERENCES = 1000
+"""Definitions that are put in place of references at most; beyond, as for a recursion, an object of any kind. Definitions
+that name each other twice would else grow without bound."""
 _MAPS, _LISTS, _SINGLE = ("properties",), ("anyOf",), ("items",)
 
 Schema = Mapping[str, Any]
@@ -27,11 +41,11 @@ Schema = Mapping[str, Any]
 
 def lift(schema: Schema) -> dict[str, Any]:
     """The subset of OpenAPI → JSON Schema."""
-    out = _each(schema, lift)
+    out = _each(schema, _lifted)
     nullable = out.pop("nullable", False)
     kind = out.get("type")
-    if isinstance(kind, str) and kind in _TYPES:
-        out["type"] = kind = kind.lower()
+    if isinstance(kind, (str, int)) and kind in _LIFTED and kind is not True:
+        out["type"] = kind = _LIFTED[kind]
     if nullable is True and isinstance(kind, str):
         out["type"] = [kind, "null"]
         if isinstance(out.get("enum"), list):
@@ -43,53 +57,68 @@ def lift(schema: Schema) -> dict[str, Any]:
     return out
 
 
-def lower(schema: Schema, *, upper: bool = True) -> dict[str, Any]:
-    """JSON Schema → the subset of OpenAPI. `upper`: types as `STRING`, as the API's own enum has them."""
+def lower(schema: Schema, *, types: str = "upper") -> dict[str, Any]:
+    """JSON Schema → the subset of OpenAPI. `types`: how types are written, one of `TYPES`."""
     definitions = {
         f"#/{key}/{name}": each for key in ("$defs", "definitions") for name, each in if_object(schema.get(key)).items()
     }
-    return _lower(schema, {"#": schema, **definitions}, (), upper)
+    return _Lowering({"#": schema, **definitions}, TYPES[types]).schema(schema, ())
 
 
-def _lower(schema: Any, definitions: Mapping[str, Any], within: tuple[str, ...], upper: bool) -> dict[str, Any]:
-    def deeper(one: Any) -> dict[str, Any]:
-        return _lower(one, definitions, within, upper)
+def _lifted(schema: Any) -> Any:
+    return lift(cast("Schema", schema)) if isinstance(schema, Mapping) else schema
 
-    if not isinstance(schema, Mapping):  # `true`: anything
-        return {}
-    schema = cast("Mapping[str, Any]", schema)
-    if isinstance(name := schema.get("$ref"), str):
-        beside = {key: value for key, value in schema.items() if key not in ("$ref", "$defs", "definitions")}
-        if name in within or name not in definitions:
-            return {**_lower({"type": "object"}, {}, (), upper), **_each(beside, deeper, _KEPT)}
-        return _lower({**definitions[name], **beside}, definitions, (*within, name), upper)
-    if "allOf" in schema:
-        schema = _all_of(schema, definitions)
-    out = _each(schema, deeper, _KEPT)
-    types, nullable = _types(schema)
-    choices = [if_object(one) for key in ("anyOf", "oneOf") for one in if_list(schema.get(key))]
-    choices += [{"type": each} for each in types] if len(types) > 1 else []
-    if kept := [one for one in choices if one.get("type") != "null"]:
-        nullable = nullable or len(kept) < len(choices)
-        if len(kept) == 1 and nullable:
-            out = {**deeper(kept[0]), **out}
-        else:
-            out["anyOf"] = [deeper(one) for one in kept]
-    if types == ["string"] and out.get("format") not in _STRING_FORMATS:
-        out.pop("format", None)
-    if len(types) == 1:
-        out["type"] = types[0].upper() if upper else types[0]
-    if "const" in schema:
-        out["enum"] = [schema["const"]]
-    if isinstance(out.get("enum"), list):
-        nullable = nullable or None in out["enum"]
-        out["enum"] = [value for value in out["enum"] if value is not None]
-        _name_values(out, upper)
-    if nullable:
-        out["nullable"] = True
-    elif isinstance(schema.get("nullable"), bool):
-        out["nullable"] = schema["nullable"]
-    return out
+
+class _Lowering:
+    """One schema on its way into the subset."""
+
+    def __init__(self, definitions: Mapping[str, Any], types: Mapping[str, str | int]) -> None:
+        self._definitions = definitions
+        self._types = types
+        self._left = _MOST_REFERENCES
+
+    def schema(self, schema: Any, within: tuple[str, ...]) -> dict[str, Any]:
+        """A schema that stands within the definitions of these names."""
+
+        def deeper(one: Any) -> dict[str, Any]:
+            return self.schema(one, within)
+
+        if not isinstance(schema, Mapping):  # `true`: anything
+            return {}
+        schema = cast("Schema", schema)
+        if isinstance(name := schema.get("$ref"), str):
+            beside = {key: value for key, value in schema.items() if key not in ("$ref", "$defs", "definitions")}
+            self._left -= 1
+            if name in within or name not in self._definitions or self._left < 0:
+                return {"type": self._types["object"], **_each(beside, deeper, _KEPT)}
+            return self.schema({**if_object(self._definitions[name]), **beside}, (*within, name))
+        if "allOf" in schema:
+            schema = _all_of(schema, self._definitions)
+        out = _each(schema, deeper, _KEPT)
+        types, nullable = _types(schema)
+        choices = [if_object(one) for key in ("anyOf", "oneOf") for one in if_list(schema.get(key))]
+        choices += [{"type": each} for each in types] if len(types) > 1 else []
+        if kept := [one for one in choices if one.get("type") != "null"]:
+            nullable = nullable or len(kept) < len(choices)
+            if len(kept) == 1 and nullable:
+                out = {**deeper(kept[0]), **out}
+            else:
+                out["anyOf"] = [deeper(one) for one in kept]
+        if types == ["string"] and out.get("format") not in _STRING_FORMATS:
+            out.pop("format", None)
+        if len(types) == 1:
+            out["type"] = self._types.get(types[0], types[0])
+        if "const" in schema:
+            out["enum"] = [schema["const"]]
+        if isinstance(out.get("enum"), list):
+            nullable = nullable or None in out["enum"]
+            out["enum"] = [value for value in out["enum"] if value is not None]
+            _name_values(out, self._types["string"])
+        if nullable:
+            out["nullable"] = True
+        elif isinstance(schema.get("nullable"), bool):
+            out["nullable"] = schema["nullable"]
+        return out
 
 
 def _all_of(schema: Schema, definitions: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,27 +127,28 @@ def _all_of(schema: Schema, definitions: Mapping[str, Any]) -> dict[str, Any]:
     for part in map(if_object, if_list(schema["allOf"])):
         for key, value in if_object(definitions.get(str(part.get("$ref")), part)).items():
             if key in ("properties", "$defs") and key in out:
-                out[key] = {**out[key], **value}
+                out[key] = {**if_object(out[key]), **if_object(value)}
             elif key == "required" and key in out:
-                out[key] = list(dict.fromkeys([*out[key], *value]))
+                before = if_list(out[key])
+                out[key] = [*before, *(name for name in if_list(value) if name not in before)]
             else:
                 out.setdefault(key, value)
     return out
 
 
-def _name_values(out: dict[str, Any], upper: bool) -> None:
+def _name_values(out: dict[str, Any], text: str | int) -> None:
     """The subset has enums of strings only: other values stand in the description."""
     if not all(isinstance(value, str) for value in out["enum"]):
         told = f"One of: {', '.join(map(str, out.pop('enum')))}"
         out["description"] = f"{out['description']} {told}" if out.get("description") else told
     elif "type" not in out:
-        out["type"] = "STRING" if upper else "string"
+        out["type"] = text
 
 
 def _types(schema: Schema) -> tuple[list[str], bool]:
     """The types that are allowed, and whether null is."""
     kind = schema.get("type")
-    kinds: list[str] = [kind] if isinstance(kind, str) else if_list(kind)
+    kinds = [each for each in ([kind] if isinstance(kind, str) else if_list(kind)) if isinstance(each, str)]
     some = [each for each in kinds if each != "null"]
     if not some and "properties" in schema:
         some = ["object"]

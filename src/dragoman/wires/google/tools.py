@@ -11,14 +11,17 @@ import msgspec
 from dragoman.errors import HistoryError
 from dragoman.ids import NAMES
 from dragoman.request import ServerTool, ToolSpec
-from dragoman.wires.google.native import camelled, fields, note, snaked, spelled, spelling
+from dragoman.shapes import if_object
+from dragoman.wires.google.native import camelled, fields, note, snaked, snakes, spelled, spelling
 from dragoman.wires.google.quirks import Quirks
-from dragoman.wires.google.schema import lift, lower
+from dragoman.wires.google.schema import TYPES, lift, lower
 
 __all__ = ["dump_choice", "dump_schema", "dump_tools", "load_choice", "load_schema", "load_tools"]
 
 _FUNCTIONS = "functionDeclarations"
 _CHOICES = {"AUTO": "auto", "ANY": "required", "NONE": "none"}
+_NUMBERED = dict(enumerate(_CHOICES, 1))
+"""Modes as clients of gRPC's JSON write them."""
 _SENT_CHOICES = {neutral: mode for mode, neutral in _CHOICES.items()}
 
 _Tool = ToolSpec | ServerTool
@@ -71,8 +74,8 @@ def dump_tools(tools: Sequence[_Tool], names: Mapping[str, str], quirks: Quirks)
         if not entries or (
             place != "together" if isinstance(tool, ServerTool) else place == "apart" or functions is None
         ):
-            entries.append(dict(told.get("entry", {})))
-            how.append(told.get("snake_entry", ()))
+            entries.append(dict(if_object(told.get("entry"))))
+            how.append(snakes(told, "snake_entry"))
             if isinstance(tool, ToolSpec):
                 functions = entries[-1][_FUNCTIONS] = []
         entry = entries[-1]
@@ -91,12 +94,12 @@ def load_choice(config: Any) -> tuple[str, dict[str, Any]] | None:
         return None
     snake: set[str] = set()
     config = camelled(cast("dict[str, Any]", config), snake)
-    mode, allowed = config.get("mode"), config.get("allowedFunctionNames")
-    if not isinstance(mode, str) or set(config) - {"mode", "allowedFunctionNames"}:
+    given, allowed = config.get("mode"), config.get("allowedFunctionNames")
+    if (mode := _mode(given)) is None or set(config) - {"mode", "allowedFunctionNames"}:
         return None
-    choice = _CHOICES.get(mode.upper())
+    choice = _CHOICES.get(mode)
     told: dict[str, Any] = {
-        **({"mode": mode} if mode != mode.upper() else {}),
+        **({"mode": given} if mode != given else {}),
         **({"snake": sorted(snake)} if snake else {}),
     }
     if choice is None or "allowedFunctionNames" not in config:
@@ -111,25 +114,30 @@ def load_choice(config: Any) -> tuple[str, dict[str, Any]] | None:
 def dump_choice(choice: str, names: Mapping[str, str], told: Mapping[str, Any]) -> dict[str, Any]:
     """The choice → `functionCallingConfig`."""
     mode = _SENT_CHOICES.get(choice, "ANY")
-    if str(told.get("mode", "")).upper() == mode:
+    if _mode(told.get("mode")) == mode:
         mode = told["mode"]
     if choice in _SENT_CHOICES:
         return {"mode": mode}
-    return snaked({"mode": mode, "allowedFunctionNames": [names.get(choice, choice)]}, told.get("snake", ()))
+    return snaked({"mode": mode, "allowedFunctionNames": [names.get(choice, choice)]}, snakes(told))
+
+
+def _mode(mode: Any) -> str | None:
+    """A mode by its name or its number → its name."""
+    return mode.upper() if isinstance(mode, str) else _NUMBERED.get(mode) if type(mode) is int else None
 
 
 def load_schema(schema: Any) -> tuple[dict[str, Any], str]:
-    """A schema of the older subset → JSON Schema, and how it was spelled: types in upper or lower case, or kept as it is."""
+    """A schema of the older subset → JSON Schema, and how it was spelled: how types were, or that it is kept as it is."""
     lifted = lift(schema)
-    for how in ("upper", "lower"):
-        if lower(lifted, upper=how == "upper") == schema:
+    for how in TYPES:
+        if lower(lifted, types=how) == schema:
             return lifted, how
     return schema, "raw"
 
 
 def dump_schema(schema: Mapping[str, Any], how: str) -> Mapping[str, Any]:
     """The inverse of `load_schema`."""
-    return schema if how == "raw" else lower(schema, upper=how == "upper")
+    return lower(schema, types=how) if how in TYPES else schema
 
 
 def _load_function(block: Any) -> ToolSpec:
@@ -167,7 +175,7 @@ def _dump_function(tool: ToolSpec, names: Mapping[str, str], quirks: Quirks) -> 
         block["parametersJsonSchema"] = tool.input_schema
     elif tool.input_schema:
         block["parameters"] = dump_schema(tool.input_schema, how)
-    return snaked(block, told.get("snake", ()))
+    return snaked(block, snakes(told))
 
 
 def _entry_spelling(

@@ -12,13 +12,25 @@ from typing import Any, Literal, cast
 
 import msgspec
 
+from dragoman import json_bytes
 from dragoman.fold import arguments_json, parse_call
 from dragoman.media import data_url, decoded, from_url
 from dragoman.message import Content, DataPart, ToolCallPart, ToolResultPart
-from dragoman.shapes import if_objects, if_text, rest
+from dragoman.shapes import if_list, if_object, if_objects, if_text, rest
 from dragoman.wires.openai_responses.native import fields, note, spelling
 
-__all__ = ["FUNCTION", "KINDS", "Kind", "arguments_of", "dump_call", "hold_result", "kind_of", "load_call", "runner"]
+__all__ = [
+    "FUNCTION",
+    "KINDS",
+    "Kind",
+    "arguments_of",
+    "dump_call",
+    "hold_result",
+    "holds_result",
+    "kind_of",
+    "load_call",
+    "runner",
+]
 
 FUNCTION = "function_call"
 _TEXTUAL = (FUNCTION, "mcp_call")
@@ -68,8 +80,8 @@ def runner(item: Mapping[str, Any]) -> Literal["agent", "provider"]:
 
 def kind_of(call: ToolCallPart) -> str:
     """Type of the item that a call is told as. A provider's call without one came through another wire."""
-    kind = fields(call.native).get("type")
-    return str(kind) if kind else FUNCTION if call.run_by != "provider" else "mcp_call"
+    kind = if_text(fields(call.native).get("type"))
+    return kind if kind in KINDS else FUNCTION if call.run_by != "provider" else "mcp_call"
 
 
 def load_call(item: Mapping[str, Any], unsent: Mapping[str, Any] | None = None, *, images: int = 0) -> list[Content]:
@@ -114,7 +126,7 @@ def dump_call(call: ToolCallPart, id_: str, name: str) -> dict[str, Any]:
     own, how = fields(call.native), spelling(call.native)
     type_ = kind_of(call)
     kind = KINDS[type_]
-    item = {"type": type_, **own, "call_id" if call.run_by != "provider" else "id": id_}
+    item = {"type": type_, **rest(own, "type"), "call_id" if call.run_by != "provider" else "id": id_}
     if kind.name is None or "named" in how:
         item["name"] = name
     if type_ not in _TEXTUAL and "text" not in how and set(call.arguments) <= set(kind.held):
@@ -129,18 +141,26 @@ def dump_call(call: ToolCallPart, id_: str, name: str) -> dict[str, Any]:
     return item
 
 
+def holds_result(item: Mapping[str, Any] | None, id_: Any) -> bool:
+    """Whether an item is a call of that id, which may hold what came of it."""
+    return item is not None and item.get("id") == id_ and item.get("type") in KINDS
+
+
 def hold_result(item: dict[str, Any], result: ToolResultPart | DataPart) -> None:
     """Writes into a call's item what came of it."""
-    if isinstance(result, DataPart) and (held := spelling(result.native).get("output")):
-        output = {**held["fields"], "url": data_url(result)}
-        item.setdefault(KINDS[item["type"]].result, []).insert(held["place"], output)
+    field = KINDS[item["type"]].result
+    if isinstance(result, DataPart) and (held := if_object(spelling(result.native).get("output"))):
+        output = {**if_object(held.get("fields")), "url": data_url(result)}
+        place, outputs = held.get("place"), if_list(item.get(field))
+        place = place if type(place) is int else len(outputs)
+        item[field] = [*outputs[:place], output, *outputs[place:]]
     elif isinstance(result, DataPart):
         item["result"] = b64encode(result.data).decode()
     else:
         told = result.result
         if item["type"] == "code_interpreter_call" and isinstance(told, list):
             told = list(cast("list[Any]", told))  # images will join it
-        item[spelling(result.native).get("field", KINDS[item["type"]].result)] = told
+        item["error" if spelling(result.native).get("field") == "error" else field] = told
 
 
 def _parsed(call: ToolCallPart, text: str) -> ToolCallPart:
@@ -148,8 +168,8 @@ def _parsed(call: ToolCallPart, text: str) -> ToolCallPart:
     parsed = parse_call(call, text)
     if parsed.state == "invalid":
         try:
-            value = msgspec.json.decode(text)
-        except (msgspec.DecodeError, RecursionError, UnicodeError):
+            value = json_bytes.decode(text)
+        except ValueError:
             return parsed
         return msgspec.structs.replace(call, arguments={"value": value}, raw=None, state="complete")
     return parsed
@@ -176,7 +196,7 @@ def _result(call: ToolCallPart, item: Mapping[str, Any], kind: Kind, images: int
     if item["type"] == "image_generation_call":
         if (data := decoded(told)) is None or not data:
             return [], []
-        form = item.get("output_format") or next(
+        form = if_text(item.get("output_format")) or next(
             (f for head, f in _IMAGES.items() if str(told).startswith(head)), "png"
         )
         image = DataPart(data, f"image/{form}", f"image_{images}.{form}", note(spelling={"call": call.id}))

@@ -14,7 +14,7 @@ import msgspec
 
 from dragoman.media import ELSEWHERE, IMAGES, Media, as_text, data_url, decoded, guessed, label, text_of
 from dragoman.message import DataPart, FilePart, LinkPart, ProviderPart, TextPart
-from dragoman.shapes import rest
+from dragoman.shapes import if_object, if_text, rest
 from dragoman.wires.openai_responses.native import fields, is_foreign, note, spelled, spelling
 
 __all__ = ["Block", "dump_block", "load_block", "unsaid"]
@@ -23,6 +23,7 @@ Block = TextPart | Media | ProviderPart
 
 _AUDIO = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 _TEXT_FIELDS = {"input_text": "text", "output_text": "text", "refusal": "refusal", "text": "text"}
+_MEDIA = ("input_image", "input_file", "input_audio")
 _PDF = "application/pdf"
 
 
@@ -50,7 +51,7 @@ def dump_block(part: Block, usual: str = "input_text") -> dict[str, Any]:
     if kind == "input_audio":
         heard = next((f for f, mime in _AUDIO.items() if mime == part.mime_type), str(part.mime_type)[len("audio/") :])
         data = b64encode(part.data).decode() if isinstance(part, DataPart) else ""
-        return {"type": kind, kind: {"data": data, "format": heard, **own.pop(kind, {})}, **own}
+        return {"type": kind, kind: {"data": data, "format": heard, **if_object(own.pop(kind, None))}, **own}
     block: dict[str, Any] = {"type": kind, **_located(kind, part), **own}
     if kind == "input_image" and "detail" not in spelling(part.native):
         block.setdefault("detail", "auto")
@@ -59,7 +60,8 @@ def dump_block(part: Block, usual: str = "input_text") -> dict[str, Any]:
 
 def _kind(part: TextPart | Media, usual: str) -> str:
     """The type of the block that says a part; `usual`: it becomes a text."""
-    if kind := spelling(part.native).get("type"):
+    kind = if_text(spelling(part.native).get("type"))
+    if kind in (_TEXT_FIELDS if isinstance(part, TextPart) else _MEDIA):
         return kind
     if isinstance(part, TextPart):
         return usual

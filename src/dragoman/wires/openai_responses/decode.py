@@ -11,17 +11,18 @@ from typing import Any
 
 import msgspec
 
+from dragoman import json_bytes
 from dragoman.emit import Emitter, OpenPart
 from dragoman.errors import DecodeError, DragomanError, StreamCutError
 from dragoman.event import Custom, Event, OpenText
 from dragoman.framing import EventStream
-from dragoman.message import Origin
-from dragoman.shapes import need_object, rest
+from dragoman.message import FinishReason, Origin
+from dragoman.shapes import body_bytes, need_object, rest
 from dragoman.wires.openai_responses.delta import DELTAS, Delta, decode_delta
 from dragoman.wires.openai_responses.errors import error_of
 from dragoman.wires.openai_responses.linking import content_digest
 from dragoman.wires.openai_responses.native import note
-from dragoman.wires.openai_responses.outcome import around, load_finish, load_usage, other_usage
+from dragoman.wires.openai_responses.outcome import around, echo, load_finish, load_usage, other_usage
 from dragoman.wires.openai_responses.told import ToldItems
 
 __all__ = ["PARTIAL_IMAGE", "Decoder", "decoder", "load_response"]
@@ -40,10 +41,13 @@ def decoder(*, origin: Origin | None = None, new_id: Callable[[], str] | None = 
 def load_response(
     body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
 ) -> list[Event]:
-    """A whole response → the events that its stream would have been; an error's body → `RunError`."""
+    """A whole response → the events that its stream would have been; an error's body → `RunError`.
+
+    Raises:
+        DecodeError: a body that is given as a value nests too deep.
+    """
     reader = Decoder(origin, new_id)
-    data = body if isinstance(body, bytes) else msgspec.json.encode(body)
-    return [*reader.feed(data), *reader.close()]
+    return [*reader.feed(body_bytes(body)), *reader.close()]
 
 
 class Decoder:
@@ -80,7 +84,7 @@ class Decoder:
             return
         try:
             delta = decode_delta(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # fields that it passes over may nest
             self._step(payload, last=last)
             return
         if delta.output_index != self._index or delta.place != self._place or type(delta) is not self._kind:
@@ -101,8 +105,8 @@ class Decoder:
             return
         self._kind = None
         try:
-            event: Any = msgspec.json.decode(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            event: Any = json_bytes.decode(payload)
+        except ValueError as error:
             if not last:
                 shown = payload[:200].decode(errors="replace")
                 self._fail(DecodeError(f"the provider sent what is no JSON ({error}): {shown}", body=payload))
@@ -122,6 +126,8 @@ class Decoder:
             self._items.finish(_index(event), need_object(event.get("item"), "item"))
         elif kind in _ENDS:
             self._finish(need_object(event.get("response"), "response"), payload)
+        elif kind is None and str(event.get("object")).startswith("response"):
+            self._finish(event, payload)
         elif kind == "error" or (kind is None and event.get("error")):
             self._fail(error_of(event, body=payload))
         elif kind == "response.image_generation_call.partial_image":
@@ -130,8 +136,6 @@ class Decoder:
         elif isinstance(kind, str):
             if kind.endswith(".delta") and isinstance(delta := event.get("delta"), str):
                 self._items.delta(kind, event, delta)
-        elif str(event.get("object")).startswith("response"):
-            self._finish(event, payload)
         else:
             raise DecodeError("the provider sent what is neither an event nor a response")
 
@@ -139,7 +143,7 @@ class Decoder:
         told = {"served_model": response.get("model"), "response_id": response.get("id")}
         known = {name: value for name, value in told.items() if isinstance(value, str) and value}
         self._out.origin = msgspec.structs.replace(self._out.origin or Origin(""), **known)
-        self._out.start()
+        self._out.start(native=note(echo=echo(response)))
 
     def _finish(self, response: dict[str, Any], payload: bytes) -> None:
         """The terminal event, or the whole response."""
@@ -148,7 +152,10 @@ class Decoder:
         self._items.settle(response.get("output"))
         self._over = True
         if response.get("status") == "failed":
-            self._out.fail(error_of(response, body=payload))
+            self._out.finish(FinishReason.error, load_usage(response.get("usage")), cut=True)
+            error = error_of(response, body=payload)
+            error.at(partial=self._out.partial())
+            self._out.fail(error)
             return
         reason = load_finish(response, calls=False, refused=self._items.refused)
         self._out.close_all(cut=reason.value == "length")
@@ -161,7 +168,7 @@ class Decoder:
             load_finish(response, calls=bool(message.tool_calls), refused=self._items.refused),
             load_usage(usage),
             origin=self._out.origin if self._out.origin != began else None,
-            native=note(response=told, digest=content_digest(message)),
+            native=note(echo=echo(response), response=told, digest=content_digest(message)),
         )
 
     def _fail(self, error: DragomanError) -> None:

@@ -5,52 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import msgspec
-
+from dragoman import json_bytes
 from dragoman.answer import Answer, model_of
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
     MessageDropped,
     MessageStarted,
+    OpenText,
     PartDelta,
     PartFinished,
     PartStarted,
     RunError,
     RunFinished,
 )
+from dragoman.fold import close_part
 from dragoman.framing import event_bytes
-from dragoman.message import Content, FinishReason, ThinkingPart
-from dragoman.shapes import rest
+from dragoman.message import Content, FinishReason, Native, ThinkingPart
+from dragoman.shapes import if_object, rest
 from dragoman.wires.openai_responses.errors import code_of, dump_error
-from dragoman.wires.openai_responses.native import response as around_of
-from dragoman.wires.openai_responses.outcome import dump_status, dump_usage
+from dragoman.wires.openai_responses.native import OWN
+from dragoman.wires.openai_responses.outcome import USUAL, dump_status, dump_usage, echo
 from dragoman.wires.openai_responses.telling import Telling
 from dragoman.wires.openai_responses.thinking import dump_reasoning
 
 __all__ = ["Encoder", "dump_response", "encoder"]
 
-_encode = msgspec.json.encode
+_encode = json_bytes.encode
 _CODES = ("server_error", "rate_limit_exceeded", "invalid_prompt")
 """Codes of errors that a response may hold, as the API has them; another stands before the error's words."""
-_USUAL: Mapping[str, Any] = {
-    "background": False,
-    "instructions": None,
-    "max_output_tokens": None,
-    "metadata": {},
-    "parallel_tool_calls": True,
-    "previous_response_id": None,
-    "reasoning": {"effort": None, "summary": None},
-    "store": True,
-    "temperature": None,
-    "text": {"format": {"type": "text"}},
-    "tool_choice": "auto",
-    "tools": [],
-    "top_p": None,
-    "truncation": "disabled",
-    "user": None,
-}
-"""What a response says again of its request, where the envelope does not."""
 
 
 def encoder(**envelope: Any) -> Encoder:
@@ -62,12 +45,23 @@ def encoder(**envelope: Any) -> Encoder:
 def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
     """Events → a whole response; an error's body where they tell of an error. `envelope`: as for `encoder`."""
     writer = Encoder(envelope)
+    standing: list[Event] = []
     for event in events:
         if isinstance(event, RunError):
             return dump_error(event.error)[1]
+        if isinstance(event, MessageDropped):
+            standing = [one for one in standing if getattr(one, "message_id", None) != event.message_id]
+        else:
+            standing.append(event)
+    for event in standing:
         writer.feed(event)
     writer.close()
     return writer.response
+
+
+def _around(native: Native) -> dict[str, Any]:
+    """What a response said of itself, and what of its request it said again."""
+    return {**if_object(OWN.notes(native).get("echo")), **OWN.response(native)}
 
 
 class Encoder:
@@ -83,10 +77,11 @@ class Encoder:
         self._written: list[bytes] = []
         self._sequence = 0
         self._telling = Telling(self._tell)
-        self._answer = Answer(around_of)
+        self._answer = Answer(_around)
         self._parts: dict[tuple[str, int], Content] = {}  # parts that are open, as they began
         self._items: dict[tuple[str, int], dict[str, Any]] = {}  # of each part that is told, its item
         self._turn: tuple[str, int] | None = None
+        self._deltas: list[str | bytes] = []  # of the part that has its turn, as they were told
         self._waiting: dict[tuple[str, int], list[PartDelta | PartFinished]] = {}
         self._over = False
 
@@ -96,12 +91,14 @@ class Encoder:
             return b""
         if isinstance(event, (PartDelta, PartFinished)):
             self._part(event)
+            self._go_on()
         elif isinstance(event, PartStarted):
             self._parts[event.message_id, event.index] = event.part
         elif isinstance(event, MessageStarted):
             self._begin()
         elif isinstance(event, MessageDropped):
-            self._end_parts()
+            self._drop(event.message_id)
+            self._go_on()
         elif isinstance(event, RunError):
             self._fail(event.error)
         elif isinstance(event, RunFinished):
@@ -113,14 +110,16 @@ class Encoder:
         if self._over:
             return b""
         self._begin()
-        self._end_parts()
+        while self._turn is not None:
+            self._end_turn()
+            self._go_on()
         self._telling.end_item()
         self._over = True
         reason, told, counted = self._answer.reason, self._answer.around, self._answer.usage
         status = dump_status(reason)
         if reason in (None, FinishReason.unspecified) or told.get("status") == status["status"]:
             status = {key: told.get(key, value) for key, value in status.items()}
-        usage = None if counted is None else dump_usage(counted, told.get("usage", {}))
+        usage = None if counted is None else dump_usage(counted, if_object(told.get("usage")))
         self.response |= {**rest(told, "usage", *status), **status, "output": self._telling.output, "usage": usage}
         self.response |= rest(self._envelope, "output", "usage")
         ending = "incomplete" if self.response["status"] == "incomplete" else "completed"
@@ -142,7 +141,8 @@ class Encoder:
             "model": model_of(origin),
             "output": [],
             "usage": None,
-            **_USUAL,
+            **USUAL,
+            **echo(answer.around),
             **rest(self._envelope, "output", "usage", "status"),
         }
         self._telling.response_id = str(self.response["id"])
@@ -155,28 +155,39 @@ class Encoder:
         if key in self._items:
             if isinstance(event, PartFinished) and isinstance(event.part, ThinkingPart):  # a last word on it
                 self._items[key].update(dump_reasoning(event.part))
-            return
-        if self._turn is not None and self._turn != key:
+        elif self._turn is not None and self._turn != key:
             self._waiting.setdefault(key, []).append(event)
-            return
-        self._turn = key
-        if isinstance(event, PartDelta):
-            if (part := self._parts.get(key)) is not None:
-                self._telling.more(part, str(event.delta))
-            return
-        self._items[key] = self._telling.end(event.part) or {}
-        self._turn = None
-        while self._waiting and self._turn is None:
-            for waiting in self._waiting.pop(next(iter(self._waiting))):
-                self._part(waiting)
+        elif isinstance(event, PartFinished):
+            self._turn = key
+            self._end_turn(event.part)
+        elif (part := self._parts.get(key)) is not None:
+            self._turn = key
+            self._deltas.append(event.delta)
+            self._telling.more(part, str(event.delta))
 
-    def _end_parts(self) -> None:
-        """Tells what waits, though nobody closed what has its turn."""
-        while self._turn is not None:
-            part = self._parts.get(self._turn)
-            if part is not None:
-                self._part(PartFinished(*self._turn, part))
-            self._turn = None
+    def _go_on(self) -> None:
+        """Tells what waits, as far as it has its turn."""
+        while self._waiting and self._turn is None:
+            for event in self._waiting.pop(next(iter(self._waiting))):
+                self._part(event)
+
+    def _end_turn(self, part: Content | None = None) -> None:
+        """The end of the part that has its turn. `part`: the whole; else it ends as far as it was told."""
+        if self._turn is None:
+            return
+        began = self._parts.get(self._turn, OpenText())
+        part = part or close_part(began, self._deltas, cut=True) or began
+        self._items[self._turn] = self._telling.end(part) or {}
+        self._turn = None
+        self._deltas.clear()
+
+    def _drop(self, message_id: str) -> None:
+        """A message is void: what was told of it cannot be taken back and ends as it is, nothing more of it is told."""
+        self._waiting = {key: events for key, events in self._waiting.items() if key[0] != message_id}
+        if self._turn is not None and self._turn[0] == message_id:
+            self._end_turn()
+        self._items = {key: item for key, item in self._items.items() if key[0] != message_id}
+        self._parts = {key: part for key, part in self._parts.items() if key[0] != message_id}
 
     def _fail(self, error: DragomanError) -> None:
         self._over = True

@@ -15,7 +15,7 @@ from dragoman.errors import HistoryError
 from dragoman.ids import NAMES, STANDARD
 from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
-from dragoman.shapes import rest
+from dragoman.shapes import bounded, rest
 from dragoman.wires.openai_responses.items import ABSENT, ROLES, Calls, load_content, load_item, side_of
 from dragoman.wires.openai_responses.native import OWN, is_ours, note, spelled, spelling
 from dragoman.wires.openai_responses.outgoing import Outgoing, outgoing
@@ -23,7 +23,7 @@ from dragoman.wires.openai_responses.pieces import Writer
 from dragoman.wires.openai_responses.quirks import Quirks
 from dragoman.wires.openai_responses.results import ANSWERS, load_result
 
-__all__ = ["dump_conversation", "dump_messages", "load_messages"]
+__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages"]
 
 
 def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message]:
@@ -34,7 +34,11 @@ def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message
     """
     if not isinstance(payload, Mapping):
         raise HistoryError('the payload must be {"instructions": …, "input": …}, the part of a Responses request')
-    payload = cast("Mapping[str, Any]", payload)
+    return load_conversation(bounded(cast("Mapping[str, Any]", payload)), origin)
+
+
+def load_conversation(payload: Mapping[str, Any], origin: Origin | None) -> list[Message]:
+    """As `load_messages`, of an object that is known to be bounded in depth."""
     out = [Message.system(payload["instructions"])] if _is_text(payload.get("instructions")) else []
     given = payload.get("input", [])
     if isinstance(given, str):
@@ -46,7 +50,11 @@ def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message
     for position, item in enumerate(cast("list[Any]", given)):
         if not isinstance(item, dict):
             raise HistoryError(f'"input[{position}]" must be an object, an item of the conversation')
-        reader.read(cast("dict[str, Any]", item))
+        item = cast("dict[str, Any]", item)
+        for name in ("type", "role"):
+            if not isinstance(item.get(name), str | None):
+                raise HistoryError(f'"{name}" of "input[{position}]" must be a string, not {item[name]!r}')
+        reader.read(item)
     return reader.end()
 
 
@@ -75,7 +83,8 @@ def dump_conversation(out: Outgoing, *, after: int = -1) -> dict[str, Any]:
         items += Writer(out, position).items()
     last = out.messages[-1] if out.messages else None
     if last is not None and len(items) == 1 and spelling(last.native).get("input") == "string":
-        return {**payload, "input": items[0]["content"]}
+        said = items[0].get("content")
+        return {**payload, "input": said if isinstance(said, str) else items}
     return {**payload, "input": items}
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from dragoman.message import FinishReason, Usage
-from dragoman.shapes import rest
+from dragoman.shapes import if_object, rest
 
-__all__ = ["around", "dump_status", "dump_usage", "load_finish", "load_usage", "other_usage"]
+__all__ = ["USUAL", "around", "dump_status", "dump_usage", "echo", "load_finish", "load_usage", "other_usage"]
 
 _INCOMPLETE = {"max_output_tokens": FinishReason.length, "content_filter": FinishReason.content_filter}
 _STATUSES = {"completed": FinishReason.stop, "cancelled": FinishReason.cancelled}
@@ -25,6 +25,26 @@ _ECHOED = (
     "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user",
 )  # fmt: skip
 """Fields of a response that only say again what was asked for."""
+_LARGE = ("include", "instructions", "prompt", "tools")
+"""Those that are not kept: they would stand in every message again."""
+USUAL: Mapping[str, Any] = {
+    "background": False,
+    "instructions": None,
+    "max_output_tokens": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "previous_response_id": None,
+    "reasoning": {"effort": None, "summary": None},
+    "store": True,
+    "temperature": None,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_p": None,
+    "truncation": "disabled",
+    "user": None,
+}
+"""What a response says again of its request, where the envelope does not."""
 
 
 def load_finish(response: Mapping[str, Any], *, calls: bool, refused: bool) -> FinishReason:
@@ -56,16 +76,27 @@ def around(response: Mapping[str, Any]) -> dict[str, Any]:
     return told
 
 
+def echo(response: Mapping[str, Any]) -> dict[str, Any]:
+    """What a response says again of its request, where that is not the usual and not large."""
+    told = {key: response[key] for key in _ECHOED if key in response and key not in _LARGE}
+    objects = [key for key, usual in USUAL.items() if isinstance(usual, dict)]
+    return {
+        key: value
+        for key, value in told.items()
+        if value is not None and value != USUAL.get(key) and (isinstance(value, dict) or key not in objects)
+    }
+
+
 def load_usage(told: Any) -> Usage | None:
     """Usage; cached and reasoning tokens are parts of the totals. `None`: nothing told."""
-    raw = _object(told)
+    raw = if_object(told)
     counts = {
         "input_tokens": raw.get("input_tokens"),
         "output_tokens": raw.get("output_tokens"),
         "total_tokens": raw.get("total_tokens"),
-        "cache_read_tokens": _object(raw.get("input_tokens_details")).get("cached_tokens"),
-        "cache_write_tokens": _object(raw.get("input_tokens_details")).get("cache_write_tokens"),
-        "reasoning_tokens": _object(raw.get("output_tokens_details")).get("reasoning_tokens"),
+        "cache_read_tokens": if_object(raw.get("input_tokens_details")).get("cached_tokens"),
+        "cache_write_tokens": if_object(raw.get("input_tokens_details")).get("cache_write_tokens"),
+        "reasoning_tokens": if_object(raw.get("output_tokens_details")).get("reasoning_tokens"),
     }
     known = {name: count for name, count in counts.items() if type(count) is int}
     if "total_tokens" not in known and {"input_tokens", "output_tokens"} <= known.keys():
@@ -75,36 +106,32 @@ def load_usage(told: Any) -> Usage | None:
 
 def other_usage(told: Any) -> dict[str, Any]:
     """What a provider's usage tells beyond the neutral counts, without what is zero or empty."""
-    raw = _object(told)
+    raw = if_object(told)
     left = rest(raw, "input_tokens", "output_tokens", "total_tokens", "input_tokens_details", "output_tokens_details")
     for name, known in (
         ("input_tokens_details", ("cached_tokens", "cache_write_tokens")),
         ("output_tokens_details", ("reasoning_tokens",)),
     ):
-        left[name] = {key: value for key, value in rest(_object(raw.get(name)), *known).items() if value}
+        left[name] = {key: value for key, value in rest(if_object(raw.get(name)), *known).items() if value}
     return {key: value for key, value in left.items() if value}
 
 
 def dump_usage(usage: Usage, other: Mapping[str, Any] = {}) -> dict[str, Any]:
     """Usage → as the API tells it. What is not known is 0 where the API demands a number."""
-    read, written = usage.cache_read_tokens or 0, usage.cache_write_tokens or 0
+    written = {} if usage.cache_write_tokens is None else {"cache_write_tokens": usage.cache_write_tokens}
     taken, given = usage.input_tokens or 0, usage.output_tokens or 0
     return {
         **other,
         "input_tokens": taken,
         "input_tokens_details": {
-            **_object(other.get("input_tokens_details")),
-            "cached_tokens": read,
-            "cache_write_tokens": written,
+            **if_object(other.get("input_tokens_details")),
+            "cached_tokens": usage.cache_read_tokens or 0,
+            **written,
         },
         "output_tokens": given,
         "output_tokens_details": {
-            **_object(other.get("output_tokens_details")),
+            **if_object(other.get("output_tokens_details")),
             "reasoning_tokens": usage.reasoning_tokens or 0,
         },
         "total_tokens": taken + given if usage.total_tokens is None else usage.total_tokens,
     }
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -21,15 +21,21 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.shapes import rest, says_error
-from dragoman.wires.openai_responses.calls import FUNCTION, dump_call, hold_result
+from dragoman.wires.openai_responses.calls import FUNCTION, dump_call, hold_result, holds_result
 from dragoman.wires.openai_responses.content import Block, dump_block, unsaid
 from dragoman.wires.openai_responses.items import ABSENT, is_plain
 from dragoman.wires.openai_responses.native import begun_item, fields, is_ours, note, spelling
 from dragoman.wires.openai_responses.outgoing import Outgoing
-from dragoman.wires.openai_responses.results import dump_provider_result, dump_result
+from dragoman.wires.openai_responses.results import answer_type, dump_provider_result, dump_result
 from dragoman.wires.openai_responses.thinking import dump_reasoning, resolved
 
-__all__ = ["Writer"]
+__all__ = ["Writer", "is_block"]
+
+
+def is_block(piece: Content) -> bool:
+    """Whether a piece is a content block that only the provider understands."""
+    return isinstance(piece, ProviderPart) and bool(spelling(piece.native).get("block"))
+
 
 _FORGOTTEN = "the provider does not hold it any more, or never did"
 
@@ -57,7 +63,7 @@ class Writer:
         """The items, in the message's order."""
         content = self._message.content
         for place, piece in enumerate(content):
-            if isinstance(piece, (TextPart, DataPart, LinkPart, FilePart)) or spelling(piece.native).get("block"):
+            if isinstance(piece, (TextPart, DataPart, LinkPart, FilePart)) or is_block(piece):
                 self._say(piece, place)
             elif (item := self._item(piece, place)) is not None:
                 self._end()
@@ -74,7 +80,7 @@ class Writer:
     def _say(self, piece: Content, place: int) -> None:
         """A piece of a message item's content."""
         if isinstance(piece, DataPart) and (call_id := spelling(piece.native).get("call")) is not None:
-            call = next((item for item in reversed(self._items) if item.get("id") == call_id), None)
+            call = next((item for item in reversed(self._items) if holds_result(item, call_id)), None)
             if call is not None:
                 hold_result(call, piece)
                 return
@@ -145,7 +151,7 @@ class Writer:
         id_ = own.get("id")
         if id_ is None or (self._keeps and self._out.target is None):
             return True
-        if not self._keeps or id_ in self._out.taken:
+        if not self._keeps or not isinstance(id_, str) or id_ in self._out.taken:
             return False
         self._out.taken.add(id_)
         return True
@@ -193,9 +199,9 @@ class Writer:
     def _result(self, part: ToolResultPart, place: int) -> dict[str, Any] | None:
         if part.run_by == "provider":
             what = f"a result of {part.name}, which the provider ran"
-            if "type" in fields(part.native):
+            if answer_type(part) is not None:
                 return self._signed(part, dump_provider_result(part), place, what)
-            call = next((item for item in reversed(self._items) if item.get("id") == part.id), None)
+            call = next((item for item in reversed(self._items) if holds_result(item, part.id)), None)
             if call is not None:
                 hold_result(call, part)
             else:

@@ -10,9 +10,9 @@ from dragoman.ids import renamed
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ToolSpec
-from dragoman.shapes import if_object, rest
+from dragoman.shapes import bounded, if_object, rest
 from dragoman.wires.openai_responses.linking import LINKED_BY_CALLER, anchor, is_stored
-from dragoman.wires.openai_responses.messages import dump_conversation, load_messages
+from dragoman.wires.openai_responses.messages import dump_conversation, load_conversation
 from dragoman.wires.openai_responses.native import fields, note, spelling
 from dragoman.wires.openai_responses.outgoing import outgoing
 from dragoman.wires.openai_responses.output import dump_output, load_output
@@ -39,12 +39,12 @@ def load_request(
     Raises:
         HistoryError: the body is no request of this format.
     """
-    if not any(name in if_object(body) for name in ("input", *LINKED_BY_CALLER)):
+    if not any(name in if_object(bounded(body)) for name in ("input", *LINKED_BY_CALLER)):
         raise HistoryError('a Responses request needs "input", a string or a list of items')
     left = dict(body)
     spelled: dict[str, Any] = {}
     payload = {key: left.pop(key) for key in ("instructions", "input") if body.get(key)}
-    messages = load_messages(payload, origin=origin)
+    messages = load_conversation(payload, origin)
     if "input" not in body:
         spelled["input"] = "absent"
     settings = load_settings(left, spelled)
@@ -112,10 +112,10 @@ def _written(
         if getattr(request.settings, name) is not None:
             out.lose(None, None, name, "the API has no such setting")
     own = fields(request.native)
-    stated = cast("Mapping[str, Any]", own.get("text") or {}).get("format")
+    stated = if_object(own.get("text")).get("format")
     if request.output_schema is not None:
-        body["text"] = {"format": dump_output(request.output_schema, stated)}
-    elif stated is not None and "type" not in stated:  # it was said of a schema that is there no more
+        body["text"] = {"format": dump_output(request.output_schema, if_object(stated) or None)}
+    elif isinstance(stated, dict) and "type" not in stated:  # it was said of a schema that is there no more
         own["text"] = rest(own["text"], "format")
     if request.stream or "stream" in spelled:
         body["stream"] = request.stream

@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-import msgspec
-
+from dragoman import json_bytes
 from dragoman.media import data_url
 from dragoman.message import DataPart, FilePart, LinkPart, ProviderPart, TextPart, ToolCallPart, ToolResultPart
-from dragoman.shapes import rest
+from dragoman.shapes import if_text, rest
 from dragoman.wires.openai_responses.calls import FUNCTION, KINDS, kind_of
 from dragoman.wires.openai_responses.content import dump_block, load_block
 from dragoman.wires.openai_responses.native import fields, note, spelling
 
-__all__ = ["ANSWERS", "dump_provider_result", "dump_result", "load_provider_result", "load_result"]
+__all__ = ["ANSWERS", "answer_type", "dump_provider_result", "dump_result", "load_provider_result", "load_result"]
 
 ANSWERS: Mapping[str, str] = {kind.answer: call for call, kind in KINDS.items() if kind.answer is not None}
 """Type of an answer → the type of the call that it answers."""
 _WITH_BLOCKS = ("function_call_output", "custom_tool_call_output")
+
+
+def answer_type(part: ToolResultPart) -> str | None:
+    """Type of the item that a result came in; `None`: it is that of its call's answer, or came through another wire."""
+    kind = if_text(fields(part.native).get("type"))
+    return kind if kind in ANSWERS else None
 
 
 def load_result(item: Mapping[str, Any], calls: Mapping[str, ToolCallPart]) -> ToolResultPart | None:
@@ -38,8 +43,8 @@ def load_result(item: Mapping[str, Any], calls: Mapping[str, ToolCallPart]) -> T
 def dump_result(part: ToolResultPart, id_: str, call_type: str) -> dict[str, Any]:
     """A result → the answer to a call of that type."""
     own, how = fields(part.native), spelling(part.native).get("output")
-    type_ = own.get("type") or KINDS[call_type].answer or "function_call_output"
-    item: dict[str, Any] = {"type": type_, "call_id": id_, **own}
+    type_ = answer_type(part) or KINDS[call_type].answer or "function_call_output"
+    item: dict[str, Any] = {"type": type_, "call_id": id_, **rest(own, "type", "call_id")}
     field = KINDS[ANSWERS[type_]].result
     if how == "absent" and part.result is None:
         return item
@@ -78,7 +83,7 @@ def load_provider_result(
 
 
 def dump_provider_result(part: ToolResultPart) -> dict[str, Any]:
-    """The inverse of `load_provider_result`."""
+    """The inverse of `load_provider_result`, of a result that has an `answer_type`."""
     own = fields(part.native)
     call_id = {} if spelling(part.native).get("call_id") == "absent" else {"call_id": part.id}
     return {**own, **call_id, KINDS[ANSWERS[own["type"]]].result: part.result}
@@ -106,7 +111,7 @@ def _text(part: ToolResultPart) -> str:
         return part.result
     if part.is_content:
         return "".join([str(dump_block(piece).get("text", "")) for piece in _pieces(part)])
-    return msgspec.json.encode(part.result).decode()
+    return json_bytes.encode(part.result).decode()
 
 
 def _screenshot(part: ToolResultPart) -> Any:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-import msgspec
-
+from dragoman import json_bytes
 from dragoman.fold import arguments_text
 from dragoman.media import as_text
 from dragoman.message import Content, DataPart, ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.wires.openai_responses.calls import FUNCTION, dump_call, hold_result, kind_of
+from dragoman.shapes import if_list, if_object, if_text
+from dragoman.wires.openai_responses.calls import FUNCTION, dump_call, hold_result, holds_result, kind_of
 from dragoman.wires.openai_responses.native import begun_item, fields, is_ours, response, spelling
-from dragoman.wires.openai_responses.results import dump_provider_result
+from dragoman.wires.openai_responses.pieces import is_block
+from dragoman.wires.openai_responses.results import answer_type, dump_provider_result
 from dragoman.wires.openai_responses.thinking import dump_reasoning
 
 __all__ = ["Tell", "Telling"]
@@ -65,12 +66,13 @@ class Telling:
         if isinstance(part, ProviderPart):
             if not is_ours(part.native):
                 return None
-            if spelling(part.native).get("block"):
+            if is_block(part):
                 return self._end_block(part, fields(part.native))
-            return self._whole({**fields(part.native), **response(part.native)})
-        if isinstance(part, DataPart) and self._item is not None and spelling(part.native).get("call"):
-            hold_result(self._item, part)
-            return self._item
+            return self._whole({"type": part.kind, **fields(part.native), **response(part.native)})
+        item = self._item
+        if isinstance(part, DataPart) and item is not None and holds_result(item, spelling(part.native).get("call")):
+            hold_result(item, part)
+            return item
         if isinstance(part, DataPart) and part.mime_type.startswith("image/"):
             item = {"type": "image_generation_call", "status": "completed"}
             hold_result(item, part)
@@ -81,7 +83,7 @@ class Telling:
         """Nothing more joins the item that is open."""
         item, self._item = self._item, None
         if item is not None:
-            if stages := _STAGES.get(item["type"]):
+            if stages := _STAGES.get(if_text(item["type"])):
                 self._tell(f"{item['type']}.{stages[-1]}", item_id=item["id"], output_index=len(self.output) - 1)
             self._tell("output_item.done", output_index=len(self.output) - 1, item=item)
 
@@ -89,14 +91,15 @@ class Telling:
         """An item begins; `unknown`: its fields whose values are still to come."""
         self.end_item()
         index = len(self.output)
-        prefix = _PREFIXES.get(item["type"], item["type"])
+        type_ = if_text(item["type"])
+        prefix = _PREFIXES.get(type_, type_)
         item.setdefault("id", f"{prefix}_{self.response_id.removeprefix('resp_')}_{index}")
         self.output.append(item)
         self._item = item
         status = {"status": "in_progress"} if "status" in item else {}
         self._tell("output_item.added", output_index=index, item={**item, **status, **unknown})
-        for stage in _STAGES.get(item["type"], ())[:-1]:
-            self._tell(f"{item['type']}.{stage}", item_id=item["id"], output_index=index)
+        for stage in _STAGES.get(type_, ())[:-1]:
+            self._tell(f"{type_}.{stage}", item_id=item["id"], output_index=index)
         return item
 
     def _whole(self, item: dict[str, Any]) -> dict[str, Any]:
@@ -157,7 +160,7 @@ class Telling:
             self.end_item()
             return item
         block = _block(part, part.text)
-        for index, annotation in enumerate(block.get("annotations", ())):
+        for index, annotation in enumerate(if_list(block.get("annotations"))):
             self._tell("output_text.annotation.added", **self._at(part), annotation_index=index, annotation=annotation)
         self._tell("content_part.done", **self._at(part), part=block)
         item["content"].append(block)
@@ -193,13 +196,13 @@ class Telling:
         return item
 
     def _end_result(self, part: ToolResultPart) -> dict[str, Any] | None:
-        if "type" in fields(part.native):
+        if answer_type(part) is not None:
             return self._whole({**dump_provider_result(part), **response(part.native)})
         item = self._item
-        if item is None or item.get("id") != part.id:
+        if item is None or not holds_result(item, part.id):
             return None
         if item["type"] == "mcp_call" and not is_ours(part.native):
-            text = part.result if isinstance(part.result, str) else msgspec.json.encode(part.result).decode()
+            text = part.result if isinstance(part.result, str) else json_bytes.encode(part.result).decode()
             failed = {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": text}]}
             item |= {"error": failed} if part.is_error else {"output": text}
         else:
@@ -213,7 +216,7 @@ _SUMMARY = "reasoning_summary_text"
 def _name(part: Content) -> str:
     """What the events of a part's piece are named."""
     if isinstance(part, ThinkingPart):
-        return "reasoning_text" if "content" in spelling(part.native).get("pieces", ()) else _SUMMARY
+        return "reasoning_text" if "content" in if_object(spelling(part.native).get("pieces")) else _SUMMARY
     if isinstance(part, ToolCallPart):
         return f"{kind_of(part)}_arguments"
     return "refusal" if spelling(part.native).get("type") == "refusal" else "output_text"

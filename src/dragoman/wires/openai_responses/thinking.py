@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from dragoman.message import ThinkingPart
-from dragoman.shapes import rest
+from dragoman.shapes import if_list, if_object, rest
 from dragoman.wires.openai_responses.native import fields, note, spelling
 
 __all__ = ["BETWEEN", "TYPES", "dump_reasoning", "load_reasoning", "resolved", "texts_of"]
@@ -36,8 +36,13 @@ def load_reasoning(item: Mapping[str, Any], unsent: Mapping[str, Any] = {}) -> T
 def dump_reasoning(part: ThinkingPart) -> dict[str, Any]:
     """The part → its reasoning item."""
     own = fields(part.native)
-    usual = {} if "summary" in own else {"summary": [len(part.text)] if part.text else []}
-    pieces = cast("Mapping[str, list[int]]", spelling(part.native).get("pieces", usual))
+    pieces: Mapping[str, list[int]] = {
+        field: [length if type(length) is int else 0 for length in if_list(lengths)]
+        for field, lengths in if_object(spelling(part.native).get("pieces")).items()
+        if field in TYPES
+    }
+    if not pieces and "summary" not in own:
+        pieces = {"summary": [len(part.text)] if part.text else []}
     lengths = [length for of_field in pieces.values() for length in of_field]
     texts = iter(_split(part.text, lengths) or [part.text, *("" for _ in lengths)])
     told = {

@@ -7,12 +7,13 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman import json_bytes
 from dragoman.emit import Emitter, OpenPart
 from dragoman.errors import DecodeError
 from dragoman.event import OpenText
 from dragoman.fold import arguments_text
 from dragoman.message import Content, DataPart, TextPart, ThinkingPart, ToolCallPart
-from dragoman.shapes import rest
+from dragoman.shapes import if_text, rest
 from dragoman.wires.openai_responses.calls import FUNCTION, KINDS, kind_of
 from dragoman.wires.openai_responses.items import Calls, load_item, sendable
 from dragoman.wires.openai_responses.native import note, spelling
@@ -33,7 +34,7 @@ _SLOW = {
 """Type of a delta → what it is more of, and the field that says of which piece."""
 _WHOLE = -1
 """Place of the one part of an item that is a call or thinking; texts have the place of their block."""
-_encode = msgspec.json.encode
+_encode = json_bytes.encode
 
 
 class _Told:
@@ -59,6 +60,8 @@ class ToldItems:
         self._out = out
         self._items: list[_Told] = []
         self._at: dict[int, _Told] = {}
+        self._ids: dict[str, int] = {}  # id of an item → its index
+        self._last = 0  # the largest index
         self._calls: Calls = {}
         self._images = 0
 
@@ -66,7 +69,11 @@ class ToldItems:
         """An item begins."""
         told = _Told(len(self._items), item)
         self._items.append(told)
-        self._at[told.number if index is None else index] = told
+        index = told.number if index is None else index
+        self._at[index] = told
+        if id_ := if_text(item.get("id")):
+            self._ids[id_] = index
+        self._last = max(self._last, index)
         sent, unsent = sendable(item)
         opened: Content | None = None
         if told.type == "reasoning":
@@ -130,19 +137,29 @@ class ToldItems:
 
     def settle(self, output: Any) -> None:
         """The terminal word on all items: tells what was not told, and amends thinking that is told otherwise."""
-        left = list(self._items)
+        left: dict[str, dict[int, _Told]] = {}
+        named: dict[tuple[str, str], list[_Told]] = {}  # the first of them last
+        for told in self._items:
+            left.setdefault(told.type, {})[told.number] = told
+        for told in reversed(self._items):
+            named.setdefault((told.type, if_text(told.fields.get("id"))), []).append(told)
         for item in cast("list[Any]", output) if isinstance(output, list) else ():
             if not isinstance(item, dict):
                 raise DecodeError("an item of the output is no JSON object")
             item = cast("dict[str, Any]", item)
-            alike = [told for told in left if told.type == item.get("type", "message")]
-            named = [told for told in alike if told.fields.get("id") == item.get("id")]
+            type_ = str(item.get("type", "message"))
+            alike = left.get(type_)
             if not alike:
                 self.add(None, item)
                 self._end(self._items[-1], item)
                 continue
-            told = (named or alike)[0]  # some servers give an item another id in each event
-            left.remove(told)
+            same = named.get((type_, if_text(item.get("id"))), [])
+            while same and same[-1].number not in alike:
+                same.pop()
+            told = (
+                same.pop() if same else next(iter(alike.values()))
+            )  # some servers give an item another id in each event
+            del alike[told.number]
             if told.pieces is None:
                 self._end(told, item)
             elif told.type == "reasoning":
@@ -186,8 +203,8 @@ class ToldItems:
 
     def _named(self, id_: Any) -> int:
         """The index of the item of that id, else of the latest."""
-        found = [index for index, told in self._at.items() if id_ is not None and told.fields.get("id") == id_]
-        return found[-1] if found else max(self._at, default=0)
+        index = self._ids.get(if_text(id_), self._last)
+        return index if index in self._at else self._last
 
 
 def _text_of(piece: TextPart | ThinkingPart | ToolCallPart) -> str:
