@@ -112,11 +112,35 @@ def test_an_error_in_the_place_of_an_answer_is_of_our_tree(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
-    "body", [{}, {"input": [1, 2]}, {"input": [[1]], "texts": [1]}, {"requests": [{"content": {}}]}, {"texts": "one"}]
+    "body",
+    [{}, {"input": [1, "2"]}, {"input": [[1], []], "texts": [1]}, {"requests": [{"content": {}}]}, {"texts": "one"}],
 )
 def test_a_request_without_texts_is_refused(name: str, body: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequestError):
         wire(name).load_request(body)
+
+
+@pytest.mark.parametrize("tokens", [[1, 2], [[1, 2], [3]]])
+def test_openai_a_text_may_be_given_by_its_tokens(tokens: Any) -> None:
+    body = {"model": "m", "input": tokens, "dimensions": 3, "user": "u"}
+    request = wire("openai_chat").load_request(body)
+    assert request.texts == ()
+    assert wire("openai_chat").dump_request(request) == body
+    with pytest.raises(InvalidRequestError):
+        wire("mistral").load_request(body)
+
+
+@pytest.mark.parametrize("name", ["openai_chat", "mistral"])
+def test_what_a_caller_passes_is_read_or_refused(name: str) -> None:
+    deep: Any = 1
+    for _ in range(500):
+        deep = [deep]
+    for body in ([], None, "x", {"input": "x", "more": deep}):
+        with pytest.raises(InvalidRequestError):
+            wire(name).load_request(body)
+    for body in ([], "x", {"data": deep}, None):
+        with pytest.raises(DecodeError):
+            wire(name).load_response(body)
 
 
 @pytest.mark.parametrize("name", ["openai_chat", "mistral"])
