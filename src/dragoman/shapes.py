@@ -7,13 +7,15 @@ from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from dragoman import json_bytes
-from dragoman.errors import DecodeError
+from dragoman.errors import DecodeError, HistoryError
 
 __all__ = [
     "as_index",
     "as_list",
     "as_object",
     "as_text",
+    "bounded",
+    "gather",
     "if_list",
     "if_object",
     "if_objects",
@@ -38,6 +40,18 @@ def malformed(value: Any, what: str) -> DecodeError:
         f"the provider sent {what}: {body[:200].decode(errors='replace')}. This is a fault of its own; try again.",
         body=body,
     )
+
+
+def bounded(value: Any) -> None:
+    """Refuses what a caller passes as a conversation or a request, where it nests too deep to be read.
+
+    Raises:
+        HistoryError: it does.
+    """
+    try:
+        json_bytes.bound_value(value)
+    except ValueError as error:
+        raise HistoryError(f"the conversation cannot be read: {error}") from error
 
 
 def if_object(value: Any) -> dict[str, Any]:
@@ -110,6 +124,17 @@ def unread(fields: dict[str, Any], read: Collection[str]) -> dict[str, Any]:
 def telling(fields: dict[str, Any]) -> dict[str, Any]:
     """The fields that say something: not null, not empty."""
     return {key: value for key, value in fields.items() if value or (value is not None and value not in _EMPTY)}
+
+
+def gather(told: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Adds to `told` fields that come in pieces: lists go on, of anything else the last word counts. Linear in what comes."""
+    for name, value in more.items():
+        if not isinstance(value, list):
+            told[name] = value
+            continue
+        if not isinstance(before := told.get(name), list):
+            before = told[name] = []
+        cast("list[Any]", before).extend(cast("list[Any]", value))
 
 
 def rest(block: Mapping[str, Any], *known: str) -> dict[str, Any]:
