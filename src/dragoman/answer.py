@@ -31,13 +31,15 @@ __all__ = ["Answer", "kept", "left_out", "model_of", "whole_answer"]
 class Answer:
     """What is known of a response while its events come."""
 
-    __slots__ = ("_native", "_paid", "_told", "around", "id", "origin", "reason", "started")
+    __slots__ = ("_native", "_paid", "_told", "around", "id", "origin", "reason", "response_id", "started")
 
     def __init__(self, around: Callable[[Native], dict[str, Any]]) -> None:
         """`around`: reads the wire's own fields around a message out of the `native` of its start and end."""
         self.started = False
         self.id = ""
-        """Of the first message; empty where it has none."""
+        """Of the first message."""
+        self.response_id = ""
+        """Its provider's id of it, else its own; empty where it has none."""
         self.origin: Origin | None = None
         """Of the first message."""
         self.around: dict[str, Any] = {}
@@ -50,11 +52,6 @@ class Answer:
     def usage(self) -> Usage | None:
         """Of all messages that stand."""
         return sum(self._paid.values(), Usage()) if self._paid else None
-
-    @property
-    def response_id(self) -> str:
-        """The id that the response has: its provider's, else that of the first message."""
-        return (self.origin and self.origin.response_id) or self.id
 
     def takes(self, event: Event) -> bool:
         """Whether an event is of this response. What it says of the whole is noted."""
@@ -70,8 +67,8 @@ class Answer:
         if event.role is not Role.MODEL or event.candidate != 0:
             return False
         if not self.started:
-            self.started, self.origin = True, event.origin
-            self.id = "" if event.anonymous else event.message_id
+            self.started, self.id, self.origin = True, event.message_id, event.origin
+            self.response_id = (event.origin and event.origin.response_id) or ("" if event.anonymous else self.id)
         self._told.add(event.message_id)
         self.around |= self._native(event.native)
         return True
@@ -82,6 +79,7 @@ class Answer:
         if isinstance(event, MessageDropped):
             self._told.remove(event.message_id)
             self._paid.pop(event.message_id, None)
+            self.reason = None
             return True
         self.reason = event.finish_reason
         self.around |= self._native(event.native)
