@@ -75,7 +75,9 @@ def test_packed_bytes_are_never_taken_for_floats_that_make_no_sense(numbers: lis
     assert vector == numbers or all(abs(number) < 1e6 for number in vector)
 
 
-@pytest.mark.parametrize("told", ["no base64!", "YQ=", {}, None, 3, ["1"], [None], [[1.0]], [True]])
+@pytest.mark.parametrize(
+    "told", [["\ud800"], "\ud800", "no base64!", "YQ=", {}, None, 3, ["1"], [None], [[1.0]], [True]]
+)
 def test_what_is_no_vector_is_a_decode_error(told: Any) -> None:
     with pytest.raises(DecodeError, match="a vector that"):
         load_vector(told)

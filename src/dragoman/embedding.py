@@ -120,7 +120,7 @@ def load_vector(told: Any) -> Vector:
     """
     try:
         vector = _unpacked(told) if isinstance(told, str) else msgspec.convert(told, Vector)
-    except msgspec.ValidationError as error:
+    except ValueError as error:  # among them half a pair of surrogates, which is not convertible
         raise malformed(told, "a vector that is no list of numbers") from error
     if not isfinite(sum(vector)):
         raise malformed(told, "a vector with numbers that are none (NaN or infinity)")
