@@ -75,7 +75,9 @@ def test_packed_bytes_are_never_taken_for_floats_that_make_no_sense(numbers: lis
     assert vector == numbers or all(abs(number) < 1e6 for number in vector)
 
 
-@pytest.mark.parametrize("told", ["no base64!", "YQ=", {}, None, 3, ["1"], [None], [[1.0]], [True]])
+@pytest.mark.parametrize(
+    "told", [["\ud800"], "\ud800", "no base64!", "YQ=", {}, None, 3, ["1"], [None], [[1.0]], [True]]
+)
 def test_what_is_no_vector_is_a_decode_error(told: Any) -> None:
     with pytest.raises(DecodeError, match="a vector that"):
         load_vector(told)
@@ -112,11 +114,35 @@ def test_an_error_in_the_place_of_an_answer_is_of_our_tree(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
-    "body", [{}, {"input": [1, 2]}, {"input": [[1]], "texts": [1]}, {"requests": [{"content": {}}]}, {"texts": "one"}]
+    "body",
+    [{}, {"input": [1, "2"]}, {"input": [[1], []], "texts": [1]}, {"requests": [{"content": {}}]}, {"texts": "one"}],
 )
 def test_a_request_without_texts_is_refused(name: str, body: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequestError):
         wire(name).load_request(body)
+
+
+@pytest.mark.parametrize("tokens", [[1, 2], [[1, 2], [3]]])
+def test_openai_a_text_may_be_given_by_its_tokens(tokens: Any) -> None:
+    body = {"model": "m", "input": tokens, "dimensions": 3, "user": "u"}
+    request = wire("openai_chat").load_request(body)
+    assert request.texts == ()
+    assert wire("openai_chat").dump_request(request) == body
+    with pytest.raises(InvalidRequestError):
+        wire("mistral").load_request(body)
+
+
+@pytest.mark.parametrize("name", ["openai_chat", "mistral"])
+def test_what_a_caller_passes_is_read_or_refused(name: str) -> None:
+    deep: Any = 1
+    for _ in range(500):
+        deep = [deep]
+    for body in ([], None, "x", {"input": "x", "more": deep}):
+        with pytest.raises(InvalidRequestError):
+            wire(name).load_request(body)
+    for body in ([], "x", {"data": deep}, None):
+        with pytest.raises(DecodeError):
+            wire(name).load_response(body)
 
 
 @pytest.mark.parametrize("name", ["openai_chat", "mistral"])

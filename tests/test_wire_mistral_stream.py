@@ -255,8 +255,9 @@ def test_what_stands_around_is_kept_as_metadata_and_never_sent() -> None:
     first = json.loads(chunk({"content": "a", "metadata": {"x": 1}}, created=7)[6:])
     first["choices"][0] |= {"logprobs": logprobs, "odd": 1}
     message = read(b"data: " + json.dumps(first).encode() + b"\n\n", chunk({}, "error"), DONE)
-    response = message.native["mistral:notes"]["response"]
-    assert response == {"created": 7, "logprobs": logprobs, "odd": 1, "metadata": {"x": 1}}
+    notes = message.native["mistral:notes"]
+    assert notes["response"] == {"created": 7, "logprobs": logprobs, "odd": 1}
+    assert notes["message"] == {"metadata": {"x": 1}}
     assert message.finish_reason is FinishReason.error
     assert mistral.dump_messages([message]) == [{"role": "assistant", "content": "a"}]
 

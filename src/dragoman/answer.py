@@ -25,26 +25,33 @@ from dragoman.fold import fold
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, Native, Origin, Role, Usage
 
-__all__ = ["Answer", "model_of", "left_out", "whole_answer"]
+__all__ = ["Answer", "kept", "left_out", "model_of", "whole_answer"]
 
 
 class Answer:
     """What is known of a response while its events come."""
 
-    __slots__ = ("_native", "_told", "around", "id", "origin", "reason", "started", "usage")
+    __slots__ = ("_native", "_paid", "_told", "around", "id", "origin", "reason", "response_id", "started")
 
     def __init__(self, around: Callable[[Native], dict[str, Any]]) -> None:
         """`around`: reads the wire's own fields around a message out of the `native` of its start and end."""
         self.started = False
         self.id = ""
         """Of the first message."""
+        self.response_id = ""
+        """Its provider's id of it, else its own; empty where it has none."""
         self.origin: Origin | None = None
         """Of the first message."""
         self.around: dict[str, Any] = {}
         self.reason: FinishReason | None = None
-        self.usage: Usage | None = None
+        self._paid: dict[str, Usage] = {}
         self._native = around
         self._told: set[str] = set()
+
+    @property
+    def usage(self) -> Usage | None:
+        """Of all messages that stand."""
+        return sum(self._paid.values(), Usage()) if self._paid else None
 
     def takes(self, event: Event) -> bool:
         """Whether an event is of this response. What it says of the whole is noted."""
@@ -61,6 +68,7 @@ class Answer:
             return False
         if not self.started:
             self.started, self.id, self.origin = True, event.message_id, event.origin
+            self.response_id = (event.origin and event.origin.response_id) or ("" if event.anonymous else self.id)
         self._told.add(event.message_id)
         self.around |= self._native(event.native)
         return True
@@ -70,11 +78,14 @@ class Answer:
             return False
         if isinstance(event, MessageDropped):
             self._told.remove(event.message_id)
+            self._paid.pop(event.message_id, None)
+            self.reason = None
             return True
         self.reason = event.finish_reason
         self.around |= self._native(event.native)
         if event.usage is not None:
-            self.usage = event.usage if self.usage is None else self.usage + event.usage
+            before = self._paid.get(event.message_id)
+            self._paid[event.message_id] = event.usage if before is None else before + event.usage
         return True
 
 
@@ -87,6 +98,22 @@ def left_out(events: Iterable[Event]) -> list[Loss]:
 def model_of(origin: Origin | None) -> str:
     """The model that answers: the one that serves, else the one that was asked for. Empty: not known."""
     return (origin.served_model or origin.model or "") if origin is not None else ""
+
+
+def kept(events: Iterable[Event]) -> list[Event]:
+    """The events without those of messages that are retracted in the end."""
+    events = list(events)
+    void: set[int] = set()
+    places: dict[str, list[int]] = {}
+    for place, event in enumerate(events):
+        message_id = getattr(event, "message_id", None)
+        if isinstance(event, MessageStarted):
+            places[event.message_id] = []
+        if message_id in places:
+            places[message_id].append(place)
+        if isinstance(event, MessageDropped):
+            void.update(places.pop(event.message_id, ()))
+    return [event for place, event in enumerate(events) if place not in void] if void else events
 
 
 def whole_answer(events: Iterable[Event]) -> Message | DragomanError:

@@ -15,7 +15,7 @@ from dragoman.errors import DecodeError, DragomanError, StreamCutError
 from dragoman.event import Event, RunError
 from dragoman.framing import EventStream, is_json
 from dragoman.message import FinishReason, Origin, Usage
-from dragoman.shapes import as_list, as_object, malformed, unread
+from dragoman.shapes import as_list, as_object, if_object, malformed, unread
 
 __all__ = ["Candidate", "ChoicesDecoder"]
 
@@ -42,6 +42,10 @@ class Candidate(Protocol):
         """The answer is complete."""
         ...
 
+    def fail(self, error: DragomanError, usage: Usage | None, origin: Origin | None, response: dict[str, Any]) -> None:
+        """The answer ends with an error, which carries what there was of it."""
+        ...
+
 
 C = TypeVar("C", bound=Candidate)
 
@@ -51,6 +55,8 @@ class ChoicesDecoder(ABC, Generic[C]):
 
     READ: frozenset[str] = frozenset({"id", "object", "model", "choices", "usage", "error"})
     """Fields of a chunk that are read; the others stand in the message's `response`."""
+    SILENT: frozenset[str] = frozenset({"role"})
+    """Fields of a choice's message that say nothing by themselves."""
 
     def __init__(self, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> None:
         self._origin = origin or Origin("")
@@ -60,6 +66,7 @@ class ChoicesDecoder(ABC, Generic[C]):
         self._candidates: dict[int, C] = {}
         self._usage: dict[str, Any] = {}
         self._response: dict[str, Any] = {}
+        self._identified = False
         self._over = False
 
     @abstractmethod
@@ -79,11 +86,13 @@ class ChoicesDecoder(ABC, Generic[C]):
         """The usage, and what was told beside it."""
 
     def note(self, chunk: dict[str, Any]) -> None:
-        """What stands around the choices: who answered, tokens, fields of the vendor's own; the last word counts."""
+        """What stands around the choices: who answered, tokens, fields of the vendor's own; the last word counts, but of the
+        id the first: some end with a chunk of another's."""
         model, response_id = chunk.get("model"), chunk.get("id")
         if model and isinstance(model, str) and model != self._origin.served_model:
             self._origin = replace(self._origin, served_model=model)
-        if response_id and isinstance(response_id, str) and response_id != self._origin.response_id:
+        if response_id and isinstance(response_id, str) and not self._identified:
+            self._identified = True
             self._origin = replace(self._origin, response_id=response_id)
         self.add_usage(chunk.get("usage"))
         self._response.update(unread(chunk, self.READ))
@@ -102,6 +111,17 @@ class ChoicesDecoder(ABC, Generic[C]):
             if not self.ordinary(piece):
                 self._read(piece)
         return self._take()
+
+    def whole(self, body: Any) -> list[Event]:
+        """A whole response, or a recorded stream, as bytes; or the JSON value of one → all its events."""
+        if not isinstance(body, bytes):
+            try:
+                json_bytes.bound_value(body)
+            except ValueError as error:
+                self._fail(DecodeError(f"the answer cannot be read: {error}"))
+                return self._take()
+            body = json_bytes.encode(body)
+        return self.feed(body) + self.close()
 
     def close(self) -> list[Event]:
         """The end of the bytes. An answer that has no end gives a `RunError` with a `StreamCutError`."""
@@ -141,17 +161,29 @@ class ChoicesDecoder(ABC, Generic[C]):
             self._fail(error)
 
     def _add(self, chunk: dict[str, Any], *, whole: bool) -> None:
-        if (error := self.error_of(chunk)) is not None:
+        error = self.error_of(chunk)
+        try:
+            if error is None and whole and "choices" not in chunk:
+                raise malformed(chunk, "an answer without choices")
+            self.note(chunk)
+            for position, one in enumerate(as_list(chunk.get("choices"), "choices")):
+                choice = as_object(one, "choice")
+                index = choice.get("index")
+                if error is None or self._says(choice):
+                    place = index if isinstance(index, int) else position if whole else 0
+                    self._candidate(place).add(choice, whole=whole)
+        except DecodeError:
+            if error is None:
+                raise
+        if error is not None:  # what stands beside it was paid for
             raise error
-        if whole and "choices" not in chunk:
-            raise malformed(chunk, "an answer without choices")
-        self.note(chunk)
-        for position, one in enumerate(as_list(chunk.get("choices"), "choices")):
-            choice = as_object(one, "choice")
-            index = choice.get("index")
-            self._candidate(index if isinstance(index, int) else position if whole else 0).add(choice, whole=whole)
         if whole:
             self._finish()
+
+    def _says(self, choice: dict[str, Any]) -> bool:
+        """Whether a choice tells something of an answer."""
+        said = {**if_object(choice.get("delta")), **if_object(choice.get("message"))}
+        return bool(unread(said, self.SILENT))
 
     def _candidate(self, index: int) -> C:
         candidate = self._candidates.get(index)
@@ -166,22 +198,33 @@ class ChoicesDecoder(ABC, Generic[C]):
     def _finish(self) -> None:
         """The answer is complete. Its usage is told once, with the first candidate."""
         self._over = True
-        usage, beside = self.counted(self._usage)
-        response = {**self._response, **({"usage": beside} if beside else {})}
+        usage, response = self._paid()
         if not self._candidates:
             self._candidate(0)
         for index, candidate in sorted(self._candidates.items(), key=lambda item: item[0]):
             first = index == min(self._candidates)
-            origin = self._origin if candidate.emitter.origin != self._origin else None
-            candidate.finish(usage if first else None, origin, response if first else {})
+            candidate.finish(usage if first else None, self._newer_origin(candidate), response if first else {})
 
     def _fail(self, error: DragomanError) -> None:
+        """The answer ends with an error, which carries what came before it and what that cost."""
         self._over = True
         error.at(provider=self._origin.provider or None)
-        emitters = [self._candidates[index].emitter for index in sorted(self._candidates)]
-        for emitter in emitters[1:]:
-            emitter.finish(FinishReason.error, cut=True)
-        if emitters:
-            emitters[0].fail(error)
+        usage, response = self._paid()
+        if usage is not None and any((usage.input_tokens, usage.output_tokens, usage.total_tokens)):
+            self._candidate(min(self._candidates, default=0))
+        candidates = [self._candidates[index] for index in sorted(self._candidates)]
+        for candidate in candidates[1:]:
+            candidate.emitter.finish(FinishReason.error, cut=True)
+        if candidates:
+            candidates[0].fail(error, usage, self._newer_origin(candidates[0]), response)
         else:
             self._events.append(RunError(error))
+
+    def _paid(self) -> tuple[Usage | None, dict[str, Any]]:
+        """The tokens, and what stood around the choices."""
+        usage, beside = self.counted(self._usage)
+        return usage, {**self._response, **({"usage": beside} if beside else {})}
+
+    def _newer_origin(self, candidate: C) -> Origin | None:
+        """The origin, where more of it is known than when the candidate began."""
+        return self._origin if candidate.emitter.origin != self._origin else None

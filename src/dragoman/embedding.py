@@ -17,7 +17,7 @@ from dragoman.message import Usage
 from dragoman.native import Own
 from dragoman.request import EmbeddingsRequest
 from dragoman.result import BatchEmbeddingsResult, Vector
-from dragoman.shapes import as_list, as_object, if_object, if_text, malformed, rest
+from dragoman.shapes import as_list, as_object, if_list, if_object, if_text, malformed, rest
 
 __all__ = [
     "dump_entries",
@@ -38,16 +38,26 @@ _TRIED = 64
 """By so many of its numbers a vector is known: of bytes that are no floats, about each second one is beyond."""
 
 
-def load_texts(body: Mapping[str, Any], own: Own, *, texts: str = "input", dimensions: str) -> EmbeddingsRequest:
+def load_texts(
+    body: Mapping[str, Any], own: Own, *, texts: str = "input", dimensions: str, tokens: bool = False
+) -> EmbeddingsRequest:
     """A body with a text or a list of them → the neutral request. `texts` and `dimensions` are the fields' names.
 
+    `tokens`: a text may be given by the numbers of its tokens too. They belong to one model's tokenizer, so they are no
+    neutral texts: the request has none, and this wire's own field holds the numbers.
+
     Raises:
-        InvalidRequestError: there is no text (tokens by their numbers belong to one model's tokenizer).
+        InvalidRequestError: there is no text.
     """
-    left = dict(body)
-    given = left.pop(texts, None)
+    left = dict(if_object(body))
     try:
-        loaded = msgspec.convert([given] if isinstance(given, str) else given, tuple[str, ...])
+        json_bytes.bound_value(left)
+    except ValueError as error:
+        raise InvalidRequestError(f"the embeddings request cannot be read: {error}") from error
+    given = left.pop(texts, None)
+    numbers = tokens and _are_tokens(given)
+    try:
+        loaded = () if numbers else msgspec.convert([given] if isinstance(given, str) else given, tuple[str, ...])
     except msgspec.ValidationError as error:
         raise InvalidRequestError(
             f"an embeddings request needs the field {texts}, a text or a list of texts"
@@ -55,7 +65,14 @@ def load_texts(body: Mapping[str, Any], own: Own, *, texts: str = "input", dimen
     model = left.pop("model") if if_text(left.get("model")) else ""
     size = left.pop(dimensions) if type(left.get(dimensions)) is int else None
     alone = {texts: "text"} if isinstance(given, str) else {}
-    return EmbeddingsRequest(model, loaded, None, size, left, own.note(spelling=alone))
+    native = own.note({texts: given} if numbers else None, spelling=alone)
+    return EmbeddingsRequest(model, loaded, None, size, left, native)
+
+
+def _are_tokens(given: Any) -> bool:
+    """Whether it is a text by the numbers of its tokens, or a list of such."""
+    lists = if_list(given) if any(isinstance(one, list) for one in if_list(given)) else [given]
+    return all(if_list(one) and all(type(number) is int for number in if_list(one)) for one in lists)
 
 
 def dump_texts(
@@ -65,6 +82,8 @@ def dump_texts(
     alone = own.spelling(request.native).get(texts) == "text" and len(request.texts) == 1
     body: dict[str, Any] = {"model": request.model} if request.model else {}
     body[texts] = request.texts[0] if alone else list(request.texts)
+    if not request.texts:
+        body |= own.fields(request.native)
     if request.dimensions is not None:
         body[dimensions] = request.dimensions
     return body | fields | dict(request.options)
@@ -76,12 +95,15 @@ def load_answer(body: bytes | Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         DecodeError: it is none.
     """
-    if isinstance(body, Mapping):
-        return dict(body)
     try:
-        answer = json_bytes.decode(body)
+        if isinstance(body, (bytes, str)):
+            answer = json_bytes.decode(body)
+        else:
+            json_bytes.bound_value(answer := cast("Any", body))
     except ValueError as error:
-        raise DecodeError(f"the answer is no JSON: {error}; is the base URL right?", body=body) from error
+        raise DecodeError(
+            f"the answer is no JSON: {error}; is the base URL right?", body=body if isinstance(body, bytes) else None
+        ) from error
     if not isinstance(answer, dict):
         raise malformed(answer, "an answer that is no object")
     return cast("dict[str, Any]", answer)
@@ -98,7 +120,7 @@ def load_vector(told: Any) -> Vector:
     """
     try:
         vector = _unpacked(told) if isinstance(told, str) else msgspec.convert(told, Vector)
-    except (msgspec.ValidationError, UnicodeEncodeError) as error:  # in words for half a pair of surrogates
+    except ValueError as error:  # among them half a pair of surrogates, which is not convertible
         raise malformed(told, "a vector that is no list of numbers") from error
     if not isfinite(sum(vector)):
         raise malformed(told, "a vector with numbers that are none (NaN or infinity)")

@@ -155,10 +155,12 @@ class Emitter:
         self._builder.add(event)
         self.events.append(event)
 
-    def fail(self, error: DragomanError) -> None:
-        """An error: what is open is closed as cut, and the error carries the message so far."""
-        if self.started and not self.finished:
-            self.finish(FinishReason.error, cut=True)
+    def fail(
+        self, error: DragomanError, usage: Usage | None = None, *, origin: Origin | None = None, native: Native = None
+    ) -> None:
+        """An error: what is open is closed as cut, and the error carries the message so far, with what it cost."""
+        if (self.started or usage is not None) and not self.finished:
+            self.finish(FinishReason.error, usage, origin=origin, native=native, cut=True)
             error.at(partial=self.partial())
         self.events.append(RunError(error))
 

@@ -16,6 +16,7 @@ MOST_DEPTH = 128
 """Objects and lists within each other at most."""
 
 _TOO_DEEP = "it nests deeper than {} levels"
+_encode = msgspec.json.Encoder().encode
 _NESTING = (dict, list)
 _OTHER = bytes(set(range(256)) - set(b'[]{}"'))
 
@@ -33,7 +34,7 @@ def decode(data: bytes | str) -> Any:
 def encode(value: Any) -> bytes:
     """A value of JSON → JSON. Half a pair of surrogates, which UTF-8 cannot hold, is escaped."""
     try:
-        return msgspec.json.encode(value)
+        return _encode(value)
     except UnicodeEncodeError:
         return json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode()
 

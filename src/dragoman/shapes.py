@@ -16,6 +16,7 @@ __all__ = [
     "as_text",
     "body_bytes",
     "bounded",
+    "gather",
     "if_list",
     "if_object",
     "if_objects",
@@ -141,6 +142,17 @@ def unread(fields: dict[str, Any], read: Collection[str]) -> dict[str, Any]:
 def telling(fields: dict[str, Any]) -> dict[str, Any]:
     """The fields that say something: not null, not empty."""
     return {key: value for key, value in fields.items() if value or (value is not None and value not in _EMPTY)}
+
+
+def gather(told: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Adds to `told` fields that come in pieces: lists go on, of anything else the last word counts. Linear in what comes."""
+    for name, value in more.items():
+        if not isinstance(value, list):
+            told[name] = value
+            continue
+        if not isinstance(before := told.get(name), list):
+            before = told[name] = []
+        cast("list[Any]", before).extend(cast("list[Any]", value))
 
 
 def rest(block: Mapping[str, Any], *known: str) -> dict[str, Any]:

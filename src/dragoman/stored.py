@@ -34,10 +34,11 @@ def newest(stored: Any, kinds: Collection[str]) -> Any:
 
 
 def _known(piece: Any, kinds: Collection[str]) -> Any:
-    kind: Any = cast("dict[str, Any]", piece).get("type") if isinstance(piece, dict) else None
+    fields = cast("dict[str, Any]", piece) if isinstance(piece, dict) else {}
+    kind = fields.get("type")
     if not isinstance(kind, str) or kind in kinds:
-        return piece
-    return {"type": "provider", "kind": kind, "native": {UNKNOWN: piece}}
+        return cast("Any", piece)
+    return {"type": "provider", "kind": kind, "native": {UNKNOWN: fields}}
 
 
 def _two_rooms(value: Any) -> Any:
@@ -58,7 +59,7 @@ def _split(native: Mapping[str, Any]) -> dict[str, Any]:
         reserved = _NOTED_BY.get(wire, _NOTED)
         fields = cast("dict[str, Any]", own) if isinstance(own, dict) else {}
         notes = {name: value for name, value in fields.items() if name in reserved}
-        left = {name: value for name, value in fields.items() if name not in reserved} if notes else own
+        left = {name: value for name, value in fields.items() if name not in reserved} if notes else cast("Any", own)
         if left or not notes:
             split[wire] = left
         if notes:

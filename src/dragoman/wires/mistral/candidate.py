@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from dragoman.emit import Emitter, OpenPart
+from dragoman.errors import DragomanError
 from dragoman.event import OpenText
-from dragoman.message import Content, Origin, ThinkingPart, ToolResultPart, Usage
-from dragoman.shapes import as_list, as_object, as_text, if_objects, unread
+from dragoman.message import Content, Native, Origin, ThinkingPart, ToolResultPart, Usage
+from dragoman.shapes import as_list, as_object, as_text, gather, if_objects, telling, unread
 from dragoman.wires.mistral.chunks import load_chunk
 from dragoman.wires.mistral.native import OWN
 from dragoman.wires.mistral.outcome import AT_LIMIT, dump_finish, load_finish
@@ -36,6 +37,9 @@ class Candidate:
         """The provider's reason to stop; `None`: it has not stopped yet."""
         self._calls = StreamedCalls(emitter, fresh_id)
         self._response: dict[str, Any] = {}
+        self._beside: dict[str, Any] = {}
+        self._divided = 0
+        """Deltas of `run` that its spelling counts."""
 
     def add(self, choice: dict[str, Any], *, whole: bool) -> None:
         """One choice of a chunk, or of a `whole` answer (which says all that it says in one step).
@@ -55,7 +59,7 @@ class Candidate:
                 for call in as_list(message.get("tool_calls"), "tool calls"):
                     self.turn("")
                     self._calls.add(as_object(call, "tool call"), whole=whole)
-            self._response.update(unread(message, _READ))
+            self._beside.update(unread(message, _READ))
         self._note(choice)
 
     def tell(self, kind: str, delta: str) -> None:
@@ -75,6 +79,7 @@ class Candidate:
                 self._divide(self.run)
             self.emitter.close(self.run)
         self.closed = None
+        self._divided = 0
         self.run = self.emitter.part(kind, part) if part is not None else None
         self.kind = kind if part is not None else ""
 
@@ -84,10 +89,16 @@ class Candidate:
         self.turn("")
         self._calls.close(at_limit=self.said in AT_LIMIT)
         reason = load_finish(self.said, calls=bool(self.emitter.calls()))
-        around = {**response, **self._response}
-        if self.said and dump_finish(reason) != self.said:
-            around["finish_reason"] = self.said
-        self.emitter.finish(reason, usage, origin=origin, native=OWN.note(response=around))
+        native = self._native(response, {} if dump_finish(reason) == self.said else {"finish_reason": self.said})
+        self.emitter.finish(reason, usage, origin=origin, native=native)
+
+    def fail(self, error: DragomanError, usage: Usage | None, origin: Origin | None, response: dict[str, Any]) -> None:
+        """The answer ends with an error."""
+        self.emitter.fail(error, usage, origin=origin, native=self._native(response))
+
+    def _native(self, response: dict[str, Any], said: dict[str, Any] = {}) -> Native:
+        """What stood beside the message's content, and around it."""
+        return OWN.note(message=self._beside, response=telling({**response, **self._response, **said}))
 
     def _speak(self, content: Any, *, whole: bool) -> None:
         if not isinstance(content, list):
@@ -137,9 +148,9 @@ class Candidate:
     def _divide(self, run: OpenPart) -> list[Any]:
         """The spelling `items` of the thinking, with all the text that has come."""
         items: list[Any] = OWN.open_notes(run.native).setdefault("spelling", {}).setdefault("items", [])
-        before = sum(length for length in items if isinstance(length, int))
-        if length := sum(map(len, run.deltas)) - before:
+        if length := sum([len(run.deltas[place]) for place in range(self._divided, len(run.deltas))]):
             items.append(length)
+        self._divided = len(run.deltas)
         return items
 
     def _answer(self, message: dict[str, Any]) -> None:
@@ -153,8 +164,6 @@ class Candidate:
         """What is no content: the reason to stop, probabilities, fields beyond those known."""
         if isinstance(said := choice.get("finish_reason"), str) and said:
             self.said = said
-        for name, value in as_object(choice.get("logprobs"), "logprobs").items():
-            if value:
-                told = self._response.setdefault("logprobs", {})
-                told[name] = [*told.get(name, []), *value] if isinstance(value, list) else value
+        if logprobs := telling(as_object(choice.get("logprobs"), "logprobs")):
+            gather(self._response.setdefault("logprobs", {}), logprobs)
         self._response.update(unread(choice, _CHOICE_READ))

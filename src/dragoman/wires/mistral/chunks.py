@@ -66,7 +66,8 @@ def load_chunk(chunk: Mapping[str, Any]) -> Content:
 
 def dump_chunk(part: Content) -> dict[str, Any] | None:
     """A part → the chunk that says it; `None` where there is none. Data of a kind that has no chunk is told as text."""
-    kind = spelling(part.native).get("type") or _kind(part)
+    spelled = if_text(spelling(part.native).get("type"))
+    kind = spelled if spelled in _READERS else _kind(part)
     if isinstance(part, ThinkingPart):
         return dump_thinking(part)
     if isinstance(part, TextPart):

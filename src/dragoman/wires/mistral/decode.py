@@ -24,9 +24,7 @@ def load_response(
     body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
 ) -> list[Event]:
     """A whole response, or a recorded stream → the events that its stream would have been."""
-    reader = Decoder(origin, new_id)
-    data = msgspec.json.encode(body) if isinstance(body, Mapping) else body
-    return reader.feed(data) + reader.close()
+    return Decoder(origin, new_id).whole(body)
 
 
 def decoder(*, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> Decoder:

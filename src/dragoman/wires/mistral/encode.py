@@ -9,25 +9,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import msgspec
-
+from dragoman import json_bytes
 from dragoman.answer import Answer, model_of, whole_answer
 from dragoman.errors import DragomanError
-from dragoman.event import Event, MessageStarted, PartDelta, PartFinished, PartStarted, RunError
+from dragoman.event import (
+    Event,
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    RunError,
+)
 from dragoman.framing import event_bytes
-from dragoman.message import Content, FinishReason, Origin, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.shapes import rest
+from dragoman.message import Content, FinishReason, Native, Origin, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.shapes import if_object, merged, rest
 from dragoman.wires.mistral.calls import dump_call
 from dragoman.wires.mistral.chunks import dump_chunk, dump_content
 from dragoman.wires.mistral.errors import dump_error
-from dragoman.wires.mistral.native import extra, response_of
+from dragoman.wires.mistral.native import OWN, extra, response_of
 from dragoman.wires.mistral.outcome import dump_finish, dump_usage
 
 __all__ = ["Encoder", "dump_response", "encoder"]
 
 _OF_CHOICE = ("logprobs", "prompt_logprobs")
 """Fields of a message's `response` that stand in its choice; the others stand beside the choices."""
-_encode = msgspec.json.Encoder().encode
+_encode = json_bytes.encode
 
 
 def encoder(**envelope: Any) -> Encoder:
@@ -44,9 +52,10 @@ def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
     chunks = [chunk for part in said.content if (chunk := _chunk(part)) is not None]
     told = [_call(call, index) for index, call in enumerate(calls)]
     message = {"role": "assistant", **dump_content(chunks, {}), "tool_calls": told or None}
-    around = response_of(said.native)
+    message = merged(message, _beside(said.native))
+    around, response_id = response_of(said.native), said.origin and said.origin.response_id
     return {
-        **_envelope("chat.completion", said.id or "", said.origin, around, envelope),
+        **_envelope("chat.completion", response_id or said.id or "", said.origin, around, envelope),
         "choices": [{"index": 0, "message": message, **_outcome(said.finish_reason, around)}],
         "usage": dump_usage(said.usage, around.get("usage", {})),
     }
@@ -59,7 +68,12 @@ class Encoder:
         self._given = envelope
         self._answer = Answer(response_of)
         self._open: dict[tuple[str, int], Content] = {}
-        self._said: dict[tuple[str, int], str] = {}
+        self._said: dict[tuple[str, int], list[str]] = {}
+        self._beside: dict[str, dict[str, Any]] = {}
+        self._texts: set[str] = set()
+        """Messages of which text went out."""
+        self._void = False
+        """Whether the text so far is void: what comes now begins on a line of its own."""
         self._calls = 0
         self._last = ""
         self._head = b""
@@ -90,12 +104,18 @@ class Encoder:
 
     def _envelope(self) -> dict[str, Any]:
         answer = self._answer
-        return _envelope("chat.completion.chunk", answer.id, answer.origin, answer.around, self._given)
+        return _envelope("chat.completion.chunk", answer.response_id, answer.origin, answer.around, self._given)
 
     def _deltas(self, event: Event) -> list[dict[str, Any]]:
         """One event of this answer → what it adds to the message."""
         if isinstance(event, MessageStarted):
+            self._beside[event.message_id] = _beside(event.native)
             return self._start()
+        if isinstance(event, MessageFinished):
+            beside = {**self._beside[event.message_id], **_beside(event.native)}
+            return [merged({"content": ""}, beside)] if beside else []
+        if isinstance(event, MessageDropped):
+            self._drop(event.message_id)
         if not isinstance(event, (PartStarted, PartDelta, PartFinished)):
             return []
         place = event.message_id, event.index
@@ -103,8 +123,14 @@ class Encoder:
             return self._end(place, event.part)
         if isinstance(event, PartDelta):
             return self._more(place, event.delta) if isinstance(event.delta, str) else []
-        self._open[place], self._said[place] = event.part, ""
+        self._open[place], self._said[place] = event.part, []
         return []
+
+    def _drop(self, message_id: str) -> None:
+        """A message is retracted. What went out of it stays; what comes now is kept apart from it."""
+        self._open = {place: part for place, part in self._open.items() if place[0] != message_id}
+        self._void |= message_id in self._texts
+        self._last = "dropped" if self._last != "thinking" else self._last
 
     def _start(self) -> list[dict[str, Any]]:
         if self._head:
@@ -118,16 +144,19 @@ class Encoder:
         if not delta or not isinstance(part, (TextPart, ThinkingPart)):
             return []
         first = not self._said[place]
-        self._said[place] += delta
+        self._said[place].append(delta)
         kind = "thinking" if isinstance(part, ThinkingPart) else "text"
         end = [_thinking([])] if first and kind == self._last == "thinking" else []  # else the two would be read as one
         self._last = kind
+        if kind == "text":
+            delta, self._void = f"\n{delta}" if self._void else delta, False
+            self._texts.add(place[0])
         return [*end, _thinking([{"type": "text", "text": delta}]) if kind == "thinking" else {"content": delta}]
 
     def _end(self, place: tuple[str, int], part: Content) -> list[dict[str, Any]]:
         """A part is closed: whatever of it is not told yet."""
         self._open.setdefault(place, part)
-        said = self._said.setdefault(place, "")
+        said = "".join(self._said.setdefault(place, []))
         if isinstance(part, ToolCallPart) and part.run_by != "provider":
             self._last = "call"
             self._calls += 1
@@ -142,6 +171,11 @@ class Encoder:
         chunk = _chunk(part)
         self._last = "chunk" if chunk is not None else self._last
         return [] if chunk is None else [{"content": [chunk]}]
+
+
+def _beside(native: Native) -> dict[str, Any]:
+    """Fields of the message beside its content."""
+    return rest({**if_object(OWN.notes(native).get("message")), **extra(native)}, "role", "content", "tool_calls")
 
 
 def _envelope(

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
+from dragoman import json_bytes
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -58,7 +57,7 @@ def load_error(status: int, headers: Mapping[str, str], body: bytes) -> Dragoman
 
 def load_error_object(chunk: Mapping[str, Any]) -> DragomanError:
     """An error inside a response whose status told of none."""
-    return fault(usual(chunk), body=msgspec.json.encode(chunk), manner=_MANNER)
+    return fault(usual(chunk), body=json_bytes.encode(chunk), manner=_MANNER)
 
 
 def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:

@@ -27,7 +27,7 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.replay import kind_of
-from dragoman.shapes import merged, rest, says_error
+from dragoman.shapes import bounded, merged, rest, says_error
 from dragoman.wires.mistral.assistant import dump_assistant, load_assistant
 from dragoman.wires.mistral.chunks import dump_content, load_content
 from dragoman.wires.mistral.native import extra, marked, respelled, spelling
@@ -35,7 +35,7 @@ from dragoman.wires.mistral.outgoing import Outgoing, outgoing
 from dragoman.wires.mistral.quirks import Quirks
 from dragoman.wires.mistral.results import dump_result, load_result
 
-__all__ = ["dump_conversation", "dump_messages", "load_messages"]
+__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages"]
 
 _ROLES = {"system": Role.SYSTEM, "user": Role.USER}
 
@@ -46,6 +46,12 @@ def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message
     Raises:
         HistoryError: it is no such list.
     """
+    bounded(payload)
+    return load_conversation(payload, origin)
+
+
+def load_conversation(payload: Any, origin: Origin | None) -> list[Message]:
+    """The same for a list of messages that is bounded in its depth."""
     if not isinstance(payload, list) or not all(isinstance(message, dict) for message in cast("list[Any]", payload)):
         raise HistoryError("the messages of a Mistral request are a list of objects")
     fresh_ids = (f"call-{number}" for number in count())

@@ -47,7 +47,7 @@ def load_usage(told: Mapping[str, Any]) -> tuple[Usage | None, dict[str, Any]]:
     return (usage if usage != Usage() else None), {name: value for name, value in left.items() if value}
 
 
-def dump_usage(usage: Usage | None, beside: Mapping[str, Any]) -> dict[str, Any]:
+def dump_usage(usage: Usage | None, beside: Any) -> dict[str, Any]:
     """The neutral counts → `usage`; empty where there are none. `beside`: what the provider told beside them."""
     if usage is None:
         return {}
@@ -58,7 +58,7 @@ def dump_usage(usage: Usage | None, beside: Mapping[str, Any]) -> dict[str, Any]
         body["prompt_tokens_details"] = {"cached_tokens": usage.cache_read_tokens}
     if usage.reasoning_tokens is not None:
         body["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
-    return merged(body, beside)
+    return merged(body, if_object(beside))
 
 
 def load_finish(said: str | None, *, calls: bool) -> FinishReason:

@@ -10,8 +10,8 @@ from dragoman.ids import renamed
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
-from dragoman.shapes import if_object, if_objects, if_text, merged
-from dragoman.wires.mistral.messages import dump_conversation, load_messages
+from dragoman.shapes import bounded, if_object, if_objects, if_text, merged
+from dragoman.wires.mistral.messages import dump_conversation, load_conversation
 from dragoman.wires.mistral.native import extra, marked, spelling
 from dragoman.wires.mistral.outgoing import outgoing
 from dragoman.wires.mistral.output import dump_output, load_output
@@ -36,9 +36,10 @@ def load_request(
     del path, headers
     if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError("a Mistral chat request needs the field messages, a list")
+    bounded(body)
     left = dict(body)
     spelled: dict[str, Any] = {}
-    messages = load_messages(left.pop("messages"), origin=origin)
+    messages = load_conversation(left.pop("messages"), origin)
     settings = load_settings(left, spelled)
     tools = _load_tools(left)
     schema, stated = load_output(left)

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-import msgspec
-
+from dragoman import json_bytes
 from dragoman.message import ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.shapes import if_objects, merged, rest
 from dragoman.wires.mistral.calls import given_id, spelled_id, spelled_name
@@ -75,10 +74,10 @@ def _dump_content(
     how, result = spelled.get("content"), part.result
     if how == "absent" and result is None:
         return {}, []
-    if how == "raw":
+    if how == "raw" and not part.is_content:
         return {"content": result}, []
     if not part.is_content:
-        return {"content": result if isinstance(result, str) else msgspec.json.encode(result).decode()}, []
+        return {"content": result if isinstance(result, str) else json_bytes.encode(result).decode()}, []
     chunks = [(piece, out.chunk(position, place, piece) or {}) for piece in result]
     if out.quirks.tool_media or how == "list":
         kept, media = [chunk for _, chunk in chunks], []

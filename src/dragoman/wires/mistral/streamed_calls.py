@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from dragoman.emit import Emitter, OpenPart
 from dragoman.fold import parse_call
+from dragoman.json_end import JsonEnd
 from dragoman.message import ToolCallPart
 from dragoman.shapes import as_index, as_object, as_text, malformed, unread
 from dragoman.wires.mistral.native import OWN, marked
@@ -28,6 +29,7 @@ class StreamedCalls:
         self._all: list[OpenPart] = []
         self._by_index: dict[Any, OpenPart] = {}
         self._by_id: dict[str, OpenPart] = {}
+        self._ends: dict[int, JsonEnd] = {}
 
     def add(self, entry: dict[str, Any], *, whole: bool = False) -> None:
         """One of a chunk's `tool_calls`. `whole`: a call of a whole answer, which is all there.
@@ -78,8 +80,11 @@ class StreamedCalls:
         if not name:
             return part
         # no id, and a name again: it is repeated with every piece, or all calls have one index
-        complete = parse_call(_EMPTY, "".join(map(str, part.deltas)) or "[").state == "complete"
-        return None if name != _call(part).name or (text and complete) else part
+        return None if name != _call(part).name or (text and self._is_complete(part)) else part
+
+    def _is_complete(self, part: OpenPart) -> bool:
+        """Whether the arguments of a call have all come."""
+        return part.deltas == ["null"] or self._ends.setdefault(part.index, JsonEnd()).among(part.deltas)
 
     def _begin(self, index: Any, call_id: str, name: str) -> OpenPart:
         native = marked({} if call_id else {"id": None})

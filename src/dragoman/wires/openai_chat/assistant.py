@@ -91,15 +91,16 @@ _SAYING = {"audio", "function_call", "refusal", "tool_calls"}
 def _said(position: int, place: int, piece: Content, out: Outgoing) -> tuple[str, Any]:
     """The field of the message in which a piece is said, and what it adds to it."""
     exact = out.exact(out.messages[position])
-    field = spelling(piece.native).get("field", "content") if exact else "content"
+    field = spelling(piece.native).get("field") if exact else None
     if isinstance(piece, ToolCallPart):
         sent = dump_call(piece, out.call_id(position, place, piece), out.name(piece.name), exact=exact)
-        return (field, sent["function"]) if field == "function_call" else ("tool_calls", sent)
+        older = field == "function_call" and "function" in sent
+        return ("function_call", sent["function"]) if older else ("tool_calls", sent)
     if field == "refusal" and isinstance(piece, TextPart):
-        return field, piece.text
+        return "refusal", piece.text
     if field == "audio":
-        return field, {"id": piece.id if isinstance(piece, FilePart) else extra(piece.native).get("id")}
-    return field, out.block(position, place, piece)
+        return "audio", {"id": piece.id if isinstance(piece, FilePart) else extra(piece.native).get("id")}
+    return "images" if field == "images" else "content", out.block(position, place, piece)
 
 
 def _sendable(position: int, place: int, piece: Content, out: Outgoing) -> Content | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-import msgspec
 from msgspec.structs import replace
 
+from dragoman import json_bytes
 from dragoman.fold import arguments_json, parse_call
 from dragoman.message import Native, ToolCallPart, ToolResultPart
 from dragoman.shapes import if_object, if_text, merged, rest
@@ -111,20 +111,20 @@ def given_id(native: Native, own_id: str) -> str | None:
 def load_executed(entry: Mapping[str, Any], fresh_ids: Iterator[str]) -> tuple[ToolCallPart, ToolResultPart | None]:
     """A tool that the vendor ran (Groq's `executed_tools`) → its call and, where it is known, its result."""
     call_id = next(fresh_ids)
-    text, name, output = entry.get("arguments"), str(entry.get("type") or ""), entry.get("output")
-    call = ToolCallPart(call_id, name, run_by="provider")
-    call = parse_call(call, text) if isinstance(text, str) else call
-    if output is None:
-        return call, None
+    name, output = str(entry.get("type") or ""), entry.get("output")
+    call = read_arguments(ToolCallPart(call_id, name, run_by="provider"), entry.get("arguments"))
     unread = marked(rest(entry, "index", "type", "arguments", "output"))
+    if output is None:
+        return replace(call, native=unread), None
     return call, ToolResultPart(call_id, name, output, run_by="provider", native=unread)
 
 
 def dump_executed(call: ToolCallPart, result: ToolResultPart | None, index: int) -> dict[str, Any]:
     """The inverse of `load_executed`."""
-    entry: dict[str, Any] = {"index": index, "type": call.name, "arguments": arguments_json(call)}
+    given = arguments_json(call) if call.state == "complete" else call.raw or ""
+    entry = merged({"index": index, "type": call.name, "arguments": given}, extra(call.native))
     if result is not None:
         output = result.result
-        entry["output"] = output if isinstance(output, str) else msgspec.json.encode(output).decode()
+        entry["output"] = output if isinstance(output, str) else json_bytes.encode(output).decode()
         entry = merged(entry, extra(result.native))
     return entry

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from dragoman.emit import Emitter, OpenPart
+from dragoman.errors import DragomanError
 from dragoman.event import OpenText
 from dragoman.media import audio_type
-from dragoman.message import Content, DataPart, Origin, ThinkingPart, ToolCallPart, Usage
-from dragoman.shapes import as_index, as_list, as_object, as_text, malformed, rest, telling, unread
+from dragoman.message import Content, DataPart, Native, Origin, ThinkingPart, ToolCallPart, Usage
+from dragoman.shapes import as_index, as_list, as_object, as_text, gather, malformed, rest, telling, unread
 from dragoman.wires.openai_chat.assistant import in_field
 from dragoman.wires.openai_chat.calls import load_executed
 from dragoman.wires.openai_chat.content import load_block
@@ -53,6 +54,7 @@ class Candidate:
         self._audio: OpenPart | None = None
         self._fields: dict[str, Any] = {}
         self._response: dict[str, Any] = {}
+        self._beside: dict[str, Any] = {}
         self._refused = False
 
     def add(self, choice: dict[str, Any], *, whole: bool) -> None:
@@ -94,6 +96,10 @@ class Candidate:
         self.run = self.emitter.part(kind, part) if part is not None else None
         self.kind = kind if part is not None else ""
 
+    def filtered(self, results: Mapping[str, Any]) -> None:
+        """What the vendor's filter says of the answer; the last word counts."""
+        self._response["content_filter_results"] = results
+
     def think(self, fields: Sequence[str], delta: str) -> None:
         """More thinking, told in these fields."""
         kind = "+".join(fields)
@@ -105,18 +111,25 @@ class Candidate:
         self.emitter.start()
         self.calls.close(at_limit=self.said == "length")
         reason = load_finish(self.said, calls=bool(self.emitter.calls()), refused=self._refused)
-        around = {**response, **self._response}
-        if self.said and dump_finish(reason) != self.said:
-            around["finish_reason"] = self.said
-        self.emitter.finish(reason, usage, origin=origin, native=OWN.note(self._fields, response=around))
+        native = self._native(response, {} if dump_finish(reason) == self.said else {"finish_reason": self.said})
+        self.emitter.finish(reason, usage, origin=origin, native=native)
+
+    def fail(self, error: DragomanError, usage: Usage | None, origin: Origin | None, response: dict[str, Any]) -> None:
+        """The answer ends with an error."""
+        self.emitter.fail(error, usage, origin=origin, native=self._native(response))
+
+    def _native(self, response: dict[str, Any], said: dict[str, Any] = {}) -> Native:
+        """The message's own fields; what stood beside its content, and around it."""
+        around = telling({**response, **self._response, **said})
+        return OWN.note(self._fields, message=self._beside, response=around)
 
     def _think(self, message: dict[str, Any], *, whole: bool) -> None:
-        details = as_list(message.get(DETAILS), "reasoning details")
-        told = False
-        for one in details:
-            entry = as_object(one, "reasoning detail")
-            told |= self._think_detail(entry, whole=whole)
-        if not told:
+        details = [as_object(one, "reasoning detail") for one in as_list(message.get(DETAILS), "reasoning details")]
+        text = "".join([as_text(entry.get(text_key(entry.get("type")))) for entry in details])
+        again = [field for field in PLAIN if text and message.get(field) == text]
+        for entry in details:
+            self._think_detail(entry, again, whole=whole)
+        if not text:
             texts: dict[str, list[str]] = {}
             for field in PLAIN:
                 texts.setdefault(as_text(message.get(field)), []).append(field)
@@ -124,21 +137,21 @@ class Candidate:
                 if text:
                     self.think(fields, text)
 
-    def _think_detail(self, entry: dict[str, Any], *, whole: bool) -> bool:
-        """One of `reasoning_details`; whether it told text. Texts and summaries come in pieces, all else is whole."""
+    def _think_detail(self, entry: dict[str, Any], again: list[str], *, whole: bool) -> None:
+        """One of `reasoning_details`. Texts and summaries come in pieces, all else is whole. `again`: fields that tell its
+        text too."""
         key = text_key(entry.get("type"))
         text, own = as_text(entry.get(key)), rest(entry, key)
         if entry.get("type") not in _MERGED_DETAILS:
             self.turn("")
             self.emitter.whole(load_detail(entry))
-            return bool(text)
+            return
         kind = f"{entry['type']} {entry.get('index')} {entry.get('id') or ''}".strip()
         if self.run is None or whole or kind != self.kind:
-            self.turn(kind, ThinkingPart(native=marked(own)))
+            self.turn(kind, ThinkingPart(native=marked(own, {"again": again} if again else None)))
         if self.run is not None:
             OWN.open_fields(self.run.native).update(telling(own))
             self.emitter.add(self.run, text)
-        return bool(text)
 
     def _speak(self, message: dict[str, Any]) -> None:
         content = message.get("content")
@@ -162,7 +175,7 @@ class Candidate:
             self.turn("")
             self.emitter.whole(in_field("images", load_block(rest(as_object(image, "image"), "index"))))
         audio = telling(as_object(message.get("audio"), "audio"))
-        if not audio or not ({"id", "data", "transcript"} & audio.keys()):
+        if not audio or (self._audio is None and not ({"id", "data", "transcript"} & audio.keys())):
             return
         try:
             data = b64decode(as_text(audio.pop("data", None)), validate=True)
@@ -199,11 +212,8 @@ class Candidate:
         if extra := message.get("extra_content"):
             self._fields["extra_content"] = extra
         if annotations := as_list(message.get("annotations"), "annotations"):
-            noted = [rest(as_object(one, "annotation"), "index") for one in annotations]
-            self._fields["annotations"] = [*self._fields.get("annotations", []), *noted]
-        for name, value in as_object(choice.get("logprobs"), "logprobs").items():
-            if value:
-                told = self._response.setdefault("logprobs", {})
-                told[name] = [*told.get(name, []), *value] if isinstance(value, list) else value
+            gather(self._fields, {"annotations": [rest(as_object(one, "annotation"), "index") for one in annotations]})
+        if logprobs := telling(as_object(choice.get("logprobs"), "logprobs")):
+            gather(self._response.setdefault("logprobs", {}), logprobs)
         self._response.update(unread(choice, _CHOICE_READ))
-        self._response.update(unread(message, _READ))
+        self._beside.update(unread(message, _READ))

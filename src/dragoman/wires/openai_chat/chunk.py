@@ -55,6 +55,8 @@ class Choice(msgspec.Struct, gc=False):
     finish_reason: None = None
     logprobs: None = None
     error: None = None
+    content_filter_results: dict[str, dict[str, bool | str]] | None = None
+    """Azure: in every chunk."""
 
 
 class Ordinary(msgspec.Struct, gc=False):

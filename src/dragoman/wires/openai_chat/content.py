@@ -99,7 +99,7 @@ def dump_block(part: Content, blocks: Mapping[str, str] = _NONE) -> dict[str, An
 
 def _kind(part: Content, blocks: Mapping[str, str] = _NONE) -> str:
     """The type of the block that says a part."""
-    if kind := spelling(part.native).get("type"):
+    if (kind := if_text(spelling(part.native).get("type"))) in _READERS:
         return kind
     if isinstance(part, LinkPart):
         return _by_type(blocks, part.mime_type or "") or "image_url"

@@ -25,9 +25,7 @@ def load_response(
     body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
 ) -> list[Event]:
     """A whole response, or a recorded stream → the events that its stream would have been."""
-    reader = Decoder(origin, new_id)
-    data = msgspec.json.encode(body) if isinstance(body, Mapping) else body
-    return reader.feed(data) + reader.close()
+    return Decoder(origin, new_id).whole(body)
 
 
 def decoder(*, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> Decoder:
@@ -49,6 +47,8 @@ class Decoder(ChoicesDecoder[Candidate]):
         delta, candidate = choice.delta, self._candidates.get(choice.index)
         if candidate is None:
             return False
+        if choice.content_filter_results:
+            candidate.filtered(choice.content_filter_results)
         if delta.tool_calls is None and (text := delta.content) and candidate.kind == "text" and _is_plain(delta):
             run: Any = candidate.run
             run.deltas.append(text)

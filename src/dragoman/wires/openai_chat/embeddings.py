@@ -22,10 +22,10 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
     """A body of `/embeddings` → the neutral request. `path` tells nothing on this wire.
 
     Raises:
-        InvalidRequestError: its input is no text.
+        InvalidRequestError: its input is neither text nor tokens.
     """
     del path
-    return load_texts(body, OWN, dimensions="dimensions")
+    return load_texts(body, OWN, dimensions="dimensions", tokens=True)
 
 
 def dump_request(request: EmbeddingsRequest, *, quirks: Any = None) -> dict[str, Any]:

@@ -8,15 +8,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-import msgspec
-
-from dragoman.answer import Answer, model_of
-from dragoman.event import Event, MessageFinished, MessageStarted, PartDelta, PartFinished, PartStarted, RunError
+from dragoman import json_bytes
+from dragoman.answer import Answer, kept, model_of
+from dragoman.event import (
+    Event,
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    RunError,
+)
+from dragoman.fold import compact
 from dragoman.framing import event_bytes
-from dragoman.shapes import rest
+from dragoman.message import Native
+from dragoman.shapes import as_index, if_list, if_object, if_objects, rest
 from dragoman.wires.openai_chat.errors import dump_error
-from dragoman.wires.openai_chat.native import extra, response_of
+from dragoman.wires.openai_chat.native import OWN, extra, response_of
 from dragoman.wires.openai_chat.telling import Telling
+from dragoman.wires.openai_chat.thinking import DETAILS
 from dragoman.wires.openai_chat.usage import dump_finish, dump_usage
 
 __all__ = ["Encoder", "dump_response", "encoder"]
@@ -25,8 +36,10 @@ _OF_CHOICE = ("logprobs", "native_finish_reason", "content_filter_results", "sto
 """Fields of a message's `response` that stand in its choice; the others stand beside the choices."""
 _LISTS = {"tool_calls", "images", "annotations"}
 """Fields whose entries have an index in a stream only."""
+_INDEXED = {*_LISTS, "executed_tools", DETAILS}
+"""Fields whose entries are told apart by an index."""
 _NOT_JOINED = ("role", "type", "id", "index", "name")
-_encode = msgspec.json.Encoder().encode
+_encode = json_bytes.encode
 
 
 def encoder(**envelope: Any) -> Encoder:
@@ -42,13 +55,14 @@ def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
     """Events → a whole response, or, where one of them is an error, the body that tells of it. `envelope`: as for `encoder`."""
     writer = Encoder(**envelope)
     message: dict[str, Any] = {"role": "assistant", "content": None, "refusal": None}
-    for event in events:
+    places: _Places = {}
+    for event in compact(kept(events)):
         if isinstance(event, RunError):
             return dump_error(event.error)[1]
         for delta in writer.deltas(event):
-            _join(message, delta)
+            _join(message, delta, places)
     for field in _LISTS & message.keys():
-        message[field] = [rest(entry, "index") for entry in message[field]]
+        message[field] = [rest(entry, "index") for entry in if_objects(message[field])] or message[field]
     choice = {"index": 0, "message": message, "logprobs": None, **writer.outcome()}
     return {**writer.envelope("chat.completion"), "choices": [choice], **writer.usage()}
 
@@ -62,6 +76,7 @@ class Encoder:
         self._head = b""
         self._telling = Telling()
         self._answer = Answer(response_of)
+        self._beside: dict[str, dict[str, Any]] = {}
         self._over = False
 
     def feed(self, event: Event) -> bytes:
@@ -93,11 +108,16 @@ class Encoder:
         if isinstance(event, PartDelta):
             return self._telling.more((event.message_id, event.index), event.delta)
         if isinstance(event, MessageStarted):
+            self._beside[event.message_id] = _beside(event.native)
             return self._start()
+        if isinstance(event, MessageDropped):
+            self._telling.drop(event.message_id)
         if isinstance(event, (PartStarted, PartFinished)):
             tell = self._telling.begin if isinstance(event, PartStarted) else self._telling.end
             return tell((event.message_id, event.index), event.part)
-        return self._telling.notes(extra(event.native)) if isinstance(event, MessageFinished) else []
+        if not isinstance(event, MessageFinished):
+            return []
+        return self._telling.notes({**self._beside[event.message_id], **_beside(event.native)})
 
     def envelope(self, kind: str) -> dict[str, Any]:
         """What stands around the choices."""
@@ -118,32 +138,56 @@ class Encoder:
     def _start(self) -> list[dict[str, Any]]:
         if self._head:
             return []
-        self._envelope = {"id": self._answer.id, "model": model_of(self._answer.origin), **self._envelope}
+        self._envelope = {"id": self._answer.response_id, "model": model_of(self._answer.origin), **self._envelope}
         envelope = _encode(self.envelope("chat.completion.chunk"))
         self._head = b"data: " + envelope[:-1] + b',"choices":[{"index":0,"delta":'
         return [{"role": "assistant", "content": ""}]
 
 
-def _join(message: dict[str, Any], delta: Mapping[str, Any]) -> None:
+def _beside(native: Native) -> dict[str, Any]:
+    """Fields of the message beside its content."""
+    return {**if_object(OWN.notes(native).get("message")), **extra(native)}
+
+
+_Places = dict[tuple[str, Any], dict[str, Any]]
+"""A field and an index → the last entry of that list that has it."""
+
+
+def _join(message: dict[str, Any], delta: Mapping[str, Any], places: _Places) -> None:
     """Adds a delta to the message that it belongs to, as a client does."""
     for field, value in delta.items():
-        before = message.get(field)
-        if before is None or before == "" or field in _NOT_JOINED:
-            message[field] = value
-        elif isinstance(value, str) and isinstance(before, str):
-            message[field] = before + value
-        elif isinstance(value, Mapping) and isinstance(before, dict):
-            _join(cast("dict[str, Any]", before), cast("Mapping[str, Any]", value))
-        elif isinstance(value, list) and isinstance(before, list):
-            _join_entries(cast("list[dict[str, Any]]", before), cast("list[dict[str, Any]]", value))
-
-
-def _join_entries(before: list[dict[str, Any]], entries: list[dict[str, Any]]) -> None:
-    """Entries of one index are one: calls (later pieces name nothing but it), and details of one type."""
-    for entry in entries:
-        index, kind = entry.get("index"), entry.get("type")
-        same = [one for one in before if index is not None and one.get("index") == index]
-        if same and kind in (None, same[-1].get("type")):
-            _join(same[-1], entry)
+        if field in _INDEXED and isinstance(value, list):
+            before = message[field] = if_list(message.get(field))
+            _join_entries(field, before, cast("list[Any]", value), places)
         else:
-            before.append(entry)
+            message[field] = _joined(field, message.get(field), value)
+
+
+def _joined(field: str, before: Any, value: Any) -> Any:
+    """A field's value with more of it."""
+    if before is None or before == "" or field in _NOT_JOINED:
+        return value
+    if isinstance(value, str) and isinstance(before, str):
+        return before + value
+    if isinstance(value, list) and isinstance(before, list):
+        return [*cast("list[Any]", before), *cast("list[Any]", value)]
+    if isinstance(value, Mapping) and isinstance(before, dict):
+        return _with(cast("dict[str, Any]", before), cast("Mapping[str, Any]", value))
+    return before
+
+
+def _with(before: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    return before | {field: _joined(field, before.get(field), value) for field, value in more.items()}
+
+
+def _join_entries(field: str, before: list[Any], entries: list[Any], places: _Places) -> None:
+    """Entries of one index are one: calls (later pieces name nothing but it), and details of one type."""
+    for one in entries:
+        entry = if_object(one)
+        index, kind = as_index(entry.get("index")), entry.get("type")
+        same = None if index is None else places.get((field, index))
+        if same is not None and kind in (None, same.get("type")):
+            same.update(_with(same, entry))
+        else:
+            before.append({**entry} if entry else one)
+            places[field, index] = before[-1] if entry else {}

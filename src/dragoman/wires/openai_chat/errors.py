@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman import json_bytes
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -54,7 +55,7 @@ def load_error(status: int, headers: Mapping[str, str], body: bytes) -> Dragoman
 
 def load_error_object(error: Any, around: Mapping[str, Any]) -> DragomanError:
     """An error inside a response whose status told of none. `around`: the object that holds it."""
-    return fault(_told({**around, "error": error}), body=msgspec.json.encode(around), manner=_MANNER)
+    return fault(_told({**around, "error": error}), body=json_bytes.encode(around), manner=_MANNER)
 
 
 def vendor_error(chunk: Mapping[str, Any]) -> DragomanError | None:

@@ -14,7 +14,7 @@ from dragoman.loss import Loss
 from dragoman.media import as_text, label, text_of
 from dragoman.message import DataPart, FilePart, LinkPart, Message, Origin, Role, ToolCallPart, ToolResultPart
 from dragoman.replay import kind_of
-from dragoman.shapes import merged, rest, says_error
+from dragoman.shapes import bounded, merged, rest, says_error
 from dragoman.wires.openai_chat.assistant import dump_assistant, load_assistant
 from dragoman.wires.openai_chat.content import dump_content, load_content
 from dragoman.wires.openai_chat.native import extra, marked, spelling
@@ -22,7 +22,7 @@ from dragoman.wires.openai_chat.outgoing import Outgoing, outgoing
 from dragoman.wires.openai_chat.quirks import Quirks
 from dragoman.wires.openai_chat.results import dump_result, load_result
 
-__all__ = ["dump_conversation", "dump_messages", "load_messages"]
+__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages"]
 
 _ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER}
 
@@ -33,6 +33,12 @@ def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message
     Raises:
         HistoryError: it is no such list.
     """
+    bounded(payload)
+    return load_conversation(payload, origin)
+
+
+def load_conversation(payload: Any, origin: Origin | None) -> list[Message]:
+    """The same for a list of messages that is bounded in its depth."""
     if not isinstance(payload, list) or not all(isinstance(message, dict) for message in cast("list[Any]", payload)):
         raise HistoryError("the messages of Chat Completions are a list of objects")
     fresh_ids = (f"call-{number}" for number in count())

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-import msgspec
-
+from dragoman import json_bytes
 from dragoman.message import ProviderPart, TextPart, ToolCallPart, ToolResultPart
 from dragoman.shapes import if_objects, merged, rest
 from dragoman.wires.openai_chat.calls import given_id, spelled_id
@@ -45,7 +44,7 @@ def dump_result(
     spelled = spelling(part.native) if out.target is None else {}
     if "id" in (own := extra(part.native)) and out.target is None:
         call_id = given_id(part.native, part.id) if own["id"] is None else call_id
-    body: dict[str, Any] = {"role": spelled.get("role", "tool")}
+    body: dict[str, Any] = {"role": "function" if spelled.get("role") == "function" else "tool"}
     if call_id is not None or "id" in spelled:
         body["tool_call_id"] = call_id
     if "name" in spelled or "role" in spelled:
@@ -78,10 +77,10 @@ def _dump_content(
     how, result = spelled.get("content"), part.result
     if how == ABSENT and result is None:
         return {}, []
-    if how == "raw":
+    if how == "raw" and not part.is_content:
         return {"content": result}, []
     if not part.is_content:
-        return {"content": result if isinstance(result, str) else msgspec.json.encode(result).decode()}, []
+        return {"content": result if isinstance(result, str) else json_bytes.encode(result).decode()}, []
     pieces = [(piece, out.block(position, place, piece) or {}) for piece in result]
     if out.quirks.tool_media or how == "list":
         kept, media = [block for _, block in pieces], []

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
+from dragoman import json_bytes
 from dragoman.emit import Emitter, OpenPart
 from dragoman.fold import parse_call
+from dragoman.json_end import JsonEnd
 from dragoman.message import ToolCallPart
 from dragoman.shapes import as_index, as_object, as_text, malformed, rest, telling
 from dragoman.wires.openai_chat.native import OWN, marked, spelling
@@ -28,6 +29,7 @@ class StreamedCalls:
         self._all: list[OpenPart] = []
         self._by_index: dict[Any, OpenPart] = {}
         self._by_id: dict[str, OpenPart] = {}
+        self._ends: dict[int, JsonEnd] = {}
 
     def add(self, entry: dict[str, Any], *, whole: bool = False) -> None:
         """One of a chunk's `tool_calls`. `whole`: a call of a whole answer, which is all there.
@@ -90,10 +92,11 @@ class StreamedCalls:
         if not name or not call.name:
             return part
         # no id, and a name again: some repeat it with every piece, some send all calls under one index
-        another = name != call.name or (
-            text and parse_call(_EMPTY, "".join(map(str, part.deltas)) or "[").state == "complete"
-        )
-        return None if another else part
+        return None if name != call.name or (text and self._is_complete(part)) else part
+
+    def _is_complete(self, part: OpenPart) -> bool:
+        """Whether the arguments of a call have all come."""
+        return part.deltas == ["null"] or self._ends.setdefault(part.index, JsonEnd()).among(part.deltas)
 
     def _begin(self, index: Any, call_id: str, name: str, spelled: dict[str, str]) -> OpenPart:
         native = marked({} if call_id else {"id": None}, spelled)
@@ -118,4 +121,4 @@ def _is_cut(text: str, *, custom: bool) -> bool:
 
 def _escaped(text: str) -> str:
     """Text as it stands inside a JSON string."""
-    return msgspec.json.encode(text).decode()[1:-1]
+    return json_bytes.encode(text).decode()[1:-1]

@@ -9,22 +9,26 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
+from dragoman import json_bytes
 from dragoman.message import Content, DataPart, LinkPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.shapes import if_objects, rest
 from dragoman.wires.openai_chat.calls import dump_executed
 from dragoman.wires.openai_chat.content import dump_block
 from dragoman.wires.openai_chat.native import extra, spelling
-from dragoman.wires.openai_chat.thinking import DETAILS, PLAIN, text_key
+from dragoman.wires.openai_chat.thinking import DETAILS, PLAIN, again_in, fields_of, text_key
 
 __all__ = ["Telling"]
 
 _Delta = dict[str, Any]
 _Place = tuple[str, int]
 """A message's id and a part's index."""
+_OWN = frozenset(
+    {"role", "content", "refusal", "images", "audio", "executed_tools", "function_call", "tool_calls", *PLAIN, DETAILS}
+)
+"""Fields that say a message's content."""
 _NAMES = ("type", "index", "id")
 """What a later piece of a detail repeats."""
 
@@ -36,7 +40,7 @@ class _Told:
 
     def __init__(self, part: Content) -> None:
         self.part = part
-        self.said = ""
+        self.said: list[str] = []
         self.number = 0
         self.entry: dict[str, Any] = {}
 
@@ -48,6 +52,16 @@ class Telling:
         self._open: dict[_Place, _Told] = {}
         self._numbers: Counter[str] = Counter()
         self._executed: dict[str, tuple[int, ToolCallPart]] = {}
+        self._taken: set[tuple[str, int]] = set()
+        self._told: dict[str, set[str]] = {}
+        """Message → the fields that have told text of it."""
+        self._void: set[str] = set()
+        """Fields whose text so far is void: what comes now begins on a line of its own."""
+
+    def drop(self, message_id: str) -> None:
+        """A message is retracted. What went out of it stays; what comes now is kept apart from it."""
+        self._open = {place: told for place, told in self._open.items() if place[0] != message_id}
+        self._void |= self._told.pop(message_id, set())
 
     def begin(self, place: _Place, part: Content) -> list[_Delta]:
         """A part is open."""
@@ -56,8 +70,10 @@ class Telling:
             told.entry = {**own, "index": self._free_index(own)}
         if not isinstance(part, ToolCallPart) or part.run_by == "provider":
             return []
-        told.number = self._number("tool_calls")
         function = {"name": part.name, "arguments": ""}
+        if _older(part):
+            return [{"function_call": function}]
+        told.number = self._number("tool_calls")
         start = {"index": told.number, "id": part.id, "type": "function", "function": function}
         return [] if _custom(part) else [{"tool_calls": [start]}]
 
@@ -66,16 +82,23 @@ class Telling:
         told = self._open.get(place)
         if told is None or not isinstance(delta, str) or not delta:
             return []
-        part, first, told.said = told.part, not told.said, told.said + delta
+        part, first = told.part, not told.said
+        told.said.append(delta)
         if isinstance(part, TextPart):
-            return [{spelling(part.native).get("field", "content"): delta}]
+            return [
+                self._text(place, ["refusal" if spelling(part.native).get("field") == "refusal" else "content"], delta)
+            ]
         if isinstance(part, ThinkingPart) and told.entry:
             entry = told.entry if first else {name: told.entry[name] for name in _NAMES if name in told.entry}
-            return [{DETAILS: [{**entry, text_key(entry.get("type")): delta}]}]
+            again = self._text(place, again_in(part), delta)
+            return [{**again, DETAILS: [{**entry, text_key(entry.get("type")): delta}]}]
         if isinstance(part, ThinkingPart):
-            return [dict.fromkeys(spelling(part.native).get("fields", PLAIN[:1]), delta)]
+            return [self._text(place, [field for field in fields_of(part) if field in PLAIN] or PLAIN[:1], delta)]
         if isinstance(part, ToolCallPart) and part.run_by != "provider" and not _custom(part):
-            return [{"tool_calls": [{"index": told.number, "function": {"arguments": delta}}]}]
+            more = {"arguments": delta}
+            return [
+                {"function_call": more} if _older(part) else {"tool_calls": [{"index": told.number, "function": more}]}
+            ]
         return []
 
     def end(self, place: _Place, part: Content) -> list[_Delta]:
@@ -83,7 +106,7 @@ class Telling:
         told = self._open.get(place)
         if told is None:
             return []
-        deltas = self.more(place, _left(_whole_text(part), told.said))
+        deltas = self.more(place, _left(_whole_text(part), "".join(told.said)))
         del self._open[place]
         if isinstance(part, ThinkingPart):
             return deltas + _signed(part, told)
@@ -102,8 +125,16 @@ class Telling:
             if (entries := if_objects(value))
             else value
             for name, value in fields.items()
+            if name not in _OWN
         }
         return [numbered] if numbered else []
+
+    def _text(self, place: _Place, fields: Sequence[str], delta: str) -> _Delta:
+        """More text in these fields, of which a client joins all that it gets."""
+        self._told.setdefault(place[0], set()).update(fields)
+        apart = self._void.intersection(fields)
+        self._void -= apart
+        return {field: f"\n{delta}" if field in apart else delta for field in fields}
 
     def _number(self, field: str) -> int:
         self._numbers[field] += 1
@@ -111,10 +142,13 @@ class Telling:
 
     def _free_index(self, own: dict[str, Any]) -> Any:
         """A detail's index, or another where one of its type has it already: they would be read as one."""
-        kind, index = own.get("type"), own.get("index", 0)
-        while self._numbers[f"{kind} {index}"] and isinstance(index, int):
-            index += 1
-        self._number(f"{kind} {index}")
+        kind, index = f"{DETAILS} {own.get('type')}", own.get("index", 0)
+        if not isinstance(index, int):
+            return index
+        if (kind, index) in self._taken:
+            index = self._numbers[kind]
+        self._taken.add((kind, index))
+        self._numbers[kind] = max(self._numbers[kind], index + 1)
         return index
 
     def _ran(self, part: ToolCallPart | ToolResultPart) -> list[_Delta]:
@@ -143,11 +177,16 @@ def _custom(part: ToolCallPart) -> bool:
     return spelling(part.native).get("type") == "custom"
 
 
+def _older(part: ToolCallPart) -> bool:
+    """Whether it came as the older `function_call`, of which a message has one."""
+    return spelling(part.native).get("field") == "function_call"
+
+
 def _whole_text(part: Content) -> str:
     if isinstance(part, (TextPart, ThinkingPart)):
         return part.text
     if isinstance(part, ToolCallPart):
-        return part.raw if part.raw is not None else msgspec.json.encode(part.arguments).decode()
+        return part.raw if part.raw is not None else json_bytes.encode(part.arguments).decode()
     return ""
 
 
@@ -173,4 +212,6 @@ def _called(part: ToolCallPart, told: _Told) -> list[_Delta]:
         late = {"id": part.id, "type": "custom", "custom": body, **late}
     elif isinstance(told.part, ToolCallPart) and told.part.name != part.name:
         late = {"function": {"name": part.name}, **late}
+    if _older(part):
+        return [{"function_call": late["function"]}] if "function" in late else []
     return [{"tool_calls": [{"index": told.number, **late}]}] if late else []

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dragoman.message import ThinkingPart
-from dragoman.shapes import if_objects, if_text, merged, rest
+from dragoman.shapes import if_list, if_objects, if_text, merged, rest
 from dragoman.wires.openai_chat.native import extra, marked, spelling
 
-__all__ = ["DETAILS", "PLAIN", "dump_thinking", "load_detail", "load_thinking", "text_key"]
+__all__ = ["DETAILS", "PLAIN", "again_in", "dump_thinking", "fields_of", "load_detail", "load_thinking", "text_key"]
 
 PLAIN = ("reasoning_content", "reasoning")
 DETAILS = "reasoning_details"
@@ -50,12 +50,22 @@ def load_detail(entry: Mapping[str, Any], fields: Sequence[str] = ()) -> Thinkin
     return ThinkingPart(text, marked(own, {"fields": list(fields)} if fields else None))
 
 
+def fields_of(part: ThinkingPart) -> list[str]:
+    """The fields that a part came in, where that is noted."""
+    return [field for field in if_list(spelling(part.native).get("fields")) if field in (*PLAIN, DETAILS)]
+
+
+def again_in(part: ThinkingPart) -> list[str]:
+    """The fields in which an answer told a detail's text a second time. A request does not."""
+    return [field for field in if_list(spelling(part.native).get("again")) if field in PLAIN]
+
+
 def dump_thinking(parts: Sequence[ThinkingPart], default: str | None) -> dict[str, Any]:
     """Thinking → the fields that carry it. `default`: the field for what came in none of ours; `None`: leave it out."""
     out: dict[str, Any] = {}
     for part in parts:
         own = extra(part.native)
-        for field in spelling(part.native).get("fields") or ([DETAILS] if own else [default]):
+        for field in fields_of(part) or ([DETAILS] if own else [default]):
             if field == DETAILS:
                 text = {text_key(own.get("type")): part.text} if part.text else {}
                 out.setdefault(DETAILS, []).append(merged(text, own))

@@ -23,6 +23,7 @@ _NEUTRAL = frozenset({_PROMPT, _ANSWER, _TOTAL, *_CACHE_READ, *_CACHE_WRITE, *_R
 _FINISH = {
     "stop": FinishReason.stop,
     "eos": FinishReason.stop,
+    "end_turn": FinishReason.stop,
     "length": FinishReason.length,
     "tool_calls": FinishReason.tool_calls,
     "function_call": FinishReason.tool_calls,
@@ -65,7 +66,7 @@ def load_usage(told: Mapping[str, Any]) -> tuple[Usage | None, dict[str, Any]]:
     return (usage if usage != Usage() else None), _left(told, ())
 
 
-def dump_usage(usage: Usage, beside: Mapping[str, Any] = {}) -> dict[str, Any]:
+def dump_usage(usage: Usage, beside: Any = None) -> dict[str, Any]:
     """The neutral counts → `usage`. `beside`: what the vendor told beside them."""
     prompt, answer = usage.input_tokens or 0, usage.output_tokens or 0
     total = prompt + answer if usage.total_tokens is None else usage.total_tokens
@@ -75,7 +76,7 @@ def dump_usage(usage: Usage, beside: Mapping[str, Any] = {}) -> dict[str, Any]:
         body["prompt_tokens_details"] = told
     if usage.reasoning_tokens is not None:
         body["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
-    return merged(body, beside)
+    return merged(body, if_object(beside))
 
 
 def load_finish(said: str | None, *, calls: bool, refused: bool) -> FinishReason:
@@ -92,6 +93,8 @@ def dump_finish(reason: FinishReason | None, said: object = None) -> str:
     """The neutral reason → one of this format's words. `said`: the vendor's own, for reasons that have none here."""
     if reason in (FinishReason.refusal, FinishReason.unspecified) and said in _SAID.values():
         return str(said)
+    if reason is FinishReason.tool_calls and said == "function_call":
+        return "function_call"
     return _SAID.get(reason or FinishReason.stop, "stop")
 
 
