@@ -1,0 +1,89 @@
+"""What a run finds: which input, what it raised and where, and the same made small."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from time import thread_time
+from typing import Any, NamedTuple
+
+from dragoman.testing.hostile import Case, put_through
+
+TRIES = 1_500
+DEEPEST = 12
+SLOW = 1.0
+"""Seconds of one processor that one input may take."""
+
+
+class Cause(NamedTuple):
+    """What distinguishes one fault from another."""
+
+    error: str
+    place: str
+    """File and line, the innermost of the library's outside of the kit."""
+
+
+class Finding(NamedTuple):
+    """An input that raised what it must not, or took too long."""
+
+    index: int
+    wire: str
+    door: str
+    cause: Cause
+    words: str
+
+
+def cause_of(case: Case, *, timed: bool = False) -> tuple[Cause, str] | None:
+    """What is wrong with a case and in which words; `None`: nothing is."""
+    began = thread_time()
+    try:
+        put_through(case)
+    except Exception as error:
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/dragoman/" in frame.filename]
+        own = [frame for frame in frames if "/dragoman/testing/" not in frame.filename] or frames
+        place = f"{own[-1].filename.rpartition('/dragoman/')[2]}:{own[-1].lineno}"
+        return Cause(type(error).__name__, place), str(error)[:200]
+    taken = thread_time() - began
+    return (Cause("TooSlow", case.door), f"{taken:.2f} s") if timed and taken > SLOW else None
+
+
+def smaller(case: Case, cause: Cause) -> Case:
+    """A case with the same cause and as little else as can be: parts are left out one by one while it stays the same."""
+    timed = cause.error == "TooSlow"
+    tried = 0
+    going = True
+    while going and tried < TRIES:
+        going = False
+        for value in _simpler(case.value):
+            tried += 1
+            found = cause_of(case._replace(value=value), timed=timed)
+            if found is not None and found[0] == cause:
+                case, going = case._replace(value=value), True
+                break
+            if tried >= TRIES:
+                break
+    return case
+
+
+def _simpler(value: Any, depth: int = 0) -> Iterator[Any]:
+    match value:
+        case _ if depth > DEEPEST:
+            return
+        case bytes() | str() if value:
+            step = max(1, len(value) // 2)
+            while step:
+                yield from (value[:at] + value[at + step :] for at in range(0, min(len(value), 60 * step), step))
+                step //= 2
+        case dict():
+            yield from ({name: one for name, one in value.items() if name != key} for key in value)
+            for key, inner in value.items():
+                yield from ({**value, key: less} for less in _simpler(inner, depth + 1))
+        case list():
+            step = max(1, len(value) // 2)
+            while value and step:
+                yield from (value[:at] + value[at + step :] for at in range(0, len(value), step))
+                step //= 2
+            for at, inner in enumerate(value):
+                yield from ([*value[:at], less, *value[at + 1 :]] for less in _simpler(inner, depth + 1))
+        case _:
+            return
