@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterator
 from time import thread_time
 from typing import Any, NamedTuple
@@ -39,12 +38,21 @@ def cause_of(case: Case, *, timed: bool = False) -> tuple[Cause, str] | None:
     try:
         put_through(case)
     except Exception as error:
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/dragoman/" in frame.filename]
-        own = [frame for frame in frames if "/dragoman/testing/" not in frame.filename] or frames
-        place = f"{own[-1].filename.rpartition('/dragoman/')[2]}:{own[-1].lineno}"
+        place = _place(error)
         return Cause(type(error).__name__, place), str(error)[:200]
     taken = thread_time() - began
     return (Cause("TooSlow", case.door), f"{taken:.2f} s") if timed and taken > SLOW else None
+
+
+def _place(error: Exception) -> str:
+    """The innermost line of the library's outside of the kit."""
+    place, trace = "", error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if "/dragoman/" in file and ("/dragoman/testing/" not in file or not place or place.startswith("testing/")):
+            place = f"{file.rpartition('/dragoman/')[2]}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return place
 
 
 def smaller(case: Case, cause: Cause) -> Case:

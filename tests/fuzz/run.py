@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -57,6 +58,7 @@ def batches(plan: Plan, count: int, start: int = 0, jobs: int = 0) -> Iterator[t
     """The same over all processors: what came of each batch, as they are done."""
     for name in [plan.wire] if plan.wire else FOLDERS:
         seeds(name, plan.recordings)  # read once, for all processes
+    gc.freeze()  # the seeds are many and stay
     ranges = [range(at, min(at + BATCH, start + count)) for at in range(start, start + count, BATCH)]
     with ProcessPoolExecutor(jobs or os.cpu_count(), get_context("fork")) as pool:
         yield from pool.map(partial(batch, plan), ranges)
@@ -68,7 +70,10 @@ def altered(plan: Plan, count: int) -> list[str]:
     before = {name: deepcopy(seeds(name, plan.recordings)) for name in names}
     batch(plan, range(count))
     return [
-        f"{name}, {door}" for name in names for door, found in seeds(name, plan.recordings).items() if found != before[name][door]
+        f"{name}, {door}"
+        for name in names
+        for door, found in seeds(name, plan.recordings).items()
+        if found != before[name][door]
     ]
 
 

@@ -6,10 +6,8 @@ import json
 from collections.abc import Iterator
 from functools import cache
 from random import Random
-from typing import Any
 
 from dragoman import wires
-from dragoman.errors import DragomanError
 from dragoman.testing.hostile import Seed
 from dragoman.testing.hostile_seeds import answers, by_door, own_seeds, refusal, requests, seed
 from traffic import FOLDER, Exchange

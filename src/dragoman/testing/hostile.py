@@ -74,15 +74,33 @@ def drawn(chance: Random, wire: Wire, other: Wire, seeds: Mapping[str, Sequence[
     if seed.door == "error" and chance.random() < 0.5:
         odd = chance.choice((*_ODD_HEADERS, *[each for each in ODD if isinstance(each, str)]))
         headers = {**headers, chance.choice(_WAITING): odd}
-    status = chance.choice((seed.status, seed.status, 200, 400, 404, 429, 500, 503, 599)) if seed.door == "error" else 200
+    status = (
+        chance.choice((seed.status, seed.status, 200, 400, 404, 429, 500, 503, 599)) if seed.door == "error" else 200
+    )
     case = Case(
         seed.door, wire, other, value, seed.framing, chance.random() < 0.5, chance.randrange(2**20), status, headers
     )
     return case._replace(value=mutated_bytes(chance, case.data)) if chance.random() < 0.12 else case
 
 
-_WAITING = ("retry-after", "retry-after-ms", "x-ratelimit-reset", "x-ratelimit-reset-requests", "anthropic-ratelimit-requests-reset")
-_ODD_HEADERS = ("inf", "nan", "-1", "1e400", "1m2.5s", "9" * 30 + "s", "Fri, 31 Dec 9999 23:59:59 GMT", "2026-01-01T00:00:00Z", "١")
+_WAITING = (
+    "retry-after",
+    "retry-after-ms",
+    "x-ratelimit-reset",
+    "x-ratelimit-reset-requests",
+    "anthropic-ratelimit-requests-reset",
+)
+_ODD_HEADERS = (
+    "inf",
+    "nan",
+    "-1",
+    "1e400",
+    "1m2.5s",
+    "9" * 30 + "s",
+    "Fri, 31 Dec 9999 23:59:59 GMT",
+    "2026-01-01T00:00:00Z",
+    "١",
+)
 
 
 def put_through(case: Case) -> bool:
@@ -145,7 +163,7 @@ def _response(case: Case) -> None:
 
 
 def _stream(case: Case) -> None:
-    pieces = cut(Random(case.chance), case.data) if case.as_bytes else [case.data]
+    pieces = cut(Random(case.chance), case.data) if case.as_bytes else [case.data]  # noqa: S311
     decoder = case.wire.decoder()
     try:
         events = [event for piece in pieces for event in decoder.feed(piece)]
@@ -267,4 +285,4 @@ DOORS: dict[str, Door] = {
     "stored_error": _stored_error,
 }
 """Where input goes in."""
-_WEIGHTS = {door: 1 for door in DOORS} | {"stream": 5, "request": 5, "response": 3, "messages": 3, "stored_message": 2}
+_WEIGHTS = dict.fromkeys(DOORS, 1) | {"stream": 5, "request": 5, "response": 3, "messages": 3, "stored_message": 2}

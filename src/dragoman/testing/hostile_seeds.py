@@ -158,7 +158,9 @@ def _shape(value: Any) -> Any:
     match value:
         case dict():
             fields = cast("dict[str, Any]", value)
-            return tuple((key, one if key in _KINDS and isinstance(one, str) else _shape(one)) for key, one in fields.items())
+            return tuple(
+                (key, one if key in _KINDS and isinstance(one, str) else _shape(one)) for key, one in fields.items()
+            )
         case list():
             items = cast("list[Any]", value)
             return "[]", tuple(_shape(one) for one in items[:2])

@@ -14,7 +14,19 @@ import msgspec
 
 from dragoman import json_bytes
 
-__all__ = ["ODD", "RESERVED", "Path", "Sample", "cut", "frames_of", "mutated", "mutated_bytes", "replaced", "write", "written"]
+__all__ = [
+    "ODD",
+    "RESERVED",
+    "Path",
+    "Sample",
+    "cut",
+    "frames_of",
+    "mutated",
+    "mutated_bytes",
+    "replaced",
+    "write",
+    "written",
+]
 
 Path = tuple[str | int, ...]
 """Where a value stands within another: keys and places."""
@@ -37,7 +49,7 @@ ODD: tuple[Any, ...] = (
     None, True, False, 0, -1, 7, 1.5, -0.0, 2**63, 10**30, 10**400, 1e308, float("inf"),
     "", "x", "\ud800", "a\udc00b", "\x00", "9" * 400, "1e999", "null", "{}", "[]", '{"a":', '"', "[" * 3000, "data:;base64,", "é" * 3000,
     [], {}, [None], [[]], [{}], [0], ["x"], {"": None}, {"type": []}, {"type": "x"}, {"type": "text"}, {"x": {"x": []}},
-    {"type": "text", "text": 5}, {"\ud800": "x"}, [["user"]], [{"type": {}}], _nested(100), _nested(126), _nested(300), _nested(3000),
+    {"type": "text", "text": 5}, {"\ud800": "x"}, [["user"]], [{"type": {}}], _nested(100), _nested(126), _nested(300), _nested(1200),
 )  # fmt: skip
 """Values that stand where others should: of every kind, empty, huge, halved, and nested up to a depth that no stack holds."""
 
@@ -61,7 +73,7 @@ class Sample(NamedTuple):
         return cls(value, tuple(found))
 
 
-def _entries(value: Any) -> list[tuple[Any, Any]]:
+def _entries(value: object) -> list[tuple[Any, Any]]:
     if isinstance(value, dict):
         return list(cast("dict[Any, Any]", value).items())
     return list(enumerate(cast("list[Any]", value))) if isinstance(value, list) else []
@@ -78,7 +90,7 @@ def replaced(value: Any, path: Path, edit: Callable[[Any], Any]) -> Any:
     if isinstance(value, list) and isinstance(key, int) and key < len(cast("list[Any]", value)):
         items = cast("list[Any]", value)
         return [*items[:key], replaced(items[key], tuple(rest), edit), *items[key + 1 :]]
-    return value
+    return cast("Any", value)
 
 
 def mutated(chance: Random, sample: Sample, others: Sequence[Sample] = ()) -> Any:
@@ -226,20 +238,13 @@ def _pieces(value: Any) -> list[bytes]:
         match todo.pop():
             case bytes(piece):
                 done.append(piece)
-            case dict() as fields:
-                todo.append(b"}")
-                for key, inner in cast("dict[str, Any]", fields).items():
-                    todo += [inner, json_bytes.encode(key) + b":", b","]
-                if fields:
-                    todo.pop()
-                todo.append(b"{")
-            case list() as items:
-                todo.append(b"]")
-                for inner in cast("list[Any]", items):
-                    todo += [inner, b","]
-                if items:
-                    todo.pop()
-                todo.append(b"[")
+            case dict() | list() as found:
+                outer = cast("Any", found)
+                opened, closed = (b"{", b"}") if isinstance(outer, dict) else (b"[", b"]")
+                inner: list[Any] = []
+                for key, one in _entries(outer):
+                    inner += [b",", json_bytes.encode(key) + b":", one] if isinstance(outer, dict) else [b",", one]
+                todo += [closed, *reversed(inner[1:]), opened]
             case scalar:
                 done.append(json_bytes.encode(scalar))
     return done
@@ -278,5 +283,9 @@ def _block(framing: str, frame: Any) -> bytes:
     if framing == "ndjson":
         return data
     event = fields.get("event")
-    name = b"" if event is None else b"event: " + (event.encode(errors="replace") if isinstance(event, str) else write(event)) + b"\n"
+    name = (
+        b""
+        if event is None
+        else b"event: " + (event.encode(errors="replace") if isinstance(event, str) else write(event)) + b"\n"
+    )
     return name + b"data: " + data
