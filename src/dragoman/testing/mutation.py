@@ -235,18 +235,17 @@ def _pieces(value: Any) -> list[bytes]:
     done: list[bytes] = []
     todo: list[Any] = [value]
     while todo:
-        match todo.pop():
-            case bytes(piece):
-                done.append(piece)
-            case dict() | list() as found:
-                outer = cast("Any", found)
-                opened, closed = (b"{", b"}") if isinstance(outer, dict) else (b"[", b"]")
-                inner: list[Any] = []
-                for key, one in _entries(outer):
-                    inner += [b",", json_bytes.encode(key) + b":", one] if isinstance(outer, dict) else [b",", one]
-                todo += [closed, *reversed(inner[1:]), opened]
-            case scalar:
-                done.append(json_bytes.encode(scalar))
+        one = todo.pop()
+        if isinstance(one, bytes):
+            done.append(one)
+        elif isinstance(one, dict | list):
+            opened, closed = (b"{", b"}") if isinstance(one, dict) else (b"[", b"]")
+            inner: list[Any] = []
+            for key, value in _entries(cast("object", one)):
+                inner += [b",", json_bytes.encode(key) + b":", value] if isinstance(one, dict) else [b",", value]
+            todo += [closed, *reversed(inner[1:]), opened]
+        else:
+            done.append(json_bytes.encode(one))
     return done
 
 
