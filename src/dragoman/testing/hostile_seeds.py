@@ -12,7 +12,7 @@ from dragoman.errors import DragomanError
 from dragoman.event import Event, RunError, event_to_json
 from dragoman.fold import fold, unfold
 from dragoman.message import Message, Usage
-from dragoman.replay import Loss
+from dragoman.loss import Loss
 from dragoman.request import EmbeddingsRequest, ModelRequest, Settings
 from dragoman.result import BatchEmbeddingsResult
 from dragoman.testing.hostile import Seed
