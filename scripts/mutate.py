@@ -4,6 +4,7 @@
     python scripts/mutate.py --total 1500 --seed 1        more, others
     python scripts/mutate.py src/dragoman/fold.py         all of one module, or of a folder
     python scripts/mutate.py --again                      those alone that survived last time
+    python scripts/mutate.py src/dragoman/fold.py --by tests/test_fold.py    a quick look, by these tests alone
 
 Each mutant runs in a forked child that imports the broken module instead of the file; the work tree is never touched. It is judged
 by all quick tests that reach its line, the module's own first (`reach.py` finds out which, and keeps it). Outcomes are kept in
@@ -22,7 +23,7 @@ import sys
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
@@ -33,6 +34,8 @@ from warm import ROOT, TOO_LONG, Broken, Change, children, judge, warm
 
 SOURCES = ROOT / "src" / "dragoman"
 OUTCOMES = ROOT / ".mutate" / "outcomes.json"
+LONGEST = 1_200
+"""Seconds until a child is given up that does nothing; one that computes has a limit of its own."""
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 
 
@@ -83,8 +86,10 @@ class Trial(NamedTuple):
 class Outcomes:
     """What is known of mutants, and for how long it counts: key → the file that kills it (empty: none) and its digest."""
 
-    def __init__(self) -> None:
-        self.kept: dict[str, list[str]] = json.loads(OUTCOMES.read_text()) if OUTCOMES.exists() else {}
+    def __init__(self, *, kept: bool = True) -> None:
+        """`kept`: read and write the file."""
+        self.file = OUTCOMES if kept else None
+        self.kept: dict[str, list[str]] = json.loads(OUTCOMES.read_text()) if kept and OUTCOMES.exists() else {}
         self.all = digest(*test_files()) + shared()
 
     def survived(self, trial: Trial) -> bool | None:
@@ -97,7 +102,8 @@ class Outcomes:
     def keep(self, trial: Trial, file: str) -> None:
         """Keeps which file kills it; empty: none."""
         self.kept[trial.key] = [file, digest(ROOT / file) if file else self.all]
-        OUTCOMES.write_text(json.dumps(self.kept))
+        if self.file is not None:
+            self.file.write_text(json.dumps(self.kept))
 
 
 def chosen(modules: Sequence[Module], total: int | None, seed: int) -> list[Trial]:
@@ -119,14 +125,14 @@ def run(trials: Sequence[Trial], reach: Reach, outcomes: Outcomes, until: float,
     todo = [trial for trial in trials if outcomes.survived(trial) is None]
     groups: dict[Trial, dict[str, list[str]]] = {}
 
-    def works() -> Iterator[tuple[Trial, object]]:
+    def works() -> Iterator[tuple[Trial, Callable[[], int]]]:
         for trial in takewhile(lambda _: time.monotonic() < until, todo):
             lines = trial.module.lines[id(trial.mutant.old)]
             groups[trial] = within(reach.tests(trial.module.name, lines, trial.module.own), reach, most)
-            yield trial, lambda trial=trial: Change(trial.module.broken, trial.mutant)() or judge(groups[trial])
+            yield trial, lambda trial=trial: judged(trial, groups[trial], reach)
 
     began = time.monotonic()
-    for number, (trial, code) in enumerate(children(works(), lambda t: 30 + 6 * reach.seconds(groups[t]), jobs), 1):  # type: ignore[arg-type]
+    for number, (trial, code) in enumerate(children(works(), LONGEST, jobs), 1):
         files = list(groups.pop(trial))
         outcomes.keep(
             trial, "" if not code else files[code - 1] if code <= len(files) else (files or [trial.module.name])[0]
@@ -140,6 +146,14 @@ def run(trials: Sequence[Trial], reach: Reach, outcomes: Outcomes, until: float,
             f"\r{len(todo)} mutants judged in {time.monotonic() - began:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of CPU"
         )
     return len(todo)
+
+
+def judged(trial: Trial, groups: dict[str, list[str]], reach: Reach) -> int:
+    """In a child: makes the change and runs the tests, as long as they may take."""
+    Change(trial.module.broken, trial.mutant)()
+    seconds = round(15 + 3 * reach.seconds(groups))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    return judge(groups)
 
 
 def within(groups: dict[str, list[str]], reach: Reach, most: float) -> dict[str, list[str]]:
@@ -190,6 +204,9 @@ def main() -> None:
     parser.add_argument("--total", type=int, help="so many mutants in all (default: 300 of all of src, else all)")
     parser.add_argument("--seed", type=int, default=0, help="which (default 0)")
     parser.add_argument("--again", action="store_true", help="only those that survived, as far as is known")
+    parser.add_argument(
+        "--by", nargs="+", type=Path, help="by these test files alone (default: all); nothing of it is kept"
+    )
     parser.add_argument("--minutes", type=float, default=600, help="start none after so many minutes")
     parser.add_argument(
         "--tests", type=float, default=120, help="seconds of tests, at most, for one mutant (default 120)"
@@ -204,8 +221,9 @@ def main() -> None:
     trials = chosen(modules, given.total or (None if given.modules else 300), given.seed)
     began = time.monotonic()
     warm()
-    found = Reach(reached(given.jobs, lambda words: print(f"\r{words}", end=" ", flush=True)))
-    outcomes = Outcomes()
+    tests = [path.resolve() for path in given.by] if given.by else test_files()
+    found = Reach(reached(tests, given.jobs, lambda words: print(f"\r{words}", end=" ", flush=True)))
+    outcomes = Outcomes(kept=not given.by)
     if given.again:
         trials = [
             trial for trial in trials if outcomes.kept.get(trial.key, [""])[0] == "" and trial.key in outcomes.kept

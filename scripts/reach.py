@@ -74,10 +74,10 @@ def _kept(file: Path) -> Path:
     return KEPT / f"{file.stem}-{digest(file)}-{shared()}.json"
 
 
-def reached(jobs: int, tell: Callable[[str], None]) -> list[Reached]:
+def reached(files: Sequence[Path], jobs: int, tell: Callable[[str], None]) -> list[Reached]:
     """What each file's tests reach; runs those of which it is not known."""
     KEPT.mkdir(parents=True, exist_ok=True)
-    unknown = [file for file in test_files() if not _kept(file).exists()]
+    unknown = [file for file in files if not _kept(file).exists()]
     works = ((file, lambda file=file: _collect(file)) for file in unknown)
     for number, (file, code) in enumerate(children(works, 1_200, jobs), 1):
         tell(
@@ -90,7 +90,7 @@ def reached(jobs: int, tell: Callable[[str], None]) -> list[Reached]:
     return [
         Reached(str(file.relative_to(ROOT)), **json.loads(kept.read_text()))
         for kept, file in wanted.items()
-        if kept.exists()
+        if file in files and kept.exists()
     ]
 
 

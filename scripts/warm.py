@@ -115,16 +115,13 @@ def start(work: Callable[[], int]) -> int:
         os._exit(code)
 
 
-def children(
-    works: Iterable[tuple[Any, Callable[[], int]]], seconds: float | Callable[[Any], float], jobs: int
-) -> Iterator[tuple[Any, int]]:
+def children(works: Iterable[tuple[Any, Callable[[], int]]], seconds: float, jobs: int) -> Iterator[tuple[Any, int]]:
     """Does each work in a child of its own → its name and exit code, as they are done. So many run side by side."""
     waiting = iter(works)
     running: dict[int, tuple[Any, float]] = {}
     while True:
         for name, work in islice(waiting, jobs - len(running)):
-            limit = seconds(name) if callable(seconds) else seconds
-            running[start(work)] = name, time.monotonic() + limit
+            running[start(work)] = name, time.monotonic() + seconds
         if not running:
             return
         time.sleep(0.01)
@@ -136,4 +133,5 @@ def children(
                 del running[child]
                 with suppress(ProcessLookupError):
                     os.killpg(child, signal.SIGKILL)  # what it has started and left
-                yield name, TOO_LONG if late else abs(os.waitstatus_to_exitcode(status))
+                code = os.waitstatus_to_exitcode(status)
+                yield name, TOO_LONG if late or code < 0 else code
