@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from time import thread_time
 from typing import Any, NamedTuple
 
@@ -10,6 +12,8 @@ from dragoman.testing.hostile import Case, put_through
 
 TRIES = 1_500
 DEEPEST = 12
+ENDLESS = 20.0
+"""Seconds of one processor after which an input is given up."""
 SLOW = 1.0
 """Seconds of one processor that one input may take."""
 
@@ -36,12 +40,32 @@ def cause_of(case: Case, *, timed: bool = False) -> tuple[Cause, str] | None:
     """What is wrong with a case and in which words; `None`: nothing is."""
     began = thread_time()
     try:
-        put_through(case)
+        with _limit() if timed else nullcontext():
+            put_through(case)
     except Exception as error:
         place = _place(error)
         return Cause(type(error).__name__, place), str(error)[:200]
     taken = thread_time() - began
     return (Cause("TooSlow", case.door), f"{taken:.2f} s") if timed and taken > SLOW else None
+
+
+class EndlessError(Exception):
+    """An input was given up."""
+
+
+@contextmanager
+def _limit() -> Iterator[None]:
+    """Raises where something takes so long that it may never end."""
+
+    def give_up(*_: object) -> None:
+        raise EndlessError(f"not done after {ENDLESS} s")
+
+    signal.signal(signal.SIGVTALRM, give_up)
+    signal.setitimer(signal.ITIMER_VIRTUAL, ENDLESS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
 def _place(error: Exception) -> str:
