@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mutants import Mutant
-from warm import ROOT, Broken, Change, children, warm
+from warm import ROOT, Broken, Change, children
 
 GUARDS = {
     "as_index", "as_list", "as_object", "as_text", "bound", "bound_value", "if_list", "if_object", "if_objects", "if_text", "need_object",
@@ -74,7 +74,6 @@ def main() -> None:
             name = f"{file.relative_to(ROOT)}:{getattr(change.mutant.old, 'lineno', 0)}: {change.mutant}"
             yield name, lambda wire=wire, change=change: change() or hunt(wire, given.count)
 
-    warm()
     missed = 0
     for number, (name, code) in enumerate(children(works(), 60 * given.minutes, given.jobs)):
         if name == "nothing" and code:
