@@ -46,7 +46,7 @@ def hunt(wire: str | None, count: int) -> int:
     sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
     from fuzz.run import Plan, batch
 
-    return int(any(batch(Plan(9, wire), range(at, at + BATCH))[1] for at in range(0, count, BATCH)))
+    return int(any(batch(Plan(9, wire, recordings=60), range(at, at + BATCH))[1] for at in range(0, count, BATCH)))
 
 
 def main() -> None:
