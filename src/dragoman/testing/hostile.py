@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from dragoman import error_json, json_bytes, wires
 from dragoman.errors import DragomanError, HistoryError
 from dragoman.event import Event, RunError, event_from_json, event_to_json
-from dragoman.fold import fold
+from dragoman.fold import fold, unfold
 from dragoman.message import Message
 from dragoman.request import ModelRequest
 from dragoman.testing.mutation import ODD, Sample, cut, mutated, mutated_bytes, write, written
@@ -260,6 +260,7 @@ def _stored_message(case: Case) -> None:
     with suppress(DragomanError):
         _written(case.wire.dump_messages([message], losses=[]))
     _keep(case, [message])
+    _tell_on(case, unfold([message]))
 
 
 def _stored_event(case: Case) -> None:
