@@ -11,8 +11,8 @@ from dragoman import error_json, errors, wires
 from dragoman.errors import DragomanError
 from dragoman.event import Event, RunError, event_to_json
 from dragoman.fold import fold, unfold
-from dragoman.message import Message, Usage
 from dragoman.loss import Loss
+from dragoman.message import Message, Usage
 from dragoman.request import EmbeddingsRequest, ModelRequest, Settings
 from dragoman.result import BatchEmbeddingsResult
 from dragoman.testing.hostile import Seed
