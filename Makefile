@@ -8,14 +8,16 @@ SAY := @echo "==>"
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --custom-compile-command "make lock"
 
-.PHONY: help demo test lint format mutate bench lock clean
+.PHONY: help demo test service fuzz lint format mutate bench lock clean
 
 help:
 	@echo "make demo    a real model answers, calls tools and returns a typed value (no key, no network after set-up)"
-	@echo "make test    lint and all tests"
+	@echo "make test    lint, and all tests but the slow ones"
+	@echo "make service the slow tests, among them those against real servers on this machine"
+	@echo "make fuzz    a million inputs as nobody means them through all wires (ARGS=\"--count 50000 --wire google\")"
 	@echo "make lint    ruff, pyright, import-linter"
 	@echo "make format  let ruff format the code"
-	@echo "make mutate  break lines of the core one at a time; some test must fail each time (M=src/dragoman/fold.py)"
+	@echo "make mutate  break lines of the code one at a time; some test must fail each time (N=300, M=src/dragoman/fold.py)"
 	@echo "make bench   what the layer costs on every wire (ARGS=\"cohere google\")"
 	@echo "make lock    resolve pyproject.toml into requirements*.lock again"
 	@echo "make clean   remove what these commands made"
@@ -23,9 +25,16 @@ help:
 demo: .venv/.demo
 	@$(BIN)/python examples/demo.py
 
-test: lint .cache/aimock/.done
+test: lint
 	$(SAY) "running the tests"
-	@$(BIN)/python -m pytest -n 2 $(ARGS)
+	@$(BIN)/python -m pytest -n 2 -m "not slow and not service" $(ARGS)
+
+service: .cache/aimock/.done
+	$(SAY) "running the slow tests and those against servers"
+	@$(BIN)/python -m pytest -n 2 -m "slow or service" $(ARGS)
+
+fuzz: .venv/.dev
+	@PYTHONPATH=src:tests $(BIN)/python -m fuzz $(ARGS)
 
 lint: .venv/.dev
 	$(SAY) "linting"
@@ -39,7 +48,7 @@ format: .venv/.dev
 	@$(BIN)/ruff format .
 
 mutate: .venv/.dev
-	@$(BIN)/python scripts/mutate.py $(M) $(ARGS)
+	@$(BIN)/python scripts/mutate.py $(if $(N),--total $(N)) $(M) $(ARGS)
 
 bench: .venv/.dev
 	@$(BIN)/python bench/run.py $(ARGS)

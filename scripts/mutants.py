@@ -81,6 +81,8 @@ def mutants(parent: ast.AST, *, text: bool = True) -> Iterator[Mutant]:
             match node:
                 case ast.Expr(ast.Constant(str())) | ast.JoinedStr() | ast.Assign([ast.Name("__all__")]):
                     continue
+                case ast.AnnAssign(annotation=ast.Name("TypeAlias")):
+                    continue
                 case ast.Import() | ast.ImportFrom() | ast.If(ast.Name("TYPE_CHECKING")):
                     continue
                 case ast.Assign(_, ast.BinOp(_, ast.BitOr(), _)) if isinstance(parent, ast.Module):

@@ -240,6 +240,15 @@ def strict_body(body: Any, **how: Any) -> Any:
     return REAL.load_request(body, **how) if body else raised(KeyError("messages"))
 
 
+def trusting_messages(payload: Any, **how: Any) -> Any:
+    return REAL.load_messages([raw for raw in payload if raw["role"]], **how)
+
+
+def trusting_response(body: Any, **how: Any) -> Any:
+    told = msgspec.json.decode(body) if isinstance(body, bytes) else body
+    return REAL.load_response({**told, "choices": [*told["choices"]]}, **how)
+
+
 def one_class(status: int, headers: Any, body: bytes) -> Any:
     return ProviderError(REAL.load_error(status, headers, body).message, status=status, body=body)
 
@@ -340,6 +349,14 @@ WIRES: dict[str, tuple[Any, str]] = {
         "the body of the request in 0001.json",
     ),
     "refusals_are_never_raised": (refuses(hasty), "DecodeError|UnicodeDecodeError"),
+    "changed_requests_are_read_or_refused": (
+        Broken("openai_chat", load_messages=trusting_messages),
+        "(KeyError|TypeError) .* is raised for this messages: ",
+    ),
+    "changed_answers_are_never_raised": (
+        Broken("openai_chat", load_response=trusting_response),
+        "(KeyError|TypeError|DecodeError) .* is raised for this response: ",
+    ),
 }
 """Name of a check → a wire that it must refuse, and what it must say of it."""
 

@@ -33,6 +33,7 @@ from dragoman.testing import (
     provider_typed,
     wire_conversation,
     wire_error,
+    wire_mutations,
     wire_recordings,
     wire_request,
     wire_response,
@@ -63,7 +64,15 @@ T = TypeVar("T")
 
 WIRE_CHECKS: tuple[Check[Any], ...] = tuple(
     getattr(module, name)
-    for module in (wire_conversation, wire_request, wire_response, wire_stream, wire_error, wire_recordings)
+    for module in (
+        wire_conversation,
+        wire_request,
+        wire_response,
+        wire_stream,
+        wire_error,
+        wire_mutations,
+        wire_recordings,
+    )
     for name in module.__all__
 )
 """What every wire must do."""

@@ -1,0 +1,289 @@
+"""Input as nobody means it, put through all that a wire does, and what it accepts through all that is done with it.
+
+Whatever comes in, what leaves is a value or a `DragomanError`; a decoder tells errors as events. What was accepted is written on
+other wires, stored and read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from random import Random
+from typing import Any, NamedTuple
+
+from dragoman import error_json, json_bytes, wires
+from dragoman.errors import DragomanError, HistoryError
+from dragoman.event import Event, RunError, event_from_json, event_to_json
+from dragoman.fold import fold, unfold
+from dragoman.message import Message
+from dragoman.request import ModelRequest
+from dragoman.testing.mutation import ODD, Sample, cut, mutated, mutated_bytes, write, written
+from dragoman.wires import EmbeddingsWire, Wire
+
+__all__ = ["DOORS", "Case", "Door", "Seed", "drawn", "put_through"]
+
+
+class Seed(NamedTuple):
+    """Input as it should be."""
+
+    door: str
+    """Where it goes in: a key of `DOORS`."""
+    sample: Sample
+    framing: str = "json"
+    """Of a stream: `sse` or `ndjson`, its value a list of events (`mutation.frames_of`)."""
+    status: int = 200
+    """Of an error."""
+    headers: dict[str, str] = {}
+    """Of an error."""
+
+
+class Case(NamedTuple):
+    """Input as nobody means it."""
+
+    door: str
+    wire: Wire
+    other: Wire
+    """What is accepted is written on this one also."""
+    value: Any
+    """JSON; of a stream its events; bytes, where these were changed."""
+    framing: str = "json"
+    as_bytes: bool = False
+    """Whether JSON is handed in as bytes, where both can be."""
+    chance: int = 0
+    """Draws where the bytes are cut."""
+    status: int = 200
+    headers: dict[str, str] = {}
+
+    @property
+    def data(self) -> bytes:
+        """The value as it is sent."""
+        if isinstance(self.value, bytes):
+            return self.value
+        return write(self.value) if self.framing == "json" else written(self.framing, self.value)
+
+
+def drawn(chance: Random, wire: Wire, other: Wire, seeds: Mapping[str, Sequence[Seed]]) -> Case:
+    """One seed, changed. `seeds`: by their doors."""
+    door, fellow = chance.choices(list(seeds), [_WEIGHTS[door] for door in seeds], k=2)
+    seed = chance.choice(seeds[door])
+    fellows = [chance.choice(seeds[door]).sample, chance.choice(seeds[fellow]).sample]
+    value = mutated(chance, seed.sample, fellows)
+    if seed.framing != "json" and chance.random() < 0.4:
+        value = mutated(chance, Sample(value, ((), *[(at,) for at in range(len(seed.sample.value))])), fellows)
+    headers = seed.headers
+    if seed.door == "error" and chance.random() < 0.5:
+        odd = chance.choice((*_ODD_HEADERS, *[each for each in ODD if isinstance(each, str)]))
+        headers = {**headers, chance.choice(_WAITING): odd}
+    status = (
+        chance.choice((seed.status, seed.status, 200, 400, 404, 429, 500, 503, 599)) if seed.door == "error" else 200
+    )
+    case = Case(
+        seed.door, wire, other, value, seed.framing, chance.random() < 0.5, chance.randrange(2**20), status, headers
+    )
+    return case._replace(value=mutated_bytes(chance, case.data)) if chance.random() < 0.12 else case
+
+
+_WAITING = (
+    "retry-after",
+    "retry-after-ms",
+    "x-ratelimit-reset",
+    "x-ratelimit-reset-requests",
+    "anthropic-ratelimit-requests-reset",
+)
+_ODD_HEADERS = (
+    "inf",
+    "nan",
+    "-1",
+    "1e400",
+    "1m2.5s",
+    "9" * 30 + "s",
+    "Fri, 31 Dec 9999 23:59:59 GMT",
+    "2026-01-01T00:00:00Z",
+    "١",
+)
+
+
+def put_through(case: Case) -> bool:
+    """Puts a case through its door → whether it was accepted. What it raises is a fault."""
+    try:
+        DOORS[case.door](case)
+    except DragomanError:
+        return False
+    return True
+
+
+Door = Callable[[Case], None]
+
+
+class _RaisedByDecoderError(AssertionError):
+    """A decoder raised an error of ours, which it must tell as an event."""
+
+
+def _value(case: Case) -> Any:
+    """The JSON of a case; bytes that are none are refused as a server would."""
+    if not isinstance(case.value, bytes):
+        return case.value
+    try:
+        return json_bytes.decode(case.value)
+    except ValueError as error:
+        raise HistoryError(f"no JSON: {error}") from error
+
+
+def _messages(case: Case) -> None:
+    loaded = case.wire.load_messages(_value(case))
+    with suppress(DragomanError):
+        _written(case.wire.dump_messages(loaded, losses=[]))
+    _keep(case, loaded)
+
+
+def _request(case: Case) -> None:
+    loaded = case.wire.load_request(_value(case))
+    _send(case, loaded)
+    for message in loaded.messages:
+        _store(message)
+
+
+def _send(case: Case, request: ModelRequest) -> None:
+    for wire in (case.wire, case.other):
+        with suppress(DragomanError):
+            _written(wire.dump_request(request, losses=[]))
+    with suppress(DragomanError):
+        case.other.dump_http(request)
+
+
+def _response(case: Case) -> None:
+    if not case.as_bytes and not isinstance(case.value, bytes):
+        _tell(case, case.wire.load_response(case.value))
+        return
+    try:
+        events = case.wire.load_response(case.data)
+    except DragomanError as error:
+        raise _RaisedByDecoderError(f"load_response raised {error!r} for bytes") from error
+    _tell(case, events)
+
+
+def _stream(case: Case) -> None:
+    pieces = cut(Random(case.chance), case.data) if case.as_bytes else [case.data]  # noqa: S311
+    decoder = case.wire.decoder()
+    try:
+        events = [event for piece in pieces for event in decoder.feed(piece)]
+        events += decoder.close()
+    except DragomanError as error:
+        raise _RaisedByDecoderError(f"the decoder raised {error!r}") from error
+    _tell(case, events)
+
+
+def _tell(case: Case, events: list[Event]) -> None:
+    """What is done with the events of an answer."""
+    _keep(case, fold(events))
+    _tell_on(case, events)
+    for event in events[:: max(1, len(events) // 8)]:
+        with suppress(DragomanError):
+            event_from_json(event_to_json(event))
+
+
+def _tell_on(case: Case, events: list[Event]) -> None:
+    for wire in (case.wire, case.other):
+        with suppress(DragomanError):
+            _written(wire.dump_response(events, id="r1", model="m"))
+        with suppress(DragomanError):
+            encoder = wire.encoder(id="r1", model="m")
+            for event in events:
+                encoder.feed(event)
+            encoder.close()
+
+
+def _keep(case: Case, messages: Sequence[Message]) -> None:
+    """What is done with messages: they are written on another wire, and stored."""
+    with suppress(DragomanError):
+        _written(case.other.dump_messages(messages, losses=[]))
+    for message in messages:
+        _store(message)
+
+
+def _store(message: Message) -> None:
+    try:
+        stored = message.to_json()
+    except DragomanError:
+        return
+    try:
+        Message.from_json(stored)
+    except DragomanError as error:
+        raise AssertionError(f"what was stored cannot be read again: {error}") from error
+
+
+def _written(value: Any) -> None:
+    """Writes what a wire gives as JSON, as a transport does."""
+    json_bytes.encode(value)
+
+
+def _error(case: Case) -> None:
+    error = case.wire.load_error(case.status, case.headers, case.data)
+    _again(case, error)
+
+
+def _again(case: Case, error: DragomanError) -> None:
+    for wire in (case.wire, case.other):
+        _, body = wire.dump_error(error)
+        _written(body)
+    with suppress(DragomanError):
+        stored = error_json.to_json(error)
+        error_json.from_json(stored)
+
+
+def _embeddings_request(case: Case) -> None:
+    request = _embeddings(case.wire).load_request(_value(case))
+    for wire in (case.wire, case.other):
+        if (found := wires.embeddings(wire.name)) is not None:
+            with suppress(DragomanError):
+                _written(found.dump_request(request))
+                found.dump_http(request)
+
+
+def _embeddings_response(case: Case) -> None:
+    result = _embeddings(case.wire).load_response(case.data if case.as_bytes else _value(case))
+    for wire in (case.wire, case.other):
+        if (found := wires.embeddings(wire.name)) is not None:
+            with suppress(DragomanError):
+                _written(found.dump_response(result))
+
+
+def _embeddings(wire: Wire) -> EmbeddingsWire:
+    found = wires.embeddings(wire.name)
+    if found is None:
+        raise HistoryError(f"the wire {wire.name} has no embeddings")
+    return found
+
+
+def _stored_message(case: Case) -> None:
+    message = Message.from_json(case.data)
+    with suppress(DragomanError):
+        _written(case.wire.dump_messages([message], losses=[]))
+    _keep(case, [message])
+    _tell_on(case, unfold([message]))
+
+
+def _stored_event(case: Case) -> None:
+    event = event_from_json(case.data)
+    if isinstance(event, RunError):
+        _again(case, event.error)
+
+
+def _stored_error(case: Case) -> None:
+    _again(case, error_json.from_json(case.data))
+
+
+DOORS: dict[str, Door] = {
+    "messages": _messages,
+    "request": _request,
+    "response": _response,
+    "stream": _stream,
+    "error": _error,
+    "embeddings_request": _embeddings_request,
+    "embeddings_response": _embeddings_response,
+    "stored_message": _stored_message,
+    "stored_event": _stored_event,
+    "stored_error": _stored_error,
+}
+"""Where input goes in."""
+_WEIGHTS = dict.fromkeys(DOORS, 1) | {"stream": 5, "request": 5, "response": 3, "messages": 3, "stored_message": 2}

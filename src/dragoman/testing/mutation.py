@@ -1,0 +1,290 @@
+"""Input as nobody means it: JSON, streams and bytes of which most is as it should be, and a little is not.
+
+A change is drawn from a `random.Random`, so that a seed makes it again. What is changed is copied along the way to the change;
+the rest is shared, and nothing that was given is altered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from dragoman import json_bytes
+
+__all__ = [
+    "ODD",
+    "RESERVED",
+    "Path",
+    "Sample",
+    "cut",
+    "frames_of",
+    "mutated",
+    "mutated_bytes",
+    "replaced",
+    "write",
+    "written",
+]
+
+Path = tuple[str | int, ...]
+"""Where a value stands within another: keys and places."""
+
+
+def _nested(depth: int) -> Any:
+    value: Any = "deep"
+    for level in range(depth):
+        value = [value] if level % 2 else {"text": value}
+    return value
+
+
+RESERVED = (
+    "spelling", "response", "type", "native", "item", "digest", "notes", "openai_chat:notes", "role", "content", "parts", "id",
+    "index", "name", "arguments", "args", "input", "output", "error", "usage", "v", "kind", "state", "raw", "thinking", "text",
+    "model", "status", "finish_reason", "tool_calls", "function", "message", "delta", "dragoman", "self", "mark", "",
+)  # fmt: skip
+"""Names of fields that mean something somewhere."""
+ODD: tuple[Any, ...] = (
+    None, True, False, 0, -1, 7, 1.5, -0.0, 2**63, 10**30, 10**400, 1e308, float("inf"),
+    "", "x", "\ud800", "a\udc00b", "\x00", "9" * 400, "1e999", "null", "{}", "[]", '{"a":', '"', "[" * 3000, "data:;base64,", "é" * 3000,
+    [], {}, [None], [[]], [{}], [0], ["x"], {"": None}, {"type": []}, {"type": "x"}, {"type": "text"}, {"x": {"x": []}},
+    {"type": "text", "text": 5}, {"\ud800": "x"}, [["user"]], [{"type": {}}], _nested(100), _nested(126), _nested(300), _nested(1200),
+)  # fmt: skip
+"""Values that stand where others should: of every kind, empty, huge, halved, and nested up to a depth that no stack holds."""
+
+
+class Sample(NamedTuple):
+    """A value of JSON that is as it should be, and all paths into it."""
+
+    value: Any
+    paths: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, value: Any) -> Sample:
+        """The sample of a value."""
+        found: list[Path] = []
+        todo: list[tuple[Path, Any]] = [((), value)]
+        while todo:
+            path, one = todo.pop()
+            found.append(path)
+            entries = _entries(one)
+            todo += [((*path, key), inner) for key, inner in entries]
+        return cls(value, tuple(found))
+
+
+def _entries(value: object) -> list[tuple[Any, Any]]:
+    if isinstance(value, dict):
+        return list(cast("dict[Any, Any]", value).items())
+    return list(enumerate(cast("list[Any]", value))) if isinstance(value, list) else []
+
+
+def replaced(value: Any, path: Path, edit: Callable[[Any], Any]) -> Any:
+    """The value with what stands at `path` edited; as it is where there is no such place."""
+    if not path:
+        return edit(value)
+    key, *rest = path
+    if isinstance(value, dict):
+        fields = cast("dict[Any, Any]", value)
+        return {**fields, key: replaced(fields[key], tuple(rest), edit)} if key in fields else fields
+    if isinstance(value, list) and isinstance(key, int) and key < len(cast("list[Any]", value)):
+        items = cast("list[Any]", value)
+        return [*items[:key], replaced(items[key], tuple(rest), edit), *items[key + 1 :]]
+    return cast("Any", value)
+
+
+def mutated(chance: Random, sample: Sample, others: Sequence[Sample] = ()) -> Any:
+    """The sample's value with one to three changes. `others`: of the same kind, to take pieces from."""
+    value = sample.value
+    for _ in range(chance.choice((1, 1, 1, 2, 3))):
+        value = replaced(value, chance.choice(sample.paths), lambda old: _edited(chance, old, others))
+    return value
+
+
+def _edited(chance: Random, old: Any, others: Sequence[Sample]) -> Any:
+    own = _EDITS.get(type(cast("object", old)))
+    if own and chance.random() < 0.55:
+        return chance.choice(own)(chance, old)
+    match chance.randrange(8):
+        case 0 if others:
+            return _piece(chance, chance.choice(others))
+        case 1:
+            return [old]
+        case 2:
+            return {chance.choice(RESERVED): old}
+        case _:
+            return chance.choice(ODD)
+
+
+def _piece(chance: Random, sample: Sample) -> Any:
+    found: list[Any] = []
+    replaced(sample.value, chance.choice(sample.paths), lambda old: found.append(old) or old)
+    return found[0]
+
+
+def _dropped_key(chance: Random, old: dict[str, Any]) -> Any:
+    key = chance.choice([*old, ""])
+    return {name: value for name, value in old.items() if name != key}
+
+
+def _renamed_key(chance: Random, old: dict[str, Any]) -> Any:
+    key, new = chance.choice([*old, ""]), chance.choice(RESERVED)
+    return {new if name == key else name: value for name, value in old.items()}
+
+
+def _added_key(chance: Random, old: dict[str, Any]) -> Any:
+    return {**old, chance.choice(RESERVED): chance.choice(ODD)}
+
+
+def _added_copy(chance: Random, old: dict[str, Any]) -> Any:
+    return {**old, chance.choice(RESERVED): chance.choice([*old.values(), None])}
+
+
+def _dropped(chance: Random, old: list[Any]) -> Any:
+    at = chance.randrange(len(old) + 1)
+    return [*old[:at], *old[at + 1 :]]
+
+
+def _doubled(chance: Random, old: list[Any]) -> Any:
+    at = chance.randrange(len(old) + 1)
+    return [*old[: at + 1], *old[at:]]
+
+
+def _shuffled(chance: Random, old: list[Any]) -> Any:
+    return chance.sample(old, len(old))
+
+
+def _swapped(chance: Random, old: list[Any]) -> Any:
+    at = chance.randrange(len(old) + 1)
+    return [*old[:at], *old[at : at + 2][::-1], *old[at + 2 :]]
+
+
+def _moved(chance: Random, old: list[Any]) -> Any:
+    at, to = chance.randrange(len(old) + 1), chance.randrange(len(old) + 1)
+    rest = [*old[:at], *old[at + 1 :]]
+    return [*rest[:to], *old[at : at + 1], *rest[to:]]
+
+
+def _shortened(chance: Random, old: list[Any]) -> Any:
+    return old[: chance.randrange(len(old) + 1)]
+
+
+def _with_odd(chance: Random, old: list[Any]) -> Any:
+    at = chance.randrange(len(old) + 1)
+    return [*old[:at], chance.choice(ODD), *old[at:]]
+
+
+def _cut_text(chance: Random, old: str) -> Any:
+    return old[: chance.randrange(len(old) + 1)]
+
+
+def _odd_text(chance: Random, old: str) -> Any:
+    return old + chance.choice(("\ud83d", "\x00", " ", "\n\n", '"', "}", ":", "é", "=", "\u2028"))
+
+
+def _other_case(chance: Random, old: str) -> Any:  # noqa: ARG001 - as all edits
+    return old.swapcase()
+
+
+def _other_number(chance: Random, old: float) -> Any:
+    return chance.choice((-old, old + 1, str(old), 10**30, 1e308, [old]))
+
+
+_EDITS: dict[type, tuple[Callable[[Random, Any], Any], ...]] = {
+    dict: (_dropped_key, _renamed_key, _added_key, _added_key, _added_copy),
+    list: (_dropped, _doubled, _shuffled, _swapped, _moved, _shortened, _with_odd),
+    str: (_cut_text, _odd_text, _other_case),
+    int: (_other_number,),
+    float: (_other_number,),
+}
+
+
+def mutated_bytes(chance: Random, data: bytes) -> bytes:
+    """The bytes with one to three changes: some lost, doubled, replaced, or cut off."""
+    for _ in range(chance.choice((1, 1, 2, 3))):
+        at, more = chance.randrange(len(data) + 1), chance.choice((0, 1, 1, 2, 7, 40))
+        before, within, after = data[:at], data[at : at + more], data[at + more :]
+        wrong = (b"", within * 2, chance.choice(_WRONG_BYTES), bytes([chance.randrange(256)]) + within, b"")
+        middle = chance.choice(wrong)
+        data = before + middle + (after if chance.random() < 0.85 else b"")
+    return data
+
+
+_WRONG_BYTES = (
+    b"\x00", b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", b'"', b"\\", b"\\ud800", b"{", b"}", b"[", b"]", b",", b":", b"\n", b"\n\n", b"\r",
+    b"\r\n\r\n", b"data:", b"data: [DONE]\n\n", b"event: error\n", b"null", b"1e999", b"-", b"9" * 500, b"[" * 500, b" " * 300,
+    b"\xc3", b"\xe2\x80\xa8", b"id: 1\n", b": ping\n\n",
+)  # fmt: skip
+
+
+def cut(chance: Random, data: bytes) -> list[bytes]:
+    """The same bytes in a few pieces."""
+    places = sorted(chance.randrange(len(data) + 1) for _ in range(chance.randrange(5)))
+    return [data[start:end] for start, end in zip([0, *places], [*places, len(data)], strict=True)]
+
+
+def write(value: Any) -> bytes:
+    """A value as JSON, however deep it is nested, and with halves of pairs of surrogates."""
+    try:
+        return json_bytes.encode(value)
+    except RecursionError:
+        return b"".join(_pieces(value))
+
+
+def _pieces(value: Any) -> list[bytes]:
+    done: list[bytes] = []
+    todo: list[Any] = [value]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, bytes):
+            done.append(one)
+        elif isinstance(one, dict | list):
+            opened, closed = (b"{", b"}") if isinstance(one, dict) else (b"[", b"]")
+            inner: list[Any] = []
+            for key, value in _entries(cast("object", one)):
+                inner += [b",", json_bytes.encode(key) + b":", value] if isinstance(one, dict) else [b",", value]
+            todo += [closed, *reversed(inner[1:]), opened]
+        else:
+            done.append(json_bytes.encode(one))
+    return done
+
+
+def frames_of(stream: bytes) -> tuple[str, list[Any]]:
+    """A streamed response → how it is framed (`sse`, `ndjson`) and its events as JSON: `{"event": …, "data": …}`, or
+    `{"raw": …}` where it holds no JSON."""
+    framing = "ndjson" if stream.lstrip()[:1] == b"{" else "sse"
+    blocks = stream.replace(b"\r\n", b"\n").split(b"\n" if framing == "ndjson" else b"\n\n")
+    return framing, [_frame(framing, block) for block in blocks if block.strip()]
+
+
+def _frame(framing: str, block: bytes) -> Any:
+    pairs = [line.partition(b":") for line in block.split(b"\n")]
+    lines = {b"data": block} if framing == "ndjson" else {name: rest.strip() for name, _, rest in pairs}
+    try:
+        frame: dict[str, Any] = {"data": msgspec.json.decode(lines.get(b"data", b""))}
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {"raw": block.decode(errors="replace")}
+    return {"event": lines[b"event"].decode(errors="replace"), **frame} if b"event" in lines else frame
+
+
+def written(framing: str, frames: Any) -> bytes:
+    """Events as `frames_of` gives them, or what became of them → the streamed response."""
+    end = b"\n" if framing == "ndjson" else b"\n\n"
+    found = cast("list[Any]", frames) if isinstance(frames, list) else [frames]
+    return b"".join([_block(framing, frame) + end for frame in found])
+
+
+def _block(framing: str, frame: Any) -> bytes:
+    fields = cast("dict[str, Any]", frame) if isinstance(frame, dict) else {"data": frame}
+    if isinstance(raw := fields.get("raw"), str):
+        return raw.encode(errors="replace")
+    data = write(fields.get("data"))
+    if framing == "ndjson":
+        return data
+    event = fields.get("event")
+    name = (
+        b""
+        if event is None
+        else b"event: " + (event.encode(errors="replace") if isinstance(event, str) else write(event)) + b"\n"
+    )
+    return name + b"data: " + data
