@@ -91,6 +91,9 @@ def test_an_error_of_somebody_elses_class_is_stored_as_the_nearest_of_ours():
     again = error_json.from_json(error_json.to_json(Own("slow", retry_after=2.0)))
     assert type(again) is RateLimitError
     assert again.retry_after == 2.0
+    for odd in ('{"retry_after": []}', '{"output": 1}', "[]"):
+        with pytest.raises(HistoryError):
+            error_json.from_json(f'{{"type": "RateLimitError", "message": "", "own": {odd}}}')
     newer = error_json.from_json(b'{"type": "NewerError", "message": "x", "own": {"new": 1}}')
     assert type(newer) is DragomanError
     assert newer.message == "x"

@@ -21,6 +21,7 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
+from dragoman.event import RunError
 from dragoman.wires.openai_chat.errors import vendor_error
 from test_faults import WIRES
 from traffic import exchanges
@@ -119,5 +120,8 @@ def test_minimax_tells_errors_in_a_shape_of_its_own(code: int, words: str, kind:
     for error in (vendor_error(body), load("openai_chat", 400 if kind is InvalidRequestError else 200, body)):
         assert type(error) is kind
         assert words in error.message
+    for event in wires.get("openai_chat").load_response(body)[-1:]:
+        assert isinstance(event, RunError)
+        assert type(event.error) is kind
     assert vendor_error({"choices": [], "base_resp": {"status_code": 0, "status_msg": ""}}) is None
     assert vendor_error({"choices": [], "base_resp": "x"}) is None

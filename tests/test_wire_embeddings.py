@@ -132,12 +132,12 @@ def test_openai_a_text_may_be_given_by_its_tokens(tokens: Any) -> None:
         wire("mistral").load_request(body)
 
 
-@pytest.mark.parametrize("name", ["openai_chat", "mistral"])
+@pytest.mark.parametrize("name", ["openai_chat", "mistral", "ollama", "cohere"])
 def test_what_a_caller_passes_is_read_or_refused(name: str) -> None:
     deep: Any = 1
     for _ in range(500):
         deep = [deep]
-    for body in ([], None, "x", {"input": "x", "more": deep}):
+    for body in ([], None, "x", 0.5, {"input": "x", "more": deep}):
         with pytest.raises(InvalidRequestError):
             wire(name).load_request(body)
     for body in ([], "x", {"data": deep}, None):

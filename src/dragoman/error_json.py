@@ -14,8 +14,13 @@ from dragoman.result import ChatResult
 __all__ = ["from_json", "to_json"]
 
 _KINDS: dict[str, type[DragomanError]] = {name: getattr(errors, name) for name in errors.__all__}
-_OWN = ("retry_after", "output")
-"""Attributes of single classes that are plain values."""
+
+
+class _Own(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Attributes of single classes."""
+
+    retry_after: float | None = None
+    output: str | None = None
 
 
 class _Stored(msgspec.Struct, omit_defaults=True):
@@ -28,7 +33,7 @@ class _Stored(msgspec.Struct, omit_defaults=True):
     body: bytes | None = None
     partial: Any = None
     """As `Message.to_json` has it."""
-    own: dict[str, Any] = {}
+    own: _Own = _Own()
     result: dict[str, Any] | None = None
 
 
@@ -43,7 +48,7 @@ def to_json(error: DragomanError) -> bytes:
         error.request_id,
         error.body,
         None if error.partial is None else msgspec.Raw(error.partial.to_json()),
-        {name: value for name in _OWN if (value := getattr(error, name, None)) is not None},
+        _Own(*[getattr(error, name, None) for name in _Own.__struct_fields__]),
         None if error.result is None else _dumped(error.result),
     )
     return msgspec.json.encode(stored)
@@ -58,7 +63,7 @@ def from_json(data: bytes | str) -> DragomanError:
     try:
         stored = msgspec.json.decode(data, type=_Stored)
         kind = _KINDS.get(stored.type, DragomanError)
-        more = dict(stored.own) if stored.type in _KINDS else {}
+        more = msgspec.to_builtins(stored.own) if stored.type in _KINDS else {}
         return kind(
             stored.message,
             provider=stored.provider,

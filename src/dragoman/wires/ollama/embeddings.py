@@ -8,7 +8,7 @@ from typing import Any
 from dragoman.embedding import dump_texts, dump_vector, input_usage, load_answer, load_texts, load_vector
 from dragoman.request import EmbeddingsRequest, HttpRequest
 from dragoman.result import BatchEmbeddingsResult
-from dragoman.shapes import as_list, rest
+from dragoman.shapes import as_list, if_object, rest
 from dragoman.wires.ollama.errors import error_of
 from dragoman.wires.ollama.native import OWN
 from dragoman.wires.ollama.outcome import dump_usage, load_usage
@@ -23,6 +23,7 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
         InvalidRequestError: its input is no text.
     """
     del path
+    body = if_object(body)
     return load_texts(body, OWN, texts="prompt" if "prompt" in body else "input", dimensions="dimensions")
 
 

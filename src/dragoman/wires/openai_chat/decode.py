@@ -15,7 +15,7 @@ from dragoman.message import Origin, Usage
 from dragoman.shapes import as_list, as_object, if_object, unread
 from dragoman.wires.openai_chat.candidate import Candidate
 from dragoman.wires.openai_chat.chunk import Delta, ordinary
-from dragoman.wires.openai_chat.errors import load_error_object
+from dragoman.wires.openai_chat.errors import load_error_object, vendor_error
 from dragoman.wires.openai_chat.usage import load_usage
 
 __all__ = ["Decoder", "decoder", "load_response"]
@@ -69,7 +69,7 @@ class Decoder(ChoicesDecoder[Candidate]):
         for one in (chunk, *as_list(chunk.get("choices"), "choices")):
             if error := if_object(one).get("error"):
                 return load_error_object(error, chunk)
-        return None
+        return vendor_error(chunk)
 
     def candidate(self, emitter: Emitter, new_id: Callable[[], str]) -> Candidate:
         """See `ChoicesDecoder.candidate`."""
