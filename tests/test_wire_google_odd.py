@@ -213,6 +213,12 @@ def test_embeddings_of_a_users_content_come_back():
         assert embeddings.dump_request(request) == body
 
 
+@pytest.mark.parametrize("body", [5, ["x"], {"embedding": {"values": ["\ud800"]}}, {"embedding": {"values": NESTED}}])
+def test_vectors_of_another_shape_are_a_decode_error(body):
+    with pytest.raises(DecodeError):
+        embeddings.load_response(body)
+
+
 def test_turn_token_stands_beside_the_candidates():
     body = {**answer({"text": "a"}, finishReason="STOP"), "turnToken": "t"}
     told = wire.dump_response(wire.load_response(body))

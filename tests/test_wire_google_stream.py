@@ -35,6 +35,7 @@ from dragoman.message import (
     Usage,
 )
 from dragoman.wires import google as wire
+from support import agent
 
 
 def chunk(*parts, finish=None, index=0, **around):
@@ -591,3 +592,17 @@ def test_any_message_is_read_as_it_was_written(pieces):
     reason = FinishReason.tool_calls if any(isinstance(p, ToolCallPart) for p in pieces) else FinishReason.stop
     made, again = through(*pieces, reason=reason)
     assert again == made
+
+
+def test_d128_what_is_said_around_an_answer_has_the_seeds_keys():
+    ran = ({"executableCode": {"code": "1"}}, {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}})
+    answer = chunk(*ran, text("a"), finish="STOP", modelVersion="gemini-3-pro-x", turnToken="t")
+    answer["candidates"][0] |= {"safetyRatings": [1], "citationMetadata": {"citations": []}}
+    told = agent(*fold(wire.load_response(answer)))[0].send_sync("x").metadata
+    assert told["safety_ratings"] == [1] and told["citation_metadata"] == {"citations": []}
+    assert told["executable_code"][0]["arguments"] == {"code": "1"}
+    assert told["code_execution_result"][0]["result"] == {"outcome": "OUTCOME_OK", "output": "1"}
+    assert (told["turn_token"], told["model"]) == ("t", "gemini-3-pro-x")
+    blocked = {"promptFeedback": {"blockReason": "SAFETY", "safetyRatings": [2]}}
+    told = agent(*fold(wire.load_response(blocked)))[0].send_sync("x").metadata
+    assert told["block_reason"] == "SAFETY" and not [key for key in told if key != key.lower()]

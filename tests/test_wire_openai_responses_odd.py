@@ -86,6 +86,7 @@ def test_d7_fields_of_another_type_are_written_again(fields):
     [
         {"arguments": "{}", "call_id": "c", "name": "f"}, {"type": "reasoning", "id": [1], "summary": []},
         {"type": "web_search_call", "id": {}, "action": 5}, {"type": "message", "role": "assistant", "content": [{}]},
+        {"type": "message", "id": "m", "role": "assistant", "content": [{"a": 1}, {"type": "output_text", "text": "a"}]},
         {"type": "image_generation_call", "id": "i", "result": "iVBORw==", "output_format": [1]},
         {"type": "message", "id": [1], "role": "assistant", "content": [{"type": "output_text", "text": "a", "annotations": True}]},
         {"type": "code_interpreter_call", "id": "c", "code": 5, "outputs": [{"type": "image", "url": "data:image/png;base64,AA=="}]},

@@ -31,7 +31,9 @@ def load_files(piece: Content) -> list[DataPart | FilePart]:
 def dump_download(part: FilePart) -> Download:
     """How the provider is asked for a file that it holds."""
     container = if_text(fields(part.native).get("container_id"))
-    path = f"/files/{quote(part.id, safe='')}"
+    path = f"/files/{quote(part.id, safe='', errors='replace')}"
     if container:
-        return Download(HttpRequest(f"/containers/{quote(container, safe='')}{path}/content", method="GET"))
+        return Download(
+            HttpRequest(f"/containers/{quote(container, safe='', errors='replace')}{path}/content", method="GET")
+        )
     return Download(HttpRequest(f"{path}/content", method="GET"), HttpRequest(path, method="GET"))

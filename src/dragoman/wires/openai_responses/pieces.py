@@ -93,7 +93,7 @@ class Writer:
             self._begin_said(begun, spelling(piece.native).get("content"))
         if self._open is not None:
             block = self._block(cast("Block", piece), place)
-            if "id" in self._open and block["type"] == "output_text" and self._how != "string":
+            if "id" in self._open and block.get("type") == "output_text" and self._how != "string":
                 block |= (
                     {} if "annotations" in spelling(piece.native) else {"annotations": block.get("annotations", [])}
                 )
