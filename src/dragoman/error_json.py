@@ -33,7 +33,8 @@ class _Stored(msgspec.Struct, omit_defaults=True):
     body: bytes | None = None
     partial: Any = None
     """As `Message.to_json` has it."""
-    own: _Own = _Own()
+    own: dict[str, Any] = {}
+    """As `_Own`, where the class is known."""
     result: dict[str, Any] | None = None
 
 
@@ -48,7 +49,7 @@ def to_json(error: DragomanError) -> bytes:
         error.request_id,
         error.body,
         None if error.partial is None else msgspec.Raw(error.partial.to_json()),
-        _Own(*[getattr(error, name, None) for name in _Own.__struct_fields__]),
+        {name: value for name in _Own.__struct_fields__ if (value := getattr(error, name, None)) is not None},
         None if error.result is None else _dumped(error.result),
     )
     return msgspec.json.encode(stored)
@@ -63,7 +64,7 @@ def from_json(data: bytes | str) -> DragomanError:
     try:
         stored = msgspec.json.decode(data, type=_Stored)
         kind = _KINDS.get(stored.type, DragomanError)
-        more = msgspec.to_builtins(stored.own) if stored.type in _KINDS else {}
+        own = msgspec.convert(stored.own, _Own) if stored.type in _KINDS else _Own()
         return kind(
             stored.message,
             provider=stored.provider,
@@ -72,7 +73,7 @@ def from_json(data: bytes | str) -> DragomanError:
             body=stored.body,
             partial=None if stored.partial is None else _message(stored.partial),
             result=None if stored.result is None else _loaded(stored.result),
-            **more,
+            **msgspec.to_builtins(own),
         )
     except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError) as problem:
         raise HistoryError(f"not a stored error: {problem}. Write it with error_json.to_json().") from problem
