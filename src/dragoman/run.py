@@ -210,7 +210,8 @@ class Run(Generic[T]):
             yield StreamingIterationResult(events=unfold(self._opening), messages=self._opening)
         try:
             await orchestrator.initialize(state)
-            model = self._model.bound(state.request.replace(tools=(*state.specs, *state.request.tools)))
+            request = state.request.replace(tools=(*state.specs, *state.request.tools))
+            model = self._model.bound(request, state.losses)
             goes_on = True
             while goes_on:
                 self._check(model_calls=1)

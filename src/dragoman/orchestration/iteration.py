@@ -67,7 +67,7 @@ _SHOWN: Mapping[tuple[str, type[Content]], str] = {
     ("codeExecution", ToolCallPart): "executable_code",
     ("codeExecution", ToolResultPart): "code_execution_result",
 }
-"""Name and kind of what a provider ran → its key in metadata, where that is not the name (D-128)."""
+"""Name and kind of what a provider ran → its key in metadata, where that is not the name."""
 
 
 def provider_metadata(part: Content) -> dict[str, Any]:
