@@ -44,6 +44,7 @@ class Screen:
         self._is_thinking = False
         self._waits = False
         self._last = "\n"
+        self._text = ""
 
     def waiting(self, line: str) -> None:
         """Says on standard error, where that is a terminal, what is waited for, until there is something to show."""
@@ -65,13 +66,31 @@ class Screen:
         if chunk.thinking and self._shows_thinking:
             self._mode(thinking=True)
             self._write(chunk.thinking, self._thinks_on)
-        if chunk.output:
+        self._text = chunk.joined(self._text)
+        if chunk.retracted:
+            self._void()
+        elif chunk.output:
             self._mode(thinking=False)
             self._write(chunk.output, self._out)
 
     def finish(self) -> None:
         """The answer is over, or was given up: the next line begins at the left."""
         self._mode(thinking=False)
+        self._end_line()
+        self._text = ""
+
+    def _void(self) -> None:
+        """Says that the answer which stands there does not count. A terminal gets anew what does; what was piped on is gone."""
+        self._mode(thinking=False)
+        if not self._is_terminal:
+            self._put("note: a part of what was written is void, the answer was begun again\n", self._err)
+            return
+        self._end_line()
+        self._put("[The answer above is void. It begins again:]\n", self._out)
+        if self._text:
+            self._write(self._text, self._out)
+
+    def _end_line(self) -> None:
         if self._last != "\n":
             self._put("\n", self._out)
 

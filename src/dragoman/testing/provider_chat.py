@@ -72,7 +72,9 @@ async def streams_text(bench: ProviderBench) -> None:
     words = "One two three four five six seven eight nine ten. " * 3
     async with bench.agent(says(words)) as agent:
         chunks = [chunk async for chunk in agent.send_stream("Count from one to thirty in words.")]
-    output = "".join(chunk.output for chunk in chunks)
+    output = ""
+    for chunk in chunks:
+        output = chunk.joined(output)
     same(chunks[0].messages[0].role, Role.USER, "the role of the first chunk's message")
     demand(sum(bool(chunk.output) for chunk in chunks) > 1, f"the text came in one piece: {output!r}")
     said = [message for chunk in chunks for message in chunk.messages if message.role is Role.MODEL]

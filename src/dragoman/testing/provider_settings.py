@@ -85,7 +85,9 @@ async def thinks(bench: ProviderBench) -> None:
     async with bench.agent(says(ThinkingPart("Nine times seven: 63."), "It is 63.")) as agent:
         settings = Settings(reasoning="low", max_tokens=4000)
         chunks = [chunk async for chunk in agent.send_stream("What is 9 times 7?", settings=settings)]
-    output = "".join(chunk.output for chunk in chunks)
+    output = ""
+    for chunk in chunks:
+        output = chunk.joined(output)
     thinking = "".join(chunk.thinking or "" for chunk in chunks)
     messages = [message for chunk in chunks for message in chunk.messages if message.role is Role.MODEL]
     unread = f"; fields that the wire did not read: {', '.join(names)}" if (names := _unread(messages)) else ""

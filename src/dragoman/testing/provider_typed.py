@@ -126,8 +126,9 @@ async def typed_output_is_streamed(bench: ProviderBench) -> None:
     """With a schema the stream's output is the JSON, and nothing but it, in pieces (D-15, decision 10)."""
     _needs_types(bench)
     async with bench.agent(obliging({"city": "Grüße 🌍 from a city with a long name"})) as agent:
-        chunks = [chunk async for chunk in agent.send_stream("Name a city in Norway.", output_schema=SCHEMA)]
-    text = "".join(chunk.output for chunk in chunks)
+        text = ""
+        async for chunk in agent.send_stream("Name a city in Norway.", output_schema=SCHEMA):
+            text = chunk.joined(text)
     try:
         value = msgspec.json.decode(text)
     except msgspec.DecodeError:
