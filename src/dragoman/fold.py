@@ -53,7 +53,7 @@ class MessageBuilder:
         self._parts: dict[int, Content] = {}
         self._deltas: dict[int, list[str | bytes]] = {}
         """Of the parts that are open."""
-        self._unread: list[Sequence[PartDelta]] = []
+        self._unread: list[Sequence[PartDelta]] | None = None
 
     def add(self, event: Event) -> None:
         """Takes the next event. A delta for a part that is not open is ignored (decision 13)."""
@@ -68,14 +68,15 @@ class MessageBuilder:
         elif getattr(event, "message_id", None) != self._id:
             pass
         elif isinstance(event, PartStarted):
-            self._read()
+            if self._unread:
+                self._read()
             self._parts[event.index] = event.part
             self._deltas[event.index] = []
         elif isinstance(event, PartFinished):
             self._parts[event.index] = event.part
             self._deltas.pop(event.index, None)
             if not self._deltas:
-                self._unread.clear()
+                self._unread = None
         elif isinstance(event, MessageFinished):
             self._finish = event
         elif isinstance(event, MessageDropped):
@@ -84,18 +85,21 @@ class MessageBuilder:
     def add_deltas(self, events: Sequence[PartDelta]) -> None:
         """Takes the next events where all are deltas, as `add` takes each, but looks at them only where it must: a part
         that is finished says all that its deltas said."""
+        if self._unread is None:
+            self._unread = []
         self._unread.append(events)
 
     def _read(self) -> None:
-        unread, self._unread = self._unread, []
-        for events in unread:
+        unread, self._unread = self._unread, None
+        for events in unread or ():
             for event in events:
                 if event.message_id == self._id and (deltas := self._deltas.get(event.index)) is not None:
                     deltas.append(event.delta)
 
     def content(self) -> tuple[Content, ...]:
         """The content so far; parts that are still open are closed as cut."""
-        self._read()
+        if self._unread:
+            self._read()
         parts = self._parts
         if self._deltas:
             open_parts = self._deltas.items()
