@@ -13,12 +13,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^(?P<indent> *)```python\n(?P<code>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
 CONFIG = """{"typeCheckingMode": "strict", "pythonVersion": "3.11", "extraPaths": ["%s", "%s"], "reportUnusedImport": false,
-"reportMissingModuleSource": false, "reportUnusedCoroutine": false, "reportUnusedExpression": false}"""
+"reportDuplicateImport": false, "reportMissingModuleSource": false}"""
+"""Each block imports what it needs, for whoever copies it alone."""
 
 
 def module(document: Path) -> str:
-    """The document's blocks at their own lines, so that an error names the line of the document; statements of top level that
-    await stand in functions of their own, as a notebook has them."""
+    """The document's blocks at their own lines, so that an error names the line of the document."""
     text = document.read_text()
     lines = [""] * (text.count("\n") + 1)
     for found in BLOCK.finditer(text):
@@ -34,7 +34,7 @@ def main() -> int:
         place = Path(folder)
         (place / "pyrightconfig.json").write_text(CONFIG % (ROOT / "src", ROOT / "tests"))
         for document in documents:
-            if code := module(document).strip("\n") and module(document):
+            if (code := module(document)).strip():
                 name = document.relative_to(ROOT).with_suffix("").as_posix().replace("/", "__").replace("-", "_")
                 (place / f"{name}.py").write_text(code)
         command = [Path(sys.executable).with_name("pyright"), "--pythonpath", sys.executable, "--project", place]
