@@ -28,12 +28,18 @@ from support_llm import Llm, obliging
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^(?P<indent> *)```python\n(?P<code>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
-FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
+CODE = re.compile(r"^ *```.*?^ *```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#([^)]*))?\)")
 
 
 def blocks(path: Path) -> list[str]:
     return [textwrap.dedent(found["code"]) for found in BLOCK.finditer(path.read_text())]
+
+
+def anchors(path: Path) -> set[str]:
+    """What a link can point to within a document: its headings, as they are shown on the web."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.fixture
@@ -70,8 +76,9 @@ def test_the_readme_shows_tools_types_and_a_change_of_provider(models: Llm, caps
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_every_link_leads_somewhere(path: Path) -> None:
-    for target in LINK.findall(FENCED.sub("", path.read_text())):
+    for target, anchor in LINK.findall(CODE.sub("", path.read_text())):
         assert (path.parent / target).exists(), target
+        assert not anchor or anchor in anchors(path.parent / target), (target, anchor)
 
 
 def test_the_readme_of_the_wheel_links_to_nothing_that_is_not_there() -> None:
