@@ -1,5 +1,5 @@
-"""Checks the types of every Python block in README and docs, as strictly as the source's: the blocks of a document, one after the
-other, as a module."""
+"""Checks the types of the examples, and of every Python block in README and docs, as strictly as the source's: the blocks of a
+document, one after the other, as a module."""
 
 from __future__ import annotations
 
@@ -37,9 +37,11 @@ def main() -> int:
             if (code := module(document)).strip():
                 name = document.relative_to(ROOT).with_suffix("").as_posix().replace("/", "__").replace("-", "_")
                 (place / f"{name}.py").write_text(code)
+        for example in (ROOT / "examples").glob("*.py"):
+            (place / f"examples__{example.name}").write_text(example.read_text())
         command = [Path(sys.executable).with_name("pyright"), "--pythonpath", sys.executable, "--project", place]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-    print(done.stdout.replace(f"{place}/", "").replace("__", "/").replace(".py:", ".md:"), end="")
+    print(done.stdout.replace(f"{place}/", "").replace("__", "/"), end="")
     return done.returncode
 
 
