@@ -45,16 +45,21 @@ class Row(msgspec.Struct, frozen=True):
     """A provider, in words and flags."""
 
     provider: str
+    """Its name."""
     display_name: str
+    """Its name for people."""
     aliases: tuple[str, ...]
+    """Its other names."""
     key: str | None
     """Environment variable that holds the key; `None`: no key."""
     key_required: bool
+    """Whether there is no answer without a key."""
     base_url: str | None
     """`None`: the user gives it, or it is known when the model runs."""
     chat_model: str | None
     """Default model."""
     embeddings_model: str | None
+    """Default model for embeddings."""
     capabilities: tuple[Capability, ...]
     """In the order of `Capability`."""
     calls: Calls | None
