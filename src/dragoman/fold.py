@@ -56,7 +56,7 @@ class MessageBuilder:
         self._unread: list[Sequence[PartDelta]] | None = None
 
     def add(self, event: Event) -> None:
-        """Takes the next event. A delta for a part that is not open is ignored (decision 13)."""
+        """Takes the next event. A delta for a part that is not open is ignored."""
         if isinstance(event, PartDelta):
             if event.message_id == self._id and (deltas := self._deltas.get(event.index)) is not None:
                 if self._unread:
@@ -233,7 +233,7 @@ def close_part(
 
 
 def parse_call(call: ToolCallPart, text: str) -> ToolCallPart:
-    """A call whose arguments have all come, as text (D-96: empty and `null` are `{}`). What is no JSON object makes it invalid.
+    """A call whose arguments have all come, as text (empty and `null` are `{}`). What is no JSON object makes it invalid.
 
     The text is kept as `raw` where writing `arguments` again would not give it back.
     """

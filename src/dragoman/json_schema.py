@@ -1,4 +1,4 @@
-"""A JSON Schema → the subset of it that OpenAI's strict mode takes (D-100). A pure function.
+"""A JSON Schema → the subset of it that OpenAI's strict mode takes. A pure function.
 
 Whatever satisfies the result satisfies the schema as it was, annotations and formats aside: objects are closed, every
 property is required, `["x", "null"]` becomes `x`. A property that may be null as one of `anyOf` (as pydantic writes

@@ -23,6 +23,7 @@ class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     events: Sequence[Event] = ()
+    """What happened, in order."""
     output: str = ""
     """Text to show as it is, for steps without events: no newline is put before it."""
     messages: Sequence[Message] = ()
@@ -30,6 +31,7 @@ class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
     should_continue: bool = True
     """Of an iteration's last step: whether the model is called again."""
     finish_reason: FinishReason = FinishReason.unspecified
+    """Of the message that it ends."""
     usage: Usage | None = None
     """Of the model call that this step ended."""
     metadata: dict[str, Any] = {}

@@ -68,7 +68,7 @@ async def answers_without_a_stream(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, look=_LOOK, live=True)
 async def streams_text(bench: ProviderBench) -> None:
-    """Text comes in pieces as it is made; joined, they are the answer. The first chunk holds the prompt's message (D-01)."""
+    """Text comes in pieces as it is made; joined, they are the answer. The first chunk holds the prompt's message."""
     words = "One two three four five six seven eight nine ten. " * 3
     async with bench.agent(says(words)) as agent:
         chunks = [chunk async for chunk in agent.send_stream("Count from one to thirty in words.")]

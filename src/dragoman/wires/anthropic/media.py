@@ -1,4 +1,4 @@
-"""Images, documents and files ↔ `image`, `document` and `container_upload` blocks (D-108 and decision 3 of its correction).
+"""Images, documents and files ↔ `image`, `document` and `container_upload` blocks.
 
 A block is read as a neutral part only where writing that part gives the same block again.
 """
@@ -64,7 +64,7 @@ def dump_media(part: Media) -> tuple[dict[str, Any], str | None]:
 
 
 def told(part: Media) -> dict[str, Any]:
-    """A text block that stands for something that cannot be sent (D-108)."""
+    """A text block that stands for something that cannot be sent."""
     return {"type": "text", "text": as_text(part)}
 
 

@@ -144,5 +144,5 @@ class Writer(msgspec.Struct, frozen=True):
 
 
 def result_text(result: Any) -> str:
-    """What a tool returned, as text: a string as it is, else JSON (D-92)."""
+    """What a tool returned, as text: a string as it is, else JSON."""
     return result if isinstance(result, str) else json_bytes.encode(result).decode()
