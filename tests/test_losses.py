@@ -65,6 +65,17 @@ async def test_decision_25_on_loss_refuses_before_anything_is_sent(wire: str) ->
         await b.send("See.", attachments=[part], on_loss="error")
 
 
+@pytest.mark.parametrize("wire", PROVIDERS)
+async def test_the_name_of_a_picture_is_no_reason_to_refuse_or_to_warn(
+    wire: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    picture = DataPart(b"\x89PNG\r\n\x1a\n", "image/png", "a.png")
+    a, server = scripted(wire, on_loss="error")
+    result = await a.send("See.", attachments=[picture])
+    assert {loss.what for loss in result.losses} <= {"name", "order"}
+    assert (len(server.sent), caplog.records) == (1, [])
+
+
 async def test_on_loss_is_checked_where_it_is_given() -> None:
     wrong: Any = "refuse"
     with pytest.raises(SettingsError, match="on_loss"):

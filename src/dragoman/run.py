@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from logging import DEBUG, WARNING
 from time import monotonic
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast
@@ -369,7 +370,7 @@ class Run(Generic[T]):
         losses = tuple(self._state.losses)[self._losses_named :]
         self._losses_named += len(losses)
         for loss in losses:
-            _LOG.warning("run %s: left out %s", self.id, loss)
+            _LOG.log(DEBUG if loss.is_minor else WARNING, "run %s: left out %s", self.id, loss)
         return losses
 
 

@@ -123,8 +123,8 @@ class ChatModel:
             origin = msgspec.structs.replace(target, prefix=chain(messages)[-1])
             body = request.replace(model=self.name, messages=messages)
             http = self.wire.dump_http(body, target=target, quirks=self.provider.quirks, losses=losses)
-            if losses and request.on_loss == "error":
-                raise refusal(losses)
+            if request.on_loss == "error" and (refused := refusal(losses)) is not None:
+                raise refused
             if self.losses is not None:
                 self.losses |= dict.fromkeys(losses)
             sent = {"content-type": "application/json", **http.headers}
