@@ -25,7 +25,8 @@ from dragoman.event import (
 )
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Origin, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.orchestration import MessageAccumulator
+from dragoman.model.chat_model import ChatModel
+from dragoman.orchestration import MessageAccumulator, StreamingIterationResult, StreamingState
 from dragoman.result import ChatResult
 from support import agent, call, says
 
@@ -289,3 +290,93 @@ async def test_results_of_tools_follow_the_message_that_asked_for_them() -> None
     a, script = agent(says())
     await a.send("hi", history=history[:3])
     assert len(script.requests) == 2
+
+
+class Passing:
+    """An orchestrator that passes the model's events on as they come in each read, and tells its message after them."""
+
+    provider_hint = "passing"
+
+    async def initialize(self, state: StreamingState) -> None:
+        pass
+
+    async def process_iteration(self, model: ChatModel, state: StreamingState, output_schema: Any = None) -> Any:
+        events = [event async for event in model.stream(state.request.replace(messages=state.conversation_history))]
+        yield StreamingIterationResult(events=events)
+        message = fold(events)[0]
+        yield StreamingIterationResult(messages=(message,), usage=message.usage, should_continue=False)
+
+    async def finalize(self, state: StreamingState) -> None:
+        state.deps.append("finalized")
+
+
+async def test_an_orchestrators_events_that_end_in_an_error_are_told_up_to_it() -> None:
+    error = ProviderError("gone")
+    half = [start("a"), PartStarted("a", 0, OpenText()), PartDelta("a", 0, "half")]
+    deps: list[str] = []
+    a, _ = agent([*half, RunError(error)], orchestrator=Passing)
+    async with a.run("hi", deps=deps) as run:
+        events = [event async for event in run]
+    assert events[6:] == [
+        *stepped(*half, MessageDropped("a", "told whole"), *unfold(run.error.result.messages[1:])),
+        RunError(error, run.id),
+    ]
+    assert run.error.result.messages[1:] == (Message.model("half").replace(id="a", finish_reason=FinishReason.error),)
+    assert deps == ["finalized"]
+
+
+async def test_an_orchestrators_events_are_told_once_though_its_message_follows_them() -> None:
+    whole = [start("a"), *words("a", 0, "A"), end("a", usage=2)]
+    deps: list[str] = []
+    a, _ = agent(whole, orchestrator=Passing)
+    async with a.run("hi", deps=deps) as run:
+        events = [event async for event in run]
+        result = await run.result()
+    assert events[6:] == [*stepped(*whole), RunFinished(run.id, usage=result.usage)]
+    assert (result.output, result.usage, deps) == ("A", Usage(input_tokens=0, output_tokens=2), ["finalized"])
+    assert result.messages == tuple(fold(events))
+
+
+class Giving:
+    """An orchestrator that gives output and messages, and no events."""
+
+    provider_hint = "giving"
+
+    async def initialize(self, state: StreamingState) -> None:
+        self.calls = 0
+
+    async def process_iteration(self, model: ChatModel, state: StreamingState, output_schema: Any = None) -> Any:
+        self.calls += 1
+        state.reset_for_new_message()
+        assert state.is_first_chunk_of_message
+        for piece in ("o", "ut"):
+            yield StreamingIterationResult(output=piece)
+            assert not state.is_first_chunk_of_message
+        if self.calls > 1:
+            raise ProviderError("gone")
+        message = Message.model(f"message {self.calls}").replace(id=f"m{self.calls}")
+        yield StreamingIterationResult(messages=(message,), finish_reason=FinishReason.stop)
+
+    async def finalize(self, state: StreamingState) -> None:
+        pass
+
+
+async def test_output_that_an_orchestrator_gives_is_shown_in_place_of_its_messages_text() -> None:
+    a, _ = agent(says(), orchestrator=Giving)
+    chunks: list[ChatResult[str]] = []
+    with pytest.raises(ProviderError) as caught:
+        async for chunk in a.send_stream("hi"):
+            chunks.append(chunk)
+    first = Message.model("message 1").replace(id="m1")
+    assert chunks[1:] == [
+        *[ChatResult("o"), ChatResult("ut"), ChatResult("", (first,), FinishReason.stop, id="m1")],
+        *[ChatResult("o", id="m1"), ChatResult("ut", id="m1")],
+    ]
+    result = caught.value.result
+    run_id = result.messages[2].id
+    assert run_id.endswith("-2")
+    assert result.messages[1:] == (
+        first,
+        Message.model("out").replace(id=run_id, finish_reason=FinishReason.error),
+    )
+    assert (result.output, result.finish_reason, result.id) == ("outout", FinishReason.error, run_id)
