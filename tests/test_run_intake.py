@@ -26,7 +26,12 @@ from dragoman.event import (
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Origin, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.model.chat_model import ChatModel
-from dragoman.orchestration import MessageAccumulator, StreamingIterationResult, StreamingState
+from dragoman.orchestration import (
+    DefaultStreamingOrchestrator,
+    MessageAccumulator,
+    StreamingIterationResult,
+    StreamingState,
+)
 from dragoman.result import ChatResult
 from support import agent, call, says
 
@@ -380,3 +385,61 @@ async def test_output_that_an_orchestrator_gives_is_shown_in_place_of_its_messag
         Message.model("out").replace(id=run_id, finish_reason=FinishReason.error),
     )
     assert (result.output, result.finish_reason, result.id) == ("outout", FinishReason.error, run_id)
+
+
+async def test_decision_24_no_newline_stands_between_two_messages_without_tools_between_them() -> None:
+    class Twice(DefaultStreamingOrchestrator):
+        def correction(self, state: StreamingState, message: Message) -> Message | None:
+            return Message.user("again") if message.text == "A" else None
+
+    a, _ = agent(says("A"), says("B"), orchestrator=Twice)
+    assert "".join([chunk.output async for chunk in a.send_stream("hi")]) == "AB"
+    a, _ = agent(says("A"), says("B"), orchestrator=Twice)
+    assert (await a.send("hi")).output == "AB"
+
+
+def test_what_an_orchestrator_finds_in_a_fresh_state_and_in_one_that_begins_a_message() -> None:
+    def flags(state: StreamingState) -> tuple[Any, ...]:
+        return (
+            *(state.done, state.should_prefix_next_message, state.empty_after_tools_continuations),
+            *(state.tool_calls_made, state.losses, state.output, state.suppressed_text, state.set_aside),
+            *(state.failure, state.is_first_chunk_of_message, state.last_result, state.output_retries),
+        )
+
+    fresh = (False, False, 0, 0, {}, None, "", None, None, True, None, 1)
+    state = StreamingState([Message.user("hi")], [t])
+    assert flags(state) == fresh
+    assert (state.intake, state.accumulated_message, state.run_id, state.deps) == (None, Message.model(), "", None)
+    assert (state.conversation_history, state.specs) == ((Message.user("hi"),), (t.spec,))
+    assert (state.tool_map, state.validate, state.new_id) == ({"t": t}, None, None)
+    state.accumulated_message = Message.model("set")
+    state.last_result, state.is_first_chunk_of_message = ChatResult(Message.model("x")), False
+    accumulator = state.accumulator
+    assert state.accumulated_message == Message.model("set")
+    intake = state.reset_for_new_message()
+    assert flags(state) == fresh
+    assert state.accumulated_message == Message.model()
+    assert state.accumulator is not accumulator
+    assert state.intake is intake
+    intake.feed([start("a"), PartStarted("a", 0, OpenText()), PartDelta("a", 0, "half")])
+    assert state.accumulated_message == Message.model("half").replace(id="a")
+    state.accumulated_message = Message.model("set")
+    assert state.accumulated_message == Message.model("set")
+    state.request_next_message_prefix()
+    state.complete()
+    assert flags(state) == (True, True, *fresh[2:])
+
+
+@pytest.mark.parametrize(
+    ("history", "recent"),
+    [
+        ([], False),
+        ([Message.user("a")], False),
+        ([Message.user(ToolResultPart("1", "t", 1))], True),
+        ([Message.user(ToolResultPart("1", "t", 1)), Message.user("a")], True),
+        ([Message.user(ToolResultPart("1", "t", 1)), Message.user("a"), Message.user("b")], False),
+        ([Message.model(ToolResultPart("1", "t", 1))], False),
+    ],
+)
+def test_d29_tools_ran_recently_where_a_result_stands_among_the_last_two_messages(history: Any, recent: bool) -> None:
+    assert StreamingState(history).has_recent_tool_execution is recent

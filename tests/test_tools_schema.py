@@ -108,12 +108,10 @@ def test_numpy_style_may_name_two_parameters_at_once() -> None:
 def test_a_docstring_of_parameters_alone_describes_them_and_not_the_tool() -> None:
     @tool
     def plot(x: int, y: int, z: int) -> None:
-        """
-        Args:
-            x: A coordinate,
-                of two lines.
-            y:
-            other: Of nobody.
+        """:param x: A coordinate,
+            of two lines.
+        :param y:
+        :param other: Of nobody.
         """
 
     assert plot.description == ""
