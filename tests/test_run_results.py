@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from itertools import count
 from typing import Any, NamedTuple
 
 import msgspec
 import pytest
 
 from dragoman import Agent, Capability, Message, Tool, ToolCallPart, ToolResultPart, Usage, tool
-from dragoman.errors import DragomanError, ProviderError
+from dragoman.errors import DragomanError, InvalidRequestError, ProviderError
 from dragoman.event import MessageStarted, OpenText, PartDelta, PartStarted, RunError
-from dragoman.message import FinishReason, Origin, ProviderPart, Role, ThinkingPart
+from dragoman.loss import Loss
+from dragoman.message import FinishReason, Origin, ProviderPart, Role, TextPart, ThinkingPart
+from dragoman.repair import INTERRUPTED
 from dragoman.result import ChatResult
 from support import FORCING, PROVIDER, agent, call, says
 
@@ -328,3 +332,81 @@ async def test_a_failure_after_a_round_of_tools_carries_all_of_it(error: Dragoma
             await run.result()
     assert caught.value is error is run.error is run.exception
     assert plain(caught.value.result) == plain(run.so_far()) == expected
+
+
+async def test_the_runs_own_messages_have_ids_and_times_of_the_agents_making() -> None:
+    """Prompt, results, corrections, and the results that are made up for calls which nobody answered (decision 15)."""
+
+    def clock() -> datetime:
+        return datetime(2026, 1, 1, tzinfo=UTC)
+
+    made_at = {"created_at": clock()}
+    how = {"id_factory": map("own{}".format, count()).__next__, "clock": clock, "tools": [t]}
+    answers = says(call("t")), says('{"z":"x"}'), says(JSON)
+    a, script = agent(*answers, **how)
+    result = await a.send("hi", output_schema=SCHEMA)
+    assert result.messages == (
+        ASKED.replace(id="own0", **made_at),
+        made(1, answers[0]),
+        Message.user(ToolResultPart("c1", "t", 1)).replace(id="own2", **made_at),
+        made(2, answers[1]),
+        Message.user(WRONG).replace(id="own3", **made_at),
+        made(3, answers[2]),
+    )
+    async with a.run("hi") as run:
+        assert run.id == "own5"
+    stand_in = ToolResultPart("c9", "t", {"error": INTERRUPTED}, is_error=True)
+    history = [Message.user("0"), says(call("t", id="c9"))]
+    mine = Message.user("hi").replace(id="mine", created_at=datetime(2020, 1, 1, tzinfo=UTC))
+    result = await a.send(mine, history=history)
+    made_up = Message.user(stand_in).replace(id="own6", **made_at)
+    assert result.messages[:2] == (made_up, mine)
+    assert script.requests[-1].messages == (*history, made_up, mine)
+    assert result.losses == (Loss(1, 0, "tool result", "it never came; an error stands in for it"),)
+    other = ToolResultPart("c8", "t", 8)
+    history[1] = says(call("t", id="c8"), call("t", id="c9"))
+    result = await a.send(Message.user(other, "so"), history=history)
+    assert result.messages[0] == Message.user(other, "so", stand_in).replace(id="own8", **made_at)
+    result = await a.send([other, "so"], history=history, attachments=[TextPart("b")])
+    assert result.messages[0] == Message.user(other, "so", "b", stand_in).replace(id="own10", **made_at)
+    result = await a.send(None, history=[*history, Message.user(other)])
+    assert result.messages[0] == Message.user(stand_in).replace(id="own12", **made_at)
+    with pytest.raises(DragomanError, match="it never came"):
+        await a.send("hi", history=history, on_loss="error")
+
+
+async def test_the_conversation_that_is_sent_is_system_history_and_prompt() -> None:
+    system, history = Message.system("s"), [Message.user("0"), says("1")]
+    a, script = agent(says("A"), system="s")
+    await a.send(mine := ASKED.replace(id="x"), history=history)
+    assert script.requests[-1].messages[:-1] == (system, *history)
+    assert plain(ChatResult("", script.requests[-1].messages[-1:])).messages == (ASKED,)
+    await a.send(mine, history=[system, *history])
+    assert [message.text for message in script.requests[-1].messages] == ["s", "0", "1", "hi"]
+    await a.send(mine, history=[Message.system("other"), *history])
+    assert [message.text for message in script.requests[-1].messages] == ["s", "other", "0", "1", "hi"]
+    await a.send(mine, history=[Message.user("s")])
+    assert [message.text for message in script.requests[-1].messages] == ["s", "s", "hi"]
+    await a.send(mine)
+    assert [message.text for message in script.requests[-1].messages] == ["s", "hi"]
+
+
+NOTHING: list[tuple[Any, dict[str, Any], str]] = [
+    (None, {}, "nothing to send: without a prompt the history must end in a user message or in tool results"),
+    (None, {"history": [says("a")]}, "nothing to send: without a prompt the history must end in a user message or in tool results"),
+    (None, {"attachments": [TextPart("a")]}, "attachments need a prompt: put them into a message of the history instead"),
+    ("", {}, "the prompt is empty: give a text, parts or a message"),
+    (["", ""], {}, "the prompt is empty: give a text, parts or a message"),
+    (Message.user(), {}, "the prompt is empty: give a text, parts or a message"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("prompt", "how", "words"), NOTHING)
+async def test_where_there_is_nothing_to_send_it_is_refused(prompt: Any, how: dict[str, Any], words: str) -> None:
+    a, script = agent(says("A"))
+    with pytest.raises(InvalidRequestError) as caught:
+        await a.send(prompt, **how)
+    assert str(caught.value) == words
+    assert script.requests == []
+    await a.send("", attachments=[TextPart("b")])
+    assert script.requests[0].messages[-1].content == (TextPart("b"),)
