@@ -231,7 +231,7 @@ class Run(Generic[T]):
                         yield self._told(result)
                 self._step = None
                 losses = self._new_losses()
-                yield StreamingIterationResult(events=[StepFinished(step, losses)], losses=losses)
+                yield self._told(StreamingIterationResult(events=[StepFinished(step, losses)], losses=losses))
         finally:
             await self._finalize()
         state.complete()

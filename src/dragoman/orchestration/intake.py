@@ -70,8 +70,9 @@ class Intake:
         closed: list[Event] = []
         for builder in self._builders:
             closed = [*builder.cut()]
-        if self.finish is None or self.finish.finish_reason is FinishReason.pause:
-            self.finish = MessageFinished(self.message_id, reason, self.finish.usage if self.finish else None)
+        last = self.finish or self._paused or MessageFinished(self.message_id, FinishReason.pause)
+        if last.finish_reason is FinishReason.pause:
+            self.finish = msgspec.structs.replace(last, finish_reason=reason)
             self._add(self.finish)
         return [*closed, *self.end()]
 
@@ -137,7 +138,8 @@ class Intake:
 
     def _moved(self, event: Event) -> Event:
         """An event of a later call → the same event of the message that was paused."""
-        if isinstance(event, (MessageStarted, RunError)) or not hasattr(event, "message_id"):
+        message_id = getattr(event, "message_id", None)
+        if message_id is None or message_id in self._others or isinstance(event, MessageStarted):
             return event
         changes: dict[str, Any] = {"message_id": self.message_id}
         index: int | None = getattr(event, "index", None)
