@@ -96,9 +96,32 @@ def test_a_status_says_it_where_the_words_do_not_and_each_kind_has_its_advice(
     ],
 )
 def test_minimaxs_numbers_say_it_without_words(code: int, kind: type[ProviderError]) -> None:
-    error = vendor_error({"base_resp": {"status_code": code, "status_msg": "so"}})
+    words = "so" if kind in (ProviderError, InvalidRequestError) else "context length"
+    error = vendor_error({"base_resp": {"status_code": code, "status_msg": words}})
     assert type(error) is kind
-    assert (error.message, error.status) == (f"so. {ADVICE[kind]}", None)
+    assert (error.message, error.status) == (f"{words}. {ADVICE[kind]}", None)
+
+
+@pytest.mark.parametrize("kind", ADVICE)
+def test_every_kind_says_what_to_do(kind: type[ProviderError]) -> None:
+    assert read(418, {"message": "so"}, manner=Manner(statuses={418: kind})).message == f"so. {ADVICE[kind]}"
+
+
+def test_a_fault_without_words_says_what_there_is() -> None:
+    assert fault(Told(), status=500).message == f"the provider answered with HTTP 500 and no words. {ADVICE[ProviderError]}"
+    assert fault(Told(codes="x_1"), status=500).message.startswith("the provider answered with HTTP 500 and no words but x_1.")
+    assert fault(Told(codes="17"), status=500).message.startswith("the provider answered with HTTP 500 and no words. ")
+    assert fault(Told(status=500)).message.startswith("the provider answered with HTTP 500 and no words. ")
+    assert fault(Told(codes="X")).message == f"the provider failed. {ADVICE[ProviderError]}"
+    reason = {"error": {"message": "Param bad.", "param": "a b"}}
+    assert usual(reason).words == "Param bad.: a b"
+    assert usual({"error": {"message": "is a b", "param": "a b"}}).words == "is a b"
+    assert usual({"error": {"message": "bad", "param": "a"}}).words == "bad"
+
+
+def test_a_fault_is_the_providers_only_from_500_on() -> None:
+    assert type(read(400, {"message": "too many requests"})) is RateLimitError
+    assert type(read(500, {"message": "too many requests"})) is OverloadedError
 
 
 @pytest.mark.parametrize("told", [None, "x", {}, {"status_code": 0}, {"status_code": "1004"}, {"status_code": None}])
@@ -256,6 +279,7 @@ def test_the_first_wait_that_is_told_counts() -> None:
         ({"retry-after": "Fri, 15 Jan 2027 08:00:30 GMT", "date": DATE}, 1_800_000_010.0, 20.0),
         ({"retry-after": "Fri, 15 Jan 2027 08:00:30 GMT"}, None, None),
         ({"retry-after": DATE, "date": DATE}, None, None),
+        ({"retry-after": "soon", "date": DATE}, None, None),
         ({"retry-after": DATE}, 1_800_000_001.0, None),
         ({"retry-after": "0" * 99 + "7" + "0"}, None, 7.0),
     ],
@@ -271,6 +295,8 @@ def test_what_retry_after_asks_for(headers: dict[str, str], now: float | None, w
         ({"x-ratelimit-reset": "12"}, 12.0),
         ({"ratelimit-reset": " 12.5 "}, 12.5),
         ({"x-ratelimit-reset": "0"}, None),
+        ({"x-other": "1", "x-ratelimit-reset": "12"}, 12.0),
+        ({"x-ratelimit-reset": "100000000000", "date": DATE}, 98_200_000_000.0),
         ({"x-ratelimit-reset": "1m2.5s"}, 62.5),
         ({"x-ratelimit-reset": "soon"}, None),
         ({"x-ratelimit-reset": "12", "x-ratelimit-remaining": "0"}, 12.0),
@@ -351,6 +377,8 @@ def test_words_that_ask_to_wait(words: str, seconds: float | None) -> None:
         (b"<!-- c --><script>s</script><STYLE>t</STYLE><b>seen</b><!-- open", "seen"),
         (b"<p>" + b" " * 65533 + b"never", ""),
         (b"&amp;" * 900, "&" * 300),
+        (b"<script>a\nb</script>c<br>d", "c d"),
+        (b"&#" + b"1" * 5000 + b";", "\ufffd"),
         (b"[" * 5000, "[" * 300),
     ],
 )
@@ -375,6 +403,7 @@ def test_words_stand_in_any_of_these_fields_the_first_that_says_something_first(
     assert words({"other": "so"}) == ""
     assert words({"message": "outer", "error": {"message": "inner"}}) == "inner"
     assert words({"message": "outer", "error": "inner"}) == "outer"
+    assert words({"message": "outer", "error": {"x": 1}}) == "outer"
 
 
 @pytest.mark.parametrize(
@@ -408,6 +437,27 @@ def test_what_is_told_too_deep_is_not_looked_for() -> None:
         coded = {"error": coded}
     assert list(codes(coded)) == ["c"]
     assert list(codes({"error": coded})) == []
+    listed: Any = "so"
+    for _ in range(7):
+        listed = [listed]
+    assert words(listed) == "so"
+    assert words([listed]) == ""
+    said, told = 'x {"message": "so"}', {"code": "c"}
+    for _ in range(2):
+        said = "x " + json.dumps({"message": said})
+    assert words(said) == "x x x so"
+    for _ in range(3):
+        told = {"raw": "x " + json.dumps(told)}
+    assert list(codes(told)) == ["c"]
+    for _ in range(4):
+        told = {"raw": "x " + json.dumps(told)}
+    assert list(codes(told)) == ["c"]
+    assert list(codes({"raw": "x " + json.dumps(told)})) == []
+    lists: Any = {"code": "c"}
+    for _ in range(7):
+        lists = [lists]
+    assert list(codes(lists)) == ["c"]
+    assert list(codes([lists])) == []
 
 
 @pytest.mark.parametrize("key", ["code", "type", "status", "reason", "reasons", "error_type", "errorcode"])
