@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from hashlib import blake2b
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.ids import NAMES as FIRST
-from dragoman.ids import STANDARD, Rule, call_ids, fitted
+from dragoman.ids import STANDARD, Rule, call_ids, fitted, renamed
 from dragoman.message import Message, ToolCallPart, ToolResultPart
 
 RULES = [STANDARD, FIRST, Rule(most=40), Rule(letters="a-zA-Z0-9", most=9, least=9), Rule(letters="a-z0-9", most=3)]
@@ -132,3 +133,106 @@ def test_ids_are_unique_fit_paired_and_append_only(rounds, rule):
         assert sent[message ^ 1, place] == id_
     shorter = call_ids(messages[:-2], rule)
     assert shorter == {where: id_ for where, id_ in sent.items() if where in shorter}
+
+
+def made(name, tries=0, *, shown=None):
+    """The stand-in of a name by the standard rule."""
+    digest = blake2b(f"{tries} {name}".encode(errors="surrogatepass"), digest_size=16).hexdigest()
+    return f"{re.sub('[^a-zA-Z0-9_-]', '_', name)[:55] if shown is None else shown}_{digest[:8]}"
+
+
+def test_stand_ins_are_the_same_for_ever():
+    """A conversation that was sent keeps its ids and names, so that prompt caches hold."""
+    three = [Message.model(call("a")), Message.user(result("a"))] * 4
+    assert sent_ids(three)[::2] == ["a", *(made("a", tries) for tries in range(3))]
+    assert sent_ids([Message.model(call("a b"), call("a b"))]) == [made("a b"), made("a b", 1)]
+    assert fitted(["a b", "x" * 65]) == {"a b": made("a b"), "x" * 65: made("x" * 65, shown="x" * 55)}
+    assert fitted(["a b", made("a b")]) == {"a b": made("a b", 1), made("a b"): made("a b")}
+    assert fitted(["1a"]) == {"1a": f"_{made('1a')}"}
+    assert fitted(["1" * 70]) == {"1" * 70: f"_{made('1' * 70, shown='1' * 55)}"[:64]}
+    digest = blake2b(b"0 \xed\xa0\x80", digest_size=16).hexdigest()
+    assert fitted(["\ud800"]) == {"\ud800": f"__{digest[:8]}"}
+    digest = blake2b(b"0 ", digest_size=16).hexdigest()
+    assert fitted([""], STANDARD) == {"": digest[:8]}
+
+
+def test_stand_ins_of_narrow_rules():
+    def digest(name, tries=0):
+        return blake2b(f"{tries} {name}".encode(), digest_size=16).hexdigest()
+
+    nine = Rule(letters="a-zA-Z0-9", most=9, least=9)
+    assert fitted(["a-b", "abcdefghi", "short"], nine) == {
+        "a-b": digest("a-b")[:9],
+        "abcdefghi": "abcdefghi",
+        "short": digest("short")[:9],
+    }
+    long = Rule(most=64, least=20)
+    assert fitted(["ab"], long) == {"ab": f"ab_{digest('ab')[:18]}"}
+    assert fitted(["!" * 3], Rule(letters="a-z0-9", most=3)) == {"!!!": digest("!!!")[:3]}
+    eleven = Rule(letters="a-z0-9", most=11)
+    assert fitted(["ab!cd!ef!gh!ij"], eleven) == {"ab!cd!ef!gh!ij": f"ab{digest('ab!cd!ef!gh!ij')[:8]}"}
+    assert fitted(["ab!"], Rule(letters="a-z0-9_", most=10)) == {"ab!": f"a_{digest('ab!')[:8]}"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "fit", "unfit"),
+    [
+        (STANDARD, ["a", "-", "_A9", "x" * 64], ["", "x" * 65, "a b", "é", "a.b", "a\n"]),
+        (FIRST, ["a", "_", "A-9", "x" * 64], ["", "-a", "9a", "x" * 65]),
+        (Rule(least=2, most=3), ["ab", "abc"], ["a", "abcd"]),
+        (Rule(letters="a-z", least=0), ["", "abc"], ["A", "a1"]),
+        (Rule(least=0, first="_"), ["_"], ["", "a"]),
+    ],
+)
+def test_what_fits_a_rule(rule, fit, unfit):
+    assert [name for name in (*fit, *unfit) if rule.fits(name)] == fit
+
+
+def test_the_other_way_only_what_differs_is_told():
+    assert renamed({"a": "a", "b c": "b_c", "d": "e"}) == {"b_c": "b c", "e": "d"}
+
+
+def test_as_is_goes_before_any_rule():
+    asked = [Message.model(call("a!"), call("a!")), Message.user(result("a!"), result("b!"), result("b!"))]
+    keep = lambda piece: piece.id == "a!"  # noqa: E731
+    assert call_ids(asked, as_is=keep) == {
+        (0, 0): "a!",
+        (0, 1): "a!",
+        (1, 0): "a!",
+        (1, 1): made("b!"),
+        (1, 2): made("b!", 1),
+    }
+    alone = [Message.user(result("c!"))]
+    assert call_ids(alone, as_is=lambda _: True) == {(0, 0): "c!"}
+    assert fitted(["a b", "a_b"], as_is=("a b",)) == {"a b": "a b", "a_b": "a_b"}
+
+
+def test_who_answers_whom_across_rounds():
+    provider = ToolResultPart("srv 1", "search", "x", run_by="provider")
+    messages = [
+        Message.user(result("z")),
+        Message.model("So", call("a"), provider, call("a"), call("b")),
+        Message.user("Well", result("a"), result("a"), result("a"), result("b")),
+        Message.model(call("a")),
+        Message.model(call("c")),
+        Message.user(result("c"), result("a"), result("b")),
+        Message.model("Done"),
+        Message.user(result("a")),
+    ]
+    one, two = made("a"), made("a", 1)
+    assert call_ids(messages) == {
+        (0, 0): "z",
+        (1, 1): "a",
+        (1, 3): one,
+        (1, 4): "b",
+        (2, 1): "a",
+        (2, 2): one,
+        (2, 3): one,
+        (2, 4): "b",
+        (3, 0): two,
+        (4, 0): "c",
+        (5, 0): "c",
+        (5, 1): two,
+        (5, 2): "b",
+        (7, 0): two,
+    }

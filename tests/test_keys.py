@@ -2,12 +2,14 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from dragoman import providers
 from dragoman.errors import AuthenticationError, SettingsError
-from dragoman.providers.address import find_base_url
-from dragoman.providers.keys import find_key, request_headers
+from dragoman.providers.address import find_base_url, joined
+from dragoman.providers.auth import Auth
+from dragoman.providers.keys import find_auth, find_key, request_headers
 from dragoman.providers.provider import Provider
 
 OPENAI = providers.get("openai")
@@ -166,3 +168,138 @@ def test_a_bare_host_gets_the_path_of_the_api_as_the_variables_value_does(provid
     if name := next(iter(record.base_url_names), None):
         rest = record.base_url_names[name]
         assert base_url(record, environment={name: given}) == (used if used.endswith(rest) else used + rest)
+
+
+OWN = Provider(
+    name="own",
+    display_name="Own",
+    wire="openai_chat",
+    base_url="https://own.example:8443/v1",
+    base_url_names={"OWN_HOST": "", "OWN_API": "/v2"},
+    key_names=("OWN_TEST_KEY", "OWN_KEY"),
+    key_kinds={"tok_": ("x-token", ""), "sess_": ("x-session", "S ")},
+    headers={"X-Own": "1"},
+)
+
+
+@pytest.mark.parametrize(
+    ("key", "headers"),
+    [
+        ("tok_1", {"x-own": "1", "x-token": "tok_1"}),
+        ("sess_1", {"x-own": "1", "x-session": "S sess_1"}),
+        ("k", {"x-own": "1", "authorization": "Bearer k"}),
+        (" k\n", {"x-own": "1", "authorization": "Bearer k"}),
+    ],
+)
+def test_a_key_goes_in_the_header_of_its_kind(key, headers):
+    assert request_headers(OWN, api_key=key, system=NOTHING) == headers
+
+
+def test_all_places_of_a_key_are_asked_in_their_order():
+    system = {"OWN_TEST_KEY": "s1", "OWN_KEY": "s2"}
+    for mine, key in (({"OWN_KEY": "m2"}, "m2"), ({"OWN_TEST_KEY": " ", "OWN_KEY": ""}, "s1"), (None, "s1")):
+        assert find_key(OWN, environment=mine, system=system) == key
+        assert request_headers(OWN, environment=mine, system=system)["authorization"] == f"Bearer {key}"
+    assert find_key(OWN, system={"OWN_KEY": "s2"}) == "s2"
+    assert request_headers(OWN, headers={"Authorization": "mine"}, system=NOTHING) == {
+        "x-own": "1",
+        "authorization": "mine",
+    }
+    with pytest.raises(AuthenticationError) as caught:
+        find_key(OWN, "", environment={}, system=NOTHING)
+    assert (caught.value.provider, caught.value.status) == ("own", None)
+    assert caught.value.message == (
+        "OWN_KEY is required for Own provider: set this environment variable, or pass api_key="
+    )
+    with pytest.raises(AuthenticationError):
+        request_headers(OWN, system=NOTHING)
+    optional = msgspec.structs.replace(OWN, key_required=False)
+    assert find_key(optional, system=NOTHING) is None
+    assert find_key(msgspec.structs.replace(OWN, key_names=()), system=NOTHING) is None
+
+
+def test_credentials_stand_in_for_a_key_and_are_told_what_is_known():
+    asked = []
+
+    def auth(environment, key):
+        asked.append(({name: environment.get(name) for name in ("A", "B")}, key))
+        return Auth() if environment.get("A") or key else None
+
+    provider = msgspec.structs.replace(OWN, auth=auth, auth_names=("A", "C"))
+    mine, system = {"A": "m"}, {"A": "s", "B": "s"}
+    assert find_key(provider, environment=mine, system=system) is None
+    assert find_auth(provider, environment=mine, system=system) == Auth()
+    assert find_auth(provider, "k", system=NOTHING) == Auth()
+    assert find_auth(provider, headers={"Authorization": "h"}, system=NOTHING) == Auth()
+    assert find_auth(OWN, "k", system=NOTHING) is None
+    assert asked == [
+        ({"A": "m", "B": "s"}, None),
+        ({"A": "m", "B": "s"}, None),
+        ({"A": "m", "B": "s"}, None),
+        ({"A": None, "B": None}, "k"),
+        ({"A": None, "B": None}, "h"),
+    ]
+    with pytest.raises(AuthenticationError, match="set this environment variable or A, C, or pass api_key="):
+        find_auth(provider, system=NOTHING)
+
+
+@pytest.mark.parametrize(
+    ("given", "mine", "system", "url"),
+    [
+        (None, {}, {}, "https://own.example:8443/v1"),
+        (None, {}, {"OWN_API": "api.example"}, "https://api.example:8443/v2"),
+        (None, {}, {"OWN_API": " api.example/v2/ "}, "https://api.example:8443/v2"),
+        (None, {}, {"OWN_API": "http://a", "OWN_HOST": "http://b"}, "http://b"),
+        (None, {"OWN_API": "http://a"}, {"OWN_HOST": "http://b"}, "http://a/v2"),
+        (None, {}, {"OWN_HOST": "  "}, "https://own.example:8443/v1"),
+        (None, {}, {"OWN_HOST": ":9"}, "https://own.example:9"),
+        (None, {}, {"OWN_HOST": "h:9/x"}, "https://h:9/x"),
+        (None, {}, {"OWN_HOST": "h/x"}, "https://h:8443/x"),
+        ("http://given", {}, {"OWN_HOST": "h"}, "http://given/v2"),
+        ("http://given/?q=1", {}, {}, "http://given/v2?q=1"),
+        ("http://given/v1/?q=1", {}, {}, "http://given/v1?q=1"),
+        ("", {}, {}, "https://own.example:8443/v1"),
+    ],
+)
+def test_where_a_provider_is(given, mine, system, url):
+    assert base_url(OWN, given, environment=mine, system=system) == url
+
+
+@pytest.mark.parametrize("url", ["own.example", "ftp://x", "http://", "http://x:0", "http://[bad", "https:///v1", "HTTP//x"])
+def test_what_is_no_http_url_says_so(url):
+    with pytest.raises(SettingsError, match="must begin with http") as caught:
+        base_url(OWN, url)
+    assert caught.value.provider == "own"
+
+
+def test_where_credentials_lead_goes_before_the_record_and_may_be_an_error():
+    assert base_url(OWN, place="http://place/") == "http://place"
+    assert base_url(OWN, system={"OWN_HOST": "http://env"}, place="http://place") == "http://env"
+    with pytest.raises(SettingsError, match="nowhere") as caught:
+        base_url(OWN, place=SettingsError("nowhere"))
+    assert caught.value.provider == "own"
+    assert base_url(OWN, "http://given/v1", place=SettingsError("nowhere")) == "http://given/v1"
+    nowhere = msgspec.structs.replace(OWN, base_url=None)
+    with pytest.raises(SettingsError) as caught:
+        base_url(nowhere)
+    assert caught.value.message == (
+        "Own provider has no base URL: pass base_url=, such as http://localhost:8000/v1, or set OWN_HOST or set OWN_API"
+    )
+    assert caught.value.provider == "own"
+    assert base_url(nowhere, system={"OWN_HOST": "http://h"}) == "http://h"
+    with pytest.raises(SettingsError, match="must begin with http"):
+        base_url(nowhere, system={"OWN_HOST": "h"})
+
+
+@pytest.mark.parametrize(
+    ("base", "path", "url"),
+    [
+        ("http://h/", "/a", "http://h/a"),
+        ("http://h/v1?q=1", "/a", "http://h/v1/a?q=1"),
+        ("http://h/v1/?q=1", "/a?b=2", "http://h/v1/a?b=2&q=1"),
+        ("http://h", "/a?b=2", "http://h/a?b=2"),
+        ("?q=1", "http://h/a", "http://h/a?q=1"),
+    ],
+)
+def test_a_path_below_a_base_url_keeps_its_query(base, path, url):
+    assert joined(base, path) == url

@@ -265,10 +265,86 @@ def test_ollamas_two_lists_are_read_alike():
         ("grok-2-image-1212", ("image",)),
         ("black-forest-labs/FLUX.1-schnell", ("image",)),
         ("never-heard-of-it", ("chat",)),
+        *((name, ("embeddings",)) for name in ("x-Embed", "MiniLM", "bge-m3", "gte-x", "e5-y")),
+        *((name, ("other",)) for name in ("moderation", "rerank", "prompt-guard", "x-ocr", "davinci", "babbage", "gpt-35-turbo-instruct")),
+        *((name, ("audio",)) for name in ("transcribe", "whisper", "realtime")),
+        *((name, ("chat", "audio")) for name in ("gpt-audio", "audio-preview", "voxtral")),
+        *((name, ("image", "chat")) for name in ("gemini-3-image", "nano-banana")),
+        *((name, ("image",)) for name in ("dall-e-4", "an-image", "imagen", "imagine", "flux", "stable-diffusion")),
+        *((name, ("media",)) for name in ("sora", "veo-3", "some-video")),
+        ("my-tts", ("tts",)),
+        *((name, ("chat",)) for name in ("ambge-x", "locr", "ttsx", "veon", "soran", "imagex")),
     ],
-)
+)  # fmt: skip
 def test_d80_kinds_of_other_vendors_names(name, kinds):
     assert kinds_of(name, {}) == kinds
+
+
+MODALITIES = {"text": "chat", "embeddings": "embeddings", "image": "image", "audio": "audio", "speech": "tts", "video": "media"}
+TOLD = {
+    "type": {
+        "chat": "chat", "llm": "chat", "vlm": "chat", "embedding": "embeddings", "embeddings": "embeddings", "image": "image",
+        "audio": "tts", "transcribe": "audio", "video": "media", "language": "other", "code": "other", "moderation": "other",
+        "rerank": "other",
+    },
+    "architecture.output_modalities": MODALITIES,
+    "supported_output_modalities": MODALITIES,
+    "supportedGenerationMethods": {
+        "generateContent": "chat", "embedContent": "embeddings", "embedText": "embeddings", "predict": "image",
+        "predictLongRunning": "media", "bidiGenerateContent": "audio", "generateAnswer": "other",
+    },
+    "endpoints": {
+        "chat": "chat", "embed": "embeddings", "embed_image": "embeddings", "transcribe": "audio",
+        "audio_transcriptions": "audio", "rerank": "other", "classify": "other", "summarize": "other", "generate": "other",
+        "rate": "other",
+    },
+    "capabilities": {
+        "completion_chat": "chat", "chat_completion": "chat", "completion": "chat", "embeddings": "embeddings",
+        "embedding": "embeddings", "audio": "audio", "audio_transcription": "audio", "audio_transcription_realtime": "audio",
+        "audio_speech": "tts", "image": "image", "moderation": "other", "classification": "other", "ocr": "other",
+    },
+}  # fmt: skip
+"""Where providers tell what a model does → their words → what is meant."""
+
+
+@pytest.mark.parametrize(
+    ("path", "word", "kind"), [(path, *pair) for path, words in TOLD.items() for pair in words.items()]
+)
+def test_d80_every_word_of_every_provider_means_a_kind(path, word, kind):
+    *above, last = path.split(".")
+    for value in (word, [word], {word: True, "other-word": True}):
+        told = {last: value}
+        for key in above:
+            told = {key: told}
+        assert kinds_of("x", told) == (kind,)
+        # what is told goes before what the name says
+        assert kinds_of("tts-1", told) == (("tts",) if kind == "chat" else (kind,))
+    assert kinds_of("x", {last: {word: False}}) == kinds_of("x", {last: {word: 1}}) == ("chat",)
+
+
+def test_d80_kinds_have_an_order_and_what_is_other_says_nothing_beside_them():
+    assert kinds_of("x", {"capabilities": ["ocr", "audio", "audio_speech", "image", "embedding", "completion"]}) == (
+        "chat",
+        "embeddings",
+        "image",
+        "tts",
+        "audio",
+    )
+    assert kinds_of("x", {"supported_output_modalities": ["video", "audio", "speech"]}) == ("media", "tts", "audio")
+    methods = {"supportedGenerationMethods": ["countTokens"]}
+    assert kinds_of("x", methods) == ("chat", "count_tokens")
+    assert kinds_of("embed", methods) == ("embeddings", "count_tokens")
+    both = {"supportedGenerationMethods": ["countTokens", "predict"]}
+    assert kinds_of("embed", both) == ("image", "count_tokens")
+    # of two places the first that says anything counts
+    assert kinds_of("x", {"type": "image", "capabilities": ["embedding"]}) == ("image",)
+    assert kinds_of("x", {"type": "unheard-of", "capabilities": ["embedding"]}) == ("embeddings",)
+    assert kinds_of("x", {"capabilities": ["completion", "audio"]}) == ("chat", "audio")
+    # the name tells what a chat answers with, unless that is told too
+    assert kinds_of("whisper", {"capabilities": ["completion", "audio"]}) == ("chat", "audio")
+    assert kinds_of("voxtral", {"capabilities": ["completion"]}) == ("chat",)
+    assert kinds_of("x", {"capabilities": 3, "type": [3, None]}) == ("chat",)
+    assert kinds_of("x", {"architecture": "odd"}) == ("chat",)
 
 
 def test_headers_and_base_url_of_the_caller_are_used():

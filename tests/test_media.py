@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman import DataPart, LinkPart, Message, ToolCallPart, ToolResultPart, wires
+from dragoman import DataPart, FilePart, LinkPart, Message, ToolCallPart, ToolResultPart, wires
 from dragoman.loss import Loss
-from dragoman.media import as_text, text_of
+from dragoman.media import as_text, audio_type, data_url, decoded, from_url, guessed, label, text_of
 from support_switching import PROVIDERS, TARGETS
 
 CLIP = bytes(range(256)) * 40
@@ -102,3 +102,96 @@ def test_decision_25_text_is_told_by_type_and_by_bytes(data: bytes, mime_type: s
     part = DataPart(data, mime_type, "a")
     assert text_of(part) == text
     assert as_text(part) == (f"[media: {mime_type}] a" if text is None else f"[media: {mime_type}] a\n{text}")
+
+
+def test_a_data_url_holds_its_file_and_gives_it_back() -> None:
+    part = DataPart(b"\x00\xff", "image/png", "a.png")
+    assert data_url(part) == "data:image/png;base64,AP8="
+    assert from_url(data_url(part), "a.png") == part
+    assert from_url("data:text/plain;charset=utf-8;base64,eA==") == DataPart(b"x", "text/plain;charset=utf-8")
+    for url in ("data:;base64,eA==", "data:a/b;base64,eA", "data:a/b;base64,e A==", "data:a/b,x", "x;base64,eA==", "https://e/a.png"):  # fmt: skip
+        assert from_url(url, "n") == LinkPart(url, name="n")
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [("eA==", b"x"), ("", b""), ("eA", None), ("eB==", None), ("e\nA==", None), ("é", None), (None, None), (3, None), ("_-8=", None)],
+)  # fmt: skip
+def test_base64_is_read_where_it_can_be_given_back(text: Any, data: bytes | None) -> None:
+    assert decoded(text) == data
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"RIFF....WAVE", "audio/wav"),
+        (b"RIF", None),
+        (b"ID3\x04", "audio/mpeg"),
+        (b"ID", None),
+        (b"\xff\xe0", "audio/mpeg"),
+        (b"\xff\xfb\x90", "audio/mpeg"),
+        (b"\xff\xdf", None),
+        (b"\xfe\xfb", None),
+        (b"\xff", None),
+        (b"OggS\x00", "audio/ogg"),
+        (b"fLaC\x00", "audio/flac"),
+        (b"", None),
+    ],
+)
+def test_audio_is_known_by_how_it_begins(data: bytes, kind: str | None) -> None:
+    assert audio_type(data) == kind
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "text"),
+    [
+        (DataPart(b"\0", "video/mp4", "a.mp4"), "video/mp4 a.mp4", "[media: video/mp4] a.mp4"),
+        (DataPart(b"\0", "video/mp4"), "video/mp4", "[media: video/mp4]"),
+        (DataPart(b"hi", "text/plain"), "text/plain", "[media: text/plain]\nhi"),
+        (LinkPart("https://e/a.png?x=1"), "image/png https://e/a.png?x=1", "[media: image/png] https://e/a.png?x=1"),
+        (LinkPart("https://e/a", "image/gif", name="n"), "image/gif https://e/a", "[media: image/gif] https://e/a"),
+        (LinkPart("https://e/a"), "file https://e/a", "[media: file] https://e/a"),
+        (LinkPart("http://[bad/a.png"), "file http://[bad/a.png", "[media: file] http://[bad/a.png"),
+        (LinkPart("data:a/b,x", "a/b", name="n"), "a/b n", "[media: a/b] n"),
+        (LinkPart("data:a/b,x", "a/b"), "a/b", "[media: a/b]"),
+        (FilePart("f1", "a/b", "n"), "a/b n", "[media: a/b] n"),
+        (FilePart("f1", None), "file", "[media: file]"),
+    ],
+)
+def test_what_stands_for_a_file(part: Any, name: str, text: str) -> None:
+    assert (label(part), as_text(part)) == (name, text)
+
+
+@pytest.mark.parametrize("byte", range(256))
+def test_bytes_that_no_text_holds(byte: int) -> None:
+    odd = byte > 0x7F or (byte < 0x20 and byte not in b"\t\n\f\r\x1b") or byte == 0x7F
+    assert (text_of(DataPart(bytes([byte]), "text/plain")) is None) == odd
+
+
+@pytest.mark.parametrize(
+    ("mime_type", "is_text"),
+    [
+        ("IMAGE/PNG", False),
+        ("audio/x", False),
+        ("video/x", False),
+        ("font/woff", False),
+        ("application/pdf", False),
+        ("application/pdfx", True),
+        ("image/svg+xml", True),
+        ("image/x+json", True),
+        ("image/x;a=+json", False),
+        ("image/x+jsonx", False),
+        ("video/MP2T", True),
+        ("text/html", True),
+    ],
+)
+def test_types_of_text(mime_type: str, is_text: bool) -> None:
+    assert (text_of(DataPart(b"x", mime_type)) == "x") is is_text
+    assert text_of(LinkPart("https://e/a.txt", mime_type)) is None
+
+
+def test_types_are_guessed_from_the_path_of_a_url() -> None:
+    assert guessed("https://e/a.jpg?b.png#c.gif") == "image/jpeg"
+    assert guessed("a.pdf") == "application/pdf"
+    assert guessed("https://e/a") is None
+    assert guessed("http://[bad") is None

@@ -82,11 +82,16 @@ def test_d66_d69_rejects_what_has_none_of_the_forms(text):
         (ModelString("openrouter", "a/b", media="m"), "openrouter?chat=a/b&media=m"),
         (ModelString("openai", "what?"), "openai?chat=what%3F"),
         (ModelString("my_provider", "m"), "my_provider?chat=m"),
+        (ModelString("openai", media="m"), "openai?media=m"),
+        (ModelString("openai", None, "a?b&c", ""), "openai?embeddings=a%3Fb%26c"),
+        (ModelString("openai", "", "", ""), "openai"),
     ],
 )
 def test_d68_writes_the_shortest_form_that_holds_it(value, text):
     assert str(value) == text
-    assert parse_model_string(text) == value
+    assert parse_model_string(text) == ModelString(
+        value.provider, value.chat or None, value.embeddings or None, value.media or None
+    )
 
 
 _models = st.none() | st.text(min_size=1)

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from dragoman import Agent, FinishReason, TextPart, fold, providers, unfold
-from dragoman.event import Event
+from dragoman import Agent, FinishReason, TextPart, ThinkingPart, fold, providers, unfold
+from dragoman.event import Event, MessageFinished, MessageStarted, OpenText, PartDelta, PartFinished, PartStarted
+from dragoman.message import Role
 from dragoman.model.repetition import circles, end_repetition
 from dragoman.request import ModelRequest
 from support import pieces, says
@@ -40,6 +41,41 @@ def test_one_piece_over_and_over_is_a_circle(piece: str) -> None:
 )
 def test_what_people_write_is_none(text: str) -> None:
     assert not any(circles(text[:end]) for end in range(len(text) + 1))
+
+
+def test_where_a_circle_begins_to_be_one() -> None:
+    """At least 240 characters, at least four times, of a piece of up to 200."""
+    begin = "".join(chr(0x4E00 + n) for n in range(900))
+    piece = "".join(chr(0x0400 + n) for n in range(201))
+    for period in (1, 2, 59, 60, 61, 100, 200):
+        least = max(240, 4 * period)
+        text = begin + piece[:period] * 300
+        assert circles(text[: 900 + least])
+        assert not circles(text[: 900 + least - 1])
+        assert circles(text[900 : 900 + least])
+        assert not circles(text[900 : 900 + least - 1])
+    assert not circles(begin + piece * 9)
+
+
+async def test_a_text_is_looked_at_every_40_characters_and_each_text_by_itself() -> None:
+    """What two texts hold together is no circle, nor is what comes in another message."""
+    start = [MessageStarted("a", Role.MODEL), PartStarted("a", 0, OpenText()), PartStarted("a", 1, ThinkingPart())]
+    thought = [PartDelta("a", 1, "x" * 300), PartDelta("b", 0, "x" * 300)]
+    first = [PartDelta("a", 0, "x" * 200), PartFinished("a", 0, TextPart("x" * 200)), PartStarted("a", 2, OpenText())]
+    short = [PartDelta("a", 2, "x") for _ in range(239)]
+    events = [*start, *thought, *first, *short, *[PartDelta("a", 2, "x")] * 41]
+
+    async def model(_: ModelRequest) -> AsyncIterator[Event]:
+        for event in events:
+            yield event
+
+    seen = [event async for event in end_repetition(ModelRequest("m"), model)]
+    begun = len(start) + len(thought) + len(first) + 240  # a multiple of 40
+    assert seen == [
+        *events[:begun],
+        PartFinished("a", 2, TextPart("x" * 240)),
+        MessageFinished("a", FinishReason.length),
+    ]
 
 
 async def test_the_answer_ends_there_and_the_request_is_given_up() -> None:

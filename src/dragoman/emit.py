@@ -64,10 +64,16 @@ class Emitter:
     def start(self, *, native: Native = None, metadata: Mapping[str, Any] | None = None) -> None:
         """Opens the message, if it is not open yet."""
         if not self.started:
-            self.started = True
-            event = MessageStarted(self.message_id, Role.MODEL, self.candidate, self.origin, metadata or {}, native)
-            self._builder = MessageBuilder(event)
-            self.events.append(event)
+            self.begin(
+                MessageStarted(self.message_id, Role.MODEL, self.candidate, self.origin, metadata or {}, native)
+            )
+
+    def begin(self, event: MessageStarted) -> None:
+        """Opens the message as an event says that is there already."""
+        self.started = True
+        self.message_id, self.origin = event.message_id, event.origin
+        self._builder = MessageBuilder(event)
+        self.events.append(event)
 
     def part(self, key: Hashable, part: Content | None = None) -> OpenPart:
         """The open part of that key; opens `part` (default: a text) where there is none.

@@ -90,10 +90,10 @@ def plain(said: str) -> str:
 
 
 def _opened(text: str) -> tuple[str, Any]:
-    """A text that ends in a JSON object, or a list of them → what stands before it, and that."""
+    """A text that ends in a JSON object, or a list of them → what stands before it, and that; `None`: it ends in none."""
     found = _JSON.search(text)
     inner = _decoded(text[found.start() :]) if found else None
-    return (text, None) if found is None or inner is None else (text[: found.start()], inner)
+    return (text[: found.start()], inner) if found else (text, None)
 
 
 def _decoded(text: str) -> Any:

@@ -256,7 +256,7 @@ def fault(
 ) -> ProviderError:
     """What was told of an error → the exception. `status`: the response's; without it, what is told inside."""
     status = status or told.status
-    kind = _kind(told.means or status, f"{told.codes} {plain(told.words[:_READ])}".strip(), manner)
+    kind = _kind(told.means or status or 0, f"{told.codes} {plain(told.words[:_READ])}".strip(), manner)
     code = f"no words but {told.codes}" if re.search("[a-z]", told.codes, re.IGNORECASE) else "no words"
     said = told.words or (f"the provider answered with HTTP {status} and {code}" if status else "the provider failed")
     advice = manner.advice.get(kind) or _ADVICE[kind]
@@ -278,21 +278,22 @@ def request_id(headers: Mapping[str, str], told: str | None = None) -> str | Non
     return found or told or next((headers[name] for name in _TRACES if headers.get(name)), None)
 
 
-def _kind(status: int | None, said: str, manner: Manner) -> _Kind:
-    if (kind := manner.statuses.get(status or 0) or _STATUSES.get(status or 0)) is not None:
+def _kind(status: int, said: str, manner: Manner) -> _Kind:
+    """`status`: 0 where none is told."""
+    if (kind := manner.statuses.get(status) or _STATUSES.get(status)) is not None:
         return _first(_BETTER.get(kind, ()), said) or kind
-    faults = _FAULTS if status is not None and status >= 500 else ()
+    faults = _FAULTS if status >= 500 else ()
     if (kind := _first((*manner.words, *faults, *_WORDS), said)) is not None:
         return kind
     if status == 403:
         return PermissionDeniedError
     if status == 404:
         return ModelNotFoundError if _MODEL.search(said) else InvalidRequestError
-    if status is not None and 400 <= status < 500 and status != _DEPENDENCY:
+    if 400 <= status < 500 and status != _DEPENDENCY:
         return InvalidRequestError
     if (kind := _first(_FAULTS, said)) is not None:
         return kind
-    return InvalidRequestError if status is None and _INVALID.search(said) else ProviderError
+    return InvalidRequestError if not status and _INVALID.search(said) else ProviderError
 
 
 def _first(lines: Rules, said: str) -> _Kind | None:

@@ -125,14 +125,11 @@ class _Fresh:
         self.taken = taken
         self._rule = rule
         self._filler = "_" if re.fullmatch(f"[{rule.letters}]", "_") else ""
-        self._tries: dict[str, int] = {}
+        self._tries: dict[str, count[int]] = {}
 
     def __call__(self, name: str) -> str:
-        for tries in count(self._tries.get(name, 0)):
-            if (candidate := self._candidate(name, tries)) not in self.taken:
-                self._tries[name] = tries + 1
-                return candidate
-        raise AssertionError("count() does not end")
+        candidates = (self._candidate(name, tries) for tries in self._tries.setdefault(name, count()))
+        return next(candidate for candidate in candidates if candidate not in self.taken)
 
     def _candidate(self, name: str, tries: int) -> str:
         rule, filler = self._rule, self._filler

@@ -155,7 +155,6 @@ class _CallReader:
         self._steps.note(event)
         if isinstance(event, MessageStarted):
             self._started = event
-            message.message_id, message.origin = event.message_id, event.origin
         elif isinstance(event, PartDelta):
             for text in self._items.feed(str(event.delta)):
                 key = _key(self._tool, text)
@@ -181,8 +180,7 @@ class _CallReader:
     def _call(self, text: str) -> OpenPart:
         message = self._message
         if not message.started and self._started is not None:
-            message.started = True
-            message.events.append(self._steps.start(self._started))
+            message.begin(self._steps.start(self._started))
         part = message.part(text, ToolCallPart(new_id(), self._tool.name))
         message.add(part, text)
         return part

@@ -123,7 +123,10 @@ def _told(messages: Iterable[Message], calls: Mapping[str, ToolCallPart]) -> Ite
             yield message.replace(content=_joined([*rest, "\n" if rest else "", f"Calls: {told}"]))
         elif message.tool_results:
             told = "\n".join(_line(result, calls) for result in message.tool_results)
-            yield message.replace(content=_joined([f"Results:\n{told}", *_media(message), *_said(message)]))
+            said = _said(message)
+            yield message.replace(
+                content=_joined([f"Results:\n{told}", *_media(message), "\n" if said else "", *said])
+            )
         else:
             yield message
 
