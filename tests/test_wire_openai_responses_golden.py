@@ -1,0 +1,218 @@
+"""The openai_responses wire, whole values: the streams that the API sends are read and written again event by event (decisions
+2, 14, 22; D-139…D-144r), and what other wires' messages become is compared to the last field."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dragoman.fold import fold, unfold
+from dragoman.wires import openai_responses as wire
+
+HEAD = {
+    "id": "resp_1", "object": "response", "created_at": 1, "status": "in_progress", "error": None, "incomplete_details": None, "model": "m",
+    "output": [], "usage": None, "background": False, "instructions": None, "max_output_tokens": None, "metadata": {},
+    "parallel_tool_calls": True, "previous_response_id": None, "reasoning": {"effort": None, "summary": None}, "store": True,
+    "temperature": None, "text": {"format": {"type": "text"}}, "tool_choice": "auto", "tools": [], "top_p": None,
+    "truncation": "disabled", "user": None,
+}  # fmt: skip
+USAGE = {
+    "input_tokens": 10, "input_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 2, "audio_tokens": 1}, "output_tokens": 7,
+    "output_tokens_details": {"reasoning_tokens": 3, "accepted_tokens": 5}, "total_tokens": 18, "cost": 3,
+}  # fmt: skip
+
+
+def stream(*events, output, **end):
+    """The whole stream, numbered. `events`: `(type, fields)`, of the items at their index."""
+    end = {"status": "completed", "usage": USAGE, "output": output, **end}
+    ending = "incomplete" if end["status"] == "incomplete" else "completed"
+    whole = [
+        ("created", {"response": HEAD}),
+        ("in_progress", {"response": HEAD}),
+        *events,
+        (ending, {"response": {**HEAD, **end}}),
+    ]
+    return [{"type": f"response.{kind}", "sequence_number": number, **fields} for number, (kind, fields) in enumerate(whole)]  # fmt: skip
+
+
+def again(events):
+    """Read, stored, and written again."""
+    decoder = wire.decoder()
+    data = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
+    encoder = wire.encoder()
+    read = [*decoder.feed(data), *decoder.close()]
+    told = b"".join(map(encoder.feed, unfold(fold(read)))) + encoder.close()
+    return [json.loads(line[6:]) for line in told.decode().splitlines() if line.startswith("data: ")]
+
+
+def message(*blocks, **fields):
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": list(blocks),
+        **fields,
+    }
+
+
+def text(words, **fields):
+    return {"type": "output_text", "text": words, "annotations": [], "logprobs": [], **fields}
+
+
+def said(item, index=0):
+    """The events of a message, each block in one delta."""
+    at = {"item_id": item["id"], "output_index": index}
+    out = [("output_item.added", {"output_index": index, "item": {**item, "status": "in_progress", "content": []}})]
+    for place, block in enumerate(item["content"]):
+        here = {**at, "content_index": place}
+        if block["type"] == "refusal":
+            out += [
+                ("content_part.added", {**here, "part": {**block, "refusal": ""}}),
+                ("refusal.delta", {**here, "delta": block["refusal"]}),
+                ("refusal.done", {**here, "refusal": block["refusal"]}),
+                ("content_part.done", {**here, "part": block}),
+            ]
+            continue
+        out += [
+            ("content_part.added", {**here, "part": text("")}),
+            ("output_text.delta", {**here, "delta": block["text"], "logprobs": []}),
+            ("output_text.done", {**here, "text": block["text"], "logprobs": []}),
+            *[("output_text.annotation.added", {**here, "annotation_index": number, "annotation": each}) for number, each in enumerate(block["annotations"])],
+            ("content_part.done", {**here, "part": block}),
+        ]  # fmt: skip
+    return [*out, ("output_item.done", {"output_index": index, "item": item})]
+
+
+def worked(item, *stages, index=0):
+    """The events of an item that the provider works on."""
+    begun = {key: value for key, value in item.items() if key not in ("results", "outputs", "result")}
+    begun |= {"status": "in_progress"} if "status" in item else {}
+    return [
+        ("output_item.added", {"output_index": index, "item": begun}),
+        *[(f"{item['type']}.{stage}", {"item_id": item["id"], "output_index": index}) for stage in stages],
+        ("output_item.done", {"output_index": index, "item": item}),
+    ]
+
+
+URL = {"type": "url_citation", "url": "https://a.test", "title": "A", "start_index": 0, "end_index": 1}
+DONE = {"status": "completed"}
+CALL = {
+    "id": "fc_1",
+    "type": "function_call",
+    "call_id": "c",
+    "name": "f",
+    "arguments": '{"a":1}',
+    "status": "completed",
+}
+MCP = {
+    "id": "mcp_1",
+    "type": "mcp_call",
+    "server_label": "s",
+    "name": "f",
+    "arguments": '{"a":1}',
+    "output": "x",
+    "error": None,
+    "status": "completed",
+}
+CUSTOM = {"id": "ctc_1", "type": "custom_tool_call", "call_id": "c", "name": "sh", "input": "ls", "status": "completed"}
+IMAGE = "data:image/png;base64,iVBORw0K"
+
+
+def called(item, index=0):
+    """The events of a call whose arguments are streamed."""
+    at = {"item_id": item["id"], "output_index": index}
+    late = {"output": None, "error": None} if item["type"] == "mcp_call" else {}
+    return [
+        (
+            "output_item.added",
+            {"output_index": index, "item": {**item, **late, "status": "in_progress", "arguments": ""}},
+        ),
+        *([("mcp_call.in_progress", at)] if item["type"] == "mcp_call" else []),
+        (f"{item['type']}_arguments.delta", {**at, "delta": item["arguments"]}),
+        (f"{item['type']}_arguments.done", {**at, "arguments": item["arguments"]}),
+        *([("mcp_call.completed", at)] if item["type"] == "mcp_call" else []),
+        ("output_item.done", {"output_index": index, "item": item}),
+    ]
+
+
+def typed(item, index=0):
+    at = {"item_id": item["id"], "output_index": index}
+    begun, *rest = worked(item, index=index)
+    return [begun, ("custom_tool_call_input.delta", {**at, "delta": item["input"]}), ("custom_tool_call_input.done", {**at, "input": item["input"]}), *rest]  # fmt: skip
+
+
+def thought(item, index=0):
+    """The events of thinking, in one delta."""
+    at = {"item_id": item["id"], "output_index": index}
+    empty = {"summary": []} if "status" not in item else {"summary": [], "status": "in_progress"}
+    empty |= {"content": [{"type": "reasoning_text", "text": ""}]} if "content" in item else {}
+    begun = ("output_item.added", {"output_index": index, "item": {**item, **empty}})
+    done = ("output_item.done", {"output_index": index, "item": item})
+    if "content" in item:
+        here, words = {**at, "content_index": 0}, item["content"][0]["text"]
+        return [
+            begun,
+            ("reasoning_text.delta", {**here, "delta": words}),
+            ("reasoning_text.done", {**here, "text": words}),
+            done,
+        ]
+    here, words = {**at, "summary_index": 0}, item["summary"][0]["text"]
+    return [
+        begun, ("reasoning_summary_part.added", {**here, "part": {"type": "summary_text", "text": ""}}),
+        ("reasoning_summary_text.delta", {**here, "delta": words}), ("reasoning_summary_text.done", {**here, "text": words}),
+        ("reasoning_summary_part.done", {**here, "part": {"type": "summary_text", "text": words}}), done,
+    ]  # fmt: skip
+
+
+THOUGHT = {
+    "id": "rs_1",
+    "type": "reasoning",
+    "summary": [{"type": "summary_text", "text": "hm"}],
+    "encrypted_content": "g",
+    "status": "completed",
+}
+ITEMS = {
+    "message": said(message(text("Hi"))),
+    "phase": said(message(text("Hi"), phase="commentary")),
+    "two blocks": said(message(text("a", annotations=[URL, {**URL, "title": "B"}]), text("b", logprobs=[{"token": "b"}]))),
+    "refusal": said(message(text("a"), {"type": "refusal", "refusal": "no"})),
+    "two messages": [*said(message(text("a"))), *said({**message(text("b")), "id": "msg_2"}, 1)],
+    "incomplete": said({**message(text("a")), "status": "incomplete"}),
+    "thinking": thought(THOUGHT),
+    "raw thinking": thought({"id": "rs_1", "type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]}),
+    "call": called(CALL),
+    "two calls": [*called(CALL), *called({**CALL, "id": "fc_2", "call_id": "d", "arguments": '{"b":[1]}'}, 1)],
+    "custom": typed(CUSTOM),
+    "shell": worked({"id": "s", "type": "shell_call", "call_id": "c", "action": {"commands": ["ls"]}, **DONE}),
+    "local shell": worked({"id": "l", "type": "local_shell_call", "call_id": "c", "action": {"type": "exec", "command": ["ls"]}, **DONE}),
+    "patch": worked({"id": "a", "type": "apply_patch_call", "call_id": "c", "operation": {"type": "delete_file", "path": "p"}, **DONE}),
+    "computer": worked({"id": "cu", "type": "computer_call", "call_id": "c", "action": {"type": "wait"}, "pending_safety_checks": [], **DONE}),
+    "actions": worked({"id": "cu", "type": "computer_call", "call_id": "c", "actions": [{"type": "wait"}], **DONE}),
+    "search": worked({"id": "ws", "type": "web_search_call", "action": {"type": "search", "query": "q"}, **DONE}, "in_progress", "searching", "completed"),
+    "files": worked({"id": "fs", "type": "file_search_call", "queries": ["q"], "results": [{"text": "t"}], **DONE}, "in_progress", "searching", "completed"),
+    "code": worked(
+        {"id": "ci", "type": "code_interpreter_call", "code": "1", "container_id": "k", "outputs": [{"type": "logs", "logs": "1"}, {"type": "image", "url": IMAGE, "x": 1}, {"type": "logs", "logs": "2"}], **DONE},
+        "in_progress", "interpreting", "completed",
+    ),
+    "image": worked({"id": "ig", "type": "image_generation_call", "revised_prompt": "p", "result": "iVBORw0K", **DONE}, "in_progress", "generating", "completed"),
+    "mcp": called(MCP),
+    "mcp error": called({**MCP, "output": None, "error": {"type": "e"}}),
+    "mcp tools": worked({"id": "mcpl", "type": "mcp_list_tools", "server_label": "s", "tools": []}, "in_progress", "completed"),
+    "approval": worked({"id": "mcpr", "type": "mcp_approval_request", "server_label": "s", "name": "f", "arguments": "{}"}),
+    "tool search": [
+        *worked({"id": "t", "type": "tool_search_call", "call_id": None, "execution": "server", "arguments": {"q": 1}, **DONE}),
+        *worked({"id": "u", "type": "tool_search_output", "call_id": None, "execution": "server", "tools": [{"type": "function"}], **DONE}, index=1),
+    ],
+    "compaction": worked({"id": "cmp", "type": "compaction", "encrypted_content": "g"}),
+    "new": worked({"id": "n", "type": "brand_new", "x": [1], **DONE}),
+    "all kinds": [*thought(THOUGHT), *said(message(text("a")), 1), *called(CALL, 2), *said({**message(text("b")), "id": "msg_2"}, 3), *called({**MCP, "id": "m2"}, 4)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_the_streams_of_the_api_are_written_as_they_were_read(name):
+    events = ITEMS[name]
+    whole = stream(*events, output=[fields["item"] for kind, fields in events if kind == "output_item.done"])
+    assert again(whole) == whole
