@@ -8,6 +8,18 @@ import json
 import pytest
 
 from dragoman.fold import fold, unfold
+from dragoman.message import (
+    DataPart,
+    FilePart,
+    LinkPart,
+    Message,
+    Origin,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.wires import openai_responses as wire
 
 HEAD = {
@@ -216,3 +228,89 @@ def test_the_streams_of_the_api_are_written_as_they_were_read(name):
     events = ITEMS[name]
     whole = stream(*events, output=[fields["item"] for kind, fields in events if kind == "output_item.done"])
     assert again(whole) == whole
+
+
+# --- a conversation of other wires'
+
+PDF = DataPart(b"%PDF", "application/pdf", "a.pdf")
+PNG = DataPart(b"\x89PNG", "image/png")
+CONVERSATION = [
+    Message.system("be brief", "and kind"),
+    Message.system("be polite"),
+    Message.user(
+        "look", PNG, PDF, DataPart(b"x", "application/zip", "a.zip"), DataPart(b"hello", "text/plain", "a.txt"), DataPart(b"RIFF", "audio/wav"),
+        LinkPart("https://a.test/a.png"), LinkPart("https://a.test/a.pdf", "application/pdf", "b.pdf"), LinkPart("https://a.test/x"),
+        FilePart("f1", "application/pdf", "c.pdf"), ToolCallPart("u", "f"),
+    ),
+    Message.model(
+        ThinkingPart("hm"), "so", PNG, ToolCallPart("a", "f", {"x": 1}), ToolCallPart("b", "g h"), ProviderPart("x", {"other": {}}),
+        ToolCallPart("s", "web_search", {"q": 1}, run_by="provider"), ToolResultPart("s", "web_search", "r", run_by="provider"),
+        ToolResultPart("n", "f", "lone"),
+    ),
+    Message.user(
+        ToolResultPart("a", "f", (TextPart("t"), PNG, LinkPart("https://a.test/a.png"))),
+        ToolResultPart("b", "g h", {"no": 1}, is_error=True),
+    ),
+    Message.system("later"),
+    Message.model(ToolCallPart("a", "f", raw="{", state="cut")),
+    Message.user(),
+]  # fmt: skip
+WRITTEN = {'instructions': 'be briefand kind\n\nbe polite',
+ 'input': [{'role': 'user',
+            'content': [{'type': 'input_text', 'text': 'look'},
+                        {'type': 'input_image', 'image_url': 'data:image/png;base64,iVBORw==', 'detail': 'auto'},
+                        {'type': 'input_file', 'filename': 'a.pdf', 'file_data': 'data:application/pdf;base64,JVBERg=='},
+                        {'type': 'input_text', 'text': '[media: application/zip] a.zip\nx'},
+                        {'type': 'input_text', 'text': '[media: text/plain] a.txt\nhello'},
+                        {'type': 'input_text', 'text': '[media: audio/wav]'},
+                        {'type': 'input_image', 'image_url': 'https://a.test/a.png', 'detail': 'auto'},
+                        {'type': 'input_file', 'file_url': 'https://a.test/a.pdf', 'filename': 'b.pdf'},
+                        {'type': 'input_text', 'text': 'https://a.test/x'},
+                        {'type': 'input_file', 'file_id': 'f1'}]},
+           {'type': 'reasoning', 'summary': [{'type': 'summary_text', 'text': 'hm'}]},
+           {'role': 'assistant', 'content': 'so'},
+           {'role': 'assistant', 'content': '[media: image/png]'},
+           {'type': 'function_call', 'call_id': 'a', 'name': 'f', 'arguments': '{"x":1}'},
+           {'type': 'function_call', 'call_id': 'b', 'name': 'g_h_382c7e40', 'arguments': '{}'},
+           {'type': 'function_call_output',
+            'call_id': 'a',
+            'output': [{'type': 'input_text', 'text': 't'},
+                       {'type': 'input_image', 'image_url': 'data:image/png;base64,iVBORw==', 'detail': 'auto'},
+                       {'type': 'input_image', 'image_url': 'https://a.test/a.png', 'detail': 'auto'}]},
+           {'type': 'function_call_output', 'call_id': 'b', 'output': '{"no":1}'},
+           {'role': 'system', 'content': 'later'},
+           {'type': 'function_call', 'call_id': 'a_da82acb3', 'name': 'f', 'arguments': '{}'}]}  # fmt: skip
+LOSSES = [(0, None, 'texts', 'the instructions are one text; they are joined'),
+ (1, None, 'texts', 'the instructions are one text; they are joined'),
+ (2, 5, 'audio/wav', 'the API has no block for it; a text tells of it'),
+ (2, 8, 'file https://a.test/x', 'the API has no block for it; a text tells of it'),
+ (2, 9, 'name', 'the API knows no name of such a file, c.pdf'),
+ (2, 10, 'a call', 'the API takes calls from the model alone'),
+ (3, 2, 'image/png', 'the API takes no media from the model; a text names it'),
+ (3, 5, "an item of the provider's, x", "it is another provider's"),
+ (3, 6, 'a call of web_search, which the provider ran', "it is another provider's"),
+ (3, 7, 'a result of web_search, which the provider ran', 'its call is not sent'),
+ (3, 8, 'a result', 'the API takes results from the user alone'),
+ (4, 1, 'is_error', 'the API has no mark for a failed tool'),
+ (7, None, 'message', 'it is empty')]  # fmt: skip
+THERE = [(3, 0, 'thinking', 'its origin is not known'),
+ (3, 5, "an item of the provider's, x", 'its origin is not known'),
+ (3, 6, 'a call of web_search, which the provider ran', 'its origin is not known'),
+ (3, 7, 'a result of web_search, which the provider ran', 'its origin is not known')]  # fmt: skip
+
+
+def test_d138_a_conversation_of_any_kind_of_part_to_the_last_field():
+    losses = []
+    assert wire.dump_messages(CONVERSATION, losses=losses) == WRITTEN
+    assert [(loss.message, loss.part, loss.what, loss.why) for loss in losses] == LOSSES
+    losses = []
+    unsigned = [item for item in WRITTEN["input"] if item.get("type") != "reasoning"]
+    assert wire.dump_messages(CONVERSATION, target=Origin("p", model="m"), losses=losses) == {
+        **WRITTEN,
+        "input": unsigned,
+    }
+    told = [(loss.message, loss.part, loss.what, loss.why) for loss in losses]
+    assert told == sorted(
+        [*[loss for loss in LOSSES if loss[1] not in (5, 6, 7) or loss[0] != 3], *THERE],
+        key=lambda loss: (loss[0], loss[1] or 0),
+    )
