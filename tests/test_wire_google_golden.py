@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from dragoman.errors import InvalidRequestError
 from dragoman.event import MessageFinished, MessageStarted, PartFinished, PartStarted
 from dragoman.fold import fold, unfold
 from dragoman.message import (
@@ -23,7 +24,10 @@ from dragoman.message import (
     ToolResultPart,
     Usage,
 )
+from dragoman.request import EmbeddingsRequest
 from dragoman.wires import google as wire
+from dragoman.wires.google import embeddings
+from dragoman.wires.google.quirks import Quirks
 
 PDF = DataPart(b"%PDF", "application/pdf", "a.pdf")
 PNG = DataPart(b"\x89PNG", "image/png")
@@ -279,3 +283,107 @@ def test_what_a_decoder_tells_to_the_last_field():
         TextPart("a", {"google": {"thoughtSignature": "AA=="}}),
         ToolCallPart("c", "f", {"a": 1}),
     ]
+
+
+# --- embeddings
+
+VERTEX = Quirks(models="publishers/google/models", vertex_embeddings=True)
+ASKED = {"outputDimensionality": 8, "title": "t", "autoTruncate": True}
+TASK = {"taskType": "RETRIEVAL_QUERY"}
+
+
+def content(words):
+    return {"content": {"parts": [{"text": words}]}}
+
+
+@pytest.mark.parametrize(
+    ("model", "quirks", "texts", "path", "body"),
+    [
+        ("gemini-e", Quirks(), ("a",), "/models/gemini-e:batchEmbedContents", {"requests": [{"model": "models/gemini-e", **content("a"), **TASK, **ASKED}]}),
+        ("tuned/x", None, ("a", "b"), "/tuned/x:batchEmbedContents", {"requests": [{"model": "tuned/x", **content(each), **TASK, **ASKED} for each in "ab"]}),
+        ("maas-e", VERTEX, ("a",), "/publishers/google/models/maas-e:embedContent", {**content("a"), "embedContentConfig": {**TASK, **ASKED}}),
+        (
+            "gemini-e", VERTEX, ("a", "b"), "/publishers/google/models/gemini-e:batchEmbedContents",
+            {"requests": [{**content(each), "embedContentConfig": {**TASK, **ASKED}} for each in "ab"]},
+        ),
+        (
+            "text-e", VERTEX, ("a", "b"), "/publishers/google/models/text-e:predict",
+            {
+                "instances": [{"content": each, "task_type": "RETRIEVAL_QUERY", "title": "t"} for each in "ab"],
+                "parameters": {"outputDimensionality": 8, "autoTruncate": True},
+            },
+        ),
+    ],
+)  # fmt: skip
+def test_d144_an_embeddings_request_to_the_last_field(model, quirks, texts, path, body):
+    options = {"title": "t", "autoTruncate": True}
+    http = embeddings.dump_http(EmbeddingsRequest(model, texts, "query", 8, options), quirks=quirks)
+    assert (http.path, http.headers, http.body) == (path, {}, body)
+    read = embeddings.load_request(body, path=path)
+    assert (read.model, read.texts, read.purpose, read.dimensions, read.options) == (model, texts, "query", 8, options)
+    assert embeddings.dump_http(read, quirks=quirks) == http
+    assert embeddings.dump_request(read) == body
+
+
+@pytest.mark.parametrize(
+    ("body", "model", "purpose", "dimensions", "options"),
+    [
+        (content("a"), "", None, None, {}),
+        ({"model": "models/m", **content("a")}, "m", None, None, {}),
+        ({"model": "m", **content("a"), "task_type": "RETRIEVAL_DOCUMENT", "output_dimensionality": 3}, "m", "document", 3, {}),
+        ({"content": {"role": "user", "parts": [{"text": "a"}]}, "taskType": "CLUSTERING", "title": 1}, "", None, None, {"taskType": "CLUSTERING", "title": 1}),
+        ({**content("a"), "outputDimensionality": True}, "", None, None, {"outputDimensionality": True}),
+        ({**content("a"), "embedContentConfig": {"taskType": "RETRIEVAL_QUERY", "x": 1}}, "", "query", None, {"x": 1}),
+        ({"requests": [content("a")]}, "", None, None, {}),
+        ({"instances": [{"content": "a", "task_type": "RETRIEVAL_DOCUMENT"}], "parameters": {"x": 1}}, "", "document", None, {"x": 1}),
+    ],
+)  # fmt: skip
+def test_d144_an_embeddings_request_goes_back_as_it_came(body, model, purpose, dimensions, options):
+    request = embeddings.load_request(body)
+    assert (request.model, request.texts) == (model, ("a",))
+    assert (request.purpose, request.dimensions, request.options) == (purpose, dimensions, options)
+    assert embeddings.dump_request(request) == body
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {}, {"requests": []}, {"requests": [content("a"), content("")]}, {"content": {"parts": [{"text": "a"}, {"text": "b"}]}},
+        {"content": {"parts": [{"text": "a"}], "role": "model"}}, {"instances": [{"content": 1}]}, {"content": "a"},
+    ],
+)  # fmt: skip
+def test_an_embeddings_request_without_its_texts_is_refused(body):
+    with pytest.raises(InvalidRequestError, match="needs a content with one text"):
+        embeddings.load_request(body)
+
+
+@pytest.mark.parametrize(
+    ("told", "vectors", "tokens", "metadata"),
+    [
+        ({"embedding": {"values": [0.5, 1]}}, [[0.5, 1.0]], None, {}),
+        ({"embeddings": [{"values": [1]}, {"values": [2]}], "x": 1}, [[1.0], [2.0]], None, {"x": 1}),
+        (
+            {"embedding": {"values": [1], "statistics": {"truncated": True, "token_count": 2.0}}, "usageMetadata": {"promptTokenCount": 3, "y": 1}},
+            [[1.0]], 3, {"usage": {"y": 1}, "truncated": True},
+        ),
+        (
+            {"predictions": [{"embeddings": {"values": [1], "statistics": {"token_count": n, "truncated": False}}} for n in (2, 3.0, -1, "x", 2**53)]},
+            [[1.0]] * 5, 5, {},
+        ),
+        ({"predictions": [{"embeddings": {"values": [1], "statistics": {"token_count": 0}}}]}, [[1.0]], 0, {}),
+    ],
+)  # fmt: skip
+def test_an_embeddings_answer_to_the_last_field(told, vectors, tokens, metadata):
+    result = embeddings.load_response(told)
+    assert (result.embeddings, result.usage and result.usage.input_tokens, result.metadata) == (
+        vectors,
+        tokens,
+        metadata,
+    )
+    for shape in ({"instances": [{"content": "a"}]}, content("a"), {"requests": [content("a")]}):
+        body = embeddings.dump_response(result, request=embeddings.load_request(shape))
+        (key,) = body
+        assert key == ("predictions" if "instances" in shape else "embedding" if "content" in shape else "embeddings")
+        again = embeddings.load_response(body).embeddings
+        assert again == (vectors[:1] if key == "embedding" else vectors)
+    assert embeddings.dump_response(result) == {"embeddings": [{"values": vector} for vector in vectors]}
