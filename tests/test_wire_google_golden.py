@@ -7,8 +7,9 @@ import json
 
 import pytest
 
+from dragoman import errors
 from dragoman.errors import InvalidRequestError
-from dragoman.event import MessageFinished, MessageStarted, PartFinished, PartStarted
+from dragoman.event import MessageFinished, MessageStarted, OpenText, PartDelta, PartFinished, PartStarted, RunError
 from dragoman.fold import fold, unfold
 from dragoman.message import (
     DataPart,
@@ -18,16 +19,18 @@ from dragoman.message import (
     Message,
     Origin,
     ProviderPart,
+    Role,
     TextPart,
     ThinkingPart,
     ToolCallPart,
     ToolResultPart,
     Usage,
 )
-from dragoman.request import EmbeddingsRequest
+from dragoman.request import EmbeddingsRequest, ModelRequest, ServerTool, ToolSpec
 from dragoman.wires import google as wire
 from dragoman.wires.google import embeddings
 from dragoman.wires.google.quirks import Quirks
+from dragoman.wires.google.schema import lift, lower
 
 PDF = DataPart(b"%PDF", "application/pdf", "a.pdf")
 PNG = DataPart(b"\x89PNG", "image/png")
@@ -270,7 +273,7 @@ def test_what_a_decoder_tells_to_the_last_field():
     told = wire.load_response(body([{"text": "hm", "thought": True}, {"text": "a", "thoughtSignature": "AA=="}, CALL]))
     origin = Origin("", served_model="m", response_id="r")
     assert [event for event in told if isinstance(event, (MessageStarted, MessageFinished))] == [
-        MessageStarted("message-0", "model", origin=origin),
+        MessageStarted("message-0", Role.MODEL, origin=origin),
         MessageFinished(
             "message-0", FinishReason.tool_calls,
             Usage(input_tokens=12, output_tokens=8, total_tokens=21, cache_read_tokens=4, reasoning_tokens=3),
@@ -387,3 +390,316 @@ def test_an_embeddings_answer_to_the_last_field(told, vectors, tokens, metadata)
         again = embeddings.load_response(body).embeddings
         assert again == (vectors[:1] if key == "embedding" else vectors)
     assert embeddings.dump_response(result) == {"embeddings": [{"values": vector} for vector in vectors]}
+
+
+# --- what is stored of an answer
+
+STORED = {'text': [{'type': 'text', 'text': 'Hi'}],
+ 'thinking': [{'type': 'thinking', 'text': 'hm'}, {'type': 'text', 'text': 'Hi'}],
+ 'signed': [{'type': 'thinking', 'text': 'hm', 'native': {'google': {'thoughtSignature': 'AA=='}}},
+            {'type': 'text', 'text': 'Hi', 'native': {'google': {'thoughtSignature': 'AQ=='}}}],
+ 'signed nothing': [{'type': 'text', 'text': 'Hi'},
+                    {'type': 'thinking', 'native': {'google': {'thoughtSignature': 'AQ=='}, 'google:notes': {'spelling': {'thought': 'absent'}}}}],
+ 'call': [{'type': 'tool_call', 'id': 'c', 'name': 'f', 'arguments': {'a': 1}, 'native': {'google': {'thoughtSignature': 'AQ=='}}}],
+ 'call without an id': [{'type': 'tool_call', 'id': 'call-0', 'name': 'f', 'native': {'google': {'id': None}}}],
+ 'call of no arguments': [{'type': 'tool_call', 'id': 'c', 'name': 'f', 'native': {'google:notes': {'spelling': {'args': 'absent'}}}},
+                          {'type': 'tool_call', 'id': 'd', 'name': 'f', 'native': {'google:notes': {'spelling': {'args': None}}}}],
+ 'code': [{'type': 'tool_call',
+           'id': 'x',
+           'name': 'codeExecution',
+           'arguments': {'language': 'PYTHON', 'code': '1'},
+           'run_by': 'provider',
+           'native': {'google': {}}},
+          {'type': 'tool_result',
+           'id': 'x',
+           'name': 'codeExecution',
+           'result': {'outcome': 'OUTCOME_OK', 'output': '1'},
+           'run_by': 'provider',
+           'native': {'google': {}}}],
+ 'code without ids': [{'type': 'tool_call',
+                       'id': 'call-0',
+                       'name': 'codeExecution',
+                       'arguments': {'code': '1'},
+                       'run_by': 'provider',
+                       'native': {'google': {'id': None}}},
+                      {'type': 'tool_result',
+                       'id': 'call-0',
+                       'name': 'codeExecution',
+                       'result': {'outcome': 'OUTCOME_FAILED'},
+                       'is_error': True,
+                       'run_by': 'provider',
+                       'native': {'google': {'id': None}}}],
+ 'server tool': [{'type': 'tool_call', 'id': '1', 'name': 'X', 'arguments': {'q': 1}, 'run_by': 'provider', 'native': {'google': {}}},
+                 {'type': 'tool_result', 'id': '1', 'name': 'X', 'result': {'r': 1}, 'run_by': 'provider', 'native': {'google': {}}}],
+ 'server tool of few words': [{'type': 'tool_call',
+                               'id': 'call-0',
+                               'name': 'X',
+                               'run_by': 'provider',
+                               'native': {'google': {'toolCall': {'more': 1}, 'id': None}, 'google:notes': {'spelling': {'args': 'absent'}}}},
+                              {'type': 'tool_result',
+                               'id': 'call-0',
+                               'name': 'X',
+                               'run_by': 'provider',
+                               'native': {'google': {'toolResponse': {'more': 2}, 'id': None}, 'google:notes': {'spelling': {'response': 'absent'}}}}],
+ 'bytes': [{'type': 'data', 'data': 'iVBORw==', 'mime_type': 'image/png', 'name': 'n', 'native': {'google': {'y': 2, 'inlineData': {'x': 1}}}}],
+ 'urlsafe bytes': [{'type': 'data', 'data': '+/8=', 'mime_type': 'image/png', 'native': {'google:notes': {'spelling': {'data': 'urlsafe'}}}}],
+ 'files': [{'type': 'link', 'url': 'gs://a/b', 'mime_type': 'image/png'},
+           {'type': 'file',
+            'id': 'https://generativelanguage.googleapis.com/v1beta/files/x',
+            'native': {'google:notes': {'spelling': {'mimeType': 'absent'}}}}],
+ 'new': [{'type': 'provider', 'kind': 'brandNew', 'native': {'google': {'brandNew': {'a': [1]}, 'thought': True}}}],
+ 'all': [{'type': 'thinking', 'text': 'hm'}, {'type': 'text', 'text': 'a'}, {'type': 'tool_call', 'id': 'c', 'name': 'f', 'arguments': {'a': 1}},
+         {'type': 'text', 'text': 'b'}, {'type': 'tool_call', 'id': 'd', 'name': 'g'}]}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_decisions_14_and_22_what_is_stored_of_an_answer(name):
+    """Nothing twice, nothing of another place."""
+    (read,) = fold(wire.load_response(body(PARTS[name])))
+    assert json.loads(read.to_json())["content"] == STORED[name]
+
+
+# --- tables
+
+
+def test_every_keyword_of_the_older_schema_is_kept():
+    kept = {
+        "default": 1, "description": "d", "example": 1, "maxItems": 1, "maxLength": 1, "maxProperties": 1, "maximum": 1, "minItems": 1, "minLength": 1,
+        "minProperties": 1, "minimum": 1, "pattern": "p", "propertyOrdering": ["a"], "property_ordering": ["a"], "required": ["a"], "title": "t", "format": "f",
+    }  # fmt: skip
+    assert lower({"type": "integer", **kept}) == {"type": "INTEGER", **kept}
+    assert lower({"type": "string", "format": "enum", "enum": ["a"]}) == {
+        "type": "STRING",
+        "format": "enum",
+        "enum": ["a"],
+    }
+    for kind in ("string", "number", "integer", "boolean", "array", "object"):
+        assert lower({"type": kind}) == {"type": kind.upper()}
+        assert lower({"type": kind}, types="lower") == {"type": kind}
+    assert lower({"type": ["x"], "items": {"type": "object", "title": "t"}}) == {
+        "type": "x",
+        "items": {"type": "OBJECT", "title": "t"},
+    }
+    assert [lift({"type": number})["type"] for number in range(1, 8)] == [
+        "string", "number", "integer", "boolean", "array", "object", "null",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("schema", "lowered"),
+    [
+        ({"type": ["string", "null"], "enum": ["a"]}, {"type": "STRING", "enum": ["a"], "nullable": True}),
+        ({"enum": ["a", None]}, {"type": "STRING", "enum": ["a"], "nullable": True}),
+        ({"enum": [1, 2], "description": "d"}, {"description": "d One of: 1, 2"}),
+        ({"enum": [1, 2], "type": ["integer", "null"]}, {"type": "INTEGER", "nullable": True, "description": "One of: 1, 2"}),
+        ({"properties": {"a": True}}, {"type": "OBJECT", "properties": {"a": {}}}),
+        ({"type": ["integer", "string", "null"], "title": "t"}, {"title": "t", "anyOf": [{"type": "INTEGER"}, {"type": "STRING"}], "nullable": True}),
+        ({"anyOf": [{"type": "string", "title": "inner"}, {"type": "null"}], "title": "outer"}, {"type": "STRING", "title": "outer", "nullable": True}),
+        ({"anyOf": [{"type": "null"}], "title": "t"}, {"title": "t"}),
+        ({"allOf": [{"required": ["a", "b"], "title": "t"}, {"required": ["b", "c"], "$defs": {}}], "required": ["a"], "title": "own"}, {"required": ["a", "b", "c"], "title": "own"}),
+        ({"allOf": [{"properties": {"a": {"type": "string"}}}], "properties": {"b": {"type": "number"}}}, {"type": "OBJECT", "properties": {"a": {"type": "STRING"}, "b": {"type": "NUMBER"}}}),
+        ({"$ref": "#/$defs/A", "nullable": True, "$defs": {"A": {"type": "string"}}}, {"type": "STRING", "nullable": True}),
+        ({"items": [1], "type": "array"}, {"type": "ARRAY"}),
+    ],
+)  # fmt: skip
+def test_the_older_schema_to_the_last_keyword(schema, lowered):
+    assert lower(schema) == lowered
+
+
+@pytest.mark.parametrize(
+    ("schema", "lifted"),
+    [
+        ({"type": "STRING", "nullable": True, "enum": ["a"]}, {"type": ["string", "null"], "enum": ["a", None]}),
+        ({"type": 1, "nullable": False}, {"type": "string", "nullable": False}),
+        ({"nullable": True}, {"nullable": True}),
+        ({"anyOf": [{"type": "STRING"}], "nullable": True}, {"anyOf": [{"type": "string"}, {"type": "null"}]}),
+        ({"type": True}, {"type": True}),
+        ({"items": {"type": "number", "x": 1}, "anyOf": [{"type": "NUMBER"}, 1]}, {"items": {"type": "number", "x": 1}, "anyOf": [{"type": "number"}, 1]}),
+    ],
+)  # fmt: skip
+def test_the_older_schema_is_read_to_the_last_keyword(schema, lifted):
+    assert lift(schema) == lifted
+
+
+def test_errors_to_the_last_field():
+    def error(code, name, message, **more):
+        return code, {"error": {"code": code, "message": message, "status": name, **more}}
+
+    assert [wire.dump_error(kind("x")) for kind in (
+        errors.ContextLengthError, errors.ContentRefusedError, errors.InvalidRequestError, errors.HistoryError, errors.AuthenticationError,
+        errors.PermissionDeniedError, errors.ModelNotFoundError, errors.RateLimitError, errors.OverloadedError, errors.ProviderTimeoutError,
+        errors.ProviderConnectionError, errors.DragomanError,
+    )] == [
+        error(400, "INVALID_ARGUMENT", "The input token count exceeds the maximum number of tokens allowed: x"),
+        error(400, "INVALID_ARGUMENT", "Blocked by safety settings: x"), error(400, "INVALID_ARGUMENT", "x"), error(400, "INVALID_ARGUMENT", "x"),
+        error(401, "UNAUTHENTICATED", "x"), error(403, "PERMISSION_DENIED", "x"), error(404, "NOT_FOUND", "model: x"),
+        error(429, "RESOURCE_EXHAUSTED", "x"), error(503, "UNAVAILABLE", "x"), error(504, "DEADLINE_EXCEEDED", "x"),
+        error(502, "UNKNOWN", "x"), error(500, "INTERNAL", "x"),
+    ]  # fmt: skip
+    rpc = "type.googleapis.com/google.rpc."
+    assert wire.dump_error(errors.RateLimitError("no Model", retry_after=1.5, request_id="q")) == error(
+        429, "RESOURCE_EXHAUSTED", "no Model",
+        details=[{"@type": f"{rpc}RetryInfo", "retryDelay": "1.5s"}, {"@type": f"{rpc}RequestInfo", "requestId": "q"}],
+    )  # fmt: skip
+    assert wire.dump_error(errors.ModelNotFoundError("no Model"))[1]["error"]["message"] == "no Model"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("INVALID_ARGUMENT", errors.InvalidRequestError), ("OUT_OF_RANGE", errors.InvalidRequestError), ("UNAUTHENTICATED", errors.AuthenticationError),
+        ("PERMISSION_DENIED", errors.PermissionDeniedError), ("FAILED_PRECONDITION", errors.PermissionDeniedError), ("NOT_FOUND", errors.ModelNotFoundError),
+        ("RESOURCE_EXHAUSTED", errors.RateLimitError), ("UNAVAILABLE", errors.OverloadedError), ("DEADLINE_EXCEEDED", errors.ProviderTimeoutError),
+    ],
+)  # fmt: skip
+def test_an_error_of_a_stream_is_known_by_its_name_alone(name, kind):
+    event = wire.load_response({"error": {"status": name, "message": "model x"}})[-1]
+    assert isinstance(event, RunError) and type(event.error) is kind
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 7, 8, 11, 99])
+def test_d126_reasons_by_their_numbers(number):
+    reason = {
+        1: "stop",
+        2: "length",
+        3: "content_filter",
+        4: "recitation",
+        7: "content_filter",
+        8: "content_filter",
+        11: "content_filter",
+    }
+    (read,) = fold(wire.load_response(body(PARTS["text"], {"finishReason": number})))
+    assert read.finish_reason == reason.get(number, "unspecified")
+
+
+@pytest.mark.parametrize(
+    ("reason", "name"),
+    [
+        ("stop", "STOP"), ("tool_calls", "STOP"), ("length", "MAX_TOKENS"), ("content_filter", "SAFETY"), ("refusal", "SAFETY"), ("recitation", "RECITATION"),
+        ("cancelled", "OTHER"), ("unspecified", "OTHER"), (None, "OTHER"),
+    ],
+)  # fmt: skip
+def test_d126_reasons_of_others(reason, name):
+    said = Message.model("a").replace(
+        finish_reason=reason, usage=Usage(input_tokens=5, output_tokens=3, reasoning_tokens=3)
+    )
+    assert wire.dump_response(unfold([said])) == {
+        "candidates": [{"content": {"role": "model", "parts": [{"text": "a"}]}, "finishReason": name, "index": 0}],
+        "usageMetadata": {"promptTokenCount": 5, "thoughtsTokenCount": 3},
+    }
+
+
+def test_tools_as_they_are_kept():
+    entries = [
+        {
+            "functionDeclarations": [
+                {"name": "f", "description": "d", "parametersJsonSchema": {"type": "object"}, "x": 1},
+                {"name": "g h", "description": "", "parameters": {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}}},
+                {"name": "h", "response": {}},
+            ],
+            "y": 2,
+        },
+        {"googleSearch": {"z": 1}, "functionDeclarations": [{"name": "i"}]},
+        {"functionDeclarations": []},
+    ]  # fmt: skip
+    request = wire.load_request({"contents": [], "tools": entries})
+    older = {"type": "object", "properties": {"a": {"type": "string"}}}
+
+    def note(**how):
+        return {"google:notes": {"spelling": how}}
+
+    assert list(request.tools) == [
+        ToolSpec("f", "d", {"type": "object"}, {"google": {"x": 1}, **note(entry={"y": 2})}),
+        ToolSpec("g h", "", older, {"google": {"description": ""}, **note(name="as is", parameters="upper")}),
+        ToolSpec("h", "", {}, {"google": {"response": {}}, **note(parameters="absent")}),
+        ToolSpec("i", "", {}, note(parameters="absent", place="apart")),
+        ServerTool("googleSearch", {"z": 1}, note(place="together")),
+        ServerTool("", {}, {"google": {"functionDeclarations": []}}),
+    ]
+    assert wire.dump_request(request) == {"contents": [], "tools": entries}
+    tools = (
+        ToolSpec("f", "d", {"type": "object"}),
+        ServerTool("web_search"),
+        ServerTool("web_fetch", {"a": 1}),
+        ServerTool("code_execution"),
+        ToolSpec("g"),
+    )
+    sent = {
+        "functionDeclarations": [
+            {"name": "f", "description": "d", "parametersJsonSchema": {"type": "object"}},
+            {"name": "g"},
+        ]
+    }
+    assert wire.dump_request(ModelRequest("gemini-3-pro", tools=tools)) == {
+        "contents": [], "tools": [sent, {"googleSearch": {}}, {"urlContext": {"a": 1}}, {"codeExecution": {}}],
+        "toolConfig": {"includeServerSideToolInvocations": True},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "model", ["gemini-1.5-pro", "models/gemini-2.5-flash", "gemma-2-9b", "gemma-3-27b", "learnlm-2"]
+)
+def test_d124_older_models_lose_functions_beside_a_schema_and_nothing_else(model):
+    for tools, lost in (
+        ((ServerTool("web_search"), ToolSpec("f")), ["tools"]),
+        ((ServerTool("web_search"),), []),
+        ((), []),
+    ):
+        losses = []
+        sent = wire.dump_request(ModelRequest(model, tools=tools, output_schema={"type": "object"}), losses=losses)
+        assert [loss.what for loss in losses] == lost
+        assert sent.get("tools") == ([{"googleSearch": {}}] if tools else None)
+        assert sent["generationConfig"] == {
+            "responseJsonSchema": {"type": "object"},
+            "responseMimeType": "application/json",
+        }
+        assert "toolConfig" not in sent
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"toolCall": {"toolType": 5}}, {"toolCall": {"toolType": "X", "args": [1]}}, {"toolCall": {"args": {}}}, {"toolResponse": {"response": {}}},
+        {"functionCall": {"args": {}}}, {"functionCall": {"name": "", "args": {}}}, {"functionCall": {"name": "f", "args": [1]}},
+        {"inlineData": {"data": "AAAA"}}, {"inlineData": {"mimeType": "a/b"}}, {"inlineData": {"mimeType": "a/b", "data": "?"}},
+        {"inlineData": {"mimeType": "a/b", "data": "-+=="}}, {"fileData": {"mimeType": "a/b"}}, {"fileData": {"fileUri": "gs://a", "mimeType": 5}},
+        {"text": 5}, {"text": ""}, {"text": "a", "functionCall": {"name": "f"}}, {"thought": True, "executableCode": 5}, {},
+    ],
+)  # fmt: skip
+def test_a_part_of_another_shape_is_the_providers(part):
+    payload = {"contents": [{"role": "model", "parts": [part]}]}
+    (read,) = wire.load_messages(payload)
+    kind = next((key for key in part if key != "thought"), "part")
+    assert read.content == (ProviderPart(kind, {"google": part}),)
+    assert wire.dump_messages([read]) == payload
+
+
+def test_a_model_named_by_path_and_body_is_the_paths():
+    for named, before in (
+        ("models/m", "models/"),
+        ("m", ""),
+        ("publishers/google/models/m", "publishers/google/models/"),
+    ):
+        for load, dump, rest in (
+            (wire.load_request, wire.dump_request, {"contents": []}),
+            (embeddings.load_request, embeddings.dump_request, content("a")),
+        ):
+            request = load({"model": named, **rest}, path="/models/m:embedContent")
+            assert (request.model, request.native["google:notes"]["spelling"]["model"]) == ("m", before)
+            assert dump(request) == {"model": named, **rest}
+            assert load({"model": named, **rest}).model == named.removeprefix("models/")
+
+
+def test_a_part_that_waited_is_written_in_one_piece():
+    events = [
+        MessageStarted("m", Role.MODEL), PartStarted("m", 0, OpenText()), PartDelta("m", 0, "a"), PartStarted("m", 1, OpenText()),
+        PartDelta("m", 1, "b"), PartDelta("m", 1, "c"), PartFinished("m", 0, TextPart("a")), PartDelta("m", 1, "d"),
+        PartFinished("m", 1, TextPart("bcd")), MessageFinished("m", FinishReason.stop),
+    ]  # fmt: skip
+    encoder = wire.encoder()
+    told = b"".join(map(encoder.feed, events)) + encoder.close()
+    candidates = [
+        json.loads(line[6:])["candidates"][0] for line in told.decode().splitlines() if line.startswith("data: ")
+    ]
+    parts = [one["content"].get("parts") for one in candidates]
+    assert parts == [[{"text": "a"}], [{"text": ""}, {"text": "bc"}], [{"text": "d"}], None]
