@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 
 import pytest
 
+from dragoman import errors
 from dragoman.fold import fold, unfold
 from dragoman.message import (
     DataPart,
@@ -19,7 +21,9 @@ from dragoman.message import (
     ThinkingPart,
     ToolCallPart,
     ToolResultPart,
+    Usage,
 )
+from dragoman.request import ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.wires import openai_responses as wire
 
 HEAD = {
@@ -482,3 +486,238 @@ def test_decisions_14_and_22_what_is_stored_of_an_answer(name):
     output = [fields["item"] for kind, fields in ITEMS[name] if kind == "output_item.done"]
     (read,) = fold(wire.load_response({**HEAD, "status": "completed", "output": output}))
     assert json.loads(read.to_json())["content"] == STORED[name]
+
+
+# --- tables
+
+KEPT = (
+    "background", "conversation", "frequency_penalty", "max_output_tokens", "max_tool_calls", "parallel_tool_calls", "presence_penalty",
+    "previous_response_id", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "reasoning", "safety_identifier", "stream",
+    "temperature", "text", "tool_choice", "top_logprobs", "top_p", "truncation", "user",
+)  # fmt: skip
+OBJECTS = ("reasoning", "text")
+LARGE = ("include", "instructions", "prompt", "tools")
+WHOLE = {
+    "id": "r",
+    "object": "response",
+    "model": "m",
+    "status": "completed",
+    "output": [message(text("a"))],
+    "error": None,
+}
+
+
+@pytest.mark.parametrize("value", [{"x": 1}, "x"])
+def test_d142r_what_is_kept_of_what_a_response_says_again(value):
+    said_again = dict.fromkeys([*KEPT, *LARGE], value)
+    itself = {"metadata": {"a": 1}, "service_tier": "flex", "store": False, "completed_at": 5}
+    events = wire.load_response({**WHOLE, **said_again, **itself, "output_text": "a", "empty": [], "none": None})
+    (read,) = fold(events)
+    notes = read.native["openai_responses:notes"]
+    kept = {key: each for key, each in said_again.items() if key in KEPT and (value != "x" or key not in OBJECTS)}
+    assert notes["echo"] == kept
+    assert notes["response"] == {"status": "completed", **itself}
+    assert set(notes) == {"echo", "response", "digest"} and set(read.native) == {"openai_responses:notes"}
+    again = wire.dump_response(events)
+    assert {key: again[key] for key in [*kept, *itself]} == {**kept, **itself}
+    usual = {key: each for key, each in HEAD.items() if key not in ("output", "usage")}
+    assert wire.dump_response(wire.load_response({**WHOLE, **usual, "status": "completed", "store": True})) == {
+        **HEAD, "status": "completed", "output": [message(text("a"))],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("reason", "status", "details"),
+    [
+        ("stop", "completed", None), ("tool_calls", "completed", None), ("refusal", "completed", None), ("pause", "completed", None),
+        ("unspecified", "completed", None), (None, "completed", None), ("length", "incomplete", {"reason": "max_output_tokens"}),
+        ("content_filter", "incomplete", {"reason": "content_filter"}), ("recitation", "incomplete", {"reason": "content_filter"}),
+        ("cancelled", "cancelled", None), ("error", "failed", None),
+    ],
+)  # fmt: skip
+def test_d142r_how_an_answer_of_others_ended(reason, status, details):
+    body = wire.dump_response(unfold([Message.model("a").replace(id="m1", finish_reason=reason)]))
+    assert body == {
+        **HEAD, "id": "resp_m1", "created_at": 0, "model": "", "status": status, "incomplete_details": details,
+        "output": [{"id": "msg_m1_0", "type": "message", "role": "assistant", "status": "completed", "content": [text("a")]}],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("status", "why", "reason"),
+    [
+        ("completed", "max_output_tokens", "stop"), ("incomplete", "max_output_tokens", "length"), ("incomplete", "content_filter", "content_filter"),
+        ("incomplete", "x", "unspecified"), ("incomplete", None, "unspecified"), ("cancelled", None, "cancelled"), ("queued", None, "unspecified"),
+    ],
+)  # fmt: skip
+def test_d142r_how_an_answer_ended(status, why, reason):
+    details = {"incomplete_details": {"reason": why}} if why else {}
+    for more, ended in (
+        ([], reason),
+        ([CALL], "tool_calls" if reason == "stop" else reason),
+        ([message({"type": "refusal", "refusal": "no"})], "refusal" if reason == "stop" else reason),
+    ):
+        (read,) = fold(
+            wire.load_response({**WHOLE, "status": status, **details, "output": [message(text("a")), *more]})
+        )
+        assert read.finish_reason == ended
+
+
+@pytest.mark.parametrize(
+    ("told", "usage", "written"),
+    [
+        ({"input_tokens": 1}, Usage(input_tokens=1), {"input_tokens": 1, "total_tokens": 1}),
+        ({"output_tokens": 2}, Usage(output_tokens=2), {"output_tokens": 2, "total_tokens": 2}),
+        ({"input_tokens": 1, "output_tokens": 2}, Usage(input_tokens=1, output_tokens=2, total_tokens=3), {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}),
+        ({"input_tokens": True, "total_tokens": 9}, Usage(total_tokens=9), {"total_tokens": 9}),
+        ({"input_tokens": 1, "output_tokens": 2, "total_tokens": 9}, Usage(input_tokens=1, output_tokens=2, total_tokens=9), {"input_tokens": 1, "output_tokens": 2, "total_tokens": 9}),
+        ({"x": 1}, None, None), ({}, None, None), ("x", None, None),
+    ],
+)  # fmt: skip
+def test_usage_to_the_last_count(told, usage, written):
+    events = wire.load_response({**WHOLE, "usage": told})
+    assert fold(events)[0].usage == usage
+    nothing = {
+        "input_tokens": 0, "output_tokens": 0, "input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": 0,
+    }  # fmt: skip
+    assert wire.dump_response(events)["usage"] == (None if written is None else {**nothing, **written})
+
+
+def test_errors_to_the_last_field():
+    def error(status, kind, code):
+        return status, {"error": {"message": "x", "type": kind, "param": None, "code": code}}
+
+    assert [wire.dump_error(kind("x")) for kind in (
+        errors.ContextLengthError, errors.ContentRefusedError, errors.InvalidRequestError, errors.HistoryError, errors.AuthenticationError,
+        errors.PermissionDeniedError, errors.ModelNotFoundError, errors.RateLimitError, errors.OverloadedError, errors.ProviderTimeoutError,
+        errors.ProviderConnectionError, errors.DragomanError,
+    )] == [
+        error(400, "invalid_request_error", "context_length_exceeded"), error(400, "invalid_request_error", "content_policy_violation"),
+        error(400, "invalid_request_error", "invalid_prompt"), error(400, "invalid_request_error", "invalid_prompt"),
+        error(401, "invalid_request_error", "invalid_api_key"), error(403, "invalid_request_error", "forbidden"),
+        error(404, "invalid_request_error", "model_not_found"), error(429, "rate_limit_error", "rate_limit_exceeded"),
+        error(503, "server_error", "overloaded"), error(504, "server_error", "timeout"), error(502, "server_error", "server_error"),
+        error(500, "server_error", "server_error"),
+    ]  # fmt: skip
+    for status, sent in ((None, 400), (200, 400), (399, 400), (400, 400), (422, 422)):
+        assert wire.dump_error(errors.InvalidRequestError("x", status=status))[0] == sent
+
+
+@pytest.mark.parametrize(
+    ("head", "kind"), [(b"\x89PNG\r\n", "png"), (b"\xff\xd8\xff", "jpeg"), (b"RIFFxxxx", "webp"), (b"GIF89a", "gif"), (b"zzz", "png")]
+)  # fmt: skip
+def test_d144r_the_type_of_a_made_image_is_told_or_seen(head, kind):
+    made = {"type": "image_generation_call", "id": "i", "result": b64encode(head).decode()}
+    (read,) = fold(wire.load_response({**WHOLE, "output": [made, {**made, "id": "j", "output_format": "avif"}]}))
+    assert [(one.name, one.mime_type, one.data) for one in read.content if isinstance(one, DataPart)] == [
+        (f"image_0.{kind}", f"image/{kind}", head), ("image_1.avif", "image/avif", head),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("settings", "body", "lost"),
+    [
+        (
+            Settings(temperature=0.5, max_tokens=5, top_p=0.4, parallel_tool_calls=False, cache="long", tool_choice="f"),
+            {"temperature": 0.5, "top_p": 0.4, "max_output_tokens": 5, "parallel_tool_calls": False, "tool_choice": {"type": "function", "name": "f"}, "prompt_cache_retention": "24h"},
+            [],
+        ),
+        (Settings(reasoning=2048), {"reasoning": {"effort": "low", "summary": "detailed"}}, []),
+        (Settings(reasoning=2049), {"reasoning": {"effort": "medium", "summary": "detailed"}}, []),
+        (Settings(reasoning=8192), {"reasoning": {"effort": "medium", "summary": "detailed"}}, []),
+        (Settings(reasoning=8193), {"reasoning": {"effort": "high", "summary": "detailed"}}, []),
+        (Settings(reasoning="high"), {"reasoning": {"effort": "high", "summary": "detailed"}}, []),
+        (Settings(reasoning="off"), {"reasoning": {"effort": "none"}}, []),
+        (Settings(cache="short", tool_choice="none"), {"tool_choice": "none"}, []),
+        (
+            Settings(top_k=1, presence_penalty=0.1, frequency_penalty=0.1, stop=("x",), seed=1, tool_choice="required"), {"tool_choice": "required"},
+            ["top_k", "presence_penalty", "frequency_penalty", "stop", "seed"],
+        ),
+    ],
+)  # fmt: skip
+def test_settings_to_the_last_field(settings, body, lost):
+    losses = []
+    assert wire.dump_request(ModelRequest("m", settings=settings), losses=losses) == {"model": "m", "input": [], **body}
+    told = [(loss.message, loss.part, loss.what, loss.why) for loss in losses]
+    assert told == [(None, None, name, "the API has no such setting") for name in lost]
+
+
+def test_tools_as_they_are_kept():
+    tools = [
+        {"type": "function", "name": "f", "description": "d", "parameters": {"type": "object"}, "strict": False, "x": 1},
+        {"type": "function", "name": "g h", "description": "", "parameters": {}},
+        {"type": "function", "name": "h", "parameters": None, "strict": True},
+        {"type": "function", "name": "i", "strict": False},
+        {"type": "custom", "name": "c"}, {"type": "function"}, {"type": "web_search", "x": 1},
+    ]  # fmt: skip
+    request = wire.load_request({"input": [], "tools": tools})
+    notes = {"openai_responses:notes": {"spelling": {"name": "as is", "strict": "absent"}}}
+    assert list(request.tools) == [
+        ToolSpec("f", "d", {"type": "object"}, {"openai_responses": {"x": 1}}),
+        ToolSpec("g h", "", {}, {"openai_responses": {"description": "", "parameters": {}}, **notes}),
+        ToolSpec("h", "", {}, {"openai_responses": {"parameters": None, "strict": True}}),
+        ToolSpec("i", "", {}, {"openai_responses:notes": {"spelling": {"parameters": "absent"}}}),
+        ServerTool("custom", {"name": "c"}), ServerTool("function"), ServerTool("web_search", {"x": 1}),
+    ]  # fmt: skip
+    assert wire.dump_request(request) == {"input": [], "tools": tools}
+    made = (
+        ToolSpec("f"), ToolSpec("g", "d", {"type": "object"}), ServerTool("code_execution"), ServerTool("code_interpreter", {"container": "x"}),
+        ServerTool("file_search"), ServerTool("web_search", {"a": 1}),
+    )  # fmt: skip
+    losses = []
+    assert wire.dump_request(ModelRequest("m", tools=made), losses=losses)["tools"] == [
+        {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}, "strict": False},
+        {"type": "function", "name": "g", "description": "d", "parameters": {"type": "object"}, "strict": False},
+        {"type": "code_interpreter", "container": {"type": "auto"}}, {"type": "code_interpreter", "container": "x"}, {"type": "web_search", "a": 1},
+    ]  # fmt: skip
+    assert [(loss.what, loss.why) for loss in losses] == [
+        ("file_search", "it needs vector_store_ids, the stores to search in")
+    ]
+
+
+UNSENT = {"created_by": "x", "async": True, "item_id": "y", "output_index": 3, "obfuscation": "z"}
+
+
+@pytest.mark.parametrize(
+    "item", [CALL, THOUGHT, CUSTOM, {"type": "brand_new", "id": "n"}], ids=lambda item: item["type"]
+)
+def test_fields_that_a_response_has_and_a_request_may_not(item):
+    events = wire.load_response({**WHOLE, "output": [{**item, **UNSENT}]})
+    (read,) = fold(events)
+    never = ("status",) if item["type"] in ("reasoning", "custom_tool_call") else ()
+    sent = {key: value for key, value in item.items() if key not in never}
+    assert wire.dump_messages([read])["input"] == [sent]
+    assert wire.dump_response(events)["output"] == [{**item, **UNSENT}]
+
+
+def test_fields_of_a_text_that_a_request_may_not_have():
+    blocks = [{**text("a", logprobs=[{"token": "a"}]), **UNSENT}, text("b")]
+    events = wire.load_response({**WHOLE, "output": [message(*blocks)]})
+    (read,) = fold(events)
+    assert wire.dump_response(events)["output"] == [message(*blocks)]
+    unsent = [{"type": "output_text", "text": each, "annotations": []} for each in "ab"]
+    assert wire.dump_messages([read])["input"] == [message(*unsent)]
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        {"type": "container_file_citation", "file_id": "f", "container_id": "c", "filename": "n"}, {"type": "file_path", "file_id": "f"},
+        {"type": "file_path", "file_id": ""}, {"type": "file_citation", "file_id": "f"},
+    ],
+)  # fmt: skip
+def test_files_that_were_made_and_how_they_are_asked_for(annotation):
+    (read,) = fold(wire.load_response({**WHOLE, "output": [message(text("a", annotations=[annotation, annotation]))]}))
+    found = wire.load_files(read.content[0])
+    if annotation["type"] == "file_citation" or not annotation["file_id"]:
+        assert found == []
+        return
+    container = annotation.get("container_id")
+    own = {"container_id": container} if container else {}
+    assert found == [FilePart("f", None, annotation.get("filename"), {"openai_responses": own})]
+    download = wire.dump_download(found[0])
+    paths = [(one.method, one.path) for one in (download.content, download.about) if one is not None]
+    assert paths == (
+        [("GET", "/containers/c/files/f/content")] if container else [("GET", "/files/f/content"), ("GET", "/files/f")]
+    )
