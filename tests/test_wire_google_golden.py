@@ -26,7 +26,7 @@ from dragoman.message import (
     ToolResultPart,
     Usage,
 )
-from dragoman.request import EmbeddingsRequest, ModelRequest, ServerTool, ToolSpec
+from dragoman.request import EmbeddingsRequest, ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.wires import google as wire
 from dragoman.wires.google import embeddings
 from dragoman.wires.google.quirks import Quirks
@@ -703,3 +703,86 @@ def test_a_part_that_waited_is_written_in_one_piece():
     ]
     parts = [one["content"].get("parts") for one in candidates]
     assert parts == [[{"text": "a"}], [{"text": ""}, {"text": "bc"}], [{"text": "d"}], None]
+
+
+# --- settings
+
+
+@pytest.mark.parametrize(
+    ("model", "reasoning", "sent", "lost"),
+    [
+        ("gemini-3-pro", "off", {"thinkingLevel": "low"}, "low"),
+        ("gemini-3-flash", "off", {"thinkingLevel": "minimal"}, "minimal"),
+        ("gemini-3-pro", "low", {"thinkingLevel": "low", "includeThoughts": True}, None),
+        ("gemini-3-pro", "medium", {"thinkingLevel": "medium", "includeThoughts": True}, None),
+        ("gemini-3-pro", "high", {"thinkingLevel": "high", "includeThoughts": True}, None),
+        ("gemini-3-pro", 7, {"thinkingBudget": 7, "includeThoughts": True}, None),
+        ("gemini-2.5-flash", "off", {"thinkingBudget": 0}, None),
+        ("gemini-2.5-flash", "low", {"thinkingBudget": 1024, "includeThoughts": True}, None),
+        ("gemini-2.5-flash", "medium", {"thinkingBudget": 8192, "includeThoughts": True}, None),
+        ("gemini-2.5-flash", "high", {"thinkingBudget": 24576, "includeThoughts": True}, None),
+        ("gemini-2.5-flash", 7, {"thinkingBudget": 7, "includeThoughts": True}, None),
+    ],
+)
+def test_d125_what_thinking_is_asked_for(model, reasoning, sent, lost):
+    losses = []
+    body = wire.dump_request(ModelRequest(model, settings=Settings(reasoning=reasoning)), losses=losses)
+    assert body == {"contents": [], "generationConfig": {"thinkingConfig": sent}}
+    told = [(loss.message, loss.part, loss.what, loss.why) for loss in losses]
+    assert told == ([(None, None, "reasoning", f"the model cannot stop thinking; asked for {lost}")] if lost else [])
+
+
+@pytest.mark.parametrize(
+    ("config", "choice", "notes"),
+    [
+        ({"mode": "AUTO"}, "auto", None), ({"mode": "NONE"}, "none", None), ({"mode": "ANY"}, "required", None),
+        ({"mode": "auto"}, "auto", {"mode": "auto"}), ({"mode": 1}, "auto", {"mode": 1}), ({"mode": 2}, "required", {"mode": 2}), ({"mode": 3}, "none", {"mode": 3}),
+        ({"mode": 2, "allowedFunctionNames": ["f"]}, "f", {"mode": 2}),
+        ({"mode": "ANY", "allowed_function_names": ["f"]}, "f", {"snake": ["allowed_function_names"]}),
+        ({"mode": "ANY", "allowedFunctionNames": ["f"]}, "f", None),
+        *[(one, None, None) for one in (
+            {}, {"mode": "ANY", "allowedFunctionNames": ["f", "g"]}, {"mode": "ANY", "allowedFunctionNames": ["auto"]}, {"mode": "VALIDATED"},
+            {"mode": "AUTO", "x": 1}, {"mode": True}, {"mode": 4}, {"mode": "AUTO", "allowedFunctionNames": ["f"]}, {"mode": "ANY", "allowedFunctionNames": []},
+        )],
+    ],
+)  # fmt: skip
+def test_d130_choices_as_they_are_kept(config, choice, notes):
+    body = {"contents": [], "toolConfig": {"functionCallingConfig": config, "retrievalConfig": {}}}
+    request = wire.load_request(body)
+    assert request.settings == Settings(tool_choice=choice)
+    assert request.options == {"toolConfig": {"retrievalConfig": {}} if choice else body["toolConfig"]}
+    assert request.native == ({"google:notes": {"spelling": {"choice": notes}}} if notes else None)
+    assert wire.dump_request(request) == body
+
+
+@pytest.mark.parametrize(
+    ("config", "settings", "schema", "left", "notes"),
+    [
+        ({"temperature": 1}, {"temperature": 1}, None, {}, {}),
+        *[(one, {}, None, one, {}) for one in (
+            {"temperature": True}, {"maxOutputTokens": 1.5}, {"topK": 1.5}, {"seed": "x"}, {"stopSequences": "x"}, {"responseMimeType": "application/json"},
+            {"thinkingConfig": {"thinkingLevel": "low", "thinkingBudget": None}}, {"thinkingConfig": {"thinkingBudget": -1}}, {"candidateCount": 2},
+        )],
+        ({"stopSequences": ["a"]}, {"stop": ("a",)}, None, {}, {}), ({"stopSequences": []}, {"stop": ()}, None, {}, {}),
+        ({"temperature": None, "x": None}, {}, None, {"x": None}, {"null": ["temperature"]}),
+        ({"thinkingConfig": {"thinkingBudget": 0}}, {"reasoning": "off"}, None, {}, {"thinking": {"includeThoughts": "absent", "form": "budget"}}),
+        ({"thinkingConfig": {"thinkingBudget": 0, "includeThoughts": True}}, {"reasoning": "off"}, None, {}, {"thinking": {"form": "budget"}}),
+        ({"thinkingConfig": {"thinkingBudget": 5, "includeThoughts": True, "x": 1}}, {"reasoning": 5}, None, {"thinkingConfig": {"x": 1}}, {"thinking": {}}),
+        ({"thinkingConfig": {"thinking_level": "HIGH"}}, {"reasoning": "high"}, None, {}, {"thinking": {"includeThoughts": "absent", "form": "level", "level": "HIGH"}, "snake": ["thinking_level"]}),
+        ({"thinkingConfig": {"thinkingLevel": "medium", "includeThoughts": False}}, {"reasoning": "medium"}, None, {}, {"thinking": {"includeThoughts": False, "form": "level"}}),
+        ({"responseJsonSchema": {"type": "object"}, "responseMimeType": "application/json"}, {}, {"type": "object"}, {}, {"schema": "as is"}),
+        ({"responseSchema": {"type": "STRING"}, "responseMimeType": "text/x.enum"}, {}, {"type": "string"}, {"responseMimeType": "text/x.enum"}, {"schema": "upper", "mime": "as is"}),
+        ({"responseSchema": {"type": 1}, "responseMimeType": "application/json"}, {}, {"type": "string"}, {}, {"schema": "number"}),
+        ({"responseSchema": {"x": [1]}}, {}, {"x": [1]}, {}, {"schema": "raw", "mime": "as is"}),
+        ({"responseSchema": {"type": "string"}}, {}, {"type": "string"}, {}, {"schema": "lower", "mime": "as is"}),
+        ({"top_p": 0.5, "topK": 3}, {"top_p": 0.5, "top_k": 3}, None, {}, {"snake": ["top_p"]}),
+    ],
+)  # fmt: skip
+def test_d27_generation_config_as_it_is_kept(config, settings, schema, left, notes):
+    """What no setting can say stays an option: half a token of `topK` was an error of ours about `Settings`."""
+    body = {"contents": [], "generationConfig": config}
+    request = wire.load_request(body)
+    assert (request.settings, request.output_schema) == (Settings(**settings), schema)
+    assert request.options == ({"generationConfig": left} if left else {})
+    assert request.native == ({"google:notes": {"spelling": {"config": notes}}} if notes else None)
+    assert wire.dump_request(request) == body
