@@ -891,3 +891,20 @@ def test_an_image_that_is_not_finished_is_a_custom_event():
     _, custom = decoder.feed(b"data: " + json.dumps(event).encode() + b"\n\n")
     value = {"item_id": "i", "partial_image_b64": "AA==", "partial_image_index": 0}
     assert custom == Custom("image_generation.partial_image", value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "native"),
+    [
+        ({"summary": []}, {"openai_responses": {"id": "rs"}}),
+        ({}, {"openai_responses": {"id": "rs"}, "openai_responses:notes": {"spelling": {"pieces": {}}}}),
+        ({"summary": [], "content": []}, {"openai_responses": {"id": "rs"}, "openai_responses:notes": {"spelling": {"pieces": {"summary": [], "content": []}}}}),
+        ({"summary": None}, {"openai_responses": {"id": "rs", "summary": None}, "openai_responses:notes": {"spelling": {"pieces": {}}}}),
+    ],
+)  # fmt: skip
+def test_decision_14_thinking_without_a_word_as_it_is_kept(fields, native):
+    item = {"type": "reasoning", "id": "rs", **fields}
+    (read,) = wire.load_messages({"input": [item]})
+    assert read.content == (ThinkingPart("", native),)
+    written = wire.dump_messages([read])["input"]
+    assert written == [item if fields else {**item, "summary": []}]
