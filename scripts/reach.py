@@ -129,6 +129,8 @@ class Reach:
             tests = {test for line, each in reached.items() if lines is None or int(line) in lines for test in each}
             if tests:
                 groups[one.file] = sorted(tests, key=lambda test: self.known.get(test, 0.0))
+        if not groups and lines is None:  # a module of data alone is read when it is imported, by no test
+            groups = {one.file: sorted(one.seconds, key=lambda test: self.known.get(test, 0.0)) for one in self.found}
         return dict(sorted(groups.items(), key=lambda group: (group[0] not in own, self.seconds({group[0]: group[1]}))))
 
     def seconds(self, groups: dict[str, list[str]]) -> float:

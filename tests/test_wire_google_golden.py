@@ -26,7 +26,7 @@ from dragoman.message import (
     ToolResultPart,
     Usage,
 )
-from dragoman.request import EmbeddingsRequest, ModelRequest, ServerTool, ToolSpec
+from dragoman.request import EmbeddingsRequest, ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.wires import google as wire
 from dragoman.wires.google import embeddings
 from dragoman.wires.google.quirks import Quirks
@@ -647,7 +647,10 @@ def test_d124_older_models_lose_functions_beside_a_schema_and_nothing_else(model
     ):
         losses = []
         sent = wire.dump_request(ModelRequest(model, tools=tools, output_schema={"type": "object"}), losses=losses)
-        assert [loss.what for loss in losses] == lost
+        why = "the model takes no functions together with an output schema"
+        assert [(loss.message, loss.part, loss.what, loss.why) for loss in losses] == [
+            (None, None, what, why) for what in lost
+        ]
         assert sent.get("tools") == ([{"googleSearch": {}}] if tools else None)
         assert sent["generationConfig"] == {
             "responseJsonSchema": {"type": "object"},
@@ -703,3 +706,192 @@ def test_a_part_that_waited_is_written_in_one_piece():
     ]
     parts = [one["content"].get("parts") for one in candidates]
     assert parts == [[{"text": "a"}], [{"text": ""}, {"text": "bc"}], [{"text": "d"}], None]
+
+
+# --- settings
+
+
+@pytest.mark.parametrize(
+    ("model", "reasoning", "sent", "lost"),
+    [
+        ("gemini-3-pro", "off", {"thinkingLevel": "low"}, "low"),
+        ("gemini-3-flash", "off", {"thinkingLevel": "minimal"}, "minimal"),
+        ("gemini-3-pro", "low", {"thinkingLevel": "low", "includeThoughts": True}, None),
+        ("gemini-3-pro", "medium", {"thinkingLevel": "medium", "includeThoughts": True}, None),
+        ("gemini-3-pro", "high", {"thinkingLevel": "high", "includeThoughts": True}, None),
+        ("gemini-3-pro", 7, {"thinkingBudget": 7, "includeThoughts": True}, None),
+        ("gemini-2.5-flash", "off", {"thinkingBudget": 0}, None),
+        ("gemini-2.5-flash", "low", {"thinkingBudget": 1024, "includeThoughts": True}, None),
+        ("gemini-2.5-flash", "medium", {"thinkingBudget": 8192, "includeThoughts": True}, None),
+        ("gemini-2.5-flash", "high", {"thinkingBudget": 24576, "includeThoughts": True}, None),
+        ("gemini-2.5-flash", 7, {"thinkingBudget": 7, "includeThoughts": True}, None),
+    ],
+)
+def test_d125_what_thinking_is_asked_for(model, reasoning, sent, lost):
+    losses = []
+    body = wire.dump_request(ModelRequest(model, settings=Settings(reasoning=reasoning)), losses=losses)
+    assert body == {"contents": [], "generationConfig": {"thinkingConfig": sent}}
+    told = [(loss.message, loss.part, loss.what, loss.why) for loss in losses]
+    assert told == ([(None, None, "reasoning", f"the model cannot stop thinking; asked for {lost}")] if lost else [])
+
+
+@pytest.mark.parametrize(
+    ("config", "choice", "notes"),
+    [
+        ({"mode": "AUTO"}, "auto", None), ({"mode": "NONE"}, "none", None), ({"mode": "ANY"}, "required", None),
+        ({"mode": "auto"}, "auto", {"mode": "auto"}), ({"mode": 1}, "auto", {"mode": 1}), ({"mode": 2}, "required", {"mode": 2}), ({"mode": 3}, "none", {"mode": 3}),
+        ({"mode": 2, "allowedFunctionNames": ["f"]}, "f", {"mode": 2}),
+        ({"mode": "ANY", "allowed_function_names": ["f"]}, "f", {"snake": ["allowed_function_names"]}),
+        ({"mode": "ANY", "allowedFunctionNames": ["f"]}, "f", None),
+        *[(one, None, None) for one in (
+            {}, {"mode": "ANY", "allowedFunctionNames": ["f", "g"]}, {"mode": "ANY", "allowedFunctionNames": ["auto"]}, {"mode": "VALIDATED"},
+            {"mode": "AUTO", "x": 1}, {"mode": True}, {"mode": 4}, {"mode": "AUTO", "allowedFunctionNames": ["f"]}, {"mode": "ANY", "allowedFunctionNames": []},
+        )],
+    ],
+)  # fmt: skip
+def test_d130_choices_as_they_are_kept(config, choice, notes):
+    body = {"contents": [], "toolConfig": {"functionCallingConfig": config, "retrievalConfig": {}}}
+    request = wire.load_request(body)
+    assert request.settings == Settings(tool_choice=choice)
+    assert request.options == {"toolConfig": {"retrievalConfig": {}} if choice else body["toolConfig"]}
+    assert request.native == ({"google:notes": {"spelling": {"choice": notes}}} if notes else None)
+    assert wire.dump_request(request) == body
+
+
+@pytest.mark.parametrize(
+    ("config", "settings", "schema", "left", "notes"),
+    [
+        ({"temperature": 1}, {"temperature": 1}, None, {}, {}),
+        *[(one, {}, None, one, {}) for one in (
+            {"temperature": True}, {"maxOutputTokens": 1.5}, {"topK": 1.5}, {"seed": "x"}, {"stopSequences": "x"}, {"responseMimeType": "application/json"},
+            {"thinkingConfig": {"thinkingLevel": "low", "thinkingBudget": None}}, {"thinkingConfig": {"thinkingBudget": 5, "thinking_level": "low"}},
+            {"thinkingConfig": {"thinkingLevel": "low", "thinking_budget": 5}}, {"thinkingConfig": {"thinking_level": None, "thinkingBudget": "5"}}, {"thinkingConfig": {"thinkingBudget": -1}}, {"candidateCount": 2},
+        )],
+        ({"stopSequences": ["a"]}, {"stop": ("a",)}, None, {}, {}), ({"stopSequences": []}, {"stop": ()}, None, {}, {}),
+        ({"temperature": None, "x": None}, {}, None, {"x": None}, {"null": ["temperature"]}),
+        ({"thinkingConfig": {"thinkingBudget": 0}}, {"reasoning": "off"}, None, {}, {"thinking": {"includeThoughts": "absent", "form": "budget"}}),
+        ({"thinkingConfig": {"thinkingBudget": 0, "includeThoughts": True}}, {"reasoning": "off"}, None, {}, {"thinking": {"form": "budget"}}),
+        ({"thinkingConfig": {"thinkingBudget": 5, "includeThoughts": True, "x": 1}}, {"reasoning": 5}, None, {"thinkingConfig": {"x": 1}}, {"thinking": {}}),
+        ({"thinkingConfig": {"thinking_level": "HIGH"}}, {"reasoning": "high"}, None, {}, {"thinking": {"includeThoughts": "absent", "form": "level", "level": "HIGH"}, "snake": ["thinking_level"]}),
+        ({"thinkingConfig": {"thinkingLevel": "medium", "includeThoughts": False}}, {"reasoning": "medium"}, None, {}, {"thinking": {"includeThoughts": False, "form": "level"}}),
+        ({"responseJsonSchema": {"type": "object"}, "responseMimeType": "application/json"}, {}, {"type": "object"}, {}, {"schema": "as is"}),
+        ({"responseSchema": {"type": "STRING"}, "responseMimeType": "text/x.enum"}, {}, {"type": "string"}, {"responseMimeType": "text/x.enum"}, {"schema": "upper", "mime": "as is"}),
+        ({"responseSchema": {"type": 1}, "responseMimeType": "application/json"}, {}, {"type": "string"}, {}, {"schema": "number"}),
+        ({"responseSchema": {"x": [1]}}, {}, {"x": [1]}, {}, {"schema": "raw", "mime": "as is"}),
+        ({"responseSchema": {"type": "string"}}, {}, {"type": "string"}, {}, {"schema": "lower", "mime": "as is"}),
+        ({"top_p": 0.5, "topK": 3}, {"top_p": 0.5, "top_k": 3}, None, {}, {"snake": ["top_p"]}),
+    ],
+)  # fmt: skip
+def test_d27_generation_config_as_it_is_kept(config, settings, schema, left, notes):
+    """What no setting can say stays an option: half a token of `topK` was an error of ours about `Settings`."""
+    body = {"contents": [], "generationConfig": config}
+    request = wire.load_request(body)
+    assert (request.settings, request.output_schema) == (Settings(**settings), schema)
+    assert request.options == ({"generationConfig": left} if left else {})
+    assert request.native == ({"google:notes": {"spelling": {"config": notes}}} if notes else None)
+    assert wire.dump_request(request) == body
+
+
+# --- events and messages, exactly
+
+
+def test_every_event_of_a_stream_in_its_order():
+    """D-125, decision 2: a part is closed before the next one is begun."""
+    origin = Origin("", served_model="m", response_id="r")
+    identity = {"modelVersion": "m", "responseId": "r"}
+    parts = [
+        {"text": "h", "thought": True},
+        {"text": "m", "thought": True},
+        {"text": "a"},
+        {"text": "b"},
+        CALL,
+        {"text": "c"},
+    ]
+    chunks = [{"candidates": [{"content": {"parts": [part]}}], **identity} for part in parts]
+    end = {"candidates": [{"finishReason": "MAX_TOKENS"}], **identity}
+    data = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in [*chunks, end])
+    call = ToolCallPart("c", "f", {"a": 1})
+    assert wire.load_response(data) == [
+        MessageStarted("message-0", Role.MODEL, origin=origin),
+        PartStarted("message-0", 0, ThinkingPart()), PartDelta("message-0", 0, "h"), PartDelta("message-0", 0, "m"), PartFinished("message-0", 0, ThinkingPart("hm")),
+        PartStarted("message-0", 1, OpenText()), PartDelta("message-0", 1, "a"), PartDelta("message-0", 1, "b"), PartFinished("message-0", 1, TextPart("ab")),
+        PartStarted("message-0", 2, ToolCallPart("c", "f")), PartDelta("message-0", 2, '{"a":1}'), PartFinished("message-0", 2, call),
+        PartStarted("message-0", 3, OpenText()), PartDelta("message-0", 3, "c"), PartFinished("message-0", 3, TextPart("c")),
+        MessageFinished("message-0", FinishReason.length),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("end", ["SAFETY", "MAX_TOKENS", "RECITATION", "OTHER", "STOP"])
+def test_d126_calls_count_where_the_answer_ended_by_itself_alone(end):
+    (read,) = fold(wire.load_response(body(PARTS["call"], {"finishReason": end})))
+    (plain,) = fold(wire.load_response(body(PARTS["text"], {"finishReason": end})))
+    assert read.finish_reason == (FinishReason.tool_calls if end == "STOP" else plain.finish_reason)
+
+
+def test_a_part_that_is_whole_keeps_its_fields_behind_one_that_nobody_finished():
+    signed = TextPart("b", {"google": {"thoughtSignature": "AA=="}})
+    events = [
+        MessageStarted("m", Role.MODEL), PartStarted("m", 0, OpenText()), PartStarted("m", 1, OpenText()), PartStarted("m", 2, OpenText()),
+        PartDelta("m", 1, "b"), PartFinished("m", 1, signed), PartDelta("m", 2, "c"), MessageFinished("m", FinishReason.stop),
+    ]  # fmt: skip
+    encoder = wire.encoder()
+    told = b"".join(map(encoder.feed, events)) + encoder.close()
+    contents = [
+        json.loads(line[6:])["candidates"][0]["content"]
+        for line in told.decode().splitlines()
+        if line.startswith("data: ")
+    ]
+    (read,) = fold(wire.load_response(told))
+    assert [part for one in contents for part in one.get("parts", [])] == [
+        {"text": "b"}, {"text": "", "thoughtSignature": "AA=="}, {"text": "c"},
+    ]  # fmt: skip
+    assert read.text == "bc"
+
+
+def test_a_conversation_as_it_is_kept():
+    origin = Origin("p", model="m")
+    payload = {
+        "systemInstruction": {"parts": [{"text": "s"}]},
+        "contents": [
+            {"role": "user", "parts": [{"text": "q"}]}, {"role": "model", "parts": [{"functionCall": {"name": "f"}}, {"functionCall": {"name": "f", "args": {}}}]},
+            {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"result": "x"}}}]},
+            {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"error": "y"}}}]},
+            {"role": "function", "parts": [{"text": "t"}], "x": 1}, {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
+            {"parts": [{"functionResponse": {"name": "f", "response": {"a": 1, "b": 2}}}]},
+        ],
+    }  # fmt: skip
+
+    def note(**how):
+        return {"google:notes": {"spelling": how}}
+
+    unnamed = {"google": {"id": None}}
+    messages = wire.load_messages(payload, origin=origin)
+    assert [message.replace(id="") for message in messages] == [one.replace(id="") for one in (
+        Message.system("s"), Message.user("q"),
+        Message.model(ToolCallPart("call-0", "f", native={**unnamed, **note(args="absent")}), ToolCallPart("call-1", "f", native=unnamed)).replace(origin=origin),
+        Message.user(ToolResultPart("call-0", "f", "x", native=unnamed)),
+        Message.user(ToolResultPart("call-1", "f", {"error": "y"}, is_error=True, native=unnamed)).replace(native=note(turn="as is")),
+        Message.user("t").replace(native={"google": {"x": 1}, **note(role="function")}),
+        Message.model(ToolCallPart("call-2", "f", native=unnamed)).replace(origin=origin),
+        Message.user(ToolResultPart("call-2", "f", {"a": 1, "b": 2}, native=unnamed)).replace(native=note(role="absent")),
+    )]  # fmt: skip
+    assert wire.dump_messages(messages) == payload
+
+
+@pytest.mark.parametrize(
+    ("native", "target", "why"),
+    [
+        (None, None, None), ({"google": {}}, None, None), ({"anthropic": {"signature": "x"}}, None, "another provider signed it"),
+        ({"anthropic": {"signature": "x"}}, Origin("p"), "its origin is not known"), (None, Origin("p"), "its origin is not known"),
+    ],
+)  # fmt: skip
+def test_decision_4_why_thinking_is_left_out(native, target, why):
+    losses = []
+    sent = wire.dump_messages(
+        [Message.user("q"), Message.model(ThinkingPart("hm", native), "a")], target=target, losses=losses
+    )
+    thought = [] if why else [{"text": "hm", "thought": True}]
+    assert sent["contents"][1]["parts"] == [*thought, {"text": "a"}]
+    assert [(loss.message, loss.part, loss.what, loss.why) for loss in losses] == (
+        [(1, 0, "thinking", why)] if why else []
+    )

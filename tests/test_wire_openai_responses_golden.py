@@ -9,6 +9,7 @@ from base64 import b64encode
 import pytest
 
 from dragoman import errors
+from dragoman.event import Custom, PartDelta
 from dragoman.fold import fold, unfold
 from dragoman.message import (
     DataPart,
@@ -721,3 +722,189 @@ def test_files_that_were_made_and_how_they_are_asked_for(annotation):
     assert paths == (
         [("GET", "/containers/c/files/f/content")] if container else [("GET", "/files/f/content"), ("GET", "/files/f")]
     )
+
+
+# --- rooms of the conversation
+
+
+@pytest.mark.parametrize(
+    ("item", "run_by"),
+    [
+        ({"environment": {"type": "container_auto"}}, "provider"), ({"environment": {"type": "container_reference"}}, "provider"),
+        ({"environment": {"type": "local"}}, None), ({"environment": "container"}, None), ({}, None), ({"execution": "server"}, "provider"),
+        ({"execution": "client"}, None),
+    ],
+)  # fmt: skip
+def test_decision_22_who_runs_a_shell(item, run_by):
+    call = {"type": "shell_call", "call_id": "c", "id": "s", "action": {"commands": ["ls"]}, **item}
+    (read,) = wire.load_messages({"input": [call]})
+    assert (read.content[0].run_by, read.content[0].id) == (run_by or "agent", "s" if run_by else "c")
+    assert wire.dump_messages([read])["input"] == [call]
+
+
+LINK = {"type": "input_image", "image_url": "https://a.test/a.png"}
+PNG_URL = "data:image/png;base64,iVBORw=="
+
+
+@pytest.mark.parametrize(
+    ("block", "part"),
+    [
+        ({"type": "input_text", "text": "a"}, TextPart("a")),
+        ({"type": "output_text", "text": "a", "x": 1}, TextPart("a", {"openai_responses": {"x": 1}, "openai_responses:notes": {"spelling": {"type": "output_text"}}})),
+        ({"type": "text", "text": "a"}, TextPart("a", {"openai_responses:notes": {"spelling": {"type": "text"}}})),
+        ({**LINK, "detail": "auto"}, LinkPart("https://a.test/a.png")),
+        ({**LINK, "detail": "high"}, LinkPart("https://a.test/a.png", native={"openai_responses": {"detail": "high"}})),
+        (LINK, LinkPart("https://a.test/a.png", native={"openai_responses:notes": {"spelling": {"detail": "absent"}}})),
+        ({"type": "input_image", "image_url": PNG_URL, "detail": "auto"}, PNG),
+        ({"type": "input_image", "file_id": "f", "detail": "auto"}, FilePart("f", "image/*", native={"openai_responses": {}})),
+        ({"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERg=="}, PDF),
+        (
+            {"type": "input_file", "file_data": "data:application/pdf;base64,JVBERg=="},
+            DataPart(b"%PDF", "application/pdf", None, {"openai_responses:notes": {"spelling": {"filename": "absent"}}}),
+        ),
+        ({"type": "input_file", "file_url": "https://a.test/a.pdf", "filename": "b"}, LinkPart("https://a.test/a.pdf", None, "b")),
+        ({"type": "input_file", "file_url": "https://a.test/a"}, LinkPart("https://a.test/a", native={"openai_responses:notes": {"spelling": {"type": "input_file"}}})),
+        ({"type": "input_file", "file_id": "f"}, FilePart("f", native={"openai_responses": {}})),
+        ({"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "mp3"}}, DataPart(b"RIFF", "audio/mpeg", native={"openai_responses:notes": {"spelling": {"type": "input_audio"}}})),
+        (
+            {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "flac", "x": 1}, "y": 2},
+            DataPart(b"RIFF", "audio/flac", native={"openai_responses": {"y": 2, "input_audio": {"x": 1}}, "openai_responses:notes": {"spelling": {"type": "input_audio"}}}),
+        ),
+        *[(block, ProviderPart(block["type"], {"openai_responses": block, "openai_responses:notes": {"spelling": {"block": True}}})) for block in (
+            {"type": "input_text", "text": ""}, {"type": "input_image"}, {"type": "input_file", "filename": "a"}, {"type": "input_file", "file_data": "x"},
+            {"type": "input_file", "file_id": "f", "filename": "a"}, {"type": "input_audio", "input_audio": {"data": "?", "format": "mp3"}}, {"type": "input_audio"}, {"type": "new"},
+        )],
+    ],
+)  # fmt: skip
+def test_d138_a_block_to_the_last_field(block, part):
+    payload = {"input": [{"role": "user", "content": [block, {"type": "input_text", "text": "z"}]}]}
+    (read,) = wire.load_messages(payload)
+    assert read.content == (part, TextPart("z"))
+    assert wire.dump_messages([read]) == payload
+
+
+def test_d138_files_of_openai_are_the_same_for_both_of_its_apis():
+    for native, block in (
+        ({"openai_chat": {}}, {"type": "input_file", "file_id": "f"}),
+        ({"anthropic": {}}, {"type": "input_text", "text": "[media: file]"}),
+        ({"anthropic": {}, "openai_chat": {}}, {"type": "input_file", "file_id": "f"}),
+        (None, {"type": "input_file", "file_id": "f"}),
+    ):
+        said = Message.user("a", FilePart("f", native=native))
+        assert wire.dump_messages([said])["input"][0]["content"][1] == block
+
+
+@pytest.mark.parametrize("item", [
+    {"type": "x", "role": "user", "content": "a"}, {"role": "critic", "content": "a"}, {"type": "mcp_approval_response", "approval_request_id": "r", "approve": True},
+    {"type": "compaction_trigger"}, {"type": "configuration_update", "a": 1}, {"type": "function_call_output", "output": "x"},
+])  # fmt: skip
+def test_an_item_of_the_clients_that_has_no_neutral_shape(item):
+    (read,) = wire.load_messages({"input": [item]})
+    assert read == Message.user(ProviderPart(item.get("type", "message"), {"openai_responses": item})).replace(
+        id=read.id
+    )
+    assert wire.dump_messages([read])["input"] == [item]
+
+
+PLAIN = {"id": "rs_2", "type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}
+SEARCH = {"id": "ws", "type": "web_search_call", "action": {"type": "search", "query": "q"}, **DONE}
+COMPACTED = {"id": "cmp", "type": "compaction", "encrypted_content": "g"}
+SAID = message({"type": "output_text", "text": "a", "annotations": []}, phase="p")
+BARE_CALL = {"type": "function_call", "call_id": "c", "name": "f", "arguments": '{"a":1}'}
+AGAIN = {**BARE_CALL, "call_id": "c_3cf97c3c"}
+BARE = {"phase": "p", "role": "assistant", "content": "a"}
+LISTED = {"type": "message", **BARE, "content": [{"type": "output_text", "text": "a"}]}
+HELD = [PLAIN, SEARCH, CALL, COMPACTED, SAID]
+FORGOTTEN = "the provider does not hold it any more, or never did"
+TWICE = "it stands in the request already"
+
+
+@pytest.mark.parametrize(
+    ("quirks", "first", "second", "lost"),
+    [
+        ({}, HELD, [AGAIN, BARE], [(2, place, TWICE) for place in (0, 1, 3)]),
+        ({"links": False}, [BARE_CALL, BARE], [AGAIN, BARE], [(at, place, FORGOTTEN) for at in (0, 2) for place in (0, 1, 3)]),
+        ({"links": False, "listed": True}, [BARE_CALL, LISTED], [AGAIN, LISTED], [(at, place, FORGOTTEN) for at in (0, 2) for place in (0, 1, 3)]),
+        (
+            {"links": False, "plain_thinking": True}, HELD, [{key: value for key, value in PLAIN.items() if key != "id"}, AGAIN, BARE],
+            [(2, place, TWICE) for place in (1, 3)],
+        ),
+    ],
+)  # fmt: skip
+def test_pain_24_and_32_an_answer_that_stands_twice_in_a_request_to_the_last_field(quirks, first, second, lost):
+    origin, losses = Origin("p", model="m"), []
+    (read,) = fold(wire.load_response({**WHOLE, "output": HELD}, origin=origin))
+    history = [read, Message.user(ToolResultPart("c", "f", "x")), read]
+    written = wire.dump_messages(history, target=origin, quirks=wire.Quirks(**quirks), losses=losses)
+    assert written["input"] == [*first, {"type": "function_call_output", "call_id": "c", "output": "x"}, *second]
+    assert [(loss.message, loss.part, loss.why) for loss in losses] == lost
+    what = {
+        0: "thinking",
+        1: "a call of web_search, which the provider ran",
+        3: "an item of the provider's, compaction",
+    }
+    assert [loss.what for loss in losses] == [what[place] for _, place, _ in lost]
+
+
+DELTAS = {
+    "output_text": ("message", {"content": [text("ab"), text("cd")]}, "content_index", "delta"),
+    "refusal": ("message", {"content": [{"type": "refusal", "refusal": "ab"}, {"type": "refusal", "refusal": "cd"}]}, "content_index", "delta"),
+    "reasoning_summary_text": ("reasoning", {"summary": [{"type": "summary_text", "text": "ab"}, {"type": "summary_text", "text": "cd"}]}, "summary_index", "delta"),
+    "reasoning_text": ("reasoning", {"summary": [], "content": [{"type": "reasoning_text", "text": "ab"}, {"type": "reasoning_text", "text": "cd"}]}, "content_index", "delta"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DELTAS)
+@pytest.mark.parametrize("indexed", [True, False])
+def test_deltas_with_and_without_indexes_are_the_same(name, indexed):
+    """D-139, decision 13: without `output_index` they are read by their item's id."""
+    kind, fields, place, _ = DELTAS[name]
+    item = {"id": "i", "type": kind, **({"role": "assistant"} if kind == "message" else {}), **fields}
+    at = {"item_id": "i", **({"output_index": 0} if indexed else {})}
+    events = [
+        {"type": "response.output_item.added", **at, "item": {**item, **{key: [] for key in fields}}},
+        *[{"type": f"response.{name}.delta", **at, place: number, "delta": each} for number, words in enumerate(("ab", "cd")) for each in words],
+        {"type": "response.output_item.done", **at, "item": item},
+        {"type": "response.completed", "response": {**WHOLE, "output": [item]}},
+    ]  # fmt: skip
+    read = wire.load_response(b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events))
+    deltas = [(event.index, event.delta) for event in read if isinstance(event, PartDelta)]
+    if kind == "message":
+        assert deltas == [(0, "a"), (0, "b"), (1, "c"), (1, "d")]
+    else:
+        assert deltas == [(0, "a"), (0, "b"), (0, "\n\n"), (0, "c"), (0, "d")]
+    (whole,) = fold(wire.load_response({**WHOLE, "output": [item]}))
+    (streamed,) = fold(read)
+    assert streamed.content == whole.content
+
+
+def test_an_image_that_is_not_finished_is_a_custom_event():
+    event = {
+        "type": "response.image_generation_call.partial_image",
+        "sequence_number": 1,
+        "output_index": 0,
+        "item_id": "i",
+        "partial_image_b64": "AA==",
+        "partial_image_index": 0,
+    }
+    decoder = wire.decoder()
+    _, custom = decoder.feed(b"data: " + json.dumps(event).encode() + b"\n\n")
+    value = {"item_id": "i", "partial_image_b64": "AA==", "partial_image_index": 0}
+    assert custom == Custom("image_generation.partial_image", value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "native"),
+    [
+        ({"summary": []}, {"openai_responses": {"id": "rs"}}),
+        ({}, {"openai_responses": {"id": "rs"}, "openai_responses:notes": {"spelling": {"pieces": {}}}}),
+        ({"summary": [], "content": []}, {"openai_responses": {"id": "rs"}, "openai_responses:notes": {"spelling": {"pieces": {"summary": [], "content": []}}}}),
+        ({"summary": None}, {"openai_responses": {"id": "rs", "summary": None}, "openai_responses:notes": {"spelling": {"pieces": {}}}}),
+    ],
+)  # fmt: skip
+def test_decision_14_thinking_without_a_word_as_it_is_kept(fields, native):
+    item = {"type": "reasoning", "id": "rs", **fields}
+    (read,) = wire.load_messages({"input": [item]})
+    assert read.content == (ThinkingPart("", native),)
+    written = wire.dump_messages([read])["input"]
+    assert written == [item if fields else {**item, "summary": []}]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from dragoman.shapes import if_list, if_object
+from dragoman.shapes import if_list, if_object, rest
 
 __all__ = ["strict_schema"]
 
@@ -42,6 +42,10 @@ _CHANGING = (
     "unevaluatedProperties",
 )
 """Keywords that strict mode does not know and that cannot be left out."""
+_STRUCTURE = {"$ref", "anyOf", "oneOf", "properties", "items"}
+"""Keywords of which a strict schema has one."""
+_WORDS = ("title", "description", "default", "examples")
+"""Keywords that narrow nothing: the outer one counts."""
 _NESTING = {"object", "array"}
 _JSON_TYPES: dict[type, str] = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 
@@ -104,13 +108,18 @@ def _closed(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[s
 
 
 def _flat(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`oneOf` as `anyOf`, and an `allOf` of one as that one."""
-    if "oneOf" in schema and "anyOf" not in schema:
-        schema = {**{key: value for key, value in schema.items() if key != "oneOf"}, "anyOf": schema["oneOf"]}
-    if isinstance(every := schema.get("allOf"), list):
+    """`oneOf` as `anyOf`, and an `allOf` of one as that one. What would have to hold at once otherwise is not strict."""
+    while isinstance(every := schema.get("allOf"), list):
         if len(cast("list[Any]", every)) != 1:
             raise _NotStrictError
-        schema = {**if_object(every[0]), **{key: value for key, value in schema.items() if key != "allOf"}}
+        one, beside = if_object(every[0]), rest(schema, "allOf")
+        if any(one.get(key, value) != value for key, value in beside.items() if key not in _WORDS):
+            raise _NotStrictError
+        schema = {**one, **beside}
+    if "oneOf" in schema and "anyOf" not in schema:
+        schema = {**rest(schema, "oneOf"), "anyOf": schema["oneOf"]}
+    if len(_STRUCTURE & schema.keys()) > 1:
+        raise _NotStrictError
     return schema
 
 

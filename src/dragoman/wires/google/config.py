@@ -19,7 +19,7 @@ _NUMBER = (int, float)
 _SIMPLE: Mapping[str, tuple[str, Any]] = {
     "temperature": ("temperature", _NUMBER),
     "topP": ("top_p", _NUMBER),
-    "topK": ("top_k", _NUMBER),
+    "topK": ("top_k", int),
     "maxOutputTokens": ("max_tokens", int),
     "presencePenalty": ("presence_penalty", _NUMBER),
     "frequencyPenalty": ("frequency_penalty", _NUMBER),

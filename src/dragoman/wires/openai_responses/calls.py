@@ -158,8 +158,8 @@ def hold_result(item: dict[str, Any], result: ToolResultPart | DataPart) -> None
         item["result"] = b64encode(result.data).decode()
     else:
         told = result.result
-        if item["type"] == "code_interpreter_call" and isinstance(told, list):
-            told = list(cast("list[Any]", told))  # images will join it
+        if isinstance(told, list):
+            told = list(cast("list[Any]", told))  # images may join it
         item["error" if spelling(result.native).get("field") == "error" else field] = told
 
 
