@@ -65,7 +65,26 @@ async def test_cancel_before_the_first_event_and_twice_and_after_the_end() -> No
     async with a.run("hi") as run:
         await run.result()
         run.cancel()
-        assert (await run.result()).output == "A"
+        result = await run.result()
+        assert (result.output, result.finish_reason) == ("A", FinishReason.stop)
+        assert [event async for event in run] == []
+
+
+async def test_a_run_that_ended_in_time_is_not_stopped_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, timers = asyncio.get_running_loop(), list[asyncio.TimerHandle]()
+    later = loop.call_later
+
+    def noting(seconds: float, *what: Any, **how: Any) -> asyncio.TimerHandle:
+        timer = later(seconds, *what, **how)
+        timers.extend([timer] if seconds == 1234 else [])
+        return timer
+
+    monkeypatch.setattr(loop, "call_later", noting)
+    a, _ = agent(says("A"), limits=Limits(seconds=1234))
+    async with a.run("hi") as run:
+        result = await run.result()
+        assert [timer.cancelled() for timer in timers] == [True]
+        assert await run.result() == result
 
 
 async def test_cancel_stops_a_running_tool() -> None:

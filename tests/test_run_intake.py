@@ -307,7 +307,11 @@ class Passing:
 
     async def process_iteration(self, model: ChatModel, state: StreamingState, output_schema: Any = None) -> Any:
         events = [event async for event in model.stream(state.request.replace(messages=state.conversation_history))]
-        yield StreamingIterationResult(events=events)
+        state.reset_for_new_message()
+        yield StreamingIterationResult(events=events[:1])
+        assert state.is_first_chunk_of_message
+        yield StreamingIterationResult(events=events[1:])
+        assert not state.is_first_chunk_of_message
         message = fold(events)[0]
         yield StreamingIterationResult(messages=(message,), usage=message.usage, should_continue=False)
 
