@@ -82,9 +82,36 @@ async def test_a_run_that_ended_in_time_is_not_stopped_later(monkeypatch: pytest
     monkeypatch.setattr(loop, "call_later", noting)
     a, _ = agent(says("A"), limits=Limits(seconds=1234))
     async with a.run("hi") as run:
+        async for _ in run:
+            break
         result = await run.result()
         assert [timer.cancelled() for timer in timers] == [True]
         assert await run.result() == result
+
+
+def test_cancel_is_no_error_before_there_is_a_loop_and_after_it_is_gone() -> None:
+    runs: list[Run[Any]] = []
+
+    async def main() -> None:
+        a, _ = agent(says("A"))
+        runs.append(a.run("hi"))
+        await anext(runs[0].__aiter__())
+
+    asyncio.run(main())
+    runs[0].cancel()
+    asyncio.run(runs[0].close())
+
+
+async def test_a_run_is_read_in_one_place_at_a_time() -> None:
+    model = Hanging()
+    async with Agent(PROVIDER, middleware=[model]).run("hi") as run, anyio.create_task_group() as group:
+        group.start_soon(run.result)
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(RuntimeError, match="this run is being read already"):
+            await run.result()
+        run.cancel()
+    assert model.ended
+    assert run.so_far().output == "half"
 
 
 async def test_cancel_stops_a_running_tool() -> None:
