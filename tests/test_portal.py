@@ -241,6 +241,7 @@ def test_an_iteration_that_is_left_early_closes_its_generator_and_one_that_outli
 
 
 def test_what_a_call_raises_comes_out_and_an_interrupt_cancels_it() -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a process of the background
     ended = threading.Event()
 
     async def fails() -> None:
@@ -256,7 +257,10 @@ def test_what_a_call_raises_comes_out_and_an_interrupt_cancels_it() -> None:
     portal = Portal()
     with pytest.raises(ZeroDivisionError, match="mine"):
         portal.call(fails())
-    with pytest.raises(KeyboardInterrupt):
-        portal.call(waits())
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            portal.call(waits())
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert ended.wait(5)
     portal.close()
