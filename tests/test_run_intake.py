@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -401,6 +402,9 @@ async def test_decision_24_no_newline_stands_between_two_messages_without_tools_
     a, _ = agent(says("A"), says("B"), orchestrator=Twice)
     assert "".join([chunk.output async for chunk in a.send_stream("hi")]) == "AB"
     a, _ = agent(says("A"), says("B"), orchestrator=Twice)
+    assert (await a.send("hi")).output == "AB"
+    theirs = [each("s", "search", run_by="provider") for each in (ToolCallPart, partial(ToolResultPart, result="x"))]
+    a, _ = agent(says(*theirs, "A"), says("B"), orchestrator=Twice)
     assert (await a.send("hi")).output == "AB"
 
 
