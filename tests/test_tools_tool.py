@@ -214,19 +214,20 @@ def test_a_function_may_be_given_together_with_options() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "field"),
+    ("make", "field"),
     [
-        (ToolContext("d"), "deps"),
-        (Tool("t"), "name"),
-        (tool(google), "timeout"),
-        (Limits(), "seconds"),
-        (Spent(), "seconds"),
-        (StreamingIterationResult(), "output"),
-        (ToolExecutionResult(ToolCallPart("1", "t"), ToolResultPart("1", "t", 1)), "part"),
+        (lambda: ToolContext("d"), "deps"),
+        (lambda: Tool("t"), "name"),
+        (lambda: tool(google), "timeout"),
+        (lambda: Limits(), "seconds"),
+        (lambda: Spent(), "seconds"),
+        (lambda: StreamingIterationResult(), "output"),
+        (lambda: ToolExecutionResult(ToolCallPart("1", "t"), ToolResultPart("1", "t", 1)), "part"),
     ],
-    ids=lambda value: type(value).__name__,
+    ids=range(7),
 )
-def test_what_is_made_once_stays_as_it_is(value: Any, field: str) -> None:
+def test_what_is_made_once_stays_as_it_is(make: Callable[[], Any], field: str) -> None:
+    value = make()
     with pytest.raises(AttributeError):
         setattr(value, field, None)
     assert (value == copy.copy(value)) is not isinstance(value, Tool)
