@@ -135,3 +135,38 @@ def test_what_a_broken_off_answer_leaves_can_be_sent_on_every_wire(name: str, pa
     loaded = wire.load_messages(payload)
     assert loaded[-1].text.endswith("2")
     assert all(message.content or message.role is Role.MODEL for message in loaded)
+
+
+async def test_two_streams_at_once_stand_one_after_the_other_at_every_moment() -> None:
+    """And a third that begins when the first is done, also where the history was replaced in between."""
+    a, _ = agent(says("aaabbb"), says("cccddd"), says("eee"), says("fff"))
+    chat = Chat(a, [Message.user("0")])
+    one, two = chat.send_stream("1"), chat.send_stream("2")
+    seen: list[list[str]] = []
+    for stream in (one, one, two, one, two, two, two, one):
+        await anext(stream)
+        seen.append(texts(chat))
+    assert seen == [
+        *[["0", "1"], ["0", "1", "aaa"], ["0", "1", "aaa", "2"], ["0", "1", "aaabbb", "2"]],
+        *[["0", "1", "aaabbb", "2", "ccc"], ["0", "1", "aaabbb", "2", "cccddd"]],
+        *[["0", "1", "aaabbb", "2", "cccddd"], ["0", "1", "aaabbb", "2", "cccddd"]],
+    ]
+    assert [chunk async for chunk in one] == []
+    await chat.send("3")
+    assert [chunk async for chunk in two] == []
+    assert texts(chat) == ["0", "1", "aaabbb", "2", "cccddd", "3", "eee"]
+    chat.history = [Message.user("new")]
+    await chat.send("4")
+    assert texts(chat) == ["new", "4", "fff"]
+    assert chat.display_name == a.display_name == "Scripted"
+
+
+async def test_a_history_that_is_given_is_copied_and_how_cannot_replace_it() -> None:
+    given = [Message.user("0")]
+    a, script = agent(says("one"))
+    chat = Chat(a, given)
+    await chat.send("1", history=[Message.user("other")])
+    assert (len(given), texts(chat)) == (1, ["0", "1", "one"])
+    assert [message.text for message in script.requests[0].messages] == ["0", "1"]
+    with pytest.raises(TypeError, match=r"history\[0\] must be Message, not str"):
+        chat.history = ["x"]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import textwrap
+import threading
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -162,3 +165,102 @@ def test_a_portal_that_was_closed_starts_again() -> None:
         assert portal.call(work()) == 1
         assert portal.started
         portal.close()
+
+
+async def _forever() -> None:
+    await asyncio.Event().wait()
+
+
+def test_a_portal_that_ends_waits_for_what_ends_cancels_what_does_not_and_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dragoman.portal._PATIENCE", 0.05)
+    seen: list[str] = []
+    kept: list[Any] = []
+
+    async def numbers() -> AsyncGenerator[int, None]:
+        try:
+            yield 1
+            yield 2
+        finally:
+            seen.append("generator closed")
+
+    async def quick() -> None:
+        await asyncio.sleep(0.01)
+        seen.append("quick done")
+
+    async def stuck() -> None:
+        try:
+            await _forever()
+        finally:
+            seen.append("stuck cancelled")
+
+    async def begin() -> tuple[Any, threading.Thread, threading.Thread]:
+        generator = numbers()
+        kept.extend([asyncio.create_task(quick()), asyncio.create_task(stuck()), generator])
+        assert await anext(generator) == 1
+        worker = await asyncio.to_thread(threading.current_thread)
+        assert asyncio.get_event_loop_policy().get_event_loop() is asyncio.get_running_loop()
+        return asyncio.get_running_loop(), threading.current_thread(), worker
+
+    portal = Portal()
+    loop, thread, worker = portal.call(begin())
+    assert (thread.name, thread.daemon) == ("dragoman-portal", True)
+    portal.close()
+    assert not thread.is_alive()
+    assert not worker.is_alive()
+    assert loop.is_closed()
+    assert seen == ["quick done", "stuck cancelled", "generator closed"]
+    portal.close()
+    assert not portal.started
+
+
+def test_an_iteration_that_is_left_early_closes_its_generator_and_one_that_outlives_its_portal_just_ends() -> None:
+    seen: list[str] = []
+
+    async def numbers() -> AsyncGenerator[int, None]:
+        try:
+            for number in range(3):
+                yield number
+        finally:
+            seen.append("closed")
+
+    portal = Portal()
+    assert list(portal.iterate(numbers())) == [0, 1, 2]
+    assert seen == ["closed"]
+    iteration = portal.iterate(numbers())
+    assert next(iteration) == 0
+    iteration.close()
+    assert seen == ["closed", "closed"]
+    iteration = portal.iterate(numbers())
+    assert next(iteration) == 0
+    portal.close()
+    assert seen == ["closed", "closed", "closed"]
+    iteration.close()
+    assert not portal.started
+
+
+def test_what_a_call_raises_comes_out_and_an_interrupt_cancels_it() -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a process of the background
+    ended = threading.Event()
+
+    async def fails() -> None:
+        raise ZeroDivisionError("mine")
+
+    async def waits() -> None:
+        asyncio.get_running_loop().call_later(0.05, signal.pthread_kill, threading.main_thread().ident, signal.SIGINT)
+        try:
+            await _forever()
+        finally:
+            ended.set()
+
+    portal = Portal()
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        portal.call(fails())
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            portal.call(waits())
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert ended.wait(5)
+    portal.close()

@@ -65,7 +65,53 @@ async def test_cancel_before_the_first_event_and_twice_and_after_the_end() -> No
     async with a.run("hi") as run:
         await run.result()
         run.cancel()
-        assert (await run.result()).output == "A"
+        result = await run.result()
+        assert (result.output, result.finish_reason) == ("A", FinishReason.stop)
+        assert [event async for event in run] == []
+
+
+async def test_a_run_that_ended_in_time_is_not_stopped_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, timers = asyncio.get_running_loop(), list[asyncio.TimerHandle]()
+    later = loop.call_later
+
+    def noting(seconds: float, *what: Any, **how: Any) -> asyncio.TimerHandle:
+        timer = later(seconds, *what, **how)
+        timers.extend([timer] if seconds == 1234 else [])
+        return timer
+
+    monkeypatch.setattr(loop, "call_later", noting)
+    a, _ = agent(says("A"), limits=Limits(seconds=1234))
+    async with a.run("hi") as run:
+        async for _ in run:
+            break
+        result = await run.result()
+        assert [timer.cancelled() for timer in timers] == [True]
+        assert await run.result() == result
+
+
+def test_cancel_is_no_error_before_there_is_a_loop_and_after_it_is_gone() -> None:
+    runs: list[Run[Any]] = []
+
+    async def main() -> None:
+        a, _ = agent(says("A"))
+        runs.append(a.run("hi"))
+        await anext(runs[0].__aiter__())
+
+    asyncio.run(main())
+    runs[0].cancel()
+    asyncio.run(runs[0].close())
+
+
+async def test_a_run_is_read_in_one_place_at_a_time() -> None:
+    model = Hanging()
+    async with Agent(PROVIDER, middleware=[model]).run("hi") as run, anyio.create_task_group() as group:
+        group.start_soon(run.result)
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(RuntimeError, match="this run is being read already"):
+            await run.result()
+        run.cancel()
+    assert model.ended
+    assert run.so_far().output == "half"
 
 
 async def test_cancel_stops_a_running_tool() -> None:

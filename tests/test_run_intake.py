@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
+from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 
 from dragoman import Custom, Message, Usage, fold, tool, unfold
@@ -307,7 +310,11 @@ class Passing:
 
     async def process_iteration(self, model: ChatModel, state: StreamingState, output_schema: Any = None) -> Any:
         events = [event async for event in model.stream(state.request.replace(messages=state.conversation_history))]
-        yield StreamingIterationResult(events=events)
+        state.reset_for_new_message()
+        yield StreamingIterationResult(events=events[:1])
+        assert state.is_first_chunk_of_message
+        yield StreamingIterationResult(events=events[1:])
+        assert not state.is_first_chunk_of_message
         message = fold(events)[0]
         yield StreamingIterationResult(messages=(message,), usage=message.usage, should_continue=False)
 
@@ -396,6 +403,9 @@ async def test_decision_24_no_newline_stands_between_two_messages_without_tools_
     assert "".join([chunk.output async for chunk in a.send_stream("hi")]) == "AB"
     a, _ = agent(says("A"), says("B"), orchestrator=Twice)
     assert (await a.send("hi")).output == "AB"
+    theirs = [each("s", "search", run_by="provider") for each in (ToolCallPart, partial(ToolResultPart, result="x"))]
+    a, _ = agent(says(*theirs, "A"), says("B"), orchestrator=Twice)
+    assert (await a.send("hi")).output == "AB"
 
 
 def test_what_an_orchestrator_finds_in_a_fresh_state_and_in_one_that_begins_a_message() -> None:
@@ -443,3 +453,82 @@ def test_what_an_orchestrator_finds_in_a_fresh_state_and_in_one_that_begins_a_me
 )
 def test_d29_tools_ran_recently_where_a_result_stands_among_the_last_two_messages(history: Any, recent: bool) -> None:
     assert StreamingState(history).has_recent_tool_execution is recent
+
+
+class AtOnce(DefaultStreamingOrchestrator):
+    """Tells all events of a model call in one step."""
+
+    async def process_iteration(self, model: ChatModel, state: StreamingState, output_schema: Any = None) -> Any:
+        events: list[Event] = []
+        async with aclosing(super().process_iteration(model, state, output_schema)) as results:
+            async for result in results:
+                if result.messages:
+                    yield msgspec.structs.replace(result, events=[*events, *result.events])
+                    events = []
+                else:
+                    events += result.events
+
+
+def opened(m: str, index: int, *pieces: str) -> list[Event]:
+    return words(m, index, *pieces)[:-1]
+
+
+def closed(m: str, index: int, text: str) -> Event:
+    return PartFinished(m, index, TextPart(text))
+
+
+ODD: dict[str, tuple[list[Event], str]] = {
+    "one part": ([*words("a", 0, "x", "", "y")], "xy"),
+    "no deltas": ([PartStarted("a", 0, OpenText()), closed("a", 0, "xy")], "xy"),
+    "the end says more": ([*opened("a", 0, "x"), closed("a", 0, "xy")], "xy"),
+    "the end says less": ([*opened("a", 0, "xy"), closed("a", 0, "x")], "x"),
+    "the end says other": ([*opened("a", 0, "xy"), closed("a", 0, "xz")], "xz"),
+    "the end of an earlier part says more": (
+        [*opened("a", 0, "x"), *opened("a", 1, "y"), closed("a", 0, "xx"), closed("a", 1, "y")],
+        "xxy",
+    ),
+    "the end of the later part says more": (
+        [*opened("a", 0, "x"), *opened("a", 1, "y"), closed("a", 1, "yy"), closed("a", 0, "x")],
+        "xyy",
+    ),
+    "parts that take turns": (
+        [*opened("a", 0, "x"), *opened("a", 1, "y"), PartDelta("a", 0, "X"), closed("a", 0, "xX"), closed("a", 1, "y")],
+        "xXy",
+    ),
+    "a dropped message": (
+        [*opened("a", 0, "abc"), MessageDropped("a"), start("b"), *words("b", 0, "ab", "d")],
+        "abd",
+    ),
+    "a dropped message, and nothing in its place": ([*opened("a", 0, "abc"), MessageDropped("a"), start("b")], ""),
+    "strangers": (
+        [*opened("a", 0, "x"), PartDelta("n", 0, "no"), PartDelta("a", 5, "no"), Custom("c"), closed("a", 0, "x")],
+        "x",
+    ),
+    "thinking between": (
+        [PartStarted("a", 0, ThinkingPart()), PartDelta("a", 0, "hm"), *words("a", 1, "x"), PartFinished("a", 0, ThinkingPart("hm"))],
+        "x",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("orchestrator", [DefaultStreamingOrchestrator, AtOnce])
+@pytest.mark.parametrize("odd", ODD)
+async def test_d08_what_is_streamed_joins_to_what_the_message_says_in_whatever_order_it_came(
+    odd: str, orchestrator: Any
+) -> None:
+    """Also behind a round of tools, where a newline stands before it, once."""
+    events, expected = ODD[odd]
+    last = "b" if any(isinstance(event, MessageDropped) for event in events) else "a"
+    answer = [start("a"), *events, end(last)]
+    for before, how in (([], {}), ([says("first", call("t"))], {"tools": [t]})):
+        wanted = ("first\n" if expected else "first") + expected if before else expected
+        a, _ = agent(*before, answer, orchestrator=orchestrator, **how)
+        joined = ""
+        async for chunk in a.send_stream("hi"):
+            assert not (chunk.output and chunk.retracted)
+            assert joined.endswith(chunk.retracted)
+            joined = chunk.joined(joined)
+        a, _ = agent(*before, answer, orchestrator=orchestrator, **how)
+        result = await a.send("hi")
+        assert (joined, result.output) == (wanted, wanted)
+        assert result.thinking == ("hm" if "thinking" in odd else None)

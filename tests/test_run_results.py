@@ -9,12 +9,24 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from dragoman import Agent, Capability, Message, Tool, ToolCallPart, ToolResultPart, Usage, tool
-from dragoman.errors import DragomanError, InvalidRequestError, ProviderError
+from dragoman import (
+    Agent,
+    Capability,
+    Message,
+    ServerTool,
+    Settings,
+    Tool,
+    ToolCallPart,
+    ToolResultPart,
+    Usage,
+    tool,
+)
+from dragoman.errors import DragomanError, InvalidRequestError, ProviderError, TypedOutputError
 from dragoman.event import MessageStarted, OpenText, PartDelta, PartStarted, RunError
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Origin, ProviderPart, Role, TextPart, ThinkingPart
 from dragoman.repair import INTERRUPTED
+from dragoman.request import ToolSpec
 from dragoman.result import ChatResult
 from support import FORCING, PROVIDER, agent, call, says
 
@@ -410,3 +422,64 @@ async def test_where_there_is_nothing_to_send_it_is_refused(prompt: Any, how: di
     assert script.requests == []
     await a.send("", attachments=[TextPart("b")])
     assert script.requests[0].messages[-1].content == (TextPart("b"),)
+
+
+@pytest.mark.parametrize(
+    ("answer", "provider", "words"),
+    [
+        (says("no"), FORCING, "No JSON output found: the model answered without calling return_result"),
+        (says("no", returned(z="x")), FORCING, "z: should be integer, got 'x'"),
+        (
+            says(ToolCallPart("r", "return_result", raw='{"z"', state="cut")),
+            FORCING,
+            "the arguments are cut, no JSON object",
+        ),
+        (
+            says(ToolCallPart("r", "return_result", raw="[1]", state="invalid")),
+            FORCING,
+            "the arguments are invalid, no JSON object",
+        ),
+        (says('{"z":"x"}'), PROVIDER, "z: should be integer, got 'x'"),
+        (says('{"z":"x"}'), APART, "z: should be integer, got 'x'"),
+        (says(), PROVIDER, "No JSON output found in response. Expected JSON in response.output."),
+    ],
+)
+async def test_decision_10_an_output_that_is_wrong_twice_fails_with_what_is_wrong(
+    answer: Message, provider: Any, words: str
+) -> None:
+    a, script = agent(answer, provider=provider, tools=[t])
+    with pytest.raises(TypedOutputError) as caught:
+        await a.send("hi", output_schema=SCHEMA)
+    error = caught.value
+    assert words in str(error)
+    assert len(script.requests) == (3 if provider is APART else 2)
+    last = [message for message in error.result.messages if message.role is Role.MODEL][-1]
+    assert error.partial == last
+    calls = last.tool_calls
+    assert error.output == ((calls[0].raw or '{"z":"x"}') if calls else last.text)
+
+
+async def test_how_the_call_of_return_result_is_asked_for() -> None:
+    """Forced unless the model is to think first, or the caller says otherwise."""
+    cases: list[tuple[Settings, Any, str | None]] = [
+        (Settings(), FORCING, "required"),
+        (Settings(reasoning="off"), FORCING, "required"),
+        (Settings(reasoning="low"), FORCING, None),
+        (Settings(tool_choice="auto"), FORCING, "auto"),
+        (
+            Settings(),
+            msgspec.structs.replace(FORCING, capabilities=FORCING.capabilities - {Capability.forced_tools}),
+            None,
+        ),
+    ]
+    for settings, provider, choice in cases:
+        a, script = agent(says(returned(z=1)), provider=provider, tools=[t], server_tools=[ServerTool("web_search")])
+        await a.send("hi", output_schema=SCHEMA, settings=settings)
+        (request,) = script.requests
+        assert request.settings == msgspec.structs.replace(settings, tool_choice=choice)
+        assert request.output_schema is None
+        assert request.tools == (
+            t.spec,
+            ServerTool("web_search"),
+            ToolSpec("return_result", "Gives the final answer. Call it once, when you know the answer.", SCHEMA),
+        )

@@ -114,6 +114,7 @@ VALUES: list[tuple[Any, Any, list[str]]] = [
     ({"type": "null"}, 0, ["the value: should be null, got 0"]),
     ({"type": "date"}, 0, []),
     ({"type": ["string", 7]}, 0, []),
+    ({"type": ["string", ["null"], {}]}, 0, []),
     ({"type": ("string", "null")}, 0, ["the value: should be string or null, got 0"]),
     ({"type": "string", "enum": ["a"]}, 0, ["the value: should be string, got 0"]),
     ({"enum": ["a", 1]}, "a", []),
@@ -160,12 +161,26 @@ def test_each_keyword_with_the_place_and_the_words_of_its_fault(schema: Any, val
     assert faults(schema, value) == found
 
 
-def test_what_is_looked_for_ends_where_the_schema_is_too_deep() -> None:
-    schema: dict[str, Any] = {"type": "null"}
-    for _ in range(128):
-        schema = {"anyOf": [schema]}
-    assert faults(schema, 1) == ["the value: should be null, got 1"]
-    assert faults({"anyOf": [schema]}, 1) == []
+@pytest.mark.parametrize(
+    ("wrap", "hold"),
+    [
+        (lambda schema: {"anyOf": [schema]}, lambda value: value),
+        (lambda schema: {"items": schema}, lambda value: [value]),
+        (lambda schema: {"properties": {"a": schema}}, lambda value: {"a": value}),
+    ],
+)
+def test_what_is_looked_for_ends_where_the_schema_is_too_deep(wrap: Any, hold: Any) -> None:
+    """Levels of references count too."""
+    schema: dict[str, Any] = {"$defs": {"d0": {"type": "null"}}, "$ref": "#/$defs/d27"}
+    value: Any = 1
+    for level in range(1, 28):
+        schema["$defs"][f"d{level}"] = {"$ref": f"#/$defs/d{level - 1}"}
+    whole: Any = {"$ref": "#/$defs/d27"}
+    for _ in range(100):
+        whole, value = wrap(whole), hold(value)
+    (found,) = faults({**schema, **whole, "$ref": None}, value)
+    assert found.endswith("should be null, got 1")
+    assert faults({**schema, **wrap(whole), "$ref": None}, hold(value)) == []
 
 
 def test_check_raises_all_faults_in_one_sentence() -> None:

@@ -51,6 +51,8 @@ class Data:
         ([Model(path=Path("b"))], [{"path": "b"}]),
         ({1: None}, {"1": None}),
         ((), []),
+        (["null", None, True, 1, 1.5, {"a": [None, "null"]}], ["null", None, True, 1, 1.5, {"a": [None, "null"]}]),
+        ("null", "null"),
         (type("Text", (str,), {})("sub"), "sub"),
     ],
 )

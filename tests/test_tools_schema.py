@@ -205,6 +205,59 @@ def test_titles_are_dropped_but_not_what_is_called_title() -> None:
     assert marked.input_schema["properties"]["x"]["examples"] == [{"title": "kept"}]
 
 
+class title(BaseModel):
+    """A model of that name."""
+
+    a: int
+
+
+class default(BaseModel):
+    b: int
+
+
+Odd = Annotated[dict[str, Any], Field(json_schema_extra=lambda schema: schema.update(ODD))]
+ODD: dict[str, Any] = {}
+
+
+def test_titles_are_dropped_wherever_names_stand_and_nowhere_else() -> None:
+    """What is under a name is a schema, also where the name is that of a keyword; what is a value stays as it is."""
+
+    plain = {"title": "x"}
+    extra: dict[str, Any] = {
+        **{key: {"title": {"type": "null", "title": "gone"}} for key in ("patternProperties", "dependentSchemas")},
+        **dict.fromkeys(("const", "default"), plain),
+        **{key: [plain] for key in ("enum", "examples")},
+        "oneOf": [{"title": "gone", "type": "null"}],
+        "not": {"title": "gone"},
+    }
+
+    ODD.update(extra)
+
+    @tool
+    def look(one: title, two: default, three: Odd) -> None: ...
+
+    schema = look.input_schema
+    objects = {"type": "object"}
+    assert schema["$defs"] == {
+        "title": {
+            **objects,
+            "description": "A model of that name.",
+            "properties": {"a": {"type": "integer"}},
+            "required": ["a"],
+        },
+        "default": {**objects, "properties": {"b": {"type": "integer"}}, "required": ["b"]},
+    }
+    assert schema["properties"]["three"] == {
+        **objects,
+        "additionalProperties": True,
+        **{key: {"title": {"type": "null"}} for key in ("patternProperties", "dependentSchemas")},
+        **dict.fromkeys(("const", "default"), plain),
+        **{key: [plain] for key in ("enum", "examples")},
+        "oneOf": [{"type": "null"}],
+        "not": {},
+    }
+
+
 def test_arguments_are_converted_before_the_call() -> None:
     """Decision 6, against D-43."""
     arguments = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import functools
 import subprocess
 import sys
@@ -13,8 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from dragoman.errors import ToolError
-from dragoman.message import ToolCallPart
-from dragoman.tools import Tool, ToolContext, tool, tool_map
+from dragoman.limits import Limits, Spent
+from dragoman.message import ToolCallPart, ToolResultPart
+from dragoman.orchestration import StreamingIterationResult
+from dragoman.tools import Tool, ToolContext, ToolExecutionResult, tool, tool_map
 
 if TYPE_CHECKING:
     from somewhere import Unknown  # exists for nobody, as with types imported for checkers only
@@ -203,3 +206,28 @@ assert "pydantic" in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": ":".join(sys.path)}, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
+
+
+def test_a_function_may_be_given_together_with_options() -> None:
+    made = tool(google, name="other", timeout=1.5)
+    assert (made.name, made.timeout, made.handler) == ("other", 1.5, google)
+
+
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (lambda: ToolContext("d"), "deps"),
+        (lambda: Tool("t"), "name"),
+        (lambda: tool(google), "timeout"),
+        (lambda: Limits(), "seconds"),
+        (lambda: Spent(), "seconds"),
+        (lambda: StreamingIterationResult(), "output"),
+        (lambda: ToolExecutionResult(ToolCallPart("1", "t"), ToolResultPart("1", "t", 1)), "part"),
+    ],
+    ids=range(7),
+)
+def test_what_is_made_once_stays_as_it_is(make: Callable[[], Any], field: str) -> None:
+    value = make()
+    with pytest.raises(AttributeError):
+        setattr(value, field, None)
+    assert (value == copy.copy(value)) is not isinstance(value, Tool)

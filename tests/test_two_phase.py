@@ -5,7 +5,7 @@ import pytest
 from pydantic import BaseModel
 
 from dragoman import Capability, Message, Role, fold, tool
-from dragoman.errors import ProviderError, TypedOutputError
+from dragoman.errors import ProviderError, SettingsError, TypedOutputError
 from dragoman.event import MessageDropped
 from dragoman.orchestration import TwoPhaseStreamingOrchestrator, choose_orchestrator
 from support import PROVIDER, agent, call, says
@@ -107,3 +107,32 @@ def test_chosen_by_capabilities():
     assert choose(APART, typed=True, tools=False).provider_hint == "default"
     assert choose(APART, typed=False, tools=True).provider_hint == "default"
     assert choose(PROVIDER, typed=True, tools=True).provider_hint == "default"
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "hints"),
+    [
+        ("typed_output typed_output_with_tools tools", "default default"),
+        ("typed_output tools", "default two_phase"),
+        ("typed_output", "default default"),  # tools go through constrained decoding there
+        ("typed_output typed_output_with_tools", "default default"),
+        ("tools", "return_result return_result"),
+        ("tools forced_tools", "return_result return_result"),
+    ],
+)
+def test_the_orchestrator_of_a_typed_run_without_tools_and_with_them(capabilities: str, hints: str):
+    provider = msgspec.structs.replace(
+        PROVIDER, capabilities=frozenset(Capability[name] for name in f"chat {capabilities}".split())
+    )
+    chosen = [choose_orchestrator(provider, typed=True, tools=tools).provider_hint for tools in (False, True)]
+    assert chosen == hints.split()
+    assert choose_orchestrator(provider, typed=False, tools=True).provider_hint == "default"
+
+
+def test_a_provider_that_can_give_no_typed_output_says_so():
+    provider = msgspec.structs.replace(PROVIDER, capabilities=frozenset({Capability.chat}))
+    with pytest.raises(SettingsError) as caught:
+        choose_orchestrator(provider, typed=True, tools=False)
+    assert "Scripted can give no typed output; use a provider that can" in str(caught.value)
+    assert caught.value.provider == "scripted"
+    assert choose_orchestrator(provider, typed=False, tools=True).provider_hint == "default"

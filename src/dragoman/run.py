@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast
 
 import anyio
+import anyio.lowlevel
 import msgspec
 
 from dragoman.errors import DragomanError, LimitReachedError
@@ -160,7 +161,7 @@ class Run(Generic[T]):
                     step = self._stopped(self._stop)
                 else:
                     if monotonic() - paused_at > _BUSY_SECONDS:
-                        await anyio.sleep(0)
+                        await anyio.lowlevel.checkpoint()
                         paused_at = monotonic()
                     step = await anext(self._steps)
             except StopAsyncIteration:

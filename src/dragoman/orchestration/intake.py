@@ -25,13 +25,13 @@ class Intake:
     kept in `finish`, for the orchestrator to tell. Other candidates are left out.
     """
 
-    def __init__(self, accumulator: MessageAccumulator, losses: dict[Loss, None] | None = None) -> None:
+    def __init__(self, accumulator: MessageAccumulator, losses: dict[Loss, None]) -> None:
         self.accumulator = accumulator
         self.message_id = ""
         self.held: MessageStarted | None = None
         self.finish: MessageFinished | None = None
         self.error: DragomanError | None = None
-        self.losses: dict[Loss, None] = {} if losses is None else losses
+        self.losses = losses
         """What the requests had to leave out, each once and in order."""
         self._plain = type(accumulator) is MessageAccumulator
         self._told = accumulator if self._plain else MessageBuilder()
@@ -52,7 +52,7 @@ class Intake:
             if self._paused is not None:
                 event = self._moved(event)
             if type(event) is PartDelta:
-                if others and event.message_id in others:
+                if event.message_id in others:
                     continue
             elif type(event) is RunError:
                 self.error = event.error

@@ -99,7 +99,7 @@ class Tool(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _context_name(self) -> str | None:
-        return None if self.handler is None else context_name(self.handler)
+        return context_name(cast("Callable[..., Any]", self.handler))
 
     @cached_property
     def _is_async(self) -> bool:
