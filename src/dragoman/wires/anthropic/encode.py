@@ -155,8 +155,8 @@ class Encoder:
             if not blocks:  # nothing that a client is told
                 self._turn = None
                 return b""
-            if isinstance(part, (DataPart, LinkPart, FilePart)):
-                part = TextPart(blocks[0]["text"])  # a response cannot hold media
+            if isinstance(part, (DataPart, LinkPart, FilePart)) and blocks[0]["type"] == "text":
+                part = TextPart(blocks[0]["text"])  # a response holds no media, but for files that the provider has
             streams = isinstance(part, (TextPart, ThinkingPart, ToolCallPart)) and blocks[0].get("type") in _STREAMED
             out += self._begin(_opening(part) if streams else blocks[0])
             if streams and (text := _text(part)):
