@@ -27,7 +27,7 @@ from dragoman.message import (
     ToolResultPart,
     Usage,
 )
-from dragoman.request import ModelRequest, ServerTool, Settings, ToolSpec
+from dragoman.request import EmbeddingsRequest, ModelRequest, ServerTool, Settings, ToolSpec
 
 HI = (Message.user("hi"),)
 SAID = [{"role": "user", "content": "hi"}]
@@ -529,3 +529,60 @@ def test_words_of_an_error_that_mean_another_kind_get_those_of_its_own() -> None
     assert dump(ModelNotFoundError(message)) == (404, {"error": f"model not found: {message}"})
     message = "too many tokens: TIMEOUT"
     assert wires.get("cohere").dump_error(ContextLengthError(message)) == (400, {"message": message})
+
+
+def test_embeddings_of_coheres() -> None:
+    wire: Any = wires.embeddings("cohere")
+    body = {"model": "m", "texts": ["a", "b"], "input_type": "search_query", "output_dimension": 3, "truncate": "END"}
+    request = EmbeddingsRequest("m", ("a", "b"), "query", 3, {"truncate": "END"})
+    assert wire.load_request(body) == request
+    assert (wire.dump_request(request), wire.dump_http(request).path) == (body, "/embed")
+    document = {"texts": ["a"], "input_type": "search_document"}
+    assert wire.load_request(document) == EmbeddingsRequest("", ("a",), "document")
+    assert wire.dump_request(EmbeddingsRequest("", ("a",), "document")) == document
+    for media in ({"images": ["x"]}, {"inputs": [1]}):
+        loaded = wire.load_request({"model": "m", "input_type": "image", **media})
+        assert loaded == EmbeddingsRequest("m", (), None, None, {"input_type": "image", **media})
+        assert wire.dump_request(loaded) == {"model": "m", "input_type": "image", **media}
+    answer = {
+        "id": "i",
+        "embeddings": {"int8": [[1, 2]], "float": [[0.5, 1.0]], "base64": None, "binary": [[3]]},
+        "texts": ["a"],
+        "response_type": "embeddings_by_type",
+        "meta": {"billed_units": {"input_tokens": 4}, "api_version": {"version": "2"}},
+        "x": 1,
+    }
+    result = wire.load_response(answer)
+    assert (result.embeddings, result.id) == ([[0.5, 1.0]], "i")
+    assert result.usage == Usage(input_tokens=4, output_tokens=0, total_tokens=4)
+    assert result.metadata == {
+        "meta": answer["meta"], "x": 1, "embeddings_by_type": {"int8": [[1, 2]], "binary": [[3]]},
+    }  # fmt: skip
+    kept = {"float": [[0.5, 1.0]], "int8": [[1, 2]], "binary": [[3]]}
+    assert wire.dump_response(result, request=EmbeddingsRequest("m", ("a",))) == {**answer, "embeddings": kept}
+    assert wire.dump_response(result)["texts"] == []
+    assert wire.load_response({"embeddings": {"int8": [[1]], "binary": [[2]]}}).embeddings == [[1.0]]
+    assert wire.load_response({"embeddings": [[1]]}).embeddings == [[1.0]]
+
+
+def test_embeddings_of_ollamas() -> None:
+    wire: Any = wires.embeddings("ollama")
+    body = {"model": "m", "input": ["a", "b"], "dimensions": 3, "keep_alive": 1}
+    request = EmbeddingsRequest("m", ("a", "b"), None, 3, {"keep_alive": 1})
+    assert wire.load_request(body) == request
+    assert (wire.dump_request(request), wire.dump_http(request).path) == (body, "/api/embed")
+    older = {"model": "m", "prompt": "a"}
+    loaded = wire.load_request(older)
+    assert loaded == EmbeddingsRequest("m", ("a",), native=spelled("ollama", prompt="text"))
+    assert (wire.dump_request(loaded), wire.dump_http(loaded).path) == (older, "/api/embeddings")
+    assert wire.dump_request(loaded.replace(texts=("a", "b"))) == {"model": "m", "input": ["a", "b"]}
+    answer = {"model": "m", "embeddings": [[0.5]], "prompt_eval_count": 4, "total_duration": 5}
+    result = wire.load_response(answer)
+    assert (result.embeddings, result.id) == ([[0.5]], "")
+    assert result.usage == Usage(input_tokens=4, output_tokens=0, total_tokens=4)
+    assert result.metadata == {"model": "m", "total_duration": 5}
+    assert wire.dump_response(result) == answer
+    assert wire.dump_response(wire.load_response({"embedding": [1]}), request=request) == {
+        "model": "m",
+        "embeddings": [[1.0]],
+    }
