@@ -586,3 +586,70 @@ def test_embeddings_of_ollamas() -> None:
         "model": "m",
         "embeddings": [[1.0]],
     }
+
+
+def test_an_answer_of_anthropics() -> None:
+    blocks = [
+        ({"type": "text", "text": "", "citations": None, "s": 1}, {"type": "text_delta", "text": "a"},
+         {"type": "text_delta", "text": "b", "x": 1}, {"type": "citations_delta", "citation": {"n": 1}}),
+        ({"type": "thinking", "thinking": "", "signature": ""}, {"type": "thinking_delta", "thinking": "t", "x": 2},
+         {"type": "signature_delta", "signature": "s"}),
+        ({"type": "tool_use", "id": "c", "name": "f", "input": {}, "caller": 1},
+         {"type": "input_json_delta", "partial_json": '{"k":'}, {"type": "input_json_delta", "partial_json": "1}", "x": 3}),
+        ({"type": "server_tool_use", "id": "d", "name": "g", "input": {"q": 1}},),
+        ({"type": "g_tool_result", "tool_use_id": "d", "content": []},),
+        ({"type": "tool_use", "id": "", "name": "h", "input": {"z": 1}},),
+        ({"type": "compaction", "content": None}, {"type": "compaction_delta", "content": "x"}),
+    ]  # fmt: skip
+    started = {"input_tokens": 3, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 2, "service_tier": "t"}
+    message = {"id": "r", "type": "message", "role": "assistant", "model": "served", "content": [], "stop_reason": None}
+    data = sse(
+        {"type": "message_start", "message": {**message, "usage": started}},
+        *(
+            event
+            for index, (block, *deltas) in enumerate(blocks)
+            for event in (
+                {"type": "content_block_start", "index": index, "content_block": block},
+                *({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas),
+                {"type": "content_block_stop", "index": index},
+            )
+        ),
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "stop_sequence", "stop_sequence": "!", "container": None},
+            "usage": {"output_tokens": 7, "output_tokens_details": {"thinking_tokens": 4}},
+            "beside": 1,
+        },
+        {"type": "message_stop"},
+    )
+
+    def native(fields: dict[str, Any], **notes: Any) -> dict[str, Any]:
+        return {**({"anthropic": fields} if fields else {}), **({"anthropic:notes": notes} if notes else {})}
+
+    around = {"stop_sequence": "!", "beside": 1, "stop_reason": "stop_sequence", "usage": {"service_tier": "t"}}
+    assert decoded("anthropic", data) == [
+        Message(
+            Role.MODEL,
+            (
+                TextPart("ab", native({"s": 1, "citations": [{"n": 1}]}, delta={"x": 1})),
+                ThinkingPart("t", native({"signature": "s"}, delta={"x": 2})),
+                ToolCallPart("c", "f", {"k": 1}, native=native({"caller": 1}, delta={"x": 3})),
+                ToolCallPart("d", "g", {"q": 1}, run_by="provider", native=native({"type": "server_tool_use"})),
+                ToolResultPart("d", "g", [], run_by="provider", native=native({"type": "g_tool_result"})),
+                ToolCallPart("call-2", "h", {"z": 1}, native=native({"id": None})),
+                ProviderPart("compaction", native({"type": "compaction", "content": "x"})),
+            ),
+            id="message-0",
+            origin=Origin("", served_model="served", response_id="r"),
+            finish_reason=FinishReason.tool_calls,
+            usage=Usage(
+                input_tokens=10,
+                output_tokens=7,
+                total_tokens=17,
+                cache_read_tokens=5,
+                cache_write_tokens=2,
+                reasoning_tokens=4,
+            ),
+            native=native({}, response=around),
+        )
+    ]
