@@ -299,6 +299,17 @@ def test_a_request_of_coheres() -> None:
         native=own("cohere", **odd, response_format={"own": 2}) | spelled("cohere", schema="json_schema"),
     )
     assert wire.dump_request(request) == body
+    for schema, native in (({}, None), ({"schema": {"a": 1}}, spelled("cohere", schema="schema"))):
+        any_object = {
+            "model": "m",
+            "messages": SAID,
+            "stream": True,
+            "response_format": {"type": "json_object", **schema},
+        }
+        expected = schema.get("schema", {"type": "object"})
+        loaded = wire.load_request(any_object)
+        assert loaded == ModelRequest("m", HI, output_schema=expected, stream=True, native=native)
+        assert wire.dump_request(loaded) == any_object
 
 
 def test_a_conversation_of_coheres() -> None:
@@ -653,3 +664,11 @@ def test_an_answer_of_anthropics() -> None:
             native=native({}, response=around),
         )
     ]
+
+
+@pytest.mark.parametrize(
+    "line", [{"message": {"content": "a"}}, {"response": "a"}, {"message": {"content": "a"}, "done": 0}]
+)
+def test_a_line_of_ollamas_needs_no_mark_that_more_comes(line: dict[str, Any]) -> None:
+    (message,) = decoded("ollama", json.dumps(line).encode() + b"\n" + b'{"done":true}\n')
+    assert (message.content, message.finish_reason) == ((TextPart("a"),), FinishReason.unspecified)
