@@ -110,3 +110,15 @@ def test_many_calls_of_one_id(rule: Rule) -> None:
 
 def test_many_names_that_do_not_fit() -> None:
     assert is_linear(lambda size: fitted([f"a.{number}" for number in range(size)]), 500)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_many_messages_of_results(wire: str) -> None:
+    """Each with a result of its own, and some words behind it: one turn of the user, on some wires."""
+
+    def work(size: int) -> object:
+        calls = Message.model(*[ToolCallPart(f"c{n}", "f", {}) for n in range(size)])
+        results = [Message.user(ToolResultPart(f"c{n}", "f", 1), "and") for n in range(size)]
+        return wires.get(wire).dump_messages([Message.user("go"), calls, *results])
+
+    assert is_linear(work, 300)

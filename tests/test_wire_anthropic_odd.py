@@ -172,6 +172,16 @@ def test_notes_without_fields_are_another_providers_block():
     assert [loss.why for loss in losses][:2] == ["it is another provider's"] * 2
 
 
+@pytest.mark.parametrize("file_id", ["", "file_1"])
+def test_a_file_that_the_provider_holds_stays_one_in_a_response(file_id: str):
+    block = {"type": "container_upload", "file_id": file_id, "caller": "x"}
+    events = wire.load_response({"type": "message", "content": [block, {"type": "text", "text": "a"}]})
+    assert wire.dump_response(events)["content"] == [block, {"type": "text", "text": "a"}]
+    encoder = wire.encoder()
+    streamed = b"".join(map(encoder.feed, events)) + encoder.close()
+    assert wire.dump_response(decode(streamed))["content"] == [block, {"type": "text", "text": "a"}]
+
+
 def test_a_conversation_that_cannot_be_read_is_a_bad_request():
     status, body = wire.dump_error(HistoryError("no messages"))
     assert (status, body["error"]["type"]) == (400, "invalid_request_error")

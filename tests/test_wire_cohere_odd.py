@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from dragoman import wires
@@ -151,6 +152,30 @@ def test_what_is_no_embeddings_request_is_refused(body: Any):
     assert own is not None
     with pytest.raises(InvalidRequestError):
         own.load_request(body)
+
+
+def test_a_purpose_that_nests_too_deep_is_refused():
+    own = embeddings("cohere")
+    assert own is not None
+    with pytest.raises(InvalidRequestError, match="deep"):
+        own.load_request({"texts": ["a"], "input_type": deep(5000)})
+    assert own.load_request({"texts": ["a"], "input_type": ["search_query"]}).purpose is None
+
+
+@pytest.mark.parametrize("type_", [{}, {"type": "function"}, {"type": "absent"}, {"type": None}, {"type": "custom"}])
+@pytest.mark.parametrize(
+    "arguments", [{}, *({"arguments": given} for given in ("absent", "", None, "{}", " {}", "[]", 5))]
+)
+def test_decision_27_calls_come_back_as_they_were_whatever_they_hold(type_: dict[str, Any], arguments: dict[str, Any]):
+    call = {"id": "c", **type_, "function": {"name": "f", **arguments}}
+    message = {"role": "assistant", "tool_calls": [call]}
+    messages = wire.load_messages([message])
+    assert wire.dump_messages(messages) == [message]
+    (part,) = messages[0].tool_calls
+    edited = messages[0].replace(
+        content=(msgspec.structs.replace(part, arguments={"x": 1}, state="complete", raw=None),)
+    )
+    assert wire.dump_messages([edited])[0]["tool_calls"][0]["function"] == {"name": "f", "arguments": '{"x":1}'}
 
 
 def test_flags_are_no_counts():

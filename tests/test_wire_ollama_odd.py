@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from dragoman import wires
@@ -137,6 +138,20 @@ def test_half_a_pair_of_surrogates_is_told_as_json():
     assert own is not None
     with pytest.raises(DecodeError):
         own.load_response({"embeddings": [["\ud800"]]})
+
+
+@pytest.mark.parametrize(
+    "arguments", [{}, *({"arguments": given} for given in ("absent", "", None, "{}", {}, "[]", 5))]
+)
+def test_decision_27_calls_come_back_as_they_were_whatever_they_hold(arguments: dict[str, Any]):
+    message = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", **arguments}}]}
+    messages = wire.load_messages([message])
+    assert wire.dump_messages(messages) == [message]
+    (part,) = messages[0].tool_calls
+    edited = messages[0].replace(
+        content=(msgspec.structs.replace(part, arguments={"x": 1}, state="complete", raw=None),)
+    )
+    assert wire.dump_messages([edited])[0]["tool_calls"][0]["function"] == {"name": "f", "arguments": {"x": 1}}
 
 
 def test_flags_are_no_counts():

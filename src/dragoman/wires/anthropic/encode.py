@@ -24,7 +24,7 @@ from dragoman.message import Content, DataPart, FilePart, LinkPart, Role, TextPa
 from dragoman.shapes import if_list, if_object, merged
 from dragoman.wires.anthropic.blocks import CALLS
 from dragoman.wires.anthropic.errors import dump_error
-from dragoman.wires.anthropic.native import fields, notes, response, spelling
+from dragoman.wires.anthropic.native import NAME, fields, notes, response, spelling
 from dragoman.wires.anthropic.outcome import dump_stop, dump_usage
 from dragoman.wires.anthropic.pieces import Writer
 from dragoman.wires.anthropic.quirks import Quirks
@@ -155,8 +155,8 @@ class Encoder:
             if not blocks:  # nothing that a client is told
                 self._turn = None
                 return b""
-            if isinstance(part, (DataPart, LinkPart, FilePart)):
-                part = TextPart(blocks[0]["text"])  # a response cannot hold media
+            if isinstance(part, (DataPart, LinkPart, FilePart)) and blocks[0]["type"] == "text":
+                part = TextPart(blocks[0]["text"])  # a response holds no media, but for files that the provider has
             streams = isinstance(part, (TextPart, ThinkingPart, ToolCallPart)) and blocks[0].get("type") in _STREAMED
             out += self._begin(_opening(part) if streams else blocks[0])
             if streams and (text := _text(part)):
@@ -213,12 +213,14 @@ def _blocks(*content: Content) -> list[dict[str, Any]]:
 
 
 def _delta(part: Content, text: str) -> dict[str, Any] | None:
-    """More of a part; `None` for one that is told whole."""
+    """More of a part; `None` for one that is told whole, or not at all, as a call that another provider ran."""
     if isinstance(part, TextPart):
         return {"type": "text_delta", "text": text}
     if isinstance(part, ThinkingPart):
         return {"type": "thinking_delta", "thinking": text}
-    return {"type": "input_json_delta", "partial_json": text} if isinstance(part, ToolCallPart) else None
+    if not isinstance(part, ToolCallPart) or (part.run_by == "provider" and NAME not in (part.native or ())):
+        return None
+    return {"type": "input_json_delta", "partial_json": text}
 
 
 def _text(part: Content) -> str:

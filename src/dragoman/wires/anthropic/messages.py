@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -35,6 +35,15 @@ __all__ = ["dump_messages", "load_messages", "read_messages", "sent_names", "sys
 
 _ROLES = {"user": Role.USER, "assistant": Role.MODEL, "system": Role.SYSTEM}
 _SENT_ROLES = {role: name for name, role in _ROLES.items()}
+
+
+class _Sent(NamedTuple):
+    """A message of the wire."""
+
+    entry: dict[str, Any]
+    writer: Writer
+    joins: bool
+    """It holds results of tools, which belong to the turn of the user before it."""
 
 
 def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message]:
@@ -121,11 +130,13 @@ def write_conversation(
         for block in writer.blocks(message.content)
     ]:
         payload["system"] = _content(system, messages[0])
-    entries: list[dict[str, Any]] = []
+    turns: list[list[_Sent]] = []
     for writer, message in zip(writers[head:], messages[head:], strict=True):
         entry = _entry(writer, message, (model or "").startswith(quirks.system_models))
         if entry is not None:
-            _join(entries, entry, writer, message)
+            alone = spelling(message.native).get("turn") == "as is"
+            _add_turn(turns, _Sent(entry, writer, _has_results(entry) and not alone))
+    entries = [turn[0].entry if len(turn) == 1 and not turn[0].joins else _joined(turn) for turn in turns]
     first = next((n for n, entry in enumerate(entries) if entry["role"] != "system"), 0)
     if target is not None and entries and entries[first]["role"] == "assistant":
         losses.append(Loss(head, None, "beginning", "the API wants the user to speak first; a placeholder does"))
@@ -206,19 +217,29 @@ def _entry(writer: Writer, message: Message, takes_system: bool) -> dict[str, An
     return {**own, "content": _content(blocks, message)}
 
 
-def _join(entries: list[dict[str, Any]], entry: dict[str, Any], writer: Writer, message: Message) -> None:
-    """Adds a message. One that holds results joins the user message before it, results first, as the API wants them."""
-    if spelling(message.native).get("turn") == "as is" or not _has_results(entry):
-        entries.append(entry)
-        return
-    if entries and entries[-1]["role"] == "user":
-        before = entries.pop()
-        entry = {**before, **entry, "content": [*_listed(before), *_listed(entry)]}
-    blocks = _listed(entry)
-    ordered = sorted(blocks, key=lambda block: block.get("type") != "tool_result")
-    if ordered != blocks:
-        writer.lose(None, "order", "the API wants results of tools before everything else")
-    entries.append({**entry, "content": ordered})
+def _add_turn(turns: list[list[_Sent]], sent: _Sent) -> None:
+    """Adds a message: one with results of tools to the turn of the user before it, any other as a turn of its own."""
+    if sent.joins and turns and turns[-1][0].entry["role"] == "user":
+        turns[-1].append(sent)
+    else:
+        turns.append([sent])
+
+
+def _joined(turn: Iterable[_Sent]) -> dict[str, Any]:
+    """The messages of a turn as one, results of tools first, as the API wants them."""
+    entry: dict[str, Any] = {}
+    results: list[dict[str, Any]] = []
+    others: list[dict[str, Any]] = []
+    for sent in turn:
+        entry |= sent.entry
+        moves = False
+        for block in _listed(sent.entry):
+            is_result = block.get("type") == "tool_result"
+            moves = moves or (is_result and bool(others))
+            (results if is_result else others).append(block)
+        if moves:
+            sent.writer.lose(None, "order", "the API wants results of tools before everything else")
+    return {**entry, "content": [*results, *others]}
 
 
 def _would_move(message: Message, before: Message | None) -> bool:

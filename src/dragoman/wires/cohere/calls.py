@@ -32,11 +32,14 @@ def load_call(call: Mapping[str, Any]) -> ToolCallPart:
     function = if_object(call.get("function"))
     part = ToolCallPart(if_text(call.get("id")), if_text(function.get("name")))
     text = function.get("arguments")
-    spelled: dict[str, Any] = {} if call.get("type") == "function" else {"type": call.get("type", "absent")}
+    absent = [name for name, fields in (("type", call), ("arguments", function)) if name not in fields]
+    spelled: dict[str, Any] = {"without": absent} if absent else {}
+    if call.get("type", "function") != "function":
+        spelled["type"] = call["type"]
     if isinstance(text, str):
         part = parse_call(part, text)
-    if arguments_json(part) != text:
-        spelled["arguments"] = text if "arguments" in function else "absent"
+    if "arguments" in function and arguments_json(part) != text:
+        spelled["arguments"] = text
     inner = rest(function, "name", "arguments")
     own = {**rest(call, "id", "type", "function"), **({"function": inner} if inner else {})}
     return replace(part, native=marked(own, spelling=spelled))
@@ -46,14 +49,12 @@ def dump_call(call: ToolCallPart, call_id: str, name: str, *, exact: bool = True
     """The inverse, under that id and name. `exact`: as it was spelled when it was loaded."""
     spelled: Mapping[str, Any] = spelling(call.native) if exact else {}
     function: dict[str, Any] = {"name": name, "arguments": arguments_json(call)}
-    if "arguments" in spelled and not call.arguments:
-        function["arguments"] = spelled["arguments"]
-        if spelled["arguments"] == "absent":
-            del function["arguments"]
-    block: dict[str, Any] = {"id": call_id, "type": spelled.get("type", "function"), "function": function}
-    if block["type"] == "absent":
-        del block["type"]
-    return merged(block, extra(call.native))
+    absent = if_list(spelled.get("without"))
+    if not call.arguments:
+        function |= {"arguments": spelled["arguments"]} if "arguments" in spelled else {}
+        function = rest(function, "arguments") if "arguments" in absent else function
+    type_ = {} if "type" in absent else {"type": spelled.get("type", "function")}
+    return merged({"id": call_id, **type_, "function": function}, extra(call.native))
 
 
 def load_result(entry: Mapping[str, Any], names: Mapping[str, str]) -> ToolResultPart:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -39,9 +39,11 @@ class _ContentDelta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     message: _Content
 
 
-class _More(msgspec.Struct, tag_field="type", tag="content-delta", gc=False, forbid_unknown_fields=True):
-    """The events that nearly all of a stream consists of; all others are read as plain JSON."""
+class _More(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """The events that nearly all of a stream consists of; all others are read as plain JSON. No field is passed over, and no tag
+    is searched for, so that nothing nests too deep for it."""
 
+    type: Literal["content-delta"]
     index: int
     delta: _ContentDelta
 

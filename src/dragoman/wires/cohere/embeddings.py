@@ -34,7 +34,7 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
     del path
     given = dict(if_object(body))
     media = "texts" not in given and bool(given.keys() & {"images", "inputs"})
-    purpose = _PURPOSES.get(str(given.get("input_type")))
+    purpose = _PURPOSES.get(if_text(given.get("input_type")))
     if purpose is not None:
         del given["input_type"]
     request = load_texts({"texts": [], **given} if media else given, OWN, texts="texts", dimensions="output_dimension")

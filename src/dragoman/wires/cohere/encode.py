@@ -70,6 +70,7 @@ class Encoder:
         self._answer = Answer(response)
         self._open: dict[tuple[str, int], tuple[Content, int | None]] = {}  # open parts and their number on the wire
         self._told: set[tuple[str, int]] = set()
+        self._whole: set[tuple[str, int]] = set()  # open parts that are told at their end
         self._numbers = {"content": 0, "call": 0}
         self._citations: dict[str, list[Any]] = {}  # of each message
         self._over = False
@@ -127,13 +128,12 @@ class Encoder:
         if _is_plan(part):
             self._open[key] = (part, None)
             return b""
-        if (
-            not isinstance(part, (TextPart, ThinkingPart, ToolCallPart))
-            or getattr(part, "run_by", "agent") == "provider"
-        ):
+        if not isinstance(part, (TextPart, ThinkingPart, ToolCallPart)):
+            self._whole.add(key)
             return b""
-        number = self._numbers[kind]
-        self._numbers[kind] += 1
+        if isinstance(part, ToolCallPart) and part.run_by == "provider":
+            return b""
+        number = self._number(kind)
         self._open[key] = (part, number)
         if isinstance(part, ToolCallPart):
             return _event("tool-call-start", index=number, delta={"message": {"tool_calls": _call(part, "")}})
@@ -148,8 +148,22 @@ class Encoder:
             return _event("tool-call-delta", index=number, delta={"message": {"tool_calls": calls}})
         return _event("content-delta", index=number, delta={"message": {"content": _block(part, text)}})
 
+    def _tell_block(self, block: Mapping[str, Any]) -> bytes:
+        number = self._number("content")
+        start = _event("content-start", index=number, delta={"message": {"content": block}})
+        return start + _event("content-end", index=number)
+
+    def _number(self, kind: str) -> int:
+        """That of the next block, or of the next call."""
+        self._numbers[kind] += 1
+        return self._numbers[kind] - 1
+
     def _finish(self, key: tuple[str, int], part: Content) -> bytes:
         """The end of a part, and what no delta told of it."""
+        if key in self._whole:
+            self._whole.remove(key)
+            block = dump_block(part)
+            return b"" if isinstance(block, str) else self._tell_block(block)
         if key not in self._open:
             return b""
         opened, number = self._open.pop(key)
@@ -159,6 +173,7 @@ class Encoder:
     def _drop(self, message_id: str) -> bytes:
         """A message is retracted: what is open of it ends, so that nothing that follows is added to it."""
         self._citations.pop(message_id, None)
+        self._whole = {key for key in self._whole if key[0] != message_id}
         return b"".join(_close(*self._open.pop(key)) for key in list(self._open) if key[0] == message_id)
 
 

@@ -37,7 +37,7 @@ def load_call(call: Mapping[str, Any], fresh_id: Callable[[], str]) -> ToolCallP
     else:
         text = arguments if isinstance(arguments, str) else json_bytes.encode(arguments).decode()
         part = parse_call(part, text)
-        spelled["arguments"] = arguments if "arguments" in function else "absent"
+        spelled |= {"arguments": arguments} if "arguments" in function else {"without": "arguments"}
     if not call_id and "id" in call:
         spelled["id"] = call["id"]
     own: dict[str, Any] = {} if call_id else {"id": None}
@@ -54,13 +54,8 @@ def dump_call(call: ToolCallPart, call_id: str) -> dict[str, Any]:
     """The inverse, under that id. Cut and invalid arguments are sent as none, unless a loaded conversation held them."""
     spelled = spelling(call.native)
     function: dict[str, Any] = {"name": call.name, "arguments": call.arguments}
-    if "arguments" in spelled and load_call({"function": {**function, **_spelled(spelled)}}, str).arguments == (
-        call.arguments
-    ):
-        function = {"name": call.name, **_spelled(spelled)}
+    exact = {"name": call.name, **({"arguments": spelled["arguments"]} if "arguments" in spelled else {})}
+    if {"arguments", "without"} & spelled.keys() and load_call({"function": exact}, str).arguments == call.arguments:
+        function = exact
     named = {"id": spelled["id"]} if "id" in spelled else {} if is_unnamed(call.native) else {"id": call_id}
     return merged({**named, "function": function}, rest(extra(call.native), "id"))
-
-
-def _spelled(spelled: Mapping[str, Any]) -> dict[str, Any]:
-    return {} if spelled["arguments"] == "absent" else {"arguments": spelled["arguments"]}
