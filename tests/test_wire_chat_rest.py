@@ -293,6 +293,95 @@ def test_other_messages_of_a_run_go_on_the_same_answer(name: str) -> None:
     assert body["usage"] == {"prompt_tokens": 3, "completion_tokens": 0, "total_tokens": 3}
 
 
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [("openai_chat", field) for field in ("name", "padding", "token_id")]
+    + [("mistral", field) for field in ("name", "index", "prefix")],
+)
+def test_what_a_delta_says_of_itself_is_not_kept(name: str, field: str) -> None:
+    message = read(name, chunk({"content": "a", field: 1}), chunk({"content": "b", field: 1}), chunk({}, "stop"), DONE)
+    assert (message.content, message.native) == ((TextPart("ab"),), None)
+
+
+@named
+def test_pieces_of_a_call_by_its_index_or_by_its_id(name: str) -> None:
+    def piece(text: str, **fields: Any) -> dict[str, Any]:
+        named = {"name": fields.pop("name")} if "name" in fields else {}
+        return {"function": {**named, "arguments": text}, **fields}
+
+    def calls(*pieces: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+        chunks = [chunk({"tool_calls": [one]}) for one in pieces]
+        message = read(name, *chunks, chunk({}, "stop"), DONE)
+        return [(call.id, call.name, call.arguments) for call in message.tool_calls]
+
+    one, two = ("c1", "f", {"a": 1}), ("c2", "f", {"a": 2})
+    start, end = '{"a":', "1}"
+    assert calls(piece(start, id="c1", name="f"), piece(end, id="c1", name="f")) == [one]
+    assert calls(piece(start, id="c1", name="f"), piece(end, id="c1")) == [one]
+    assert calls(piece(start, id="c1", name="f", index=0), piece(end, index=0)) == [one]
+    assert calls(piece(start, id="c1", name="f", index=0), piece(end, index=0, name="f")) == [one]
+    assert calls(piece(start, id="c1", name="f", index=0), piece(end, index=0, id="other")) == [one]
+    assert calls(
+        piece(start, id="c1", name="f", index=0),
+        piece(start, id="c2", name="f", index=1),
+        piece(end, index=0),
+        piece("2}", index=1),
+    ) == [one, two]
+    whole = [piece('{"a": 1}', id="c1", name="f", index=0), piece('{"a": 2}', id="c2", name="f", index=0)]
+    assert calls(*whole) == [one, two]
+    repeated = calls(piece('{"a":1}', name="f", index=0), piece('{"a":2}', name="f", index=0))
+    assert [arguments for _, _, arguments in repeated] == [{"a": 1}, {"a": 2}]
+    others = calls(piece(start, name="f", index=0), piece('{"a":2}', name="g", index=0))
+    assert [tool for _, tool, _ in others] == ["f", "g"]
+    nothing = calls(piece("null", name="f", index=0), piece('{"a":2}', name="f", index=0))
+    assert len(nothing) == 2
+
+
+@named
+def test_two_results_of_one_call_have_its_name(name: str) -> None:
+    call = {"id": "abcdefgh1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    told = [{"role": "tool", "tool_call_id": "abcdefgh1", "content": text} for text in "ab"]
+    said = [{"role": "assistant", "content": "x", "tool_calls": [call]}, *told]
+    _, results = wires.get(name).load_messages(said)
+    assert results.content == (ToolResultPart("abcdefgh1", "f", "a"), ToolResultPart("abcdefgh1", "f", "b"))
+
+
+def test_thinking_with_fields_within_is_not_ordinary() -> None:
+    def thought(item: dict[str, Any], **fields: Any) -> bytes:
+        return chunk({"content": [{"type": "thinking", "thinking": [item], **fields}]})
+
+    first = thought({"type": "text", "text": "a"})
+    odd = {"type": "text", "text": "b", "x": 1}
+    for late, kept in (
+        (thought(odd), None),
+        (thought({"type": "text", "text": "b"}, signature="s"), {"signature": "s"}),
+        (thought({"type": "text", "text": "b"}, closed=False), {"closed": False}),
+    ):
+        (part,) = read("mistral", first, late, chunk({}, "stop"), DONE).content
+        assert isinstance(part, ThinkingPart) and part.text == "ab"
+        assert (part.native or {}).get("mistral") == kept
+
+
+@named
+def test_a_held_file_is_marked_as_its_wires(name: str) -> None:
+    block: dict[str, Any] = {"type": "file", "file_id": "id1"}
+    block = {"type": "file", "file": {"file_id": "id1"}} if name == "openai_chat" else block
+    (message,) = wires.get(name).load_messages([{"role": "user", "content": [block]}])
+    assert message.content == (FilePart("id1", native={name: {}}),)
+    assert wires.get("google").dump_messages([message])["contents"][0]["parts"] == [{"text": "[media: file]"}]
+
+
+def test_lists_of_fields_that_no_index_tells_apart_are_written_as_they_are() -> None:
+    odd = [1, {"index": 0, "a": 1}, {"index": 0, "b": 2}]
+    native = {"openai_chat": {"odd": odd, "annotations": "x"}}
+    body = CHAT.dump_response(unfold([Message.model("a").replace(native=native)]))
+    message = body["choices"][0]["message"]
+    assert (
+        message["annotations"],
+        [{**one, "index": 0} if isinstance(one, dict) else one for one in message["odd"]],
+    ) == ("x", odd)
+
+
 # ------------------------------------------------------------------ embeddings
 
 
