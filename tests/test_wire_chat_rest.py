@@ -13,6 +13,7 @@ from dragoman.event import Event
 from dragoman.fold import fold, unfold
 from dragoman.loss import Loss
 from dragoman.message import (
+    FilePart,
     LinkPart,
     Message,
     Origin,
@@ -337,6 +338,26 @@ def test_pieces_of_a_call_by_its_index_or_by_its_id(name: str) -> None:
     assert len(nothing) == 2
 
 
+def test_more_of_a_call_beside_or_after_a_text() -> None:
+    def more(text: str, **fields: Any) -> bytes:
+        return chunk({"tool_calls": [{"index": 0, "function": {"arguments": text}}], **fields})
+
+    begin = chunk({"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "f", "arguments": '{"a":'}}]})
+    for late in (more("1}", content="t"), more("1}", reasoning="t"), more("1}", reasoning_content="t")):
+        message = read("openai_chat", begin, late, chunk({}, "stop"), DONE)
+        assert [part.arguments for part in message.tool_calls] == [{"a": 1}]
+        assert message.text + message.thinking == "t"
+    texts = chunk({"content": "t"}), more("1}"), chunk({"content": "u"})
+    message = read("openai_chat", begin, *texts, chunk({}, "stop"), DONE)
+    assert [part for part in message.content if isinstance(part, TextPart)] == [TextPart("t"), TextPart("u")]
+    for said in ({"content": "a", "reasoning": "b"}, {"content": "a", "reasoning_content": "b"}):
+        first = read("openai_chat", chunk(said), chunk({}, "stop"), DONE).content
+        again = read("openai_chat", chunk(said), chunk(said), chunk({}, "stop"), DONE).content
+        assert again == (*first, *first) and len(first) == 2
+    both = read("openai_chat", *[chunk({"reasoning": "b", "reasoning_content": "b"})] * 2, chunk({}, "stop"), DONE)
+    assert both.thinking == "bb" and len(both.content) == 1
+
+
 @named
 def test_two_results_of_one_call_have_its_name(name: str) -> None:
     call = {"id": "abcdefgh1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -376,10 +397,7 @@ def test_lists_of_fields_that_no_index_tells_apart_are_written_as_they_are() -> 
     native = {"openai_chat": {"odd": odd, "annotations": "x"}}
     body = CHAT.dump_response(unfold([Message.model("a").replace(native=native)]))
     message = body["choices"][0]["message"]
-    assert (
-        message["annotations"],
-        [{**one, "index": 0} if isinstance(one, dict) else one for one in message["odd"]],
-    ) == ("x", odd)
+    assert (message["annotations"], message["odd"]) == ("x", odd)
 
 
 # ------------------------------------------------------------------ embeddings
