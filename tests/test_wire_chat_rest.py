@@ -9,11 +9,12 @@ import msgspec
 import pytest
 
 from dragoman import errors, wires
-from dragoman.event import Event
+from dragoman.event import Event, MessageFinished, MessageStarted, OpenText, PartDelta, PartFinished, PartStarted
 from dragoman.fold import fold, unfold
 from dragoman.loss import Loss
 from dragoman.message import (
     FilePart,
+    FinishReason,
     LinkPart,
     Message,
     Origin,
@@ -24,12 +25,13 @@ from dragoman.message import (
     ToolResultPart,
     Usage,
 )
-from dragoman.request import EmbeddingsRequest, ModelRequest, Settings
+from dragoman.request import EmbeddingsRequest, ModelRequest, ServerTool, Settings
 from dragoman.result import BatchEmbeddingsResult
 
 CHAT, MISTRAL = wires.get("openai_chat"), wires.get("mistral")
 NAMES = ("openai_chat", "mistral")
 named = pytest.mark.parametrize("name", NAMES)
+DETAILS = "reasoning_details"
 DONE = b"data: [DONE]\n\n"
 
 
@@ -425,3 +427,66 @@ def test_vectors_are_written_as_they_were_read(name: str) -> None:
     sent = wire.dump_http(EmbeddingsRequest("m", ("a",), dimensions=2))
     assert sent.path == "/embeddings"
     assert sent.body == {"model": "m", "input": ["a"], "dimensions" if name == "openai_chat" else "output_dimension": 2}
+
+
+# ------------------------------------------------------------------ what ends without deltas, and what is alike
+
+
+@named
+def test_a_part_may_be_told_at_its_end_alone(name: str) -> None:
+    detail = ThinkingPart("d", {name: {"signature": "s"}})
+    parts = [ThinkingPart("t"), detail, TextPart("a"), ToolCallPart("abcdefgh1", "f", {"a": 1})]
+    empty = [ThinkingPart(), ThinkingPart("", {name: {}}), OpenText(), ToolCallPart("abcdefgh1", "f")]
+    events: list[Event] = [MessageStarted("m", Role.MODEL)]
+    for place, (open_part, part) in enumerate(zip(empty, parts, strict=True)):
+        events += [PartStarted("m", place, open_part), PartFinished("m", place, part)]
+    events.append(MessageFinished("m", FinishReason.tool_calls))
+    encoder = wires.get(name).encoder()
+    streamed = b"".join(map(encoder.feed, events)) + encoder.close()
+    for body in (streamed, wires.get(name).dump_response(events)):
+        (message,) = fold(wires.get(name).load_response(body))
+        assert (message.thinking, message.text) == ("td", "a")
+        assert [call.arguments for call in message.tool_calls] == [{"a": 1}]
+        assert "s" in [(part.native or {}).get(name, {}).get("signature") for part in message.content]
+
+
+def test_details_of_one_index_and_of_several_types_are_several() -> None:
+    details = [
+        {"type": "reasoning.text", "text": "t", "index": 0},
+        {"type": "reasoning.encrypted", "data": "z", "index": 0},
+        {"type": "reasoning.summary", "summary": "u", "index": 0},
+    ]
+    choice = {"index": 0, "message": {"role": "assistant", "content": "a", "reasoning_details": details}}
+    events = CHAT.load_response({"choices": [{**choice, "finish_reason": "stop"}]})
+    assert CHAT.dump_response(events)["choices"][0]["message"]["reasoning_details"] == details
+    streamed = [one[DETAILS][0] for one in deltas("openai_chat", events) if DETAILS in one]
+    assert [(one["type"], one["index"]) for one in streamed] == [(one["type"], one["index"]) for one in details]
+
+
+def test_a_tool_of_another_type_that_names_a_function_is_the_providers() -> None:
+    tool = {"type": "odd", "function": {"name": "f"}}
+    for name in NAMES:
+        body = {"model": "m", "messages": [], "tools": [tool]}
+        request = wires.get(name).load_request(body)
+        assert request.tools == (ServerTool("odd", {"function": {"name": "f"}}),)
+        assert wires.get(name).dump_request(request) == body
+
+
+def test_a_cache_that_the_vendor_does_not_know_is_not_asked_for() -> None:
+    quirks = import_quirks("openai_chat")(cache="prompt_cache_retention")
+    for cache, told in (("short", {}), ("long", {"prompt_cache_retention": "24h"})):
+        request = ModelRequest("m", settings=Settings(cache=cache))
+        assert CHAT.dump_request(request, quirks=quirks) == {"model": "m", "messages": [], **told}
+        assert CHAT.dump_request(request) == {"model": "m", "messages": []}
+
+
+def test_what_a_detail_says_of_itself_is_told_once() -> None:
+    part = ThinkingPart("", {"openai_chat": {"type": "reasoning.text", "id": "i", "format": "x"}})
+    events: list[Event] = [MessageStarted("m", Role.MODEL), PartStarted("m", 0, part)]
+    events += [PartDelta("m", 0, "a"), PartDelta("m", 0, "b")]
+    events += [PartFinished("m", 0, ThinkingPart("ab", part.native)), MessageFinished("m", FinishReason.stop)]
+    named = {"type": "reasoning.text", "id": "i", "index": 0}
+    assert deltas("openai_chat", events) == [
+        {DETAILS: [{**named, "format": "x", "text": "a"}]},
+        {DETAILS: [{**named, "text": "b"}]},
+    ]
