@@ -75,7 +75,7 @@ def replacements(node: ast.AST, field: str) -> Iterator[ast.AST]:
 
 
 def mutants(parent: ast.AST, *, text: bool = True) -> Iterator[Mutant]:
-    """All changes below a node; texts of errors, docstrings, annotations and `__all__` are left alone."""
+    """All changes below a node; texts of errors, docstrings, annotations, types of casts and `__all__` are left alone."""
     for field, value in ast.iter_fields(parent):
         for place, node in enumerate(value if isinstance(value, list) else [value]):
             match node:
@@ -87,11 +87,18 @@ def mutants(parent: ast.AST, *, text: bool = True) -> Iterator[Mutant]:
                     continue
                 case ast.Assign(_, ast.BinOp(_, ast.BitOr(), _)) if isinstance(parent, ast.Module):
                     continue  # a union of types
-                case ast.Constant(str()) if not text:
+                case ast.Constant(str()) if not text or _is_typing(parent):
                     continue
+                case ast.keyword("gc" | "bound"):
+                    continue  # of structs and of type variables: nobody can notice
                 case ast.AST() if field not in ("annotation", "returns", "decorator_list"):
                     at = place if isinstance(value, list) else None
                     yield from (Mutant(parent, field, at, node, new) for new in replacements(node, field))
                     yield from mutants(node, text=text and not isinstance(node, ast.Raise))
                 case _:
                     continue
+
+
+def _is_typing(node: ast.AST) -> bool:
+    """Whether a text in it names a type."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("cast", "TypeVar")

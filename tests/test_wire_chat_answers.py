@@ -11,7 +11,18 @@ from dragoman import wires
 from dragoman.answer import Answer, kept
 from dragoman.event import Event, MessageDropped, MessageFinished, MessageStarted, OpenText, PartDelta, PartStarted
 from dragoman.fold import fold, unfold
-from dragoman.message import FinishReason, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, Usage
+from dragoman.message import (
+    DataPart,
+    FinishReason,
+    LinkPart,
+    Message,
+    Origin,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    Usage,
+)
 
 NAMES = ("openai_chat", "mistral")
 named = pytest.mark.parametrize("name", NAMES)
@@ -238,3 +249,45 @@ def test_usage_of_what_is_retracted_does_not_count_and_of_one_id_twice_adds_up()
     for event in unfold([Message(Role.MODEL, id="b", usage=COST)]):
         answer.takes(event)
     assert answer.usage == COST + COST
+
+
+# ------------------------------------------------------------------ media of an answer
+
+
+def test_a_link_to_audio_is_no_audio_of_an_answer() -> None:
+    dumped = CHAT.dump_response(unfold([Message.model(LinkPart("https://host.test/a.wav", "audio/wav"))]))
+    assert "audio" not in dumped["choices"][0]["message"]
+    (message,) = fold(CHAT.load_response(dumped))
+    assert [part.url for part in message.content if isinstance(part, LinkPart)] == ["https://host.test/a.wav"]
+
+
+def test_media_of_an_answer_are_images_or_audio() -> None:
+    said = (
+        DataPart(b"abc", "audio/pcm", native={"openai_chat": {"id": "audio_1", "transcript": "Hi"}}),
+        DataPart(b"abc", "image/png"),
+        LinkPart("https://host.test/a.png", "image/png"),
+        DataPart(b"abc", "video/mp4"),
+    )
+    message = CHAT.dump_response(unfold([Message.model(*said)]))["choices"][0]["message"]
+    assert message["audio"] == {"id": "audio_1", "data": "YWJj", "expires_at": 0, "transcript": "Hi"}
+    assert message["images"] == [
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,YWJj"}},
+        {"type": "image_url", "image_url": {"url": "https://host.test/a.png"}},
+    ]
+    assert message["content"] == ""
+
+
+@pytest.mark.parametrize(
+    ("block", "part"),
+    [
+        ({"type": "text", "text": "a"}, TextPart("a")),
+        ({"type": "image_url", "image_url": {"url": "https://a.test/a.png"}}, LinkPart("https://a.test/a.png")),
+        ({"type": "image_url", "image_url": {"url": "data:image/png;base64,YWJj"}}, DataPart(b"abc", "image/png")),
+    ],
+)
+def test_a_plain_block_is_a_part_without_notes(block: dict[str, Any], part: Any) -> None:
+    for name in NAMES:
+        said = [{"role": "user", "content": [block, block]}]
+        (message,) = wires.get(name).load_messages(said)
+        assert message == Message.user(part, part)
+        assert wires.get(name).dump_messages([message]) == said

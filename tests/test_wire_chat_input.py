@@ -111,12 +111,15 @@ SPELLINGS = (
 @pytest.mark.parametrize("value", HOSTILE, ids=repr)
 def test_d8_whatever_a_stored_native_holds_it_is_dumped_on_every_wire(name: str, value: Any) -> None:
     notes = [{note: value} for note in NOTES] + [{"spelling": {how: value}} for how in SPELLINGS]
-    notes += [{"response": {"usage": value}}, {"message": {"content": value, "annotations": value}}]
+    notes += [
+        {"response": {"usage": value, "finish_reason": value}},
+        {"message": {"content": value, "annotations": value}},
+    ]
     fields = [value, {"type": value, "index": value}, {"annotations": value, "tool_calls": value}, {"function": value}]
     natives = [{f"{name}:notes": one} for one in notes] + [{name: one} for one in fields]
     for native in natives:
         stored = [
-            {**json.loads(message.to_json()), "native": native}
+            {**json.loads(message.to_json()), "native": native, "usage": {"input_tokens": 1}}
             for message in (Message.model(*PIECES), Message.user(ToolResultPart("c", "f", 1), "b"), Message.system("s"))
         ]
         for message in stored:

@@ -106,9 +106,7 @@ class ChoicesDecoder(ABC, Generic[C]):
     def feed(self, data: bytes) -> list[Event]:
         """More bytes, cut anywhere → the events that they complete."""
         for piece in self._stream.feed(data):
-            if self._over:
-                break
-            if not self.ordinary(piece):
+            if not (self._over or self.ordinary(piece)):
                 self._read(piece)
         return self._take()
 

@@ -57,7 +57,7 @@ class Candidate:
             else:
                 self._speak(message.get("content"), whole=whole)
                 for call in as_list(message.get("tool_calls"), "tool calls"):
-                    self.turn("")
+                    self.end()
                     self._calls.add(as_object(call, "tool call"), whole=whole)
             self._beside.update(unread(message, _READ))
         self._note(choice)
@@ -65,28 +65,30 @@ class Candidate:
     def tell(self, kind: str, delta: str) -> None:
         """More text, or more thinking. Another kind than before begins another part."""
         if delta:
-            if kind != self.kind or self.run is None:
-                self.turn(kind, ThinkingPart() if kind == "thinking" else OpenText())
-            if self.run is not None:
-                self.emitter.add(self.run, delta)
+            self.emitter.add(self.part(kind), delta)
 
-    def turn(self, kind: str, part: Content | None = None) -> None:
-        """Ends what is being told, and begins `part`."""
+    def part(self, kind: str) -> OpenPart:
+        """The text or thinking that is being told, or another that begins."""
+        if self.run is None or kind != self.kind:
+            self.end()
+            self.run = self.emitter.part(kind, ThinkingPart() if kind == "thinking" else OpenText())
+            self.kind = kind
+        return self.run
+
+    def end(self) -> None:
+        """Ends what is being told."""
         if self.run is not None:
             if self.closed is not None:
                 OWN.open_fields(self.run.native)["closed"] = self.closed
             if "spelling" in OWN.notes(self.run.native):
                 self._divide(self.run)
             self.emitter.close(self.run)
-        self.closed = None
-        self._divided = 0
-        self.run = self.emitter.part(kind, part) if part is not None else None
-        self.kind = kind if part is not None else ""
+        self.run, self.kind, self.closed, self._divided = None, "", None, 0
 
     def finish(self, usage: Usage | None, origin: Origin | None, response: dict[str, Any]) -> None:
         """The answer is complete. `response`: what stood around its choices."""
         self.emitter.start()
-        self.turn("")
+        self.end()
         self._calls.close(at_limit=self.said in AT_LIMIT)
         reason = load_finish(self.said, calls=bool(self.emitter.calls()))
         native = self._native(response, {} if dump_finish(reason) == self.said else {"finish_reason": self.said})
@@ -108,7 +110,7 @@ class Candidate:
             chunk = as_object(one, "content chunk")
             kind = chunk.get("type")
             if whole or kind not in ("text", "thinking"):
-                self.turn("")
+                self.end()
                 self._whole(load_chunk(chunk))
             elif kind == "text":
                 self.tell("text", as_text(chunk.get("text")))
@@ -126,19 +128,18 @@ class Candidate:
         told = chunk.get("thinking")
         items = [{"type": "text", "text": told}] if isinstance(told, str) else if_objects(told)
         own = unread(chunk, ("type", "thinking"))
-        if (items or own) and (self.run is None or self.kind != "thinking"):
-            self.turn("thinking", ThinkingPart())
-        if self.run is not None and self.kind == "thinking":
+        if items or own:
+            run = self.part("thinking")
             for item in items:
                 text = as_text(item.get("text")) if item.get("type") == "text" else ""
                 if not text:
-                    self._refer(self.run, item)
-                self.emitter.add(self.run, text)
+                    self._refer(run, item)
+                self.emitter.add(run, text)
             self.closed = own.pop("closed", self.closed)
             if own:
-                OWN.open_fields(self.run.native).update(own)
-            if not items:
-                self.turn("")
+                OWN.open_fields(run.native).update(own)
+        if not items and self.kind == "thinking":
+            self.end()
 
     def _refer(self, run: OpenPart, item: dict[str, Any]) -> None:
         """Something in the thinking that is no text."""
@@ -155,7 +156,7 @@ class Candidate:
 
     def _answer(self, message: dict[str, Any]) -> None:
         """The result of a tool that the provider ran itself."""
-        self.turn("")
+        self.end()
         if (call := self._calls.answered(as_text(message["tool_call_id"]))) is not None:
             result = ToolResultPart(call.id, call.name, message.get("content"), run_by="provider")
             self.emitter.whole(result)

@@ -88,7 +88,7 @@ class StreamedCalls:
     def _begin(self, index: Any, call_id: str, name: str) -> OpenPart:
         native = marked({} if call_id else {"id": None})
         call = ToolCallPart(call_id or self._fresh_id(), name, native=native)
-        part = self._emitter.part(("call", len(self._all), call.id), call)
+        part = self._emitter.part(len(self._all), call)
         self._all.append(part)
         if index is not None:
             self._by_index[index] = part

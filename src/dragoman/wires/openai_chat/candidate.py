@@ -74,27 +74,30 @@ class Candidate:
             self._show(message)
         self._execute(as_list(message.get("executed_tools"), "executed tools"))
         if telling(function_call := as_object(message.get("function_call"), "function call")):
-            self.turn("")
+            self.end()
             self.calls.add_function_call(function_call)
         for call in as_list(message.get("tool_calls"), "tool calls"):
-            self.turn("")
+            self.end()
             self.calls.add(as_object(call, "tool call"), whole=whole)
         self._note(choice, message)
 
     def tell(self, kind: str, delta: str, part: Content | None = None) -> None:
         """More of a text, or of thinking. Another kind than before begins another part."""
         if delta:
-            if kind != self.kind or self.run is None:
-                self.turn(kind, part or OpenText())
-            if self.run is not None:
-                self.emitter.add(self.run, delta)
+            run = self.run if kind == self.kind else None
+            self.emitter.add(run or self.begin(kind, part or OpenText()), delta)
 
-    def turn(self, kind: str, part: Content | None = None) -> None:
+    def begin(self, kind: str, part: Content) -> OpenPart:
         """Ends what is being told, and begins `part`."""
+        self.end()
+        self.run, self.kind = self.emitter.part(kind, part), kind
+        return self.run
+
+    def end(self) -> None:
+        """Ends what is being told."""
         if self.run is not None:
             self.emitter.close(self.run)
-        self.run = self.emitter.part(kind, part) if part is not None else None
-        self.kind = kind if part is not None else ""
+        self.run, self.kind = None, ""
 
     def filtered(self, results: Mapping[str, Any]) -> None:
         """What the vendor's filter says of the answer; the last word counts."""
@@ -143,15 +146,14 @@ class Candidate:
         key = text_key(entry.get("type"))
         text, own = as_text(entry.get(key)), rest(entry, key)
         if entry.get("type") not in _MERGED_DETAILS:
-            self.turn("")
+            self.end()
             self.emitter.whole(load_detail(entry))
             return
         kind = f"{entry['type']} {entry.get('index')} {entry.get('id') or ''}".strip()
-        if self.run is None or whole or kind != self.kind:
-            self.turn(kind, ThinkingPart(native=marked(own, {"again": again} if again else None)))
-        if self.run is not None:
-            OWN.open_fields(self.run.native).update(telling(own))
-            self.emitter.add(self.run, text)
+        run = self.run if kind == self.kind and not whole else None
+        run = run or self.begin(kind, ThinkingPart(native=marked(own, {"again": again} if again else None)))
+        OWN.open_fields(run.native).update(telling(own))
+        self.emitter.add(run, text)
 
     def _speak(self, message: dict[str, Any]) -> None:
         content = message.get("content")
@@ -161,7 +163,7 @@ class Candidate:
                 if block.get("type") == "text":
                     self.tell("text", as_text(block.get("text")))
                 else:
-                    self.turn("")
+                    self.end()
                     self.emitter.whole(load_block(block))
         else:
             self.tell("text", as_text(content))
@@ -172,7 +174,7 @@ class Candidate:
     def _show(self, message: dict[str, Any]) -> None:
         """Images and spoken audio."""
         for image in as_list(message.get("images"), "images"):
-            self.turn("")
+            self.end()
             self.emitter.whole(in_field("images", load_block(rest(as_object(image, "image"), "index"))))
         audio = telling(as_object(message.get("audio"), "audio"))
         if not audio or (self._audio is None and not ({"id", "data", "transcript"} & audio.keys())):
@@ -182,7 +184,7 @@ class Candidate:
         except ValueError:
             raise malformed(message["audio"], "audio that is no base64") from None
         if self._audio is None:
-            self.turn("")
+            self.end()
             part = DataPart(b"", "audio/pcm", native=marked({}, {"field": "audio"}))
             self._audio = self.emitter.part("audio", part)
         if data and not self._audio.deltas and isinstance(self._audio.part, DataPart):
@@ -199,7 +201,7 @@ class Candidate:
             call, result = load_executed(entry, iter(self._fresh_id, None))
             index = as_index(entry.get("index", len(self._executed)))
             if index not in self._executed:
-                self.turn("")
+                self.end()
                 self._executed[index] = call
                 self.emitter.whole(call)
             if result is not None:

@@ -24,7 +24,8 @@ def load_output(body: dict[str, Any]) -> tuple[Mapping[str, Any] | None, dict[st
     if not isinstance(schema := named.get("schema"), dict) or stated.get("type") != "json_schema":
         return None, {}
     del body["response_format"]
-    return cast("dict[str, Any]", schema), {"response_format": {"json_schema": rest(named, "schema")}}
+    around = {**rest(stated, "type", "json_schema"), "json_schema": rest(named, "schema")}
+    return cast("dict[str, Any]", schema), {"response_format": around}
 
 
 def dump_output(schema: Mapping[str, Any], stated: Mapping[str, Any] | None, out: Outgoing) -> dict[str, Any]:

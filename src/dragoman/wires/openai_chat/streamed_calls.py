@@ -101,7 +101,7 @@ class StreamedCalls:
     def _begin(self, index: Any, call_id: str, name: str, spelled: dict[str, str]) -> OpenPart:
         native = marked({} if call_id else {"id": None}, spelled)
         call = ToolCallPart(call_id or self._fresh_id(), name, native=native)
-        part = self._emitter.part(("call", len(self._all)), call)
+        part = self._emitter.part(len(self._all), call)
         self._all.append(part)
         self._by_index[len(self._all) if index is None else index] = part
         if call_id:

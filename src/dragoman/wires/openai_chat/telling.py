@@ -66,8 +66,9 @@ class Telling:
     def begin(self, place: _Place, part: Content) -> list[_Delta]:
         """A part is open."""
         told = self._open[place] = _Told(part)
-        if isinstance(part, ThinkingPart) and (own := extra(part.native)):
-            told.entry = {**own, "index": self._free_index(own)}
+        if isinstance(part, ThinkingPart):
+            own = extra(part.native)
+            told.entry = {**own, "index": self._free_index(own)} if own else {}
         if not isinstance(part, ToolCallPart) or part.run_by == "provider":
             return []
         function = {"name": part.name, "arguments": ""}

@@ -107,8 +107,8 @@ def _counts(told: Mapping[str, Any], above: _Path = ()) -> dict[_Path, int]:
     for name, value in told.items():
         if type(value) is int:
             counts[*above, name] = value
-        elif isinstance(value, dict):
-            counts.update(_counts(if_object(value), (*above, name)))
+        else:
+            counts |= _counts(if_object(value), (*above, name))
     return counts
 
 
@@ -125,6 +125,6 @@ def _left(told: Mapping[str, Any], above: _Path) -> dict[str, Any]:
     for name, value in told.items():
         if (*above, name) in _NEUTRAL:
             continue
-        if kept := _left(if_object(value), (*above, name)) if isinstance(value, dict) else value:
+        if kept := _left(inner, (*above, name)) if (inner := if_object(value)) else value:
             left[name] = kept
     return left
