@@ -191,7 +191,14 @@ def test_which_request_an_answer_fits(exchange: Exchange, fits: bool) -> None:
 
 @pytest.mark.parametrize(
     ("body", "read"),
-    [(None, None), (b'{"a": 1}', {"a": 1}), ({"a": (1,)}, {"a": [1]}), (b"x=1", b"x=1"), (b"\xff", b"\xff"), (b"", b"")],
+    [
+        (None, None),
+        (b'{"a": 1}', {"a": 1}),
+        ({"a": (1,)}, {"a": [1]}),
+        (b"x=1", b"x=1"),
+        (b"\xff", b"\xff"),
+        (b"", b""),
+    ],
 )
 def test_the_body_of_a_request(body: Any, read: Any) -> None:
     assert request_body(HttpRequest("http://h", {}, body)) == read
@@ -255,7 +262,11 @@ async def test_a_recording_is_written_whole(tmp_path: Path) -> None:
             "framing": "sse",
             "provenance": "recorded",
             "request": {"method": "PUT", "url": "http://h/x", "headers": {"x-own": "1"}, "body": {"a": "***"}},
-            "response": {"status": 201, "headers": {"content-type": "text/event-stream; x", "a": "b"}, "body_text": "abc"},
+            "response": {
+                "status": 201,
+                "headers": {"content-type": "text/event-stream; x", "a": "b"},
+                "body_text": "abc",
+            },
         },
         {
             "wire": "w",
