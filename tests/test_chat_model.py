@@ -257,7 +257,7 @@ async def test_a_tool_is_called_by_its_own_name_again() -> None:
     assert sorted(parts, key=str) == sorted(
         [(kind, called) for kind in (PartStarted, PartFinished) for called in (name, "other")], key=str
     )
-    assert [event.part for event in events if isinstance(event, PartFinished)][0] == TextPart("So")
+    assert next(event.part for event in events if isinstance(event, PartFinished)) == TextPart("So")
 
 
 async def test_chunks_hold_what_is_new_and_the_last_one_the_rest() -> None:
@@ -270,7 +270,7 @@ async def test_chunks_hold_what_is_new_and_the_last_one_the_rest() -> None:
         ("lo", None, "a"),
         ("", None, "a"),
     ]
-    assert [chunk.output.content for chunk in chunks][0] == (ThinkingPart("Hm", chunks[0].output.content[0].native),)
+    assert chunks[0].output.content == (ThinkingPart("Hm", chunks[0].output.content[0].native),)
     assert [chunk.output.content for chunk in chunks][1:] == [(TextPart("Hel"),), (TextPart("lo"),), ()]
     assert {chunk.output.created_at for chunk in chunks} == {TIME}
     assert {chunk.output.role for chunk in chunks} == {Role.MODEL}
@@ -394,7 +394,7 @@ def test_the_rooms_names_are_found_where_they_are_and_no_others() -> None:
 
     found = [getattr(dragoman.model, name) for name in dragoman.model.__all__]
     assert found == [Chat, EmbeddingsModel, Middleware, parse_model_string]
-    with pytest.raises(AttributeError, match="'dragoman.model' has no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match=r"'dragoman\.model' has no attribute 'nothing'"):
         dragoman.model.nothing  # noqa: B018
 
 

@@ -148,6 +148,7 @@ def test_longer_secrets_are_hidden_first_and_nothing_where_there_are_none() -> N
     assert hidden(rb"a\\\\\\\\/b", ["a/b"]) == rb"a\\\\\\\\/b"
     assert hidden(b"A.B AxB", ["A.B"]) == b"*** AxB"
     assert hidden("\u00e9 %C3%A9 \\u00E9".encode(), ["\u00e9"]) == b"*** *** ***"
+    assert hidden(b"\xed\xa0\x80 x", ["\ud800"]) == b"*** x"
     error = redacted(DragomanError("x \ud800 abc", body=b"abc"), ["abc"])
     assert (error.message, error.args, error.body) == ("x \ud800 ***", ("x \ud800 ***",), b"***")
     assert redacted(DragomanError("abc"), ["abc"]).body is None
@@ -186,6 +187,10 @@ def test_how_a_body_arrives(how: dict[str, Any], sizes: list[int]) -> None:
     ],
 )
 def test_which_request_an_answer_fits(exchange: Exchange, fits: bool) -> None:
+    with pytest.raises(AttributeError):
+        exchange.status = 1  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        Exchange(200)  # type: ignore[misc]
     assert exchange.fits(HttpRequest("http://h/x?key=1", {}, {"api_key": "k", "b": 1})) is fits
 
 
@@ -222,7 +227,7 @@ def test_a_recorded_file_is_read_whole(tmp_path: Path) -> None:
     assert (both.request_body, both.body, both.headers) == ({"a": 1}, b"", {})
     for odd in (b"{}", b"x", b"\xff", b'{"request":{"url":3},"response":{"status":200}}'):
         file.write_bytes(odd)
-        with pytest.raises(DecodeError, match="is no recorded exchange .*: record it again"):
+        with pytest.raises(DecodeError, match=r"is no recorded exchange .*: record it again"):
             load_exchange(file)
 
 
