@@ -15,7 +15,7 @@ help:
 	@echo "make test    lint, and all tests but the slow ones"
 	@echo "make service the slow tests, among them those against real servers on this machine"
 	@echo "make fuzz    a million inputs as nobody means them through all wires (ARGS=\"--count 50000 --wire google\")"
-	@echo "make lint    ruff, pyright, import-linter"
+	@echo "make lint    ruff, pyright (of the examples in README and docs too), import-linter"
 	@echo "make format  let ruff format the code"
 	@echo "make mutate  break lines of the code one at a time; some test must fail each time (N=300, M=src/dragoman/fold.py)"
 	@echo "make bench   what the layer costs on every wire (ARGS=\"cohere google\")"
@@ -41,6 +41,7 @@ lint: .venv/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/pyright --pythonpath $(BIN)/python
+	@$(BIN)/python scripts/check_docs.py
 	@$(BIN)/lint-imports
 
 format: .venv/.dev

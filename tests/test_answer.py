@@ -125,3 +125,13 @@ def test_every_wire_goes_on_after_a_message_that_was_dropped(name):
     read = [*decoder.feed(data), *decoder.close()]
     assert not [event.error for event in read if isinstance(event, RunError) and isinstance(event.error, DragomanError)]
     assert "".join(message.text for message in fold(read)) == "Two."
+
+
+@pytest.mark.parametrize("wire", wires.names())
+def test_decision_25_each_wire_names_the_choices_that_its_response_leaves_out(wire):
+    events = [started(), started("b", candidate=1), MessageFinished("a"), MessageFinished("b"), RunFinished("r")]
+    losses = []
+    assert wires.get(wire).dump_response(events, losses=losses, id="r1") == wires.get(wire).dump_response(
+        events, id="r1"
+    )
+    assert [loss.what for loss in losses] == ["candidate 1"]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
-from dragoman import Agent, Chat, Limits, Message, Settings, ToolExecutor, tool
+from dragoman import Agent, Chat, Limits, Message, ServerTool, Settings, TextPart, ToolExecutor, tool
 from dragoman.errors import SettingsError
+from dragoman.message import Content
 from dragoman.orchestration import DefaultStreamingOrchestrator
-from support import PROVIDER, agent, says
+from dragoman.transport import Player
+from support import PROVIDER, Script, agent, says
 
 pytestmark = pytest.mark.anyio
 
@@ -38,26 +41,92 @@ async def test_what_is_sent(prompt: Any, how: dict[str, Any], words: str) -> Non
     assert script.requests == []
 
 
-AGENTS: list[tuple[dict[str, Any], str]] = [
-    ({"settings": {}}, "settings must be Settings, not dict"),
-    ({"limits": {}}, "limits must be Limits, not dict"),
-    ({"executor": ToolExecutor}, "executor must be an executor, .* not the class ToolExecutor"),
-    ({"tools": ["x"]}, r"tools\[0\] must be a function or a Tool, not str"),
-    ({"model": ["openai"]}, "model must be str or Provider, not list"),
-    ({"system": Message.system("x")}, "system must be str, not Message"),
-    ({"middleware": ["x"]}, r"middleware\[0\] must be a function"),
-    ({"orchestrator": DefaultStreamingOrchestrator()}, "orchestrator must be a function or a class"),
-    ({"api_key": 3}, "api_key must be a text"),
-    ({"transport": object()}, "transport must be a transport, not object"),
-    ({"server_tools": ["web_search"]}, r"server_tools\[0\] must be ServerTool, not str"),
-    ({"options": "x"}, "options must be Mapping, not str"),
+EXECUTOR = "an executor, such as ToolExecutor()"
+EACH: list[tuple[dict[str, Any], str]] = [
+    ({"model": b"x"}, "model must be str or Provider, not bytes"),
+    ({"system": 1}, "system must be str, not int"),
+    ({"settings": 1}, "settings must be Settings, not int"),
+    ({"options": ["x"]}, "options must be Mapping, not list"),
+    ({"base_url": 1}, "base_url must be str, not int"),
+    ({"headers": [("a", "b")]}, "headers must be Mapping, not list"),
+    ({"environment": ["A=b"]}, "environment must be Mapping, not list"),
+    ({"display_name": 1}, "display_name must be str, not int"),
+    ({"limits": 1}, "limits must be Limits, not int"),
+    ({"transport": 1}, "transport must be a transport, not int"),
+    ({"transport": Player}, "transport must be a transport, not the class Player"),
+    ({"executor": 1}, f"executor must be {EXECUTOR}, not int"),
+    ({"executor": ToolExecutor}, f"executor must be {EXECUTOR}, not the class ToolExecutor"),
+    ({"tools": [max, 1]}, "tools[1] must be a function or a Tool, not int"),
+    ({"middleware": [1]}, "middleware[0] must be a function (request, next) -> events, not int"),
+    ({"middleware": [print, 1]}, "middleware[1] must be a function (request, next) -> events, not int"),
+    ({"server_tools": [ServerTool("a"), 1]}, "server_tools[1] must be ServerTool, not int"),
+    (
+        {"orchestrator": DefaultStreamingOrchestrator()},
+        "orchestrator must be a function or a class, not DefaultStreamingOrchestrator",
+    ),
+    ({"orchestrator": 1}, "orchestrator must be a function or a class, not int"),
+    ({"accumulator": 1}, "accumulator must be a function or a class, not int"),
+    ({"id_factory": 1}, "id_factory must be a function or a class, not int"),
+    ({"clock": 1}, "clock must be a function or a class, not int"),
+    ({"api_key": 1}, "api_key must be a text, or a function that gives one, not int"),
 ]
 
 
-@pytest.mark.parametrize(("how", "words"), AGENTS)
-def test_what_an_agent_is_made_with(how: dict[str, Any], words: str) -> None:
-    with pytest.raises(TypeError, match=words):
+@pytest.mark.parametrize(("how", "words"), EACH)
+def test_each_argument_of_an_agent_is_named_with_what_it_must_be(how: dict[str, Any], words: str) -> None:
+    with pytest.raises(TypeError) as caught:
         Agent(**{"model": PROVIDER, **how})
+    assert str(caught.value) == words
+
+
+A_FILE = "a file is attached with DataPart.from_file(path), a text stands in the prompt"
+A_FORMAT = "messages of other formats are read by a wire: dragoman.wires.get(NAME).load_messages"
+A_HISTORY = "a conversation goes into history=, its last message is the prompt"
+PARTS = " or ".join(kind.__name__ for kind in get_args(Content))
+HOWS: list[tuple[Any, dict[str, Any], str]] = [
+    (["a", 1], {}, f"prompt[1] must be str or {PARTS}, not int"),
+    ([Message.user("a")], {}, f"prompt[0] must be str or {PARTS}, not Message; {A_HISTORY}"),
+    ([{}], {}, f"prompt[0] must be str or {PARTS}, not dict; {A_FORMAT}"),
+    ({}, {}, f"prompt must be a sequence of str or {PARTS}, not dict; {A_FORMAT}"),
+    (3, {}, f"prompt must be a sequence of str or {PARTS}, not int"),
+    ([Path("x")], {}, f"prompt[0] must be str or {PARTS}, not {type(Path()).__name__}; {A_FILE}"),
+    ("hi", {"attachments": "x"}, f"attachments must be a sequence of {PARTS}, not str; {A_FILE}"),
+    ("hi", {"attachments": [TextPart("a"), "x"]}, f"attachments[1] must be {PARTS}, not str; {A_FILE}"),
+    ("hi", {"attachments": [{}]}, f"attachments[0] must be {PARTS}, not dict; {A_FORMAT}"),
+    ("hi", {"history": "x"}, f"history must be a sequence of Message, not str; {A_FILE}"),
+    ("hi", {"history": 3}, "history must be a sequence of Message, not int"),
+    ("hi", {"history": [Message.user("a"), {}]}, f"history[1] must be Message, not dict; {A_FORMAT}"),
+    ("hi", {"model": 1}, "model must be str or Provider, not int"),
+    ("hi", {"output_schema": "x"}, "output_schema must be Mapping, not str"),
+    ("hi", {"settings": {}}, "settings must be Settings, not dict"),
+    ("hi", {"limits": {}}, "limits must be Limits, not dict"),
+    (
+        "hi",
+        {"b": 1, "a": 2},
+        "sending takes no argument a, b; it takes history, model, attachments, output_schema, settings, deps, limits, on_loss. "
+        "Where requests go and with which key is said to the Agent, or to a Provider that is passed as model=",
+    ),
+]
+
+
+@pytest.mark.parametrize(("prompt", "how", "words"), HOWS)
+async def test_each_argument_of_a_run_is_named_with_what_it_must_be(
+    prompt: Any, how: dict[str, Any], words: str
+) -> None:
+    a, script = agent(says("ok"))
+    with pytest.raises(TypeError) as caught:
+        await a.send(prompt, **how)
+    assert str(caught.value) == words
+    assert script.requests == []
+
+
+async def test_arguments_that_are_none_are_not_there() -> None:
+    nothing = dict.fromkeys(["model", "settings", "limits", "system", "options", "base_url", "headers", "environment"])
+    more = dict.fromkeys(["transport", "api_key", "executor", "orchestrator", "accumulator", "display_name"])
+    script = Script(says("ok"))
+    a = Agent(**{**nothing, **more, "model": PROVIDER, "middleware": [script]})
+    result = await a.send("hi", model=None, output_schema=None, settings=None, limits=None, on_loss=None, deps=None)
+    assert result.output == "ok"
 
 
 def test_tools_and_middleware_may_come_from_generators() -> None:
@@ -102,6 +171,18 @@ def test_settings_take_what_is_right() -> None:
     assert Settings(temperature=1, stop=["a"], reasoning=100, seed=1).stop == ("a",)
     for effort in ("off", "low", "medium", "high"):
         assert Settings(reasoning=effort).reasoning == effort
+
+
+@pytest.mark.parametrize("name", ["model_calls", "tool_calls", "total_tokens", "seconds"])
+def test_each_limit_is_a_number_or_none(name: str) -> None:
+    kept: Any = Limits(**{name: 3})
+    assert getattr(kept, name) == 3
+    assert getattr(Limits(**{name: None}), name) is None
+    wrong = ["3", True, [1], *([] if name == "seconds" else [1.5])]
+    for value in wrong:
+        with pytest.raises(SettingsError) as caught:
+            Limits(**{name: value})
+        assert str(caught.value) == f"Limits({name}=…) must be a number or None, not {value!r}"
 
 
 def test_limits() -> None:

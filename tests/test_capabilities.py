@@ -2,13 +2,16 @@
 
 import json
 import re
+from collections import Counter
+from itertools import count
 from pathlib import Path
 
 import pytest
 
+from dragoman import PartDelta, PartFinished, ToolCallPart, wires
 from dragoman.capability import Capability
 from dragoman.providers.registry import Registry
-from dragoman.providers.table import capability_table, markdown
+from dragoman.providers.table import CALLS, capability_table, markdown
 from traffic import exchanges
 
 FOLDERS = (
@@ -280,6 +283,45 @@ def test_decision_11_the_records_say_what_the_traffic_shows():
         declared = set(registry.get(name).capabilities)
         assert capabilities - declared == NOT_DECLARED.get(name, set()), name
         assert declared - capabilities == NOT_RECORDED.get(name, set()), name
+
+
+def test_seed_003_the_matrix_says_how_the_traffic_tells_of_calls():
+    """Ids of calls given or minted, arguments in pieces or whole, response linking."""
+    given, sizes, linked = {}, {}, set()
+    for exchange in exchanges(*FOLDERS):
+        folder = exchange.path.parent.name
+        provider = VENDORS.get((folder, exchange.vendor))
+        if (
+            not provider
+            or exchange.status != 200
+            or exchange.endpoint in ("embed", "models")
+            or folder == "ollama_openai"
+        ):
+            continue
+        if (exchange.request or {}).get("previous_response_id"):
+            linked.add(provider)
+        wire = wires.get(Registry(plug_ins=lambda: ()).get(provider).wire)
+        numbers = count()
+        decoder = wire.decoder(new_id=lambda numbers=numbers: f"minted-{next(numbers)}")
+        pieces = Counter()
+        for event in [*decoder.feed(exchange.body), *decoder.close()]:
+            if isinstance(event, PartDelta):
+                pieces[event.message_id, event.index] += 1
+            part = event.part if isinstance(event, PartFinished) else None
+            if isinstance(part, ToolCallPart) and part.run_by != "provider":
+                given.setdefault(provider, Counter())[not part.id.startswith("minted")] += 1
+                if exchange.framing != "json" and part.arguments and part.state == "complete":
+                    sizes.setdefault(provider, set()).add(min(pieces[event.message_id, event.index], 2))
+    providers = Registry(plug_ins=lambda: ()).providers()
+    rows = {row.provider: row for row in capability_table(providers)}
+    assert set(given) == set(CALLS)
+    for provider, seen in given.items():
+        minted = seen[False] / seen.total()
+        assert (rows[provider].calls.ids == "given or minted") == (minted > 0.05), (provider, seen)
+    for provider, seen in sizes.items():
+        assert (rows[provider].calls.arguments == "in pieces") == (2 in seen), (provider, seen)
+    assert {name for name, row in rows.items() if row.links} == {"openai-responses", "azure-responses"} >= linked
+    assert linked == {"openai-responses"}
 
 
 def test_the_documented_table_is_the_records_table():

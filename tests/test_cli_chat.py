@@ -315,3 +315,33 @@ def test_an_answer_that_is_not_whole_says_so(cli, llm: Llm) -> None:
     assert (code, out) == (0, "Once upon\n")
     assert err.count("\n") == 1
     assert "--max-tokens" in err
+
+
+@pytest.mark.parametrize(
+    ("before", "again"), [((), ""), (("Let me see.\n",), "Let me see.\n")], ids=["all of it", "the end of it"]
+)
+def test_a_terminal_shows_that_what_was_shown_is_void(before: tuple[str, ...], again: str) -> None:
+    """Decision 24."""
+    out, err = Terminal(), Terminal()
+    screen = Screen(out=out, err=err)
+    for chunk in [*map(ChatResult, before), ChatResult("Sure"), ChatResult("", retracted="Sure"), ChatResult("{}")]:
+        screen.show(chunk)
+    screen.finish()
+    first = "".join(before) + "Sure"
+    assert out.getvalue() == f"{first}\n[The answer above is void. It begins again:]\n{again}{{}}\n"
+
+
+def test_what_was_piped_on_and_is_void_is_told_on_standard_error() -> None:
+    out, err = io.StringIO(), io.StringIO()
+    screen = Screen(out=out, err=err)
+    for chunk in [ChatResult("Sure"), ChatResult("", retracted="Sure"), ChatResult("No.")]:
+        screen.show(chunk)
+    assert (out.getvalue(), "void" in err.getvalue()) == ("SureNo.", True)
+
+
+def test_by_a_schema_only_the_valid_answer_is_written(cli, llm: Llm) -> None:
+    """A first answer that is not of the type never reaches standard output."""
+    schema = {"type": "object", "properties": {"z": {"type": "integer"}}, "required": ["z"]}
+    answers = iter([says("Sure! Here it is"), says('{"z": 1}')])
+    llm.reply = lambda _: next(answers)
+    assert cli("chat", "A number", "--output-schema", json.dumps(schema))[:2] == (0, '{"z": 1}\n')

@@ -6,8 +6,11 @@ answered by a server on this machine.
 
 from __future__ import annotations
 
+import ast
 import inspect
+import json
 import re
+import runpy
 import textwrap
 from contextlib import suppress
 from importlib import import_module
@@ -26,13 +29,20 @@ from support import PROVIDER
 from support_llm import Llm, obliging
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
+DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^(?P<indent> *)```python\n(?P<code>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
+CODE = re.compile(r"^ *```.*?^ *```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#([^)]*))?\)")
 
 
 def blocks(path: Path) -> list[str]:
     return [textwrap.dedent(found["code"]) for found in BLOCK.finditer(path.read_text())]
+
+
+def anchors(path: Path) -> set[str]:
+    """What a link can point to within a document: its headings, as they are shown on the web."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.fixture
@@ -69,8 +79,21 @@ def test_the_readme_shows_tools_types_and_a_change_of_provider(models: Llm, caps
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_every_link_leads_somewhere(path: Path) -> None:
-    for target in LINK.findall(path.read_text()):
+    for target, anchor in LINK.findall(CODE.sub("", path.read_text())):
         assert (path.parent / target).exists(), target
+        assert not anchor or anchor in anchors(path.parent / target), (target, anchor)
+
+
+@pytest.mark.parametrize("name", ["debug_streaming_tool_calls", "debug_tool_accumulation"])
+def test_seed_003_the_debug_examples_run(name: str, models: Llm, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
+    shown = capsys.readouterr().out
+    if name == "debug_streaming_tool_calls":
+        assert re.findall(r"PartFinished +(\w+)", shown) == ["TextPart", "ToolCallPart", "ToolResultPart", "TextPart"]
+    else:
+        deltas = [ast.literal_eval(delta) for delta in re.findall(r"^  \+ (.*)$", shown, re.MULTILINE)]
+        assert len(deltas) > 3 and json.loads("".join(deltas))["restaurant"] == "Oslo"
+        assert shown.endswith("1 calls, each as its pieces say\n")
 
 
 def test_the_readme_of_the_wheel_links_to_nothing_that_is_not_there() -> None:

@@ -244,6 +244,47 @@ def test_a_builder_takes_its_own_events_only():
     assert builder.message() == Message.model("mine").replace(id="m")
 
 
+def test_deltas_that_come_together_are_those_that_come_one_by_one():
+    """Whatever happens between two reads of nothing else, and whenever the message is looked at."""
+    text, call = PartStarted("m", 0, OpenText()), PartStarted("m", 1, CALL)
+    some_of_each = [PartDelta("m", 0, "a"), PartDelta("m", 1, "{"), PartDelta("n", 0, "x"), PartDelta("m", 7, "y")]
+    told: list[Event | list[PartDelta]] = [
+        *[[PartDelta("m", 0, "early")], START, text, some_of_each, PartDelta("m", 0, "b"), call, some_of_each],
+        *[PartDelta("m", 1, '"k"'), some_of_each, [PartDelta("m", 1, ":1")], PartFinished("m", 0, TextPart("A"))],
+        *[
+            some_of_each,
+            text,
+            [PartDelta("m", 0, "again")],
+            PartFinished("m", 1, CALL),
+            some_of_each,
+            call,
+            some_of_each,
+        ],
+        *[PartFinished("m", 0, TextPart("B")), PartFinished("m", 1, CALL), some_of_each, text, some_of_each],
+        *[MessageDropped("m"), some_of_each, START, text, some_of_each],
+    ]
+    for looks in (True, False):
+        together, apart = MessageBuilder(), MessageBuilder()
+        for each in told:
+            if isinstance(each, list):
+                together.add_deltas(each)
+            else:
+                together.add(each)
+            for event in each if isinstance(each, list) else [each]:
+                apart.add(event)
+            if looks:
+                assert together.message() == apart.message()
+        assert together.content() == apart.content() == (TextPart("a"),)
+        assert together.cut() == apart.cut() == [PartFinished("m", 0, TextPart("a"))]
+        assert together.message() == apart.message()
+    fresh = MessageBuilder(START)
+    for event in (text, call):
+        fresh.add(event)
+    fresh.add_deltas(some_of_each)
+    cut = [PartFinished("m", 0, TextPart("a")), PartFinished("m", 1, ToolCallPart("1", "f", raw="{", state="cut"))]
+    assert fresh.cut() == cut
+
+
 def test_what_is_open_can_be_closed_as_cut():
     builder = MessageBuilder()
     assert builder.cut() == []

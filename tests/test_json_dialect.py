@@ -314,6 +314,90 @@ def test_recursion_by_way_of_another_definition_and_of_the_whole() -> None:
     assert fit({**without, "required": ["c"]}, SHUT) is not None
 
 
+def only(*kept: str, **flags: Any) -> Dialect:
+    return Dialect(kept=frozenset(kept), **flags)
+
+
+ALL = {
+    "type": "object", "properties": {"a": STRING}, "additionalProperties": STRING, "required": ["a"], "items": STRING, "oneOf": [1], "anyOf": 5,
+    "allOf": 5, "$defs": {"x": STRING}, "definitions": {}, "title": "t", "$schema": "x", "discriminator": {}, "not": {"a": 1}, "description": "d",
+}  # fmt: skip
+ENUM = {"type": ["string", "integer", "null"], "enum": ["a", None], "description": "x"}
+EXACT: dict[str, tuple[Any, Dialect, Any]] = {
+    "only constraints are told in words": (
+        ALL, only(free=False),
+        {"type": "object", "description": 'd\nnot: {"a":1}', "properties": {"a": STRING}, "required": ["a"], "items": STRING},
+    ),
+    "a union beside another": ({"anyOf": [STRING, {"type": "integer"}], "oneOf": [STRING], "type": "string"}, only(), {"anyOf": [STRING, {"type": "integer"}]}),
+    "a constant that is null": ({"const": None}, only(const=False), {"enum": [None]}),
+    "a constant in words": ({"const": 1, "description": "d"}, only(), {"description": "d\nconst: 1"}),
+    "a constant and words": ({"const": 1, "description": "d", "minimum": 3}, only(const=False), {"enum": [1], "description": "d\nminimum: 3"}),
+    "an empty description": ({"description": "", "minimum": 3}, only("description"), {"description": "minimum: 3"}),
+    "several types": (
+        ENUM, only("enum", "description", lists=False),
+        {"anyOf": [{**STRING, "enum": ["a"], "description": "x"}, {"type": "integer", "enum": ["a"], "description": "x"}, {"type": "null"}]},
+    ),
+    "several types in a list": ({"type": ["string", "integer"]}, only(), {"type": ["string", "integer"]}),
+    "one type in a list": ({"type": ["string"]}, only(lists=False), {"type": ["string"]}),
+    "an object or null": (
+        {"type": ["object", "null"], "properties": {"a": STRING}}, only(lists=False),
+        {"anyOf": [{"type": "object", "properties": {"a": STRING}}, {"type": "null"}]},
+    ),
+    "some required": ({"type": "object", "properties": {"a": STRING, "b": STRING}}, only(some_required=True), {"type": "object", "properties": {"a": STRING, "b": STRING}, "required": ["a", "b"]}),
+    "enough required": ({"type": "object", "properties": {"a": STRING, "b": STRING}, "required": ["b"]}, only(some_required=True), {"type": "object", "properties": {"a": STRING, "b": STRING}, "required": ["b"]}),
+    "nothing to require": ({"type": "object", "required": ["a"]}, only(some_required=True), {"type": "object"}),
+    "only some values": (
+        {"minItems": 1, "format": "x", "description": "d"}, only("minItems", "format", only={"minItems": frozenset([0, 1]), "format": frozenset(["y"])}),
+        {"minItems": 1, "description": 'd\nformat: "x"'},
+    ),
+    "a tuple": ({"type": "array", "prefixItems": [STRING, True], "items": True}, only("prefixItems"), {"type": "array", "prefixItems": [STRING, {}], "items": {}}),
+    "a tuple of another shape": ({"prefixItems": 5}, only("prefixItems"), {"prefixItems": []}),
+    "anything": (True, only(), {}),
+    "anything where objects are closed": (True, only(closed=True), None),
+    "anything with a title where objects are closed": ({"title": "t"}, only("title", closed=True), {"title": "t"}),
+    "anything whose title is not kept": ({"title": "t"}, only(closed=True), None),
+    "a reference and more": ({"$ref": "#/$defs/A", "title": "t", "minimum": 1}, only("title"), {"anyOf": [{"$ref": "#/$defs/A"}], "title": "t", "description": "minimum: 1"}),
+    "what holds at once": (
+        {"allOf": [{"properties": {"a": STRING}, "required": ["a"], "title": "1"}, {"required": ["b", "a"], "title": "2"}], "properties": {"b": STRING}, "required": ["b"], "title": "3"},
+        only("title"), {"title": "3", "properties": {"a": STRING, "b": STRING}, "required": ["a", "b"]},
+    ),
+    "one that holds": ({"allOf": [{"$ref": "#/$defs/B"}]}, only(), {"$ref": "#/$defs/B"}),
+    "none that holds": ({"allOf": [], "type": "string"}, only(), STRING),
+    "free keys of a type": ({"type": "object", "additionalProperties": {"const": 1}}, only(const=False), {"type": "object", "additionalProperties": {"enum": [1]}}),
+    "free keys that nobody knows": ({"type": "object", "properties": {"a": STRING}, "additionalProperties": True}, only(free=False), {"type": "object", "properties": {"a": STRING}}),
+    "free keys": ({"type": "object", "additionalProperties": True}, only(), {"type": "object", "additionalProperties": True}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_what_a_dialect_makes_of_a_schema_to_the_last_keyword(name: str) -> None:
+    """Names that are required are each required once, as JSON Schema has it."""
+    schema, dialect, form = EXACT[name]
+    definitions = {"A": STRING, "B": {"$ref": "#/$defs/A"}}
+    root = {"type": "object", "properties": {"it": schema}, "required": ["it"], **CLOSED, "$defs": definitions}
+    closed = CLOSED if dialect.free or dialect.closed else {}
+    expected = {"type": "object", "properties": {"it": form}, "required": ["it"], **closed, "$defs": definitions}
+    assert fit(root, dialect) == (None if form is None else expected)
+
+
+def test_googles_keywords() -> None:
+    kept = (
+        "$id",
+        "$anchor",
+        "title",
+        "description",
+        "format",
+        "enum",
+        "minItems",
+        "maxItems",
+        "minimum",
+        "maximum",
+        "propertyOrdering",
+    )
+    whole = {"type": "object", "properties": {"a": dict.fromkeys(kept, "x")}}
+    assert sent("google", whole)[0] == whole
+
+
 class Address(BaseModel):
     street: str = Field(min_length=1)
     number: Annotated[int, Field(ge=1)] | None = None

@@ -9,10 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from dragoman import tool
+from dragoman import tool, unfold
+from dragoman.errors import ProviderError
 from dragoman.logs import LoggingOptions, log_to
+from dragoman.loss import Loss
 from support import agent, call, says
 
 pytestmark = pytest.mark.anyio
@@ -81,3 +84,25 @@ async def test_loggers_are_the_standard_librarys(caplog: Any) -> None:
     with caplog.at_level(logging.DEBUG, logger="dragoman"):
         await run()
     assert {record.name for record in caplog.records} >= {"dragoman.run", "dragoman.tools"}
+
+
+async def test_what_a_run_writes_line_by_line(caplog: Any) -> None:
+    loss = Loss(None, None, "seed", "it takes none")
+    first = unfold([says(call("boom"), usage=2).replace(id="a")])
+    first[0] = msgspec.structs.replace(first[0], losses=(loss,))
+    a, _ = agent(first, says("done"), ProviderError("gone"), tools=[boom])
+    with caplog.at_level(logging.DEBUG, logger="dragoman.run"):
+        async with a.run("hi") as run:
+            result = await run.result()
+        async with a.run("hi") as failing:
+            with pytest.raises(ProviderError):
+                await failing.result()
+    written = [(r.levelname, r.getMessage()) for r in caplog.records if r.name == "dragoman.run"]
+    assert written == [
+        ("DEBUG", f"run {run.id}: model call 1 to m"),
+        ("WARNING", f"run {run.id}: left out {loss}"),
+        ("DEBUG", f"run {run.id}: model call 2 to m"),
+        ("INFO", f"run {run.id} ended: {result.finish_reason}, {result.usage}"),
+        ("DEBUG", f"run {failing.id}: model call 1 to m"),
+        ("WARNING", f"run {failing.id} failed: gone"),
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 import msgspec
@@ -15,6 +15,8 @@ from dragoman.event import Event, MessageStarted, StepFinished, event_from_json,
 from dragoman.ids import Rule
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Role, ThinkingPart
+from dragoman.model.chat_model import ChatModel
+from dragoman.orchestration import StreamingIterationResult, StreamingState
 from dragoman.repair import INTERRUPTED
 from dragoman.request import ModelRequest, ServerTool, ToolSpec
 from dragoman.testing.server import ScriptedServer
@@ -61,6 +63,17 @@ async def test_decision_25_on_loss_refuses_before_anything_is_sent(wire: str) ->
     b, _ = scripted(wire)
     with pytest.raises(InvalidRequestError):
         await b.send("See.", attachments=[part], on_loss="error")
+
+
+@pytest.mark.parametrize("wire", PROVIDERS)
+async def test_the_name_of_a_picture_is_no_reason_to_refuse_or_to_warn(
+    wire: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    picture = DataPart(b"\x89PNG\r\n\x1a\n", "image/png", "a.png")
+    a, server = scripted(wire, on_loss="error")
+    result = await a.send("See.", attachments=[picture])
+    assert {loss.what for loss in result.losses} <= {"name", "order"}
+    assert (len(server.sent), caplog.records) == (1, [])
 
 
 async def test_on_loss_is_checked_where_it_is_given() -> None:
@@ -234,3 +247,38 @@ async def test_an_error_before_an_answer_is_raised_as_it_is() -> None:
     a, _ = scripted("openai_chat", RateLimitError("slow down"))
     with pytest.raises(RateLimitError):
         await a.send(["See.", CLIP])
+
+
+async def test_decision_25_a_request_that_is_refused_names_its_losses() -> None:
+    """No message begins, so none can tell them: the step's end and the error's result do."""
+    a, _ = scripted("openai_chat", RateLimitError("slow down", status=429))
+    async with a.run(["See.", CLIP]) as run:
+        steps = [event async for event in run if isinstance(event, StepFinished)]
+        with pytest.raises(RateLimitError) as caught:
+            await run.result()
+    assert [loss.what for loss in steps[0].losses] == ["video/x-acme clip.acme"]
+    assert caught.value.result is not None
+    assert caught.value.result.losses == steps[0].losses
+
+
+class Plain:
+    """An orchestrator from the protocol alone."""
+
+    provider_hint = "plain"
+
+    async def initialize(self, state: StreamingState) -> None: ...
+
+    async def finalize(self, state: StreamingState) -> None: ...
+
+    async def process_iteration(
+        self, model: ChatModel, state: StreamingState, _schema: Any = None
+    ) -> AsyncGenerator[StreamingIterationResult, None]:
+        texts = [chunk.output.text async for chunk in model.send_stream(state.conversation_history)]
+        message = Message.model("".join(texts))
+        yield StreamingIterationResult(output=message.text, messages=[message], should_continue=False)
+
+
+async def test_decision_25_an_orchestrator_of_the_users_has_its_losses_told() -> None:
+    a, _ = scripted("openai_chat", orchestrator=Plain)
+    result = await a.send(["See.", CLIP])
+    assert (result.output, [loss.what for loss in result.losses]) == ("Done.", ["video/x-acme clip.acme"])

@@ -105,6 +105,20 @@ def test_numpy_style_may_name_two_parameters_at_once() -> None:
     assert [each["description"] for each in plot.input_schema["properties"].values()] == ["A coordinate."] * 2
 
 
+def test_a_docstring_of_parameters_alone_describes_them_and_not_the_tool() -> None:
+    @tool
+    def plot(x: int, y: int, z: int) -> None:
+        """:param x: A coordinate,
+            of two lines.
+        :param y:
+        :param other: Of nobody.
+        """
+
+    assert plot.description == ""
+    descriptions = [each.get("description") for each in plot.input_schema["properties"].values()]
+    assert descriptions == ["A coordinate, of two lines.", None, None]
+
+
 def test_without_annotation_and_docstring_anything_is_taken() -> None:
     @tool
     def bare(value): ...

@@ -6,7 +6,9 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
@@ -66,34 +68,46 @@ def test_types_of_the_names_that_people_call(tmp_path: Path) -> None:
     assert "0 errors" in run.stdout, run.stdout
 
 
-MODULES = ["__init__", "agent", "arguments", "chat", "limits", "output", "prompt", "request", "result", "run"]
-FILES = [
-    *[SOURCE / f"{name}.py" for name in MODULES],
-    *sorted((SOURCE / "tools").glob("*.py")),
-    *sorted((SOURCE / "orchestration").glob("*.py")),
-]
+FILES = sorted(SOURCE.rglob("*.py"))
+RULE = re.compile(r"\b([DM]-\d|decisions? \d|rules? \d|seeds? 00\d)")
+FIELDS = {"Struct", "TypedDict", "NamedTuple", "TextPart", "Tool"}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_no_docstring_that_a_user_sees_cites_a_rule(path: Path) -> None:
-    texts = [
-        node.value
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    ]
-    assert not [text for text in texts if re.search(r"\b(D-\d|M-\d|decision \d|seed 00)", text)]
-
-
-@pytest.mark.parametrize("name", ["Settings", "Limits", "ChatResult", "ModelInfo"])
-def test_every_field_has_its_docstring(name: str) -> None:
+def trees() -> Iterator[tuple[str, ast.Module]]:
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef) and node.name == name:
-                fields = [n for n, each in enumerate(node.body) if isinstance(each, ast.AnnAssign)]
-                assert fields
-                for n in fields:
-                    following = node.body[n + 1] if n + 1 < len(node.body) else None
-                    documented = isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant)
-                    assert documented, ast.unparse(node.body[n])
-                return
-    raise AssertionError(name)
+        yield str(path.relative_to(SOURCE)), ast.parse(path.read_text())
+
+
+def is_docstring(node: ast.AST | None) -> TypeGuard[ast.Expr]:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def test_no_docstring_cites_a_rule() -> None:
+    """Users have no list of rules; comments and tests may name them."""
+    cited = [
+        (name, ast.unparse(node))
+        for name, tree in trees()
+        for node in ast.walk(tree)
+        if is_docstring(node) and RULE.search(ast.unparse(node))
+    ]
+    assert not cited
+
+
+def test_every_public_field_has_its_docstring() -> None:
+    """Of structs, dataclasses and typed dictionaries outside the wires, whose records have tests of their own; `native` is told
+    once, where its type is."""
+    found, bare = 0, list[str]()
+    for name, tree in trees():
+        for node in tree.body if not name.startswith("wires") else []:
+            if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
+                continue
+            if FIELDS & {re.split(r"\W", ast.unparse(base).removeprefix("msgspec."))[0] for base in node.bases} or (
+                "dataclass" in "".join(map(ast.unparse, node.decorator_list))
+            ):
+                for field, following in zip(node.body, [*node.body[1:], None], strict=True):
+                    if isinstance(field, ast.AnnAssign) and ast.unparse(field.annotation) != "Native":
+                        found += 1
+                        if not is_docstring(following):
+                            bare.append(f"{name}: {node.name}.{ast.unparse(field.target)}")
+    assert found > 200
+    assert not bare

@@ -178,6 +178,59 @@ def test_what_strict_mode_cannot_say_is_not_strict(part: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    "keyword",
+    [
+        "title", "description", "enum", "const", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems",
+        "maxItems",
+    ],
+)  # fmt: skip
+def test_d100_keywords_that_strict_mode_knows(keyword: str) -> None:
+    part = {"type": "string", keyword: "x"}
+    assert strict_schema({"type": "object", "properties": {"it": part}}) == {
+        "type": "object", "properties": {"it": part}, "required": ["it"], **CLOSED,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "keyword",
+    [
+        "not", "if", "patternProperties", "dependentRequired", "dependentSchemas", "prefixItems", "contains", "propertyNames", "unevaluatedProperties",
+    ],
+)  # fmt: skip
+def test_d100_keywords_that_cannot_be_left_out(keyword: str) -> None:
+    assert strict_schema({"type": "object", "properties": {"it": {"type": "string", keyword: {}}}}) is None
+
+
+@pytest.mark.parametrize(
+    ("part", "strict"),
+    [
+        ({"enum": ["a", True, 1, 0.5, None, "b"]}, {"type": ["string", "boolean", "integer", "number", "null"], "enum": ["a", True, 1, 0.5, None, "b"]}),
+        ({"const": None}, {"type": "null", "const": None}),
+        ({"type": ["null"]}, {"type": "null"}),
+        ({"oneOf": [{"type": "string"}], "anyOf": [{"type": "integer"}], "title": "t"}, {"anyOf": [{"type": "integer"}], "title": "t"}),
+        ({"allOf": [{"type": "string", "title": "inner"}], "title": "outer"}, {"type": "string", "title": "outer"}),
+        ({"allOf": 5, "type": "string"}, {"type": "string"}),
+        ({"$ref": "#/definitions/A"}, {"$ref": "#/definitions/A"}),
+        ({"$ref": "#/$defs/B", "title": "t", "format": "x"}, {"anyOf": [{"$ref": "#/$defs/B"}], "title": "t"}),
+        ({"$ref": "#/$defs/A"}, None), ({"$ref": "#/definitions/B"}, None), ({"$ref": "A"}, None), ({"anyOf": 5}, None), ({"enum": []}, None),
+        ({"type": ["array", "string"]}, None), ({"type": [5, "string"]}, None), ({"type": "array", "items": {"type": "string"}}, ...),
+        ({"type": "object", "properties": {"a": {}}}, None), ({"type": "object", "properties": 5}, None),
+    ],
+)  # fmt: skip
+def test_d100_to_the_last_keyword(part: Any, strict: Any) -> None:
+    definitions = {"$defs": {"B": {"type": "string"}}, "definitions": {"A": {"type": "number"}}}
+    form = strict_schema({"type": "object", "properties": {"it": part}, **definitions})
+    wanted = {
+        "type": "object",
+        "properties": {"it": part if strict is ... else strict},
+        "required": ["it"],
+        **CLOSED,
+        **definitions,
+    }
+    assert form == (None if strict is None else wanted)
+
+
+@pytest.mark.parametrize(
     "root",
     [
         {},

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from dragoman import wires
@@ -22,7 +23,7 @@ from dragoman.event import (
 from dragoman.fold import fold, unfold
 from dragoman.json_dialect import Dialect, fit
 from dragoman.json_schema import strict_schema
-from dragoman.message import FinishReason, Message, Origin, Role, TextPart, ToolCallPart, Usage
+from dragoman.message import FinishReason, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, Usage
 from dragoman.wires import openai_responses as wire
 from test_linear import is_linear
 
@@ -221,6 +222,41 @@ def test_what_a_stream_calls_done_is_what_its_deltas_were(part):
         elif event["type"] in ("response.output_text.done", "response.function_call_arguments.done"):
             done[event["item_id"], event.get("content_index")] = event.get("text", event.get("arguments"))
     assert done == deltas and list(done.values()) == ['{"half: ', "good"]
+
+
+# --- items that end as something else than they began
+
+ENDINGS = {
+    "message": {"role": "assistant", "content": [{"type": "output_text", "text": "a", "annotations": []}]},
+    "reasoning": {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
+    "function_call": {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+}
+PIECES = {"message": TextPart("a"), "reasoning": ThinkingPart("hm"), "function_call": ToolCallPart("c", "f")}
+
+
+@pytest.mark.parametrize("began", ["message", "reasoning", "function_call"])
+@pytest.mark.parametrize("ended", ["message", "reasoning", "function_call"])
+@pytest.mark.parametrize("again", [True, False])
+def test_a_part_ends_as_what_it_began(began, ended, again):
+    """Fuzzing: an item that was begun as reasoning was done as a message, whose text closed the thinking."""
+    item = {"type": began, **({"call_id": "c", "name": "f"} if began == "function_call" else {})}
+    events = [
+        {"type": "response.output_item.added", "output_index": 0, "item": item},
+        *([{"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": ""}] * (began == "message")),
+        {"type": "response.output_item.done", "output_index": 0, "item": ENDINGS[ended]},
+        {"type": "response.completed", "response": {**HEAD, "output": [ENDINGS[ended]] * again}},
+    ]  # fmt: skip
+    decoded = wire.load_response(b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events))
+    kinds = {event.index: type(event.part) for event in decoded if isinstance(event, PartStarted)}
+    kinds = {index: TextPart if kind is OpenText else kind for index, kind in kinds.items()}
+    finished = [event for event in decoded if isinstance(event, PartFinished)]
+    assert [kinds[event.index] for event in finished] == [type(event.part) for event in finished]
+    (message,) = fold(decoded)
+    pieces = [msgspec.structs.replace(piece, native=None) for piece in message.content]
+    empty = {"reasoning": [ThinkingPart()], "function_call": [ToolCallPart("c", "f")], "message": []}[began]
+    assert pieces == [*([] if began == ended else empty), PIECES[ended]]
+    everywhere([message])
+    written(decoded)
 
 
 # --- linear time

@@ -100,9 +100,11 @@ def model_of(origin: Origin | None) -> str:
     return (origin.served_model or origin.model or "") if origin is not None else ""
 
 
-def kept(events: Iterable[Event]) -> list[Event]:
-    """The events without those of messages that are retracted in the end."""
+def kept(events: Iterable[Event], losses: list[Loss] | None = None) -> list[Event]:
+    """The events without those of messages that are retracted in the end. What a response leaves out is added to `losses`."""
     events = list(events)
+    if losses is not None:
+        losses += left_out(events)
     void: set[int] = set()
     places: dict[str, list[int]] = {}
     for place, event in enumerate(events):
@@ -116,10 +118,12 @@ def kept(events: Iterable[Event]) -> list[Event]:
     return [event for place, event in enumerate(events) if place not in void] if void else events
 
 
-def whole_answer(events: Iterable[Event]) -> Message | DragomanError:
+def whole_answer(events: Iterable[Event], losses: list[Loss] | None = None) -> Message | DragomanError:
     """All messages of the model's as one, or the error that the events tell of. The end is that of the last message, its
-    usage that of all."""
+    usage that of all. What a response leaves out is added to `losses`."""
     events = list(events)
+    if losses is not None:
+        losses += left_out(events)
     for event in events:
         if isinstance(event, RunError):
             return event.error

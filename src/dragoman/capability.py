@@ -6,7 +6,7 @@ __all__ = ["Capability"]
 
 
 class Capability(StrEnum):
-    """One ability of a provider (seed 003's `ProviderCaps`, with today's truth: decision 11)."""
+    """One ability of a provider."""
 
     chat = "chat"
     """Answers prompts."""

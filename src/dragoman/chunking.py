@@ -19,6 +19,7 @@ class Chunk(msgspec.Struct, frozen=True):
     """A piece of a text."""
 
     text: str
+    """The piece, as it stands in the whole."""
     offset: int
     """Where it begins, in characters from the beginning of the text."""
 

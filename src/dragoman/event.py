@@ -49,6 +49,7 @@ class OpenText(TextPart, frozen=True, omit_defaults=True, tag="open_text"):
     """A text part whose text is still to come. Stands in `PartStarted` only, never in a message."""
 
     text: str = ""
+    """Always empty."""
 
     def __post_init__(self) -> None:
         pass
@@ -58,38 +59,47 @@ class RunStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_start
     """A run begins."""
 
     run_id: str
+    """Id of the run."""
     thread_id: str | None = None
+    """Id of the conversation that it belongs to, where there is one."""
     parent_run_id: str | None = None
+    """Id of the run that started it, where one did."""
 
 
 class RunFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_finished"):
     """A run ended as it should, or waits for its client."""
 
     run_id: str
+    """Id of the run."""
     outcome: Literal["success", "pending", "cancelled"] = "success"
     """`pending`: the client must answer the calls in `pending`."""
     usage: Usage | None = None
     """Sum over the run's model calls."""
     pending: tuple[ToolCallPart, ...] = ()
+    """Calls that somebody must answer before the conversation can go on."""
 
 
 class RunError(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_error"):
     """A model call or a run failed. What came before stands."""
 
     error: DragomanError
+    """What went wrong."""
     run_id: str | None = None
+    """Id of the run; `None`: a model call outside a run."""
 
 
 class StepStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="step_started"):
     """One step of a run begins: a model call and the tools it asks for."""
 
     name: str
+    """Such as `model call 1`; no other step of the run has it."""
 
 
 class StepFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="step_finished"):
     """The step of that name ended."""
 
     name: str
+    """As in `StepStarted`."""
     losses: tuple[Loss, ...] = ()
     """What its requests had to leave out and no earlier step of the run did; positions are those in what was sent."""
 
@@ -98,13 +108,19 @@ class MessageStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="messa
     """A message is open."""
 
     message_id: str
+    """Id of the message."""
     role: Role
+    """Whose it is."""
     candidate: int = 0
     """Which of several alternative answers; `fold` takes number 0."""
     origin: Origin | None = None
+    """Where it comes from, as far as that is known already."""
     metadata: Mapping[str, Any] = {}
+    """As in `Message`."""
     native: Native = None
+    """As in `Message`."""
     created_at: datetime | None = None
+    """When it was made."""
     anonymous: bool = False
     """The message has no id; `message_id` only ties its events together."""
     losses: tuple[Loss, ...] = ()
@@ -115,17 +131,22 @@ class PartStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="part_sta
     """A part is open. `part` is what is known of it: `OpenText()` for text, a call without its arguments, …"""
 
     message_id: str
+    """Id of the message."""
     index: int
     """Place of the part in the message's content."""
     part: Content | OpenText
+    """What is known of it."""
 
 
 class PartDelta(msgspec.Struct, frozen=True, omit_defaults=True, tag="part_delta", gc=False):
     """More of an open part: text, thinking, a call's arguments as text, or bytes of data."""
 
     message_id: str
+    """Id of the message."""
     index: int
+    """Which of its parts."""
     delta: Delta
+    """What is new of it."""
 
 
 class PartFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="part_finished"):
@@ -136,46 +157,60 @@ class PartFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="part_fi
     """
 
     message_id: str
+    """Id of the message."""
     index: int
+    """Which of its parts."""
     part: Content
+    """All of it."""
 
 
 class MessageFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="message_finished"):
     """A message is closed. Origin, metadata and native add to those of its start."""
 
     message_id: str
+    """Id of the message."""
     finish_reason: FinishReason | None = None
+    """Why the model stopped."""
     usage: Usage | None = None
     """Of the model call that made the message."""
     origin: Origin | None = None
+    """Where it came from, with what the answer told of it."""
     metadata: Mapping[str, Any] = {}
+    """Is added to that of `MessageStarted`."""
     native: Native = None
+    """Is added to that of `MessageStarted`."""
 
 
 class MessageDropped(msgspec.Struct, frozen=True, omit_defaults=True, tag="message_dropped"):
     """A message is retracted: a retry or a fallback begins again."""
 
     message_id: str
+    """Id of the message."""
     reason: str = ""
+    """Why, in words for people."""
 
 
 class StateSnapshot(msgspec.Struct, frozen=True, omit_defaults=True, tag="state_snapshot"):
     """The whole state that agent and client share."""
 
     state: Any
+    """Any JSON value."""
 
 
 class StateDelta(msgspec.Struct, frozen=True, omit_defaults=True, tag="state_delta"):
     """A change of the shared state, as JSON Patch (RFC 6902)."""
 
     operations: tuple[Mapping[str, Any], ...]
+    """Operations of JSON Patch (RFC 6902), in order."""
 
 
 class Custom(msgspec.Struct, frozen=True, omit_defaults=True, tag="custom"):
     """Anything else, by name."""
 
     name: str
+    """What it is."""
     value: Any = None
+    """Any JSON value."""
 
 
 Event = (

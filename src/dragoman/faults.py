@@ -46,6 +46,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     status: int | None = None
     """The status that it tells itself, where the response has none."""
     request_id: str | None = None
+    """The provider's id of the request, where the body tells it."""
     retry_after: float | None = None
     """Seconds."""
     headers: Mapping[str, str] = {}
@@ -65,6 +66,7 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     statuses: Mapping[int, _Kind] = {}
     """A status that says it all, before those that all use."""
     advice: Mapping[_Kind, str] = {}
+    """Kind of error → what to do about it, in place of the usual words."""
 
 
 _USUAL = Manner()

@@ -52,11 +52,15 @@ class MessageBuilder:
         self._finish: MessageFinished | None = None
         self._parts: dict[int, Content] = {}
         self._deltas: dict[int, list[str | bytes]] = {}
+        """Of the parts that are open."""
+        self._unread: list[Sequence[PartDelta]] | None = None
 
     def add(self, event: Event) -> None:
-        """Takes the next event. A delta for a part that is not open is ignored (decision 13)."""
+        """Takes the next event. A delta for a part that is not open is ignored."""
         if isinstance(event, PartDelta):
             if event.message_id == self._id and (deltas := self._deltas.get(event.index)) is not None:
+                if self._unread:
+                    self._read()
                 deltas.append(event.delta)
         elif isinstance(event, MessageStarted):
             if self.start is None and event.candidate == 0:
@@ -64,18 +68,38 @@ class MessageBuilder:
         elif getattr(event, "message_id", None) != self._id:
             pass
         elif isinstance(event, PartStarted):
+            if self._unread:
+                self._read()
             self._parts[event.index] = event.part
             self._deltas[event.index] = []
         elif isinstance(event, PartFinished):
             self._parts[event.index] = event.part
             self._deltas.pop(event.index, None)
+            if not self._deltas:
+                self._unread = None
         elif isinstance(event, MessageFinished):
             self._finish = event
         elif isinstance(event, MessageDropped):
             self._begin(None)
 
+    def add_deltas(self, events: Sequence[PartDelta]) -> None:
+        """Takes the next events where all are deltas, as `add` takes each, but looks at them only where it must: a part
+        that is finished says all that its deltas said."""
+        if self._unread is None:
+            self._unread = []
+        self._unread.append(events)
+
+    def _read(self) -> None:
+        unread, self._unread = self._unread, None
+        for events in unread or ():
+            for event in events:
+                if event.message_id == self._id and (deltas := self._deltas.get(event.index)) is not None:
+                    deltas.append(event.delta)
+
     def content(self) -> tuple[Content, ...]:
         """The content so far; parts that are still open are closed as cut."""
+        if self._unread:
+            self._read()
         parts = self._parts
         if self._deltas:
             open_parts = self._deltas.items()
@@ -100,6 +124,7 @@ class MessageBuilder:
 
     def cut(self) -> list[PartFinished]:
         """Closes the parts that are still open, as cut → the events that say so."""
+        self._read()
         closed = [(index, close_part(self._parts[index], deltas, cut=True)) for index, deltas in self._deltas.items()]
         events = [PartFinished(self._id or "", index, part) for index, part in closed if part is not None]
         for event in events:
@@ -208,7 +233,7 @@ def close_part(
 
 
 def parse_call(call: ToolCallPart, text: str) -> ToolCallPart:
-    """A call whose arguments have all come, as text (D-96: empty and `null` are `{}`). What is no JSON object makes it invalid.
+    """A call whose arguments have all come, as text (empty and `null` are `{}`). What is no JSON object makes it invalid.
 
     The text is kept as `raw` where writing `arguments` again would not give it back.
     """

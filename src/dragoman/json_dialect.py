@@ -128,7 +128,7 @@ class _Fitting:
         out: dict[str, Any] = {}
         if properties:
             out["properties"] = {str(name): self.schema(one, within) for name, one in properties.items()}
-        required = [str(name) for name in if_list(schema.get("required"))]
+        required = list(dict.fromkeys(map(str, if_list(schema.get("required")))))
         if known.cut_recursion:
             required = [name for name in required if not self._returns(properties.get(name), within)]
         if properties and (required or known.some_required):
@@ -159,9 +159,9 @@ class _Fitting:
     def _flat(self, schema: Schema) -> Schema:
         """`oneOf` as `anyOf`, and an `allOf` as one schema."""
         if isinstance(every := schema.get("allOf"), list):
-            ones = [self._referred(if_object(one)) for one in cast("list[Any]", every)]
-            if len(ones) == 1:
-                ones = [if_object(every[0])]
+            ones = [if_object(one) for one in cast("list[Any]", every)]
+            if len(ones) > 1:
+                ones = [self._referred(one) for one in ones]
             flat: dict[str, Any] = {}
             for one in (*ones, {key: value for key, value in schema.items() if key != "allOf"}):
                 flat = {**flat, **one, **_joined(flat, one)}

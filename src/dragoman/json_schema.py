@@ -1,4 +1,4 @@
-"""A JSON Schema → the subset of it that OpenAI's strict mode takes (D-100). A pure function.
+"""A JSON Schema → the subset of it that OpenAI's strict mode takes. A pure function.
 
 Whatever satisfies the result satisfies the schema as it was, annotations and formats aside: objects are closed, every
 property is required, `["x", "null"]` becomes `x`. A property that may be null as one of `anyOf` (as pydantic writes
@@ -126,7 +126,11 @@ def _type(schema: Mapping[str, Any]) -> Any:
         kinds = [one for one in cast("list[Any]", kind) if one != "null"] or cast("list[Any]", kind)
         kind = kinds[0] if len(kinds) == 1 else cast("Any", kind)
     kinds = cast("list[Any]", kind) if isinstance(kind, list) else [kind]
-    if not all(isinstance(each, str) for each in kinds) or (isinstance(kind, list) and _NESTING & set(kinds)):
+    if (
+        not kinds
+        or not all(isinstance(each, str) for each in kinds)
+        or (isinstance(kind, list) and _NESTING & set(kinds))
+    ):
         raise _NotStrictError
     return cast("Any", kind)
 

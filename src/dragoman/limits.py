@@ -37,9 +37,13 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a run has used so far, in the units of `Limits`."""
 
     model_calls: int = 0
+    """Calls of the model."""
     tool_calls: int = 0
+    """Calls of tools."""
     total_tokens: int = 0
+    """Tokens of all model calls together."""
     seconds: float = 0.0
+    """Since the run began."""
 
 
 def reached(limits: Limits, spent: Spent, *, model_calls: int = 0, tool_calls: int = 0) -> str | None:

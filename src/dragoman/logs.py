@@ -24,7 +24,7 @@ LEVELS: Mapping[str, int] = MappingProxyType(
         "OFF": logging.CRITICAL + 1,
     }
 )
-"""Names of levels, those of the seeds among them (D-170)."""
+"""Names of levels, those of the seeds among them."""
 
 _ROOT = logging.getLogger("dragoman")
 _ROOT.addHandler(logging.NullHandler())  # else WARNING and above would reach standard error by themselves
@@ -36,7 +36,7 @@ def logger(name: str) -> logging.Logger:
 
 
 class LoggingOptions(logging.Handler):
-    """Who listens: from which level on, to which loggers, and what is done with a line (D-172).
+    """Who listens: from which level on, to which loggers, and what is done with a line.
 
     `only` is a part of the logger's name; empty takes all.
     """
@@ -53,7 +53,7 @@ class LoggingOptions(logging.Handler):
 
 
 def log_to(options: LoggingOptions | None) -> None:
-    """Listens by these options from now on, in place of earlier ones (D-171); `None`: nobody listens."""
+    """Listens by these options from now on, in place of earlier ones; `None`: nobody listens."""
     for handler in [handler for handler in _ROOT.handlers if isinstance(handler, LoggingOptions)]:
         _ROOT.removeHandler(handler)
     if options is not None:
@@ -63,7 +63,7 @@ def log_to(options: LoggingOptions | None) -> None:
 
 @cache
 def log_from_environment() -> None:
-    """Listens by DRAGOMAN_LOG_LEVEL, if it names a level. Asked once in a process, by its first agent (D-170)."""
+    """Listens by DRAGOMAN_LOG_LEVEL, if it names a level. Asked once in a process, by its first agent."""
     level = os.environ.get("DRAGOMAN_LOG_LEVEL", "").upper()
     if level in LEVELS:
         log_to(LoggingOptions(level))

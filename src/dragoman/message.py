@@ -127,6 +127,7 @@ class TextPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="text"):
     """Text. Never empty: no text is no part."""
 
     text: str
+    """Never empty."""
     native: Native = None
 
     def __post_init__(self) -> None:
@@ -138,7 +139,9 @@ class DataPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="data"):
     """A file by its bytes: an image, audio, a PDF, …"""
 
     data: bytes
+    """The file."""
     mime_type: str
+    """Its type, such as `image/png`."""
     name: str | None = None
     """File name, where it has one."""
     native: Native = None
@@ -159,8 +162,11 @@ class LinkPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="link"):
     """A file by its URL."""
 
     url: str
+    """Where it is."""
     mime_type: str | None = None
+    """Its type; `None`: not known."""
     name: str | None = None
+    """File name, where it has one."""
     native: Native = None
 
 
@@ -168,8 +174,11 @@ class FilePart(msgspec.Struct, frozen=True, omit_defaults=True, tag="file"):
     """A file that a provider holds, by that provider's id."""
 
     id: str
+    """The provider's id of it."""
     mime_type: str | None = None
+    """Its type; `None`: not known."""
     name: str | None = None
+    """File name, where it has one."""
     native: Native = None
 
 
@@ -179,6 +188,7 @@ class ToolCallPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="tool_ca
     id: str
     """The provider's id, else one minted when the call was first seen."""
     name: str
+    """Name of the tool."""
     arguments: dict[str, Any] = {}
     """Parsed arguments; `{}` when the call is cut or invalid."""
     raw: str | None = None
@@ -200,7 +210,9 @@ class ToolResultPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="tool_
     result: Any = None
     """Any JSON value, or a tuple of TextPart, DataPart, LinkPart and FilePart (any sequence of them is taken)."""
     is_error: bool = False
+    """The tool failed, or could not be run; `result` says how."""
     run_by: Literal["agent", "client", "provider"] = "agent"
+    """Who ran it, as in the call."""
     native: Native = None
     is_content: bool = False
     """Derived: `result` is a tuple of parts and not a JSON value. Stored, so that JSON is read back as what it was."""
@@ -254,18 +266,22 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
     """One message of a conversation: a role and an ordered content.
 
     `content` takes any sequence of pieces; a string stands for a `TextPart`. `metadata["thinking"]` is derived from the
-    content, there exactly when `thinking` is, and never stored (D-146).
-    """
+    content, there exactly when `thinking` is, and never stored."""
 
     role: Role
+    """Whose it is."""
     content: tuple[Content, ...] = ()
+    """All of it, in order: what was said, thinking, blocks of providers."""
     id: str | None = None
     """Minted once, the same in stream, store and every protocol."""
     created_at: datetime | None = None
+    """When it was made."""
     origin: Origin | None = None
+    """Of a model's message: where it came from."""
     metadata: dict[str, Any] = {}
     """The application's own notes, and `thinking`; never anything that a part says."""
     finish_reason: FinishReason | None = None
+    """Of a model's message: why the model stopped."""
     usage: Usage | None = None
     """Of the model call that made this message."""
     native: Native = None

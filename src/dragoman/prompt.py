@@ -120,8 +120,8 @@ def beginning(
     asked = _asked(prompt, how.get("attachments", ()), new_id=new_id, clock=clock)
     messages = _conversation(how.get("history", ()), asked, system=system)
     made_up, losses = missing(messages)
-    if losses and on_loss == "error":
-        raise refusal(losses)
+    if on_loss == "error" and (refused := refusal(losses)) is not None:
+        raise refused
     own = [] if asked is None else [asked]
     if made_up and asked is not None and asked.tool_results:
         own = [asked.replace(content=(*asked.content, *made_up))]

@@ -1,4 +1,4 @@
-"""Calls and results, paired: what a prompt or an export needs, whatever the history went through (decision 15).
+"""Calls and results, paired: what a prompt or an export needs, whatever the history went through.
 
 A *round* is a model message with calls that somebody must answer, or several that follow each other with other ids, and the
 messages after them until the next such one.

@@ -27,7 +27,9 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, tag="tool"):
     """A tool that the model may call, as the request tells it."""
 
     name: str
+    """Its name, as the agent knows it."""
     description: str = ""
+    """What it does and when to use it, for the model."""
     input_schema: Mapping[str, Any] = {}
     """JSON Schema of the arguments object."""
     native: Native = None
@@ -39,6 +41,7 @@ class ServerTool(msgspec.Struct, frozen=True, omit_defaults=True, tag="server_to
     name: str
     """The provider's name of it, such as `web_search`."""
     options: Mapping[str, Any] = {}
+    """The provider's fields of it, as they are."""
     native: Native = None
 
 
@@ -132,11 +135,15 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     model: str
     """The provider's name of the model."""
     messages: tuple[Message, ...] = ()
+    """The conversation, oldest first."""
     tools: tuple[ToolSpec | ServerTool, ...] = ()
+    """What the model may call."""
     settings: Settings = Settings()
+    """How it is to answer."""
     output_schema: Mapping[str, Any] | None = None
     """JSON Schema that the answer must satisfy."""
     stream: bool = False
+    """Whether the answer is to come as it is made."""
     options: Mapping[str, Any] = {}
     """Body fields without a neutral name, passed through as they are (the seeds' provider options)."""
     native: Native = None
@@ -166,6 +173,7 @@ class EmbeddingsRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     model: str
     """The provider's name of the model."""
     texts: tuple[str, ...] = ()
+    """Each becomes a vector."""
     purpose: Purpose | None = None
     """`None`: another one, or the provider knows no such thing."""
     dimensions: int | None = None
@@ -190,9 +198,11 @@ class HttpRequest(msgspec.Struct, frozen=True):
     path: str
     """Relative to the provider's base URL; a transport is given the whole URL here."""
     headers: Mapping[str, str] = {}
+    """Those that the wire or the caller sets."""
     body: Mapping[str, Any] | bytes | None = None
     """A JSON object, or bytes as they are; `None` for a GET."""
     method: Literal["POST", "GET"] = "POST"
+    """A GET has no body."""
     names: Mapping[str, str] = {}
     """Name under which a tool was sent → the tool's own name, where they differ. For whoever reads the answer."""
     secret: bool = False
@@ -208,5 +218,6 @@ class Download(msgspec.Struct, frozen=True):
     """How a provider is asked for a file that it holds."""
 
     content: HttpRequest
+    """Asks for the bytes."""
     about: HttpRequest | None = None
     """Tells `filename` and `mime_type` as JSON, where the answer with the bytes does not."""

@@ -57,6 +57,7 @@ class EmbeddingsResult(msgspec.Struct, frozen=True, omit_defaults=True):
     usage: Usage | None = None
     """Input tokens. Where the provider tells none: characters / 4, and `metadata["usage_estimated"]` is true."""
     finish_reason: FinishReason = FinishReason.stop
+    """Always `stop`: a vector is whole."""
     metadata: dict[str, Any] = {}
     """What the provider said beside the vectors, such as `model`, the one that served."""
     id: str = ""
@@ -71,6 +72,7 @@ class BatchEmbeddingsResult(msgspec.Struct, frozen=True, omit_defaults=True):
     usage: Usage | None = None
     """As in `EmbeddingsResult`, summed over all requests that were needed."""
     finish_reason: FinishReason = FinishReason.stop
+    """Always `stop`."""
     metadata: dict[str, Any] = {}
     """As in `EmbeddingsResult`. Of several requests: numbers are added, lists joined, of all else the last stands."""
     id: str = ""

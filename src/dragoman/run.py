@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from logging import DEBUG, WARNING
 from time import monotonic
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast
@@ -23,7 +24,7 @@ from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, Role, ToolCallPart, Usage
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
-from dragoman.orchestration.iteration import Piece, provider_metadata
+from dragoman.orchestration.iteration import provider_metadata
 from dragoman.orchestration.shown import Shown
 from dragoman.result import ChatResult
 from dragoman.tools.outcome import words
@@ -74,6 +75,7 @@ class Run(Generic[T]):
         self._metadata: dict[str, Any] = {}
         self._model_calls = 0
         self._step: str | None = None
+        self._chunks = True
         self._losses_named = 0
         self._began_at = monotonic()
         self.error: DragomanError | None = None
@@ -110,7 +112,7 @@ class Run(Generic[T]):
 
     async def __aiter__(self) -> AsyncIterator[Event]:
         """The run's events. A failure is the last of them, as `RunError`, and `result()` raises it."""
-        async with aclosing(self.steps()) as steps:
+        async with aclosing(self.steps(chunks=False)) as steps:
             async for step in steps:
                 for event in step.events:
                     yield event
@@ -124,7 +126,7 @@ class Run(Generic[T]):
             TypedOutputError: the output is not of the type asked for.
             Exception: what code of the user's (a middleware, an orchestrator, an executor, a validator) raised, as it is.
         """
-        async with aclosing(self.steps()) as steps:
+        async with aclosing(self.steps(chunks=False)) as steps:
             async for _ in steps:
                 pass
         if self.exception is not None:
@@ -138,8 +140,12 @@ class Run(Generic[T]):
             error.result = text
             raise
 
-    async def steps(self) -> AsyncGenerator[StreamingIterationResult, None]:
-        """The run as its orchestrator's steps: one per network read. A failure is the last step's `RunError`."""
+    async def steps(self, *, chunks: bool = True) -> AsyncGenerator[StreamingIterationResult, None]:
+        """The run as its orchestrator's steps: one per network read. A failure is the last step's `RunError`.
+
+        `chunks`: whether anybody reads the steps' `chunks()`; without them a step costs less.
+        """
+        self._chunks = chunks
         self._loop = loop = running_loop()
         if self._limits.seconds is not None and self._timer is None:
             self._timer = loop.call_later(self._limits.seconds, self._expire)
@@ -205,7 +211,8 @@ class Run(Generic[T]):
             yield StreamingIterationResult(events=unfold(self._opening), messages=self._opening)
         try:
             await orchestrator.initialize(state)
-            model = self._model.bound(state.request.replace(tools=(*state.specs, *state.request.tools)))
+            request = state.request.replace(tools=(*state.specs, *state.request.tools))
+            model = self._model.bound(request, state.losses)
             goes_on = True
             while goes_on:
                 self._check(model_calls=1)
@@ -217,15 +224,14 @@ class Run(Generic[T]):
                 async with aclosing(orchestrator.process_iteration(model, state, self._schema)) as results:
                     async for result in results:
                         goes_on = result.should_continue
-                        last = result.events[-1] if result.events else None
-                        if isinstance(last, RunError):
+                        if result.events and isinstance(last := result.events[-1], RunError):
                             yield self._told(msgspec.structs.replace(result, events=result.events[:-1]))
                             raise last.error
                         self._absorb(result)
                         yield self._told(result)
                 self._step = None
                 losses = self._new_losses()
-                yield StreamingIterationResult(events=[StepFinished(step, losses)], losses=losses)
+                yield self._told(StreamingIterationResult(events=[StepFinished(step, losses)], losses=losses))
         finally:
             await self._finalize()
         state.complete()
@@ -257,8 +263,10 @@ class Run(Generic[T]):
             raise LimitReachedError(reason)
 
     def _absorb(self, step: StreamingIterationResult) -> None:
-        self._messages += step.messages
-        self._spend(step.usage)
+        if step.messages:
+            self._messages += step.messages
+        if step.usage is not None:
+            self._spend(step.usage)
         if step.finish_reason is not FinishReason.unspecified:
             self._finish_reason = step.finish_reason
         if step.metadata:
@@ -271,18 +279,18 @@ class Run(Generic[T]):
 
     def _told(self, step: StreamingIterationResult) -> StreamingIterationResult:
         """The step with the events of messages for which it has none, and with what of it is shown."""
-        shown, state = self._shown, self._state
-        pieces: list[Piece] = shown.give(step.output) if step.output and not step.events else []
-        pieces += shown.feed(step.events, state.shows)
-        untold = [message for message in step.messages if not shown.has_finished(message.id)]
-        events = step.events
-        if untold:
+        shown, state, events = self._shown, self._state, step.events
+        given = shown.give(step.output) if step.output and not events else []
+        pieces = shown.feed(events, state.shows, chunks=self._chunks)
+        if step.messages and (untold := [each for each in step.messages if not shown.has_finished(each.id)]):
             more = self._anew(untold)
             events = [*events, *more]
             pieces += shown.feed(more, state.shows)
-        if pieces and state.is_first_chunk_of_message:
-            state.is_first_chunk_of_message = not any(kind == "output" for kind, _, _ in pieces)
-        return msgspec.structs.replace(step, events=events, pieces=pieces, message_id=shown.message_id)
+        if state.is_first_chunk_of_message:
+            state.is_first_chunk_of_message = not shown.has_begun()
+        if not self._chunks and events is step.events:
+            return step
+        return msgspec.structs.replace(step, events=events, pieces=given + pieces, message_id=shown.message_id)
 
     def _anew(self, messages: Sequence[Message]) -> list[Event]:
         """Messages, told whole, also where a part of them was told before."""
@@ -362,7 +370,7 @@ class Run(Generic[T]):
         losses = tuple(self._state.losses)[self._losses_named :]
         self._losses_named += len(losses)
         for loss in losses:
-            _LOG.warning("run %s: left out %s", self.id, loss)
+            _LOG.log(DEBUG if loss.is_minor else WARNING, "run %s: left out %s", self.id, loss)
         return losses
 
 

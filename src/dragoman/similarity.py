@@ -21,7 +21,7 @@ else:
 
 
 def cosine_similarity(a: Sequence[float], b: Sequence[float]) -> float:
-    """The cosine of two vectors: 1.0 the same direction, 0.0 nothing in common, -1.0 the opposite (D-145).
+    """The cosine of two vectors: 1.0 the same direction, 0.0 nothing in common, -1.0 the opposite.
 
     A vector of zeros has no direction: 0.0. One with numbers that are none (NaN) is like nothing: -1.0.
 

@@ -44,6 +44,7 @@ class Screen:
         self._is_thinking = False
         self._waits = False
         self._last = "\n"
+        self._text = ""
 
     def waiting(self, line: str) -> None:
         """Says on standard error, where that is a terminal, what is waited for, until there is something to show."""
@@ -65,13 +66,31 @@ class Screen:
         if chunk.thinking and self._shows_thinking:
             self._mode(thinking=True)
             self._write(chunk.thinking, self._thinks_on)
-        if chunk.output:
+        self._text = chunk.joined(self._text)
+        if chunk.retracted:
+            self._void()
+        elif chunk.output:
             self._mode(thinking=False)
             self._write(chunk.output, self._out)
 
     def finish(self) -> None:
         """The answer is over, or was given up: the next line begins at the left."""
         self._mode(thinking=False)
+        self._end_line()
+        self._text = ""
+
+    def _void(self) -> None:
+        """Says that the answer which stands there does not count. A terminal gets anew what does; what was piped on is gone."""
+        self._mode(thinking=False)
+        if not self._is_terminal:
+            self._put("note: a part of what was written is void, the answer was begun again\n", self._err)
+            return
+        self._end_line()
+        self._put("[The answer above is void. It begins again:]\n", self._out)
+        if self._text:
+            self._write(self._text, self._out)
+
+    def _end_line(self) -> None:
         if self._last != "\n":
             self._put("\n", self._out)
 
@@ -105,7 +124,9 @@ def usage_line(usage: Usage | None) -> str:
 def tell_notes(result: ChatResult[Any], known: Collection[Loss] = ()) -> None:
     """Says on standard error, in a line each, what the requests had to leave out beyond what is `known` already, and that an
     answer is not whole."""
-    losses = "; ".join(dict.fromkeys(f"{loss.what} ({loss.why})" for loss in result.losses if loss not in known))
+    losses = "; ".join(
+        dict.fromkeys(f"{loss.what} ({loss.why})" for loss in result.losses if not (loss.is_minor or loss in known))
+    )
     notes = [f"not sent as it is: {losses}"] if losses else []
     if result.finish_reason is FinishReason.length:
         notes.append("the answer reached its most tokens and is not whole; --max-tokens gives it more")

@@ -80,9 +80,12 @@ class ChatModel:
         )
         self._new_id = new_id
         self._clock = clock
+        self._middleware = tuple(middleware)
         self.request = ModelRequest(self.name)
         """What `send_stream` asks with, beside the conversation."""
-        self.batches = wrap(self._call, middleware)
+        self.losses: dict[Loss, None] | None = None
+        """Gets what each request has to leave out, once and in order, whatever becomes of the request."""
+        self.batches = wrap(self._call, self._middleware)
         """`ModelRequest` → its events, one list per network read."""
 
     def can(self, capability: Capability) -> bool:
@@ -96,10 +99,12 @@ class ChatModel:
                 for event in batch:
                     yield event
 
-    def bound(self, request: ModelRequest) -> ChatModel:
-        """The same model, whose `send_stream` asks with this request's tools, settings and options."""
+    def bound(self, request: ModelRequest, losses: dict[Loss, None] | None = None) -> ChatModel:
+        """The same model, whose `send_stream` asks with this request's tools, settings and options, and whose requests add
+        what they have to leave out to `losses`."""
         model = copy(self)
-        model.request = request
+        model.request, model.losses = request, losses
+        model.batches = wrap(model._call, self._middleware)
         return model
 
     def send_stream(
@@ -118,8 +123,10 @@ class ChatModel:
             origin = msgspec.structs.replace(target, prefix=chain(messages)[-1])
             body = request.replace(model=self.name, messages=messages)
             http = self.wire.dump_http(body, target=target, quirks=self.provider.quirks, losses=losses)
-            if losses and request.on_loss == "error":
-                raise refusal(losses)
+            if request.on_loss == "error" and (refused := refusal(losses)) is not None:
+                raise refused
+            if self.losses is not None:
+                self.losses |= dict.fromkeys(losses)
             sent = {"content-type": "application/json", **http.headers}
             response = await self._access.send(HttpRequest(joined(base_url, http.path), sent, http.body, http.method))
         except UnicodeEncodeError as error:

@@ -31,7 +31,7 @@ __all__ = ["EmbeddingsModel", "EmbeddingsOptions"]
 _LOG = logger("embeddings")
 _WORKERS = 8
 _CHARACTERS_A_TOKEN = 4
-"""By which tokens are estimated where a provider tells none (D-141)."""
+"""By which tokens are estimated where a provider tells none."""
 _NEARLY = 0.999
 """A vector that is shorter has been cut."""
 
@@ -40,7 +40,7 @@ class EmbeddingsOptions(TypedDict, total=False):
     """What every way of embedding takes beside the texts."""
 
     dimensions: int | None
-    """Numbers of each vector (D-143), for models that can shorten theirs. Shortened vectors are given unit length."""
+    """Numbers of each vector, for models that can shorten theirs. Shortened vectors are given unit length."""
     options: Mapping[str, Any]
     """Body fields without a neutral name, passed on as they are (`user`, `truncate`, `input_type`, …)."""
     batch_size: int
@@ -72,7 +72,7 @@ class EmbeddingsModel:
         """`access`: the way to the provider, where several models share one; else it is made of what follows it.
 
         Raises:
-            SettingsError: the provider makes no embeddings (D-78), or has no default model and none is given.
+            SettingsError: the provider makes no embeddings, or has no default model and none is given.
         """
         wire = wires.embeddings(provider.wire)
         if wire is None or Capability.embeddings not in provider.capabilities:
@@ -101,9 +101,9 @@ class EmbeddingsModel:
         return EmbeddingsResult(result.embeddings[0], result.usage, result.finish_reason, result.metadata, result.id)
 
     async def embed_documents(self, texts: Iterable[str], **how: Unpack[EmbeddingsOptions]) -> BatchEmbeddingsResult:
-        """Texts to be found → their vectors, in the same order. No text: no request (D-142).
+        """Texts to be found → their vectors, in the same order. No text: no request.
 
-        Many texts are sent in batches as the provider takes them (D-140), several at once. The first that fails stops
+        Many texts are sent in batches as the provider takes them, several at once. The first that fails stops
         the others, and its error is raised.
 
         Raises:
@@ -221,7 +221,7 @@ def _checked(result: BatchEmbeddingsResult, request: EmbeddingsRequest) -> Batch
 
 
 def _unit(vector: Vector) -> Vector:
-    """A vector that was cut (Gemini's and Mistral's are) → one of unit length (D-145), as whole ones are."""
+    """A vector that was cut (Gemini's and Mistral's are) → one of unit length, as whole ones are."""
     length = sqrt(sum(number * number for number in vector))
     return [number / length for number in vector] if 0 < length < _NEARLY else vector
 

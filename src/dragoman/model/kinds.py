@@ -1,4 +1,4 @@
-"""What a model is for: as its provider tells, else guessed from its name (D-80). All of it is data."""
+"""What a model is for: as its provider tells, else guessed from its name. All of it is data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The models that a provider offers (D-80): one request or several, in whichever of the usual shapes it answers."""
+"""The models that a provider offers: one request or several, in whichever of the usual shapes it answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _IDS = ("id", "model", "name")
 _TITLES = ("display_name", "displayName", "name")
 _DESCRIPTIONS = ("description", "summary")
 _PREFIXES = ("models/", "publishers/google/models/")
-"""What Google puts before a name that a request may do without (D-127)."""
+"""What Google puts before a name that a request may do without."""
 _CURSORS: Mapping[str, str] = {"last_id": "after_id", "nextPageToken": "pageToken", "next_page_token": "page_token"}
 """What a page calls its end → the parameter that asks for what follows: Anthropic, Google, Cohere."""
 

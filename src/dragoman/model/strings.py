@@ -1,4 +1,4 @@
-"""Model strings: which provider, and which of its models (rules D-60…D-69).
+"""Model strings: which provider, and which of its models.
 
 `provider` · `provider:chat` · `provider/chat` · `provider?chat=…&embeddings=…&media=…`
 """
@@ -22,10 +22,13 @@ class ModelString(msgspec.Struct, frozen=True, omit_defaults=True):
     """A provider and the names of its models; `None`: the provider's default. `str()` gives what parses back to it."""
 
     provider: str
-    """Name or alias, lower case (D-64), as it was given."""
+    """Name or alias, lower case, as it was given."""
     chat: str | None = None
+    """Name of the chat model."""
     embeddings: str | None = None
+    """Name of the model for embeddings."""
     media: str | None = None
+    """Name of the model that makes media."""
 
     def __str__(self) -> str:
         models = {"chat": self.chat, "embeddings": self.embeddings, "media": self.media}
@@ -41,7 +44,7 @@ def parse_model_string(text: str) -> ModelString:
     """Reads a model string. The first of `:`, `/` and `?` in it tells its form.
 
     Raises:
-        SettingsError: it has none of the forms (D-66, D-69).
+        SettingsError: it has none of the forms.
     """
     head, mark, rest = _split(text)
     provider = head.lower()

@@ -37,6 +37,7 @@ class Exchange(msgspec.Struct, frozen=True):
     """A conversation in two: what was said before, as text, and what is going on since the user last spoke."""
 
     before: tuple[Message, ...]
+    """What was said before, as text."""
     prompt: tuple[Content, ...]
     """What the user said last."""
     since: tuple[Message, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import msgspec
 
@@ -12,10 +12,7 @@ from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Message, ProviderPart, ToolCallPart, ToolResultPart, Usage
 from dragoman.result import ChatResult
 
-__all__ = ["Piece", "StreamingIterationResult", "provider_metadata"]
-
-Piece: TypeAlias = tuple[Literal["output", "retracted", "thinking", "metadata"], str, Any]
-"""What it is, the id of its message, and the text (or the metadata) itself."""
+__all__ = ["StreamingIterationResult", "provider_metadata"]
 
 
 class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +23,7 @@ class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     events: Sequence[Event] = ()
+    """What happened, in order."""
     output: str = ""
     """Text to show as it is, for steps without events: no newline is put before it."""
     messages: Sequence[Message] = ()
@@ -33,6 +31,7 @@ class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
     should_continue: bool = True
     """Of an iteration's last step: whether the model is called again."""
     finish_reason: FinishReason = FinishReason.unspecified
+    """Of the message that it ends."""
     usage: Usage | None = None
     """Of the model call that this step ended."""
     metadata: dict[str, Any] = {}
@@ -41,41 +40,36 @@ class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
     """Calls that the client must answer."""
     losses: tuple[Loss, ...] = ()
     """What the requests of the step had to leave out."""
-    pieces: Sequence[Piece] = ()
-    """What of it is shown. The run fills it in."""
+    pieces: Sequence[ChatResult[str]] = ()
+    """What of it is shown, a chunk each. The run fills it in, where chunks are wanted."""
     message_id: str = ""
-    """Id of the model's message that is being told. The run fills it in."""
+    """Id of the model's message that is being told. The run fills it in, with the pieces."""
 
     def chunks(self) -> Iterator[ChatResult[str]]:
         """The step as `send_stream` gives it: a chunk a piece, then metadata, then messages, or usage alone."""
-        for kind, message_id, value in self.pieces:
-            if kind == "output":
-                yield ChatResult(value, id=message_id)
-            elif kind == "thinking":
-                yield ChatResult("", thinking=value, metadata={"thinking": value}, id=message_id)
-            elif kind == "metadata":
-                yield ChatResult("", metadata=value, id=message_id)
-            else:
-                yield ChatResult("", retracted=value, id=message_id)
+        chunks = [*self.pieces]
         if self.metadata:
-            yield ChatResult("", metadata=self.metadata, id=self.message_id)
+            chunks.append(ChatResult("", metadata=self.metadata, id=self.message_id))
         if self.messages or self.usage is not None or self.pending or self.losses:
-            yield ChatResult(
-                "",
-                messages=tuple(self.messages),
-                finish_reason=self.finish_reason,
-                usage=self.usage,
-                id=self.message_id,
-                pending=self.pending,
-                losses=self.losses,
+            chunks.append(
+                ChatResult(
+                    "",
+                    messages=tuple(self.messages),
+                    finish_reason=self.finish_reason,
+                    usage=self.usage,
+                    id=self.message_id,
+                    pending=self.pending,
+                    losses=self.losses,
+                )
             )
+        return iter(chunks)
 
 
 _SHOWN: Mapping[tuple[str, type[Content]], str] = {
     ("codeExecution", ToolCallPart): "executable_code",
     ("codeExecution", ToolResultPart): "code_execution_result",
 }
-"""Name and kind of what a provider ran → its key in metadata, where that is not the name (D-128)."""
+"""Name and kind of what a provider ran → its key in metadata, where that is not the name."""
 
 
 def provider_metadata(part: Content) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from dragoman.event import (
 )
 from dragoman.fold import arguments_text
 from dragoman.message import Content, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.orchestration.iteration import Piece, provider_metadata
+from dragoman.orchestration.iteration import provider_metadata
+from dragoman.result import ChatResult
 
 __all__ = ["Shown", "is_text"]
 
@@ -85,51 +86,64 @@ class Shown:
         last = self._messages[-1] if self._messages else None
         return "" if last is None or last.finished else last.text().removeprefix(last.prefix or "")
 
-    def give(self, output: str) -> list[Piece]:
+    def has_begun(self) -> bool:
+        """Whether anything of the model's latest message is shown."""
+        message = self._latest.get(self.message_id, _NOBODY)
+        return message.given or message.prefix is not None or self._given is not None
+
+    def give(self, output: str) -> list[ChatResult[str]]:
         """Output that an orchestrator gives as it is, without events: all that is shown of the message that it tells next."""
         if self._given is None:
             self._given = _Message(given=True)
             self._messages.append(self._given)
         self._given.parts.setdefault(_GIVEN, []).append(output)
-        return [("output", self.message_id, output)]
+        return [ChatResult(output, id=self.message_id)]
 
-    def feed(self, events: Sequence[Event], is_output: Callable[[PartStarted], bool] = is_text) -> list[Piece]:
-        """The run's next events → what of them is shown. `is_output`: which parts are."""
-        pieces: list[Piece] = []
+    def feed(
+        self, events: Sequence[Event], is_output: Callable[[PartStarted], bool] = is_text, *, chunks: bool = True
+    ) -> list[ChatResult[str]]:
+        """The run's next events → what of them is shown. `is_output`: which parts are. Without `chunks` what the deltas
+        of the events show is kept alone."""
+        pieces: list[ChatResult[str]] = []
         show, message_id = pieces.append, self.message_id
         message = self._latest.get(message_id, _NOBODY)
+        parts, goes_on = message.parts, message.prefix is not None
         for event in events:
             if type(event) is not PartDelta:
                 self._take(event, is_output, pieces)
                 message_id = self.message_id
                 message = self._latest.get(message_id, _NOBODY)
+                parts, goes_on = message.parts, message.prefix is not None and self._before is None
             elif event.message_id != message_id:
                 pass
-            elif (texts := message.parts.get(event.index)) is not None:
-                if message.prefix is None or self._before is not None:
+            elif (texts := parts.get(event.index)) is not None:
+                if not goes_on:
                     self._add(message, texts, str(event.delta), pieces)
+                    goes_on = message.prefix is not None and self._before is None
                 elif delta := event.delta:
                     texts.append(delta)  # pyright: ignore[reportArgumentType] - what is shown comes as text
-                    show(("output", message_id, delta))
-            elif event.index in message.thinking:
-                show(("thinking", message_id, event.delta))
+                    if chunks:
+                        show(ChatResult(delta, id=message_id))  # pyright: ignore[reportArgumentType]
+            elif chunks and event.index in message.thinking:
+                thinking = str(event.delta)
+                show(ChatResult("", thinking=thinking, metadata={"thinking": thinking}, id=message_id))
         if self._before is not None:
             before, after, self._before = self._before, self.text(), None
             differ = (place for place, (one, two) in enumerate(zip(before, after, strict=False)) if one != two)
             same = next(differ, min(len(before), len(after)))
             if before[same:]:
-                pieces.append(("retracted", self.message_id, before[same:]))
+                pieces.append(ChatResult("", retracted=before[same:], id=self.message_id))
             if after[same:]:
-                pieces.append(("output", self.message_id, after[same:]))
+                pieces.append(ChatResult(after[same:], id=self.message_id))
         return pieces
 
-    def _add(self, message: _Message, texts: list[str], text: str, pieces: list[Piece]) -> None:
+    def _add(self, message: _Message, texts: list[str], text: str, pieces: list[ChatResult[str]]) -> None:
         if not text:
             return
         texts.append(text)
         text = self._prefix(message) + text
         if self._before is None:
-            pieces.append(("output", self.message_id, text))
+            pieces.append(ChatResult(text, id=self.message_id))
 
     def _prefix(self, message: _Message) -> str:
         """What stands before the next output of a message."""
@@ -139,7 +153,7 @@ class Shown:
         message.prefix = "\n" if self._after_tools and others else ""
         return message.prefix
 
-    def _take(self, event: Event, is_output: Callable[[PartStarted], bool], pieces: list[Piece]) -> None:
+    def _take(self, event: Event, is_output: Callable[[PartStarted], bool], pieces: list[ChatResult[str]]) -> None:
         """An event that is no delta."""
         if isinstance(event, MessageStarted):
             if event.role is Role.MODEL and event.candidate == 0:
@@ -164,7 +178,7 @@ class Shown:
         elif isinstance(event, PartFinished):
             self._settle(message, event, pieces)
             if told := provider_metadata(event.part):
-                pieces.append(("metadata", event.message_id, told))
+                pieces.append(ChatResult("", metadata=told, id=event.message_id))
         elif isinstance(event, MessageDropped):
             self._finished.discard(event.message_id)
             self._rewrite()
@@ -181,7 +195,7 @@ class Shown:
         self.message_id = message_id
         self._latest[message_id] = message
 
-    def _settle(self, message: _Message, event: PartFinished, pieces: list[Piece]) -> None:
+    def _settle(self, message: _Message, event: PartFinished, pieces: list[ChatResult[str]]) -> None:
         """A part is whole: where its deltas said otherwise, it is right."""
         texts = message.parts.get(event.index)
         if texts is None:

@@ -1,4 +1,4 @@
-"""Where a provider is: the base URL that the caller gives, else the environment's, else the record's (D-75)."""
+"""Where a provider is: the base URL that the caller gives, else the environment's, else the record's."""
 
 from __future__ import annotations
 

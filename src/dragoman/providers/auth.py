@@ -19,7 +19,9 @@ class Answer(msgspec.Struct, frozen=True):
     """What came back for a flow's request."""
 
     status: int
+    """The HTTP status."""
     body: bytes = b""
+    """All of it."""
 
     def __repr__(self) -> str:
         return f"Answer(status={self.status})"  # the body may hold a token

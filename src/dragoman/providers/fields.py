@@ -30,7 +30,9 @@ class Field(msgspec.Struct, frozen=True):
     """A field of a record, as its source tells it."""
 
     name: str
+    """Its name."""
     type: str
+    """Its annotation, as it is written."""
     default: str | None
     """As Python has it; `None`: the field is required."""
     meaning: str

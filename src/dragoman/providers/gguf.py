@@ -26,11 +26,15 @@ class Tensor(msgspec.Struct, frozen=True):
     """A tensor, and where its bytes are in another file."""
 
     name: str
+    """Its name in the file."""
     shape: tuple[int, ...]
     """Outermost dimension first, as numpy and safetensors have it."""
     start: int
+    """Offset of its first byte in the other file."""
     end: int
+    """Offset behind its last byte."""
     kind: int = F32
+    """Type of its numbers, as GGUF counts them."""
 
 
 def write_gguf(out: BinaryIO, values: Mapping[str, Value], tensors: Sequence[Tensor], data: BinaryIO) -> None:

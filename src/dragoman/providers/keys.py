@@ -1,6 +1,6 @@
 """Where a provider's key comes from, and the headers that a request to it carries.
 
-Precedence: what the caller gives, then the caller's own mapping, then the environment of the process (D-70).
+Precedence: what the caller gives, then the caller's own mapping, then the environment of the process.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def find_key(
     environment: Mapping[str, str] | None = None,
     system: Mapping[str, str] = os.environ,
 ) -> str | None:
-    """The key for a provider; `None` where none is needed, or other credentials are there. An empty key is no key (D-71).
+    """The key for a provider; `None` where none is needed, or other credentials are there. An empty key is no key.
 
     `environment` is asked before `system`, the environment of the process; `system={}` leaves that one out.
 
     Raises:
-        AuthenticationError: the provider needs a key and there is none (D-72). No request was made: it has no status.
+        AuthenticationError: the provider needs a key and there is none. No request was made: it has no status.
     """
     found = [source.get(name) for source in (environment or {}, system) for name in provider.key_names]
     for key in (api_key, *found):
@@ -80,7 +80,7 @@ def request_headers(
 ) -> dict[str, str]:
     """The headers of every request to a provider, names in lower case.
 
-    The caller's `headers` override the provider's (D-75); who gives the key's header needs no key.
+    The caller's `headers` override the provider's; who gives the key's header needs no key.
 
     Raises:
         AuthenticationError: as `find_key`.

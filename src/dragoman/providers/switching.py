@@ -131,10 +131,10 @@ A conversation goes on elsewhere in the middle, with `model=` of any send:
 ```python
 import asyncio
 
-from dragoman import Agent, Chat
+from dragoman import Agent, Chat, Message
 
 
-async def main() -> None:
+async def main() -> list[Message]:
     async with Agent("local") as agent:
         chat = Chat(agent)
         await chat.send("My name is Ada.")
@@ -157,10 +157,11 @@ What the other provider does not hold is left out, moved, or named by a text in 
 and why:
 
 ```python
-from dragoman import Message, Origin, ThinkingPart, wires
+from dragoman import Origin, ThinkingPart, wires
+from dragoman.loss import Loss
 
 said = Message.model(ThinkingPart("A capital."), "Oslo.").replace(origin=Origin("mistral"))
-losses = []
+losses: list[Loss] = []
 target = Origin("anthropic", model="claude-sonnet-4-6")
 wires.get("anthropic").dump_messages([Message.user("Where?"), said], target=target, losses=losses)
 assert (losses[0].message, losses[0].part, losses[0].what) == (1, 0, "thinking")

@@ -66,7 +66,9 @@ class Check(msgspec.Struct, Generic[B], frozen=True, kw_only=True):
     """One behaviour. Call it with a wire or a provider's record; it returns, or raises `CheckFailed` or `Skipped`."""
 
     function: Callable[[B], Awaitable[None] | None]
+    """Takes a bench; raises where the behaviour is not there."""
     bench: Callable[..., B]
+    """Makes the bench of what is checked."""
     needs: tuple[str, ...] = ()
     """Capabilities of a provider, or groups of a wire's operations, without which it does not apply."""
     shows: tuple[str, ...] = ()
@@ -124,9 +126,11 @@ class BoundCheck(msgspec.Struct, frozen=True):
     """A check and what it checks. `str()` of it is a name for test reports."""
 
     check: Check[Any]
+    """The check."""
     subject: Any
     """A wire, or a provider's record."""
     how: dict[str, Any] = {}
+    """What the check is told beside it: see `checks`."""
 
     @property
     def name(self) -> str:

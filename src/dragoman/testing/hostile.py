@@ -29,6 +29,7 @@ class Seed(NamedTuple):
     door: str
     """Where it goes in: a key of `DOORS`."""
     sample: Sample
+    """The input, and all paths into it."""
     framing: str = "json"
     """Of a stream: `sse` or `ndjson`, its value a list of events (`mutation.frames_of`)."""
     status: int = 200
@@ -41,18 +42,23 @@ class Case(NamedTuple):
     """Input as nobody means it."""
 
     door: str
+    """As in `Seed`."""
     wire: Wire
+    """The one that is tried."""
     other: Wire
     """What is accepted is written on this one also."""
     value: Any
     """JSON; of a stream its events; bytes, where these were changed."""
     framing: str = "json"
+    """As in `Seed`."""
     as_bytes: bool = False
     """Whether JSON is handed in as bytes, where both can be."""
     chance: int = 0
     """Draws where the bytes are cut."""
     status: int = 200
+    """As in `Seed`."""
     headers: dict[str, str] = {}
+    """As in `Seed`."""
 
     @property
     def data(self) -> bytes:

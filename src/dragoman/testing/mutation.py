@@ -58,7 +58,9 @@ class Sample(NamedTuple):
     """A value of JSON that is as it should be, and all paths into it."""
 
     value: Any
+    """The value."""
     paths: tuple[Path, ...]
+    """Each leads to one place in it."""
 
     @classmethod
     def of(cls, value: Any) -> Sample:

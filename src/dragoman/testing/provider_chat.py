@@ -68,11 +68,13 @@ async def answers_without_a_stream(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, look=_LOOK, live=True)
 async def streams_text(bench: ProviderBench) -> None:
-    """Text comes in pieces as it is made; joined, they are the answer. The first chunk holds the prompt's message (D-01)."""
+    """Text comes in pieces as it is made; joined, they are the answer. The first chunk holds the prompt's message."""
     words = "One two three four five six seven eight nine ten. " * 3
     async with bench.agent(says(words)) as agent:
         chunks = [chunk async for chunk in agent.send_stream("Count from one to thirty in words.")]
-    output = "".join(chunk.output for chunk in chunks)
+    output = ""
+    for chunk in chunks:
+        output = chunk.joined(output)
     same(chunks[0].messages[0].role, Role.USER, "the role of the first chunk's message")
     demand(sum(bool(chunk.output) for chunk in chunks) > 1, f"the text came in one piece: {output!r}")
     said = [message for chunk in chunks for message in chunk.messages if message.role is Role.MODEL]

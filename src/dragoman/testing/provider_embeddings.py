@@ -40,7 +40,7 @@ def _near(one: Vector, other: Vector) -> bool:
 
 @provider_check(Capability.embeddings, look=_LOOK, live=True)
 async def embeds_queries(bench: ProviderBench) -> None:
-    """A text becomes a vector of finite numbers, with the tokens that it cost (D-141)."""
+    """A text becomes a vector of finite numbers, with the tokens that it cost."""
     async with bench.agent(vectors=_vector) as agent:
         result = await agent.embed_query(_TEXTS[0])
     demand(result.embeddings and all(map(isfinite, result.embeddings)), f"the vector is {result.embeddings[:5]}…")
@@ -52,7 +52,7 @@ async def embeds_queries(bench: ProviderBench) -> None:
 
 @provider_check(Capability.embeddings, look=_LOOK, live=True)
 async def embeds_documents(bench: ProviderBench) -> None:
-    """Texts become vectors of one length; what means the same is nearer than what does not (D-145)."""
+    """Texts become vectors of one length; what means the same is nearer than what does not."""
     async with bench.agent(vectors=_vector) as agent:
         result = await agent.embed_documents(_TEXTS)
     same(result.count, len(_TEXTS), "the number of vectors")
@@ -70,7 +70,7 @@ async def embeds_documents(bench: ProviderBench) -> None:
 
 @provider_check(Capability.embeddings, look=_LOOK, live=True)
 async def embeddings_come_in_order(bench: ProviderBench) -> None:
-    """More texts than one request holds are sent in several, and come back in their order (D-140)."""
+    """More texts than one request holds are sent in several, and come back in their order."""
     texts = [f"{text} {number}" for number in range(3) for text in _TEXTS][:7]
     async with bench.agent(vectors=_vector) as agent:
         result = await agent.embed_documents(texts, batch_size=2)
@@ -90,7 +90,7 @@ async def embeddings_come_in_order(bench: ProviderBench) -> None:
 
 @provider_check(Capability.embeddings, look=_LOOK)
 async def embeddings_of_nothing_ask_nothing(bench: ProviderBench) -> None:
-    """No texts: no vectors, and no request (D-142)."""
+    """Where there are no texts, there are no vectors, and no request is made."""
     async with bench.agent(vectors=_vector) as agent:
         result = await agent.embed_documents([])
     same((result.count, len(bench.server.sent)), (0, 0), "the numbers of vectors and of requests")
@@ -98,7 +98,7 @@ async def embeddings_of_nothing_ask_nothing(bench: ProviderBench) -> None:
 
 @provider_check(Capability.embeddings, look=_LOOK)
 async def embeds_with_dimensions(bench: ProviderBench) -> None:
-    """The length of the vectors that is asked for arrives (D-143)."""
+    """The length of the vectors that is asked for arrives."""
     async with bench.agent(vectors=lambda text: _vector(text, 4)) as agent:
         result = await agent.embed_documents(_TEXTS, dimensions=4)
     same(result.dimensions, 4, "the length of the vectors")
@@ -122,7 +122,7 @@ async def embeddings_that_are_refused_say_so(bench: ProviderBench) -> None:
 
 @provider_check(look="the record's capabilities")
 async def providers_without_embeddings_say_so(bench: ProviderBench) -> None:
-    """Who makes no embeddings says so, and who does (D-78)."""
+    """Who makes no embeddings says so, and who does."""
     if bench.can(Capability.embeddings):
         return
     async with bench.agent(says("Hello.")) as agent:

@@ -98,7 +98,7 @@ async def waits_are_told(bench: ProviderBench) -> None:
 @provider_check(Capability.chat, look="transport.Retry, and load_error")
 async def retries_lead_to_the_answer(bench: ProviderBench) -> None:
     """With `Retry` around the transport, refusals that pass (429, no capacity) lead to the answer, after the wait that the provider
-    asks for, and the request is the same each time (D-81 to D-87)."""
+    asks for, and the request is the same each time."""
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:

@@ -71,7 +71,7 @@ async def conversations_of_others_go_on(bench: ProviderBench) -> None:
 @provider_check(Capability.chat, look="whatever in a request depends on what follows")
 async def requests_are_append_only(bench: ProviderBench) -> None:
     """What one request holds of the conversation, the next begins with, also after a round of tools and after the messages were
-    stored (rule 6): caches and signatures depend on it. A wire that links to a stored response sends what follows alone."""
+    stored: caches and signatures depend on it. A wire that links to a stored response sends what follows alone."""
     tools = [weather()] if bench.can(Capability.tools) else []
     rounds = [says(call("get_weather", city="Oslo")), says("Rain.")] if tools else [says("Rain.")]
     async with bench.agent(*rounds, system="Be brief.", tools=tools) as agent:

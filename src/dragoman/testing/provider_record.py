@@ -85,8 +85,8 @@ async def keys_go_into_their_header(bench: ProviderBench) -> None:
 
 @provider_check(look=f"{_RECORD}: key_names, key_required")
 async def missing_keys_are_named(bench: ProviderBench) -> None:
-    """Without a key that is needed the error is an `AuthenticationError` that names the variable (D-72); an empty key is none
-    (D-71). Where none is needed there is no error."""
+    """Without a key that is needed the error is an `AuthenticationError` that names the variable; an empty key is
+    none. Where none is needed there is no error."""
     record = bench.provider
     needed = bool(record.key_names) and record.key_required
     for environment in ({}, dict.fromkeys(record.key_names, ""), dict.fromkeys(record.key_names, " ")):
@@ -112,7 +112,7 @@ async def missing_keys_are_named(bench: ProviderBench) -> None:
 
 @provider_check(look=f"{_RECORD}: key_names")
 def keys_are_found_in_order(bench: ProviderBench) -> None:
-    """The key is the caller's, else that of the caller's mapping, else that of the process; the first name goes first (D-70)."""
+    """The key is the caller's, else that of the caller's mapping, else that of the process; the first name goes first."""
     names = bench.provider.key_names
     if not names:
         raise Skipped(f"{bench.provider.display_name} needs no key")
@@ -129,7 +129,7 @@ def keys_are_found_in_order(bench: ProviderBench) -> None:
 
 @provider_check(look=f"{_RECORD}: headers")
 async def callers_headers_win(bench: ProviderBench) -> None:
-    """The caller's headers go on every request and override the provider's own (D-75); who gives the key's needs no key."""
+    """The caller's headers go on every request and override the provider's own; who gives the key's needs no key."""
     record = bench.provider
     given = {"X-Kit": "1", record.key_header.upper(): "own", **dict.fromkeys(record.headers, "changed")}
     async with bench.agent(says("Hello."), headers=given, api_key=None) as agent:
@@ -164,7 +164,7 @@ async def base_urls_are_found(bench: ProviderBench) -> None:
 
 @provider_check(Capability.models, look=f"{_RECORD}: models_path", live=True)
 async def lists_models(bench: ProviderBench) -> None:
-    """The models can be listed; each has a name and a kind (D-80)."""
+    """The models can be listed; each has a name and a kind."""
     async with bench.agent(says("Hello.")) as agent:
         models = await agent.list_models()
     demand(all(model.name and model.kinds for model in models), "a model has no name or no kind")

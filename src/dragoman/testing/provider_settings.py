@@ -81,11 +81,13 @@ async def stops_at_the_word(bench: ProviderBench) -> None:
 
 @provider_check(Capability.thinking, look="thinking in the wire's decoder and request", live=True)
 async def thinks(bench: ProviderBench) -> None:
-    """Thinking is streamed and kept apart from what is said (D-146): in `thinking`, never in the output; the setting arrives."""
+    """Thinking is streamed and kept apart from what is said: in `thinking`, never in the output; the setting arrives."""
     async with bench.agent(says(ThinkingPart("Nine times seven: 63."), "It is 63.")) as agent:
         settings = Settings(reasoning="low", max_tokens=4000)
         chunks = [chunk async for chunk in agent.send_stream("What is 9 times 7?", settings=settings)]
-    output = "".join(chunk.output for chunk in chunks)
+    output = ""
+    for chunk in chunks:
+        output = chunk.joined(output)
     thinking = "".join(chunk.thinking or "" for chunk in chunks)
     messages = [message for chunk in chunks for message in chunk.messages if message.role is Role.MODEL]
     unread = f"; fields that the wire did not read: {', '.join(names)}" if (names := _unread(messages)) else ""
@@ -106,7 +108,7 @@ async def thinks(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, look="the wire's decoder: usage", live=True)
 async def usage_is_told_once(bench: ProviderBench) -> None:
-    """The tokens of a model call are told, once, on the message that ends it; the result has them (decision 3)."""
+    """The tokens of a model call are told, once, on the message that ends it; the result has them."""
     usage = Usage(input_tokens=12, output_tokens=5, total_tokens=17)
     async with bench.agent(says("Hello.", usage=usage)) as agent, agent.run("Say hello.") as run:
         events = [event async for event in run]

@@ -32,7 +32,7 @@ _LOOK = "tools, calls and results in the wire"
 @provider_check(Capability.tools, look=_LOOK, live=True)
 async def tools_are_called(bench: ProviderBench) -> None:
     """A tool arrives with its description and schema, is called with its arguments, and its result arrives with the call's id;
-    the model answers from it. The messages are user, model, user, model (D-05), and the events fold to them."""
+    the model answers from it. The messages are user, model, user, model, and the events fold to them."""
     asked: list[str] = []
     answers = says("I look.", call("get_weather", city="Åbo")), says("Rain in Åbo.")
     prompt = "What is the weather in Åbo right now? Use the tool."
@@ -114,7 +114,7 @@ async def tools_are_called_round_after_round(bench: ProviderBench) -> None:
 
 @provider_check(Capability.tools, look=_LOOK, live=True)
 async def failing_tools_are_told(bench: ProviderBench) -> None:
-    """What a tool raises is told to the model as its result (decision 5), and the model goes on."""
+    """What a tool raises is told to the model as its result, and the model goes on."""
 
     async def break_down(city: str) -> str:
         raise RuntimeError(f"the station of {city} is down")

@@ -54,7 +54,7 @@ class _Trip(BaseModel):
 
 @provider_check(Capability.chat, shows=(Capability.typed_output,), look=_LOOK, live=True)
 async def types_are_filled(bench: ProviderBench) -> None:
-    """`send_for` gives a value of the type (D-20); the schema arrives, natively or as a tool's."""
+    """`send_for` gives a value of the type; the schema arrives, natively or as a tool's."""
     _needs_types(bench)
     async with bench.agent(obliging({"name": "Åbo", "country": "Finland"})) as agent:
         result = await agent.send_for("Åbo is a city in Finland. Give it as a value.", _City)
@@ -107,7 +107,7 @@ async def lists_and_numbers_are_typed(bench: ProviderBench) -> None:
 
 @provider_check(Capability.tools, shows=_WITH_TOOLS, look=_LOOK, live=True)
 async def typed_output_comes_after_tools(bench: ProviderBench) -> None:
-    """With tools the model first calls them, then gives the value: in one phase where it can do both, else in two (D-129)."""
+    """With tools the model first calls them, then gives the value: in one phase where it can do both, else in two."""
     _needs_types(bench)
     asked: list[str] = []
     model = obliging({"name": "Oslo", "country": "Norway"}, [call("get_weather", city="Oslo")])
@@ -123,11 +123,12 @@ async def typed_output_comes_after_tools(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, shows=(Capability.typed_output,), look=_LOOK, live=True)
 async def typed_output_is_streamed(bench: ProviderBench) -> None:
-    """With a schema the stream's output is the JSON, and nothing but it, in pieces (D-15, decision 10)."""
+    """With a schema the stream's output is the JSON, and nothing but it, in pieces."""
     _needs_types(bench)
     async with bench.agent(obliging({"city": "Grüße 🌍 from a city with a long name"})) as agent:
-        chunks = [chunk async for chunk in agent.send_stream("Name a city in Norway.", output_schema=SCHEMA)]
-    text = "".join(chunk.output for chunk in chunks)
+        text = ""
+        async for chunk in agent.send_stream("Name a city in Norway.", output_schema=SCHEMA):
+            text = chunk.joined(text)
     try:
         value = msgspec.json.decode(text)
     except msgspec.DecodeError:

@@ -22,6 +22,7 @@ class Finding(msgspec.Struct, frozen=True):
     check: str
     """Its name; that of a capability, where nothing of it could be seen."""
     outcome: Literal["passed", "failed", "skipped", "doubtful"]
+    """`doubtful`: a real model may have erred, not the provider."""
     told: str = ""
     """What is wrong, or why it was skipped."""
     rule: str = ""

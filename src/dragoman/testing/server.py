@@ -28,6 +28,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     status: int = 200
     """Of an answer that is a `body`."""
     headers: Mapping[str, str] = {}
+    """Sent with it."""
     body: bytes | None = None
     """In place of what the wire would write."""
     wrong: bytes = b""

@@ -126,7 +126,7 @@ def calls_and_results_stay_paired(bench: WireBench) -> None:
 
 @wire_check("conversation", look="dump_messages: whatever depends on how many messages there are")
 def conversations_are_append_only(bench: WireBench) -> None:
-    """What was sent once is sent again as it was when the conversation goes on, so that caches and signatures hold (rule 6)."""
+    """What was sent once is sent again as it was when the conversation goes on, so that caches and signatures hold."""
     ends = [position for position, message in enumerate(CONVERSATION, 1) if message.role is Role.USER]
     payloads = [bench.there(CONVERSATION[:end])[0] for end in ends]
     for shorter, longer in pairwise(payloads):

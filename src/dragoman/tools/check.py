@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from itertools import islice
+from typing import Any, TypeAlias, cast
 
 from dragoman.errors import ToolError
+from dragoman.json_bytes import MOST_DEPTH, bound_value
 
 __all__ = ["check", "faults"]
 
@@ -19,8 +21,13 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "null": (type(None),),
 }
 _NONE: Mapping[str, Any] = {}
-_DEEPEST = 50
+_DEEPEST = MOST_DEPTH
 """Levels of schema that are followed, `$ref`s among them; what lies deeper is not checked."""
+_MOST = 100
+"""Faults of one value that are named."""
+
+_Known: TypeAlias = dict[tuple[int, int, str], Sequence[str]]
+"""Schema, value and its place → its faults; none as long as they are being looked for, so that no loop is endless."""
 
 
 def check(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
@@ -34,17 +41,35 @@ def check(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
 
 
 def faults(schema: Mapping[str, Any], value: Any) -> list[str]:
-    """What is wrong with a value, each with its place; keywords that are not known are passed over."""
-    return list(_faults(schema, value, "", schema, 0))
+    """What is wrong with a value, each with its place; keywords that are not known are passed over.
+
+    Each value is held against each part of the schema once, however often a `$ref` leads there.
+    """
+    try:
+        bound_value(value)
+    except ValueError as error:
+        return [f"the value: {error}"]
+    return list(_faults(schema, value, "", schema, 0, {}))
 
 
-def _faults(schema: Any, value: Any, where: str, root: Mapping[str, Any], depth: int) -> Iterator[str]:
+def _faults(schema: Any, value: Any, where: str, root: Mapping[str, Any], depth: int, known: _Known) -> Sequence[str]:
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
-        return
+        return ()
     rule = cast("Mapping[str, Any]", schema)
+    key = (id(rule), id(value), where)
+    if key not in known:
+        known[key] = ()
+        found = dict.fromkeys(_found(rule, value, where, root, depth, known))
+        known[key] = tuple(islice(found, _MOST))
+    return known[key]
+
+
+def _found(
+    rule: Mapping[str, Any], value: Any, where: str, root: Mapping[str, Any], depth: int, known: _Known
+) -> Iterator[str]:
     place = where or "the value"
     if isinstance(reference := rule.get("$ref"), str):
-        yield from _faults(_resolved(reference, root), value, where, root, depth + 1)
+        yield from _faults(_resolved(reference, root), value, where, root, depth + 1, known)
     if (names := _listed(rule.get("type"))) and not any(_is(value, name) for name in names):
         yield f"{place}: should be {' or '.join(map(str, names))}, got {value!r:.100}"
         return
@@ -53,18 +78,18 @@ def _faults(schema: Any, value: Any, where: str, root: Mapping[str, Any], depth:
     if "const" in rule and value != rule["const"]:
         yield f"{place}: should be {rule['const']!r}, got {value!r:.100}"
     if isinstance(either := rule.get("anyOf"), Sequence):
-        options = [list(_faults(one, value, where, root, depth + 1)) for one in cast("Sequence[Any]", either)]
+        options = [_faults(one, value, where, root, depth + 1, known) for one in cast("Sequence[Any]", either)]
         if options and all(options):
             yield min(options, key=len)[0]
     if isinstance(value, dict):
-        yield from _of_object(rule, cast("dict[str, Any]", value), where, root, depth)
+        yield from _of_object(rule, cast("dict[str, Any]", value), where, root, depth, known)
     elif isinstance(value, (list, tuple)) and "items" in rule:
         for index, item in enumerate(cast("list[Any]", value)):
-            yield from _faults(rule["items"], item, f"{where}[{index}]", root, depth + 1)
+            yield from _faults(rule["items"], item, f"{where}[{index}]", root, depth + 1, known)
 
 
 def _of_object(
-    rule: Mapping[str, Any], value: Mapping[str, Any], where: str, root: Mapping[str, Any], depth: int
+    rule: Mapping[str, Any], value: Mapping[str, Any], where: str, root: Mapping[str, Any], depth: int, known: _Known
 ) -> Iterator[str]:
     found: Any = rule.get("properties")
     properties: Mapping[str, Any] = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else _NONE
@@ -74,7 +99,7 @@ def _of_object(
             yield f"{prefix}{name}: is required, but was not given"
     for name, item in value.items():
         if name in properties:
-            yield from _faults(properties[name], item, f"{prefix}{name}", root, depth + 1)
+            yield from _faults(properties[name], item, f"{prefix}{name}", root, depth + 1, known)
         elif rule.get("additionalProperties") is False:
             yield f"{prefix}{name}: is not asked for"
 

@@ -19,6 +19,7 @@ class ToolExecutionResult(msgspec.Struct, frozen=True):
     """One call and its answer."""
 
     tool_call: ToolCallPart
+    """The call that is answered."""
     part: ToolResultPart
     """The answer, as it goes into the conversation."""
     exception: Exception | None = None

@@ -36,6 +36,7 @@ class Tool(msgspec.Struct, frozen=True, eq=False, dict=True):
     """
 
     name: str
+    """By which the model calls it. Names that a provider does not take are fitted in its requests alone."""
     description: str = ""
     """What it does and when to use it, for the model."""
     handler: Callable[..., Any] | None = None

@@ -25,14 +25,17 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """An answer, and the request that it belongs to."""
 
     status: int = 200
+    """The HTTP status."""
     headers: Mapping[str, str] = {}
     """Names in lower case."""
     body: bytes = b""
+    """All of it, after decompression."""
     chunks: int | Sequence[int] | None = None
     """How the body arrives: so many bytes at a time, or cut at these offsets; `None`: in one piece."""
     cut_after: int | None = None
     """After so many bytes of the body the connection breaks; `None`: it does not."""
     method: str = "POST"
+    """Of the request."""
     url: str | None = None
     """Without keys. `None`: not known, fits any."""
     request_body: Any = None

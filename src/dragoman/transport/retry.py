@@ -1,4 +1,4 @@
-"""Trying again, as decision 9 and rules D-81 to D-86 say. Put it around any transport; nothing below it knows."""
+"""Trying again. Put it around any transport; nothing below it knows."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _is_retried(response: Response) -> bool:
 
 
 async def _drain(response: Response) -> None:
-    """D-86: reads the rest, so that the connection can be used again, unless that takes long."""
+    """Reads the rest, so that the connection can be used again, unless that takes long."""
     try:
         with anyio.move_on_after(_DRAIN_SECONDS), suppress(ProviderConnectionError, ProviderTimeoutError):
             while await response.read():

@@ -105,8 +105,11 @@ class Wire(Protocol):
         """A whole response → the events that its stream would have been."""
         ...
 
-    def dump_response(self, events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
-        """Events → a whole response."""
+    def dump_response(
+        self, events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any
+    ) -> dict[str, Any]:
+        """Events → a whole response. What it leaves out (choices beyond the first) is added to `losses`; `envelope` as for
+        `encoder`."""
         ...
 
     def decoder(self, *, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> StreamDecoder:

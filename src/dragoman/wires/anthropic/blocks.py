@@ -25,7 +25,7 @@ from dragoman.wires.anthropic.native import NAME, note
 __all__ = ["CALLS", "load_block", "whole"]
 
 CALLS = {"tool_use": "agent", "server_tool_use": "provider", "mcp_tool_use": "provider"}
-"""Types of the blocks that are calls → who runs the tool (decision 22)."""
+"""Types of the blocks that are calls → who runs the tool."""
 
 Names = Mapping[str, str]
 """Id of a call → name of its tool."""

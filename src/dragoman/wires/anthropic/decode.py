@@ -255,7 +255,7 @@ class Decoder:
         self._around |= {key: value for key, value in told.items() if key not in known and value is not None}
 
     def _count(self, usage: Any) -> None:
-        """The last count that was told is the total so far, never a part to be added (D-113)."""
+        """The last count that was told is the total so far, never a part to be added."""
         self._usage |= {key: value for key, value in if_object(usage).items() if value is not None}
 
     def _finish(self) -> None:

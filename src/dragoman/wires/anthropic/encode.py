@@ -19,6 +19,7 @@ from dragoman.event import (
     RunFinished,
 )
 from dragoman.framing import event_bytes
+from dragoman.loss import Loss
 from dragoman.message import Content, DataPart, FilePart, LinkPart, Role, TextPart, ThinkingPart, ToolCallPart
 from dragoman.shapes import if_list, if_object, merged
 from dragoman.wires.anthropic.blocks import CALLS
@@ -40,9 +41,9 @@ def encoder(**envelope: Any) -> Encoder:
     return Encoder(envelope)
 
 
-def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
+def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any) -> dict[str, Any]:
     """Events → a whole response; an error's body where they tell of an error."""
-    message = whole_answer(events)
+    message = whole_answer(events, losses)
     if isinstance(message, DragomanError):
         return dump_error(message)[1]
     around, origin = dict(response(message.native)), message.origin

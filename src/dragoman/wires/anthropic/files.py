@@ -1,4 +1,4 @@
-"""Files that tools of the provider's made or fetched (D-114): those that it holds by their id, those in its answer by their bytes."""
+"""Files that tools of the provider's made or fetched: those that it holds by their id, those in its answer by their bytes."""
 
 from __future__ import annotations
 

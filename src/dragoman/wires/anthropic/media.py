@@ -1,4 +1,4 @@
-"""Images, documents and files ↔ `image`, `document` and `container_upload` blocks (D-108 and decision 3 of its correction).
+"""Images, documents and files ↔ `image`, `document` and `container_upload` blocks.
 
 A block is read as a neutral part only where writing that part gives the same block again.
 """
@@ -9,7 +9,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.media import ELSEWHERE, IMAGES, Media, as_text, guessed, text_of
+from dragoman.media import ELSEWHERE, IMAGES, Media, as_text, guessed, label, text_of
 from dragoman.message import DataPart, FilePart, LinkPart
 from dragoman.wires.anthropic.native import fields, is_foreign, note
 
@@ -50,21 +50,22 @@ def load_media(block: Mapping[str, Any]) -> Media | None:
     return part if dump_media(part)[0] == block else None
 
 
-def dump_media(part: Media) -> tuple[dict[str, Any], str | None]:
-    """A part → its block, and what is lost by it: a part that the API does not take becomes a text that names it."""
-    kind, source, lost = _source(part)
+def dump_media(part: Media) -> tuple[dict[str, Any], tuple[str, str] | None]:
+    """A part → its block, and what is lost by it and why: a part that the API does not take becomes a text that names it."""
+    kind, source, why = _source(part)
+    lost = None if why is None else (label(part), why)
     if source is None:
         return told(part), lost
     block = {**fields(part.native), "type": kind, **source}
     if part.name and kind == "document":
         block["title"] = part.name
     elif part.name and lost is None:
-        lost = f"the API knows no name of such a file, {part.name}"
+        lost = "name", f"the API knows no name of such a file, {part.name}"
     return block, lost
 
 
 def told(part: Media) -> dict[str, Any]:
-    """A text block that stands for something that cannot be sent (D-108)."""
+    """A text block that stands for something that cannot be sent."""
     return {"type": "text", "text": as_text(part)}
 
 

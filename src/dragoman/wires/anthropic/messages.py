@@ -134,7 +134,7 @@ def write_conversation(
 
 
 def system_length(messages: Sequence[Message]) -> int:
-    """How many messages at the head go to `system` (D-105)."""
+    """How many messages at the head go to `system`."""
     for position, message in enumerate(messages):
         if message.role is not Role.SYSTEM or spelling(message.native).get("place") == "messages":
             return position
@@ -207,7 +207,7 @@ def _entry(writer: Writer, message: Message, takes_system: bool) -> dict[str, An
 
 
 def _join(entries: list[dict[str, Any]], entry: dict[str, Any], writer: Writer, message: Message) -> None:
-    """Adds a message. One that holds results joins the user message before it, results first, as the API wants them (D-106)."""
+    """Adds a message. One that holds results joins the user message before it, results first, as the API wants them."""
     if spelling(message.native).get("turn") == "as is" or not _has_results(entry):
         entries.append(entry)
         return

@@ -39,7 +39,7 @@ def dump_stop(reason: FinishReason | None, original: Any = None) -> str:
 
 
 def load_usage(raw: Mapping[str, Any]) -> Usage | None:
-    """Usage, whose `input_tokens` do not count what was read from or written to the cache (D-113). `None`: nothing told."""
+    """Usage, whose `input_tokens` do not count what was read from or written to the cache. `None`: nothing told."""
     fresh, output, read, write = (_count(raw.get(name)) for name in _COUNTS)
     told = [count for count in (fresh, read, write) if count is not None]
     total = sum(told) if told else None

@@ -105,9 +105,11 @@ class Writer(msgspec.Struct, frozen=True):
     def _media(self, part: DataPart | LinkPart | FilePart, place: int) -> dict[str, Any]:
         block, lost = dump_media(part)
         if self.role is not Role.USER and block["type"] in ("image", "document"):
-            block, lost = told(part), None if text_of(part) is not None else "the API takes media from the user alone"
+            block, lost = told(part), None
+            if text_of(part) is None:
+                lost = label(part), "the API takes media from the user alone"
         if lost is not None:
-            self.lose(place, label(part), lost)
+            self.lose(place, *lost)
         return block
 
     def _thinking(self, part: ThinkingPart, place: int) -> dict[str, Any] | None:
@@ -144,5 +146,5 @@ class Writer(msgspec.Struct, frozen=True):
 
 
 def result_text(result: Any) -> str:
-    """What a tool returned, as text: a string as it is, else JSON (D-92)."""
+    """What a tool returned, as text: a string as it is, else JSON."""
     return result if isinstance(result, str) else json_bytes.encode(result).decode()

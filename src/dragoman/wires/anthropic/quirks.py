@@ -45,11 +45,11 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     reads: tuple[str, ...] = ()
     """Names of other providers whose signed content it reads (Anthropic reads nobody's but its own)."""
     max_tokens: int = 4096
-    """Sent where the request says nothing, since the API demands a number (D-109)."""
+    """Sent where the request says nothing, since the API demands a number."""
     max_tokens_thinking: int = 8192
-    """The same with thinking, whose budget it must exceed (D-109)."""
+    """The same with thinking, whose budget it must exceed."""
     budgets: Mapping[str, int] = MappingProxyType(_BUDGETS)
-    """Effort → tokens of thinking (D-109: 4096 in the middle; 1024 is the least that Anthropic takes)."""
+    """Effort → tokens of thinking (4096 in the middle; 1024 is the least that Anthropic takes)."""
     adaptive_models: tuple[str, ...] = (
         "claude-fable-5", "claude-opus-4-6", "claude-opus-4-7", "claude-opus-4-8", "claude-opus-5", "claude-sonnet-4-6",
         "claude-sonnet-5",
@@ -60,7 +60,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     unsigned_thinking: bool = False
     """Thinking without a signature may be sent (llama.cpp, DeepSeek and others that sign nothing)."""
     server_tools: Mapping[str, str] = MappingProxyType(_SERVER_TOOLS)
-    """Name of a tool that the provider runs → the version to ask for (D-114)."""
+    """Name of a tool that the provider runs → the version to ask for."""
     betas: Mapping[str, str] = MappingProxyType(_BETAS)
     """Something in a request (a type of tool, block, source or edit, a field) → the value of `anthropic-beta` that it needs."""
     opening: str = "."

@@ -145,7 +145,7 @@ def _written(
 
 
 def _max_tokens(thinking: Mapping[str, Any] | None, quirks: Quirks) -> int:
-    """How many tokens to allow where nobody said (D-109)."""
+    """How many tokens to allow where nobody said."""
     if thinking is None or thinking["type"] == "disabled":
         return quirks.max_tokens
     return max(quirks.max_tokens_thinking, quirks.max_tokens + thinking.get("budget_tokens", 0))
@@ -158,7 +158,7 @@ def dump_http(
     quirks: Quirks | None = None,
     losses: list[Loss] | None = None,
 ) -> HttpRequest:
-    """The neutral request → path, headers and body, with the beta headers that its content needs (D-114)."""
+    """The neutral request → path, headers and body, with the beta headers that its content needs."""
     quirks = quirks or Quirks()
     body, names = _written(request, target, quirks, losses)
     needed = [quirks.betas[word] for word in _words(body) if word in quirks.betas]

@@ -93,7 +93,7 @@ def load_choice(choice: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
 def dump_choice(
     settings: Settings, names: Mapping[str, str], spelled: Mapping[str, Any], *, tools: bool
 ) -> dict[str, Any] | None:
-    """The settings → `tool_choice`; `auto` where there are tools and the settings say nothing (D-109)."""
+    """The settings → `tool_choice`; `auto` where there are tools and the settings say nothing."""
     chosen, parallel, rest = settings.tool_choice, settings.parallel_tool_calls, spelled.get("tool_choice", {})
     if chosen is None and (not tools or (parallel is None and rest == "absent")):
         return None

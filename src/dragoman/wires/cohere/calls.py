@@ -28,7 +28,7 @@ def is_call(entry: Any) -> bool:
 
 
 def load_call(call: Mapping[str, Any]) -> ToolCallPart:
-    """One of a message's `tool_calls` → the call. No arguments, an empty text and `null` are none (D-96)."""
+    """One of a message's `tool_calls` → the call. No arguments, an empty text and `null` are none."""
     function = if_object(call.get("function"))
     part = ToolCallPart(if_text(call.get("id")), if_text(function.get("name")))
     text = function.get("arguments")
@@ -80,7 +80,7 @@ def dump_result(
     part: ToolResultPart, call_id: str, place: int, lose: Lose
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """A result → its tool message, and the blocks of media that are taken in a user message only. What is no text and no list
-    of parts is told as JSON (D-92)."""
+    of parts is told as JSON."""
     body: dict[str, Any] = {"role": "tool", **({"tool_call_id": call_id} if call_id else {})}
     if part.is_error and not says_error(part.result):
         lose(place, "is_error", "this format has no mark for a failed tool")

@@ -44,7 +44,7 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
 
 
 def dump_request(request: EmbeddingsRequest, *, quirks: Any = None) -> dict[str, Any]:
-    """The neutral request → a body of `/embed`. A purpose is an `input_type` (D-144)."""
+    """The neutral request → a body of `/embed`. A purpose is an `input_type`."""
     del quirks
     purpose = {} if request.purpose is None else {"input_type": _SENT[request.purpose]}
     body = dump_texts(request, OWN, texts="texts", dimensions="output_dimension", **purpose)

@@ -21,6 +21,7 @@ from dragoman.event import (
 )
 from dragoman.fold import arguments_text
 from dragoman.framing import event_bytes
+from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, TextPart, ThinkingPart, ToolCallPart, Usage
 from dragoman.shapes import if_list, merged, rest
 from dragoman.wires.cohere.calls import dump_call
@@ -38,9 +39,9 @@ def encoder(**envelope: Any) -> Encoder:
     return Encoder(envelope)
 
 
-def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
+def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any) -> dict[str, Any]:
     """Events → a whole response; an error's body where they tell of an error."""
-    message = whole_answer(events)
+    message = whole_answer(events, losses)
     if isinstance(message, DragomanError):
         return dump_error(message)[1]
     plan, blocks, calls = "", list[Any](), list[dict[str, Any]]()

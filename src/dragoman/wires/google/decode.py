@@ -1,7 +1,7 @@
 """A response → events: one state machine for streamed and whole ones. A whole response is a stream of one chunk.
 
 The first part of a chunk goes on with the text (or thinking) that is open; every further one, and every part with something
-more to it, is a part of its own. So separate parts stay separate, and signed parts are never merged (decision 14).
+more to it, is a part of its own. So separate parts stay separate, and signed parts are never merged.
 """
 
 from __future__ import annotations

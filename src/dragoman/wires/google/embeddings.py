@@ -76,7 +76,7 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
 
 
 def dump_request(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> dict[str, Any]:
-    """The neutral request → a body. A purpose is a task type (D-144)."""
+    """The neutral request → a body. A purpose is a task type."""
     return _dumped(request, quirks)[1]
 
 

@@ -23,6 +23,7 @@ from dragoman.event import (
 )
 from dragoman.fold import close_part
 from dragoman.framing import event_bytes
+from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Origin, Role, TextPart, ThinkingPart, Usage
 from dragoman.shapes import if_object
 from dragoman.wires.google.errors import dump_error
@@ -43,9 +44,9 @@ def encoder(**envelope: Any) -> Encoder:
     return Encoder(envelope)
 
 
-def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
+def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any) -> dict[str, Any]:
     """Events → a whole response; an error's body where they tell of an error."""
-    message = whole_answer(events)
+    message = whole_answer(events, losses)
     if isinstance(message, DragomanError):
         return dump_error(message)[1]
     content: dict[str, Any] = {"role": "model"}

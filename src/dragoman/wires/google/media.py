@@ -1,4 +1,4 @@
-"""Media ↔ `inlineData` (bytes) and `fileData` (a URI). A file that Google holds is told by its URI too (D-127)."""
+"""Media ↔ `inlineData` (bytes) and `fileData` (a URI). A file that Google holds is told by its URI too."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ def _in_order(message: Message, unnamed: set[str], order: Mapping[str, int]) -> 
 
 
 def _joins(message: Message, before: Message) -> bool:
-    """Whether both hold results of one round, which the API wants in one content (D-121)."""
+    """Whether both hold results of one round, which the API wants in one content."""
     return message.role is before.role is Role.USER and all(
         any(isinstance(piece, ToolResultPart) for piece in one.content) for one in (message, before)
     )

@@ -44,13 +44,13 @@ _SENT = {
 _OUTPUT = ("candidatesTokenCount", "thoughtsTokenCount")
 _INPUT = ("promptTokenCount", "toolUsePromptTokenCount")
 BLOCKED = "block_reason"
-"""Note of a message: why its prompt was blocked, as the seeds name it (D-128). The API has it in `promptFeedback`."""
+"""Note of a message: why its prompt was blocked, as the seeds name it. The API has it in `promptFeedback`."""
 _IN_PIECES = ("citationMetadata", "logprobsResult")
 _READ = (*_INPUT, *_OUTPUT, "cachedContentTokenCount", "totalTokenCount")
 
 
 def load_finish(reason: str | int | None) -> FinishReason:
-    """A finish reason, by its name or its number → the neutral one; `unspecified` for one that is not known (D-126)."""
+    """A finish reason, by its name or its number → the neutral one; `unspecified` for one that is not known."""
     name = _NUMBERED.get(reason) if isinstance(reason, int) else reason
     return _REASONS.get(name or "", FinishReason.unspecified)
 

@@ -18,13 +18,13 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     reads: tuple[str, ...] = ()
     """Names of other providers whose signed content it reads. AI Studio and Vertex do not read each other's."""
     models: str = "models"
-    """What stands in the path before a model's name that has no `/` (D-127); Vertex: `publishers/google/models`."""
+    """What stands in the path before a model's name that has no `/`; Vertex: `publishers/google/models`."""
     json_schema: bool = True
     """Takes JSON Schema (`parametersJsonSchema`, `responseJsonSchema`), as the Gemini API and Vertex do; else schemas
     are lowered to the older subset of OpenAPI (`parameters`, `responseSchema`)."""
     older: tuple[str, ...] = ("gemini-1", "gemini-2", "gemma-2", "gemma-3", "learnlm")
     """Beginnings of the names of models before Gemini 3. These take a budget and no level of thinking, no functions
-    together with an output schema (D-124) or with tools of the provider's, and no media inside a function's response; and
+    together with an output schema or with tools of the provider's, and no media inside a function's response; and
     they do not refuse calls that have no signature."""
     always_thinking: str = "-pro"
     """What the names of newer models have in them that cannot think less than `low`; the others have `minimal`."""

@@ -140,10 +140,10 @@ def dump_http(
     quirks: Quirks | None = None,
     losses: list[Loss] | None = None,
 ) -> HttpRequest:
-    """The neutral request → path, headers and body (D-127: a model's name that has a `/` stays as it is).
+    """The neutral request → path, headers and body (a model's name that has a `/` stays as it is).
 
     Raises:
-        HistoryError: there is nothing to send (D-123).
+        HistoryError: there is nothing to send.
     """
     quirks = quirks or Quirks()
     body, names = _written(request, target, quirks, losses)
@@ -215,7 +215,7 @@ def _tool_config(
 def _sent_tools(
     request: ModelRequest, quirks: Quirks, told: Mapping[str, Any], losses: list[Loss]
 ) -> tuple[ToolSpec | ServerTool, ...]:
-    """The tools, without functions where the model does not take them beside an output schema (D-124)."""
+    """The tools, without functions where the model does not take them beside an output schema."""
     if request.output_schema is None or "tools_with_schema" in told:
         return request.tools
     if not quirks.is_older(request.model):

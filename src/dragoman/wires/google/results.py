@@ -1,6 +1,6 @@
 """What a tool returned ↔ the `response` object of a `functionResponse`, and its `parts` (media).
 
-The API wants an object: a string that is a JSON object is that object, any other value is `{"result": value}` (D-121), and
+The API wants an object: a string that is a JSON object is that object, any other value is `{"result": value}`, and
 what went wrong is `{"error": …}`.
 """
 

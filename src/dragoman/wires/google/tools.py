@@ -89,7 +89,7 @@ def dump_tools(tools: Sequence[_Tool], names: Mapping[str, str], quirks: Quirks)
 
 
 def load_choice(config: Any) -> tuple[str, dict[str, Any]] | None:
-    """`functionCallingConfig` → the choice, and its spelling; `None` where no setting says it (D-130: it stays an option)."""
+    """`functionCallingConfig` → the choice, and its spelling; `None` where no setting says it (it stays an option)."""
     if not isinstance(config, dict):
         return None
     snake: set[str] = set()

@@ -45,7 +45,7 @@ class Candidate:
         """One choice of a chunk, or of a `whole` answer (which says all that it says in one step).
 
         Raises:
-            DecodeError: it is not what a choice should be, or tells of a call that nobody began (decision 13).
+            DecodeError: it is not what a choice should be, or tells of a call that nobody began.
         """
         self.emitter.start()
         whole = (whole or "delta" not in choice) and ("message" in choice or "messages" in choice)

@@ -23,6 +23,7 @@ from dragoman.event import (
     RunError,
 )
 from dragoman.framing import event_bytes
+from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Native, Origin, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.shapes import if_object, merged, rest
 from dragoman.wires.mistral.calls import dump_call
@@ -43,9 +44,9 @@ def encoder(**envelope: Any) -> Encoder:
     return Encoder(**envelope)
 
 
-def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
+def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any) -> dict[str, Any]:
     """Events → a whole response, or, where one of them is an error, the body that tells of it. `envelope`: as for `encoder`."""
-    said = whole_answer(events)
+    said = whole_answer(events, losses)
     if isinstance(said, DragomanError):
         return dump_error(said)[1]
     calls = [part for part in said.content if isinstance(part, ToolCallPart) and part.run_by != "provider"]

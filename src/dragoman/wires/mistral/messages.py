@@ -1,7 +1,7 @@
 """The conversation: `messages` of the API ⇄ our messages.
 
 Consecutive tool messages are one user message of results. The API wants system messages before all others; one that
-is loaded from a later place goes back there, any other becomes a user text marked as such (decision 20b).
+is loaded from a later place goes back there, any other becomes a user text marked as such.
 """
 
 from __future__ import annotations

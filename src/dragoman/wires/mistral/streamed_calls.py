@@ -1,5 +1,4 @@
-"""Tool calls as they come: each whole, or in pieces. A piece belongs to the call that its index names, or else its id
-(decision 13)."""
+"""Tool calls as they come: each whole, or in pieces. A piece belongs to the call that its index names, or else its id."""
 
 from __future__ import annotations
 

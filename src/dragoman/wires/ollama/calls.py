@@ -27,7 +27,7 @@ def is_unnamed(native: Native) -> bool:
 
 
 def load_call(call: Mapping[str, Any], fresh_id: Callable[[], str]) -> ToolCallPart:
-    """One of a message's `tool_calls` → the call. Without an id it gets a fresh one and is marked `"id": None` (D-132)."""
+    """One of a message's `tool_calls` → the call. Without an id it gets a fresh one and is marked `"id": None`."""
     function = if_object(call.get("function"))
     call_id, arguments = if_text(call.get("id")), function.get("arguments")
     part = ToolCallPart(call_id or fresh_id(), if_text(function.get("name")))

@@ -19,6 +19,7 @@ from dragoman.event import (
     RunError,
     RunFinished,
 )
+from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Origin, TextPart, ThinkingPart, ToolCallPart, Usage
 from dragoman.shapes import merged, rest
 from dragoman.wires.ollama.calls import dump_call
@@ -41,9 +42,9 @@ def encoder(**envelope: Any) -> Encoder:
     return Encoder(envelope)
 
 
-def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
+def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any) -> dict[str, Any]:
     """Events → a whole response; an error's body where they tell of an error. `envelope` as for `encoder`."""
-    message = whole_answer(events)
+    message = whole_answer(events, losses)
     if isinstance(message, DragomanError):
         return dump_error(message)[1]
     told: dict[str, list[Any]] = {}

@@ -66,7 +66,7 @@ def dump_request(
 ) -> dict[str, Any]:
     """The neutral request → a body of `/api/chat`, or of `/api/generate` where it was one. `options` have the last word, level by level.
 
-    An output schema goes along with tools too, though models then seldom call one (D-132; decision 10).
+    An output schema goes along with tools too, though models then seldom call one.
     """
     quirks = quirks or Quirks()
     losses = [] if losses is None else losses

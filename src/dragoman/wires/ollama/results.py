@@ -67,7 +67,7 @@ def load_result(entry: Mapping[str, Any], waiting: Waiting, fresh_id: Callable[[
 def dump_result(
     part: ToolResultPart, call_id: str, place: int, call: ToolCallPart | None, lose: Lose
 ) -> dict[str, Any]:
-    """A result → its tool message, under that id. `call`: the one that it answers; where that had no id, none is told (D-132)."""
+    """A result → its tool message, under that id. `call`: the one that it answers; where that had no id, none is told."""
     spelled = spelling(part.native)
     body: dict[str, Any] = {"role": "tool", **_content(part, place, lose)}
     if "tool_name" not in spelled and part.name:
@@ -82,7 +82,7 @@ def dump_result(
 
 
 def _content(part: ToolResultPart, place: int, lose: Lose) -> dict[str, Any]:
-    """Text as it is, images in a field of their own, anything else as JSON (D-92)."""
+    """Text as it is, images in a field of their own, anything else as JSON."""
     empty = spelling(part.native).get("content", "")
     if part.result is None and empty != "":
         return {} if empty == "absent" else {"content": None}

@@ -55,7 +55,7 @@ def load_assistant(message: Mapping[str, Any], origin: Origin | None, fresh_ids:
 
 
 def dump_assistant(position: int, out: Outgoing) -> dict[str, Any]:
-    """A model's message → a message of the role `assistant` (D-94: without text its content is null)."""
+    """A model's message → a message of the role `assistant` (without text its content is null)."""
     message, reason = out.messages[position], out.reasons[position]
     results = {piece.id: piece for piece in message.content if isinstance(piece, ToolResultPart)}
     thinking: list[ThinkingPart] = []

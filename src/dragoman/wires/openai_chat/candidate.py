@@ -61,7 +61,7 @@ class Candidate:
         """One choice of a chunk, or of a `whole` answer (which says all that it says in one step).
 
         Raises:
-            DecodeError: it is not what a choice should be, or tells of a call that nobody began (decision 13).
+            DecodeError: it is not what a choice should be, or tells of a call that nobody began.
         """
         whole = (whole or "delta" not in choice) and "message" in choice
         told = as_object(choice.get("message" if whole else "delta"), "message")

@@ -74,7 +74,7 @@ def load_block(block: Mapping[str, Any]) -> Content:
 def dump_block(part: Content, blocks: Mapping[str, str] = _NONE) -> dict[str, Any] | None:
     """A part → the content block that says it; `None` where there is none. `blocks`: see `Quirks.blocks`.
 
-    For data of a kind that has no block stands a text, never its base64 (decision 25, against D-93).
+    For data of a kind that has no block stands a text, never its base64.
     """
     kind = _kind(part, blocks)
     if isinstance(part, TextPart):

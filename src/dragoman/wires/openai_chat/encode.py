@@ -22,6 +22,7 @@ from dragoman.event import (
 )
 from dragoman.fold import compact
 from dragoman.framing import event_bytes
+from dragoman.loss import Loss
 from dragoman.message import Native
 from dragoman.shapes import as_index, if_list, if_object, if_objects, rest
 from dragoman.wires.openai_chat.errors import dump_error
@@ -51,12 +52,12 @@ def encoder(**envelope: Any) -> Encoder:
     return Encoder(**envelope)
 
 
-def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
+def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any) -> dict[str, Any]:
     """Events → a whole response, or, where one of them is an error, the body that tells of it. `envelope`: as for `encoder`."""
     writer = Encoder(**envelope)
     message: dict[str, Any] = {"role": "assistant", "content": None, "refusal": None}
     places: _Places = {}
-    for event in compact(kept(events)):
+    for event in compact(kept(events, losses)):
         if isinstance(event, RunError):
             return dump_error(event.error)[1]
         for delta in writer.deltas(event):

@@ -98,7 +98,7 @@ def _load_said(message: Mapping[str, Any]) -> Message:
 
 
 def _dump_said(position: int, sent: Mapping[str, str | None], out: Outgoing) -> list[dict[str, Any]]:
-    """A system message (D-90), or a user's: its results as tool messages (D-91), then the rest of it (D-93)."""
+    """A system message, or a user's: its results as tool messages, then the rest of it."""
     message = out.messages[position]
     dumped: list[dict[str, Any]] = []
     blocks: list[dict[str, Any]] = []

@@ -42,7 +42,7 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
     def block(self, position: int, place: int, piece: Content) -> dict[str, Any] | None:
         """The content block that says a piece; `None` where there is none. What it does not say is noted.
 
-        A target would take a link to something else for a broken image (against D-93), and refuse the conversation.
+        A target would take a link to something else for a broken image, and refuse the conversation.
         """
         block = dump_block(piece, self.quirks.blocks)
         if self.target and isinstance(piece, LinkPart) and block and block["type"] == "image_url":

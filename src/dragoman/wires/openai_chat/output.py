@@ -30,7 +30,7 @@ def load_output(body: dict[str, Any]) -> tuple[Mapping[str, Any] | None, dict[st
 def dump_output(schema: Mapping[str, Any], stated: Mapping[str, Any] | None, out: Outgoing) -> dict[str, Any]:
     """The schema → `response_format`. `stated`: what a loaded request said beside it; its schema is sent as it was.
 
-    Any other is sent in its strict form, under the name `output_schema` (D-100), or as it is and not strict.
+    Any other is sent in its strict form, under the name `output_schema`, or as it is and not strict.
     """
     if stated is not None:
         return merged({"type": "json_schema", "json_schema": {"schema": schema}}, stated)

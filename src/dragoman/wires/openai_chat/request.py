@@ -74,7 +74,7 @@ def dump_request(
 ) -> dict[str, Any]:
     """The neutral request → a body of `/chat/completions`.
 
-    A stream is asked for its usage (D-99); parallel calls and the service tier are sent in streams too (D-101).
+    A stream is asked for its usage; parallel calls and the service tier are sent in streams too.
     `options` are written last and have the last word.
     """
     body, _ = _written(request, target, quirks, losses)

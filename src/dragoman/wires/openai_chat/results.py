@@ -40,7 +40,7 @@ def load_result(message: Mapping[str, Any], asked: dict[str, ToolCallPart], fres
 def dump_result(
     position: int, place: int, part: ToolResultPart, call_id: str | None, out: Outgoing
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A result → its tool message (D-91), and the blocks of media that the vendor takes in a user message only."""
+    """A result → its tool message, and the blocks of media that the vendor takes in a user message only."""
     spelled = spelling(part.native) if out.target is None else {}
     if "id" in (own := extra(part.native)) and out.target is None:
         call_id = given_id(part.native, part.id) if own["id"] is None else call_id
@@ -73,7 +73,7 @@ def _load_content(message: Mapping[str, Any], spelled: dict[str, Any]) -> Any:
 def _dump_content(
     position: int, place: int, part: ToolResultPart, spelled: Mapping[str, Any], out: Outgoing
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Text as it is, parts as blocks, anything else as JSON (D-92)."""
+    """Text as it is, parts as blocks, anything else as JSON."""
     how, result = spelled.get("content"), part.result
     if how == ABSENT and result is None:
         return {}, []

@@ -1,4 +1,4 @@
-"""Tool calls as they come in pieces. A piece belongs to the call that its index names, or else its id (decision 13)."""
+"""Tool calls as they come in pieces. A piece belongs to the call that its index names, or else its id."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EMPTY = ToolCallPart("", "")
 
 
 class StreamedCalls:
-    """The calls of one message. Their arguments are parsed when the answer is complete (D-96)."""
+    """The calls of one message. Their arguments are parsed when the answer is complete."""
 
     def __init__(self, emitter: Emitter, fresh_id: Callable[[], str]) -> None:
         self._emitter = emitter

@@ -80,7 +80,7 @@ def dump_usage(usage: Usage, beside: Any = None) -> dict[str, Any]:
 
 
 def load_finish(said: str | None, *, calls: bool, refused: bool) -> FinishReason:
-    """The vendor's word (D-98) → the neutral reason. A refusal, and calls that wait for an answer, count for more."""
+    """The vendor's word → the neutral reason. A refusal, and calls that wait for an answer, count for more."""
     reason = _FINISH.get(said or "", FinishReason.unspecified)
     if refused and reason in (FinishReason.stop, FinishReason.unspecified, FinishReason.content_filter):
         return FinishReason.refusal

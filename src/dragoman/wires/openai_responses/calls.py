@@ -1,7 +1,7 @@
 """Items that are calls of tools ↔ `ToolCallPart`, and what of their results stands in them.
 
 A call that the client must answer is ours to run, whatever its type: a function, a custom tool (its text is the
-argument `input`), a shell, a patch, a computer. What the provider runs itself is `run_by="provider"` (decision 22).
+argument `input`), a shell, a patch, a computer. What the provider runs itself is `run_by="provider"`.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def hold_result(item: dict[str, Any], result: ToolResultPart | DataPart) -> None
 
 
 def _parsed(call: ToolCallPart, text: str) -> ToolCallPart:
-    """The call with its arguments from text; a value that is no object is the argument `value` (D-140r)."""
+    """The call with its arguments from text; a value that is no object is the argument `value`."""
     parsed = parse_call(call, text)
     if parsed.state == "invalid":
         try:

@@ -1,4 +1,4 @@
-"""Content blocks ↔ parts: text and refusals, images, audio and files by data, by URL, by id (D-138).
+"""Content blocks ↔ parts: text and refusals, images, audio and files by data, by URL, by id.
 
 A block without a neutral shape, and one that its neutral part would not give back exactly, is a `ProviderPart` spelled
 as a block.
@@ -37,7 +37,7 @@ def load_block(block: Mapping[str, Any], usual: str = "input_text") -> Block:
 
 
 def dump_block(part: Block, usual: str = "input_text") -> dict[str, Any]:
-    """A part → its content block. What has no block of its own becomes a text (D-138)."""
+    """A part → its content block. What has no block of its own becomes a text."""
     own = fields(part.native)
     if isinstance(part, ProviderPart):
         return own

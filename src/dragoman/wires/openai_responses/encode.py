@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dragoman import json_bytes
-from dragoman.answer import Answer, model_of
+from dragoman.answer import Answer, kept, model_of
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
@@ -21,6 +21,7 @@ from dragoman.event import (
 )
 from dragoman.fold import close_part
 from dragoman.framing import event_bytes
+from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Native, ThinkingPart
 from dragoman.shapes import if_object, rest
 from dragoman.wires.openai_responses.errors import code_of, dump_error
@@ -42,18 +43,12 @@ def encoder(**envelope: Any) -> Encoder:
     return Encoder(envelope)
 
 
-def dump_response(events: Iterable[Event], **envelope: Any) -> dict[str, Any]:
+def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any) -> dict[str, Any]:
     """Events → a whole response; an error's body where they tell of an error. `envelope`: as for `encoder`."""
     writer = Encoder(envelope)
-    standing: list[Event] = []
-    for event in events:
+    for event in kept(events, losses):
         if isinstance(event, RunError):
             return dump_error(event.error)[1]
-        if isinstance(event, MessageDropped):
-            standing = [one for one in standing if getattr(one, "message_id", None) != event.message_id]
-        else:
-            standing.append(event)
-    for event in standing:
         writer.feed(event)
     writer.close()
     return writer.response

@@ -1,4 +1,4 @@
-"""Going on from a response that the provider stores, in place of sending the conversation again (D-134, D-135)."""
+"""Going on from a response that the provider stores, in place of sending the conversation again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BROKEN = (FinishReason.error, FinishReason.cancelled)
 
 
 def is_stored(options: Mapping[str, Any]) -> bool:
-    """Whether the provider holds what such requests were answered: `store` counts as true where it is null (D-134)."""
+    """Whether the provider holds what such requests were answered: `store` counts as true where it is null."""
     forgotten = "previous_response_id" in options and options["previous_response_id"] is None
     return options.get("store") is not False and not forgotten
 

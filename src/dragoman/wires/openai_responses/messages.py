@@ -93,7 +93,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _head(messages: tuple[Message, ...]) -> int:
-    """How many messages at the head are the instructions: plain text of the system's (decision 20b, against D-137)."""
+    """How many messages at the head are the instructions: plain text of the system's."""
     for position, message in enumerate(messages):
         plain = all(isinstance(piece, TextPart) and not is_ours(piece.native) for piece in message.content)
         if message.role is not Role.SYSTEM or not message.content or not plain or is_ours(message.native):

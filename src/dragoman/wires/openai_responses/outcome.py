@@ -48,7 +48,7 @@ USUAL: Mapping[str, Any] = {
 
 
 def load_finish(response: Mapping[str, Any], *, calls: bool, refused: bool) -> FinishReason:
-    """A response's status → the neutral reason (D-142r); calls that wait for an answer, and a refusal, count for more."""
+    """A response's status → the neutral reason; calls that wait for an answer, and a refusal, count for more."""
     status = response.get("status", "completed")
     if status == "incomplete":
         details = response.get("incomplete_details")

@@ -35,7 +35,7 @@ def load_output(body: dict[str, Any]) -> Mapping[str, Any] | None:
 def dump_output(schema: Mapping[str, Any], stated: Mapping[str, Any] | None) -> dict[str, Any]:
     """The schema → `text.format`. `stated`: what a loaded request said beside it; its schema is sent as it was.
 
-    Any other is sent in its strict form where it has one (D-145r), else as it is and not strict.
+    Any other is sent in its strict form where it has one, else as it is and not strict.
     """
     if stated is not None:
         return {"type": "json_schema", **stated, "schema": schema}

@@ -25,7 +25,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """Takes back thinking that is neither stored nor encrypted (DeepSeek, llama.cpp, vLLM, gpt-oss servers); OpenAI knows
     the reasoning of others by its id or its encrypted content only."""
     summary: Literal["auto", "concise", "detailed"] | None = "detailed"
-    """Which summary of its thinking to ask for where an effort is set and nothing else is said (D-143r); `None`: none
+    """Which summary of its thinking to ask for where an effort is set and nothing else is said; `None`: none
     (vendors that tell their thinking anyway, or know no summaries)."""
     retention: bool = True
     """Takes `prompt_cache_retention`."""

@@ -80,7 +80,7 @@ def dump_request(
     """The neutral request → a body of `/responses`.
 
     Towards a provider that stores responses, it goes on from the newest one of its own that is as it was, with only what
-    follows it (D-135). `options` are written last and have the last word; those that are objects are added to.
+    follows it. `options` are written last and have the last word; those that are objects are added to.
     """
     body, _ = _written(request, target, quirks, losses)
     return body
@@ -134,7 +134,7 @@ def dump_http(
     """The neutral request → path, headers and body.
 
     Raises:
-        InvalidRequestError: there is nothing to send (D-136).
+        InvalidRequestError: there is nothing to send.
     """
     body, names = _written(request, target, quirks, losses)
     if not body.get("input") and not any(body.get(name) for name in LINKED_BY_CALLER):

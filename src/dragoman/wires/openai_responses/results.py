@@ -106,7 +106,7 @@ def _pieces(part: ToolResultPart) -> tuple[TextPart | DataPart | LinkPart | File
 
 
 def _text(part: ToolResultPart) -> str:
-    """A text as it is, anything else as JSON (D-138)."""
+    """A text as it is, anything else as JSON."""
     if isinstance(part.result, str):
         return part.result
     if part.is_content:

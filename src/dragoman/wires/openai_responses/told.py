@@ -162,22 +162,25 @@ class ToldItems:
             del alike[told.number]
             if told.pieces is None:
                 self._end(told, item)
-            elif told.type == "reasoning":
+            elif type_ == "reasoning" and (part := told.parts.get(_WHOLE)) and isinstance(part.part, ThinkingPart):
                 sent, unsent = sendable(item)
                 amended = load_item(sent, {}, unsent)
                 if amended != told.pieces:
-                    self._out.amend(told.parts[_WHOLE], amended[0])
+                    self._out.amend(part, amended[0])
 
     def _end(self, told: _Told, item: dict[str, Any]) -> None:
         """Closes the parts of an item with what it really is, and tells what was not told of it."""
+        told.type = str(item.get("type", "message"))  # some servers only now say what it is
         sent, unsent = sendable(item)
         pieces = told.pieces = load_item(sent, self._calls, unsent, images=self._images)
         self._images += sum(isinstance(piece, DataPart) for piece in pieces)
         self.refused = self.refused or any(spelling(piece.native).get("type") == "refusal" for piece in pieces)
         parts = [told.parts[place] for place in sorted(told.parts)]
         for piece in pieces:
-            if parts and isinstance(piece, (TextPart, ThinkingPart, ToolCallPart)):
-                self._close(parts.pop(0), piece)
+            text = isinstance(piece, (TextPart, ThinkingPart, ToolCallPart))
+            if text and (part := next((part for part in parts if _may_be(part, piece)), None)) is not None:
+                parts.remove(part)
+                self._close(part, piece)
             else:
                 self._out.whole(piece)
         for part in parts:
@@ -205,6 +208,11 @@ class ToldItems:
         """The index of the item of that id, else of the latest."""
         index = self._ids.get(if_text(id_), self._last)
         return index if index in self._at else self._last
+
+
+def _may_be(part: OpenPart, piece: Content) -> bool:
+    """Whether a part, as it began, is of the kind of that piece."""
+    return isinstance(piece, TextPart if isinstance(part.part, OpenText) else type(part.part))
 
 
 def _text_of(piece: TextPart | ThinkingPart | ToolCallPart) -> str:
