@@ -14,15 +14,27 @@ import dragoman.model
 from dragoman import Capability, FilePart, Message, TextPart, ThinkingPart, ToolCallPart, ToolSpec
 from dragoman.digest import chain
 from dragoman.errors import DragomanError, ProviderError, RateLimitError, SettingsError, StreamCutError
-from dragoman.event import Event, MessageFinished, MessageStarted, OpenText, PartDelta, PartFinished, PartStarted, RunError
+from dragoman.event import (
+    Event,
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    OpenText,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    RunError,
+)
 from dragoman.message import FinishReason, Origin, Role, Usage
 from dragoman.model import ChatModel
 from dragoman.model.access import Access
 from dragoman.model.chat_model import new_id, now
+from dragoman.model.chunks import answer_chunks
 from dragoman.model.defaults import default_model, needed, resolve
 from dragoman.model.strings import ModelString
 from dragoman.providers.provider import Provider
 from dragoman.request import ModelRequest, Settings
+from dragoman.result import ChatResult
 from dragoman.transport import Exchange, Player
 from support import PROVIDER
 
@@ -110,6 +122,7 @@ def test_a_model_has_a_name_and_can_what_its_record_says() -> None:
     one = ChatModel(nameless, "n", transport=Player([]))
     assert (one.name, one.provider, one.wire.name) == ("n", nameless, "openai_chat")
     assert model()[0].name == "m"
+    assert model()[0].request == ModelRequest("m")
     assert model()[0].can(Capability.tools)
     assert not one.can(Capability.models)
 
@@ -120,7 +133,9 @@ def test_ids_are_fresh_and_times_have_a_zone() -> None:
     assert now().tzinfo is UTC
 
 
-TOO_LATE = Exchange(status=429, headers={"retry-after": "7", "x-request-id": "q9"}, body=b'{"error": {"message": "slow"}}')
+TOO_LATE = Exchange(
+    status=429, headers={"retry-after": "7", "x-request-id": "q9"}, body=b'{"error": {"message": "slow"}}'
+)
 
 
 async def test_a_refusal_is_one_event_with_all_that_is_known() -> None:
@@ -242,7 +257,7 @@ async def test_a_tool_is_called_by_its_own_name_again() -> None:
     assert sorted(parts, key=str) == sorted(
         [(kind, called) for kind in (PartStarted, PartFinished) for called in (name, "other")], key=str
     )
-    assert [event.part for event in events if isinstance(event, PartFinished)][0] == TextPart("So")
+    assert next(event.part for event in events if isinstance(event, PartFinished)) == TextPart("So")
 
 
 async def test_chunks_hold_what_is_new_and_the_last_one_the_rest() -> None:
@@ -255,7 +270,7 @@ async def test_chunks_hold_what_is_new_and_the_last_one_the_rest() -> None:
         ("lo", None, "a"),
         ("", None, "a"),
     ]
-    assert [chunk.output.content for chunk in chunks][0] == (ThinkingPart("Hm", chunks[0].output.content[0].native),)
+    assert chunks[0].output.content == (ThinkingPart("Hm", chunks[0].output.content[0].native),)
     assert [chunk.output.content for chunk in chunks][1:] == [(TextPart("Hel"),), (TextPart("lo"),), ()]
     assert {chunk.output.created_at for chunk in chunks} == {TIME}
     assert {chunk.output.role for chunk in chunks} == {Role.MODEL}
@@ -272,6 +287,52 @@ async def test_chunks_hold_what_is_new_and_the_last_one_the_rest() -> None:
     assert (sent["temperature"], sent["tools"][0]["function"]["name"]) == (0.5, "t")
     assert sent["response_format"] == {"type": "json_object"}
     assert "tools" not in (player.requests[0].body or {})
+
+
+async def test_chunks_of_a_message_without_a_reason_and_of_parts_that_come_whole() -> None:
+    """Of other messages, and of other candidates, there are none; what was dropped is told as void."""
+    call = ToolCallPart("c", "t")
+    origin_ = Origin("p")
+    events: list[Event] = [
+        MessageStarted("x", Role.MODEL, 1),
+        PartFinished("x", 0, TextPart("other")),
+        MessageStarted("a", Role.MODEL, 0, origin_, {"k": 1}, created_at=TIME),
+        PartStarted("a", 0, OpenText()),
+        PartDelta("a", 0, "He"),
+        PartDelta("a", 0, ""),
+        PartDelta("x", 0, "other"),
+        PartDelta("a", 7, "other"),
+        PartFinished("a", 0, TextPart("He")),
+        PartStarted("a", 1, call),
+        PartDelta("a", 1, "{}"),
+        PartFinished("a", 1, call),
+        PartStarted("a", 2, OpenText()),
+        PartFinished("a", 2, TextPart("whole")),
+        MessageDropped("a"),
+        MessageStarted("b", Role.MODEL),
+        MessageFinished("b", None, USED, metadata={"m": 2}),  # type: ignore[arg-type]
+    ]
+
+    async def batches() -> AsyncGenerator[list[Event]]:
+        yield events[:5]
+        yield events[5:]
+
+    def chunk(part: Any) -> ChatResult[Message]:
+        return ChatResult(Message(Role.MODEL, (part,), id="a", created_at=TIME), id="a")
+
+    assert [one async for one in answer_chunks(batches())] == [
+        chunk(TextPart("He")),
+        chunk(call),
+        chunk(TextPart("whole")),
+        ChatResult(Message.model(), retracted="He"),
+        ChatResult(
+            Message(Role.MODEL, (), id="b", usage=USED, metadata={"m": 2}),
+            finish_reason=FinishReason.unspecified,
+            usage=USED,
+            metadata={"m": 2},
+            id="b",
+        ),
+    ]
 
 
 async def test_chunks_of_a_call_that_fails_end_with_its_error() -> None:
@@ -333,7 +394,7 @@ def test_the_rooms_names_are_found_where_they_are_and_no_others() -> None:
 
     found = [getattr(dragoman.model, name) for name in dragoman.model.__all__]
     assert found == [Chat, EmbeddingsModel, Middleware, parse_model_string]
-    with pytest.raises(AttributeError, match="'dragoman.model' has no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match=r"'dragoman\.model' has no attribute 'nothing'"):
         dragoman.model.nothing  # noqa: B018
 
 

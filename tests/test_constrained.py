@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 
 from dragoman import Agent, Capability, Message, TextPart, ToolCallPart, ToolResultPart, ToolSpec, fold, tool
 from dragoman.errors import ProviderError, StreamCutError
-from dragoman.event import Event, MessageFinished, MessageStarted, OpenText, PartDelta, PartFinished, PartStarted, RunError
+from dragoman.event import (
+    Event,
+    MessageFinished,
+    MessageStarted,
+    OpenText,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    RunError,
+)
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Origin, Role, Usage
 from dragoman.model.constrained import constrained_tools
@@ -360,6 +369,17 @@ async def test_errors_hold_what_was_told_of_the_calls_and_nothing_of_the_steps()
         assert (partial and [call.arguments for call in partial.tool_calls]) == parts
         assert (partial and (partial.id, partial.origin, partial.created_at)) == (parts and ("m", ORIGIN, TIME))
         assert len([event for event in events if isinstance(event, MessageStarted)]) == len(parts or ())
+
+
+async def test_elements_that_are_no_arguments_are_told_each_once() -> None:
+    script = Script(step('"get_time"'), step('[{"a":oops},{"b":oops},{"a":oops},3]'))
+    _, message = await run(script, request())
+    assert message is not None
+    assert [(call.raw, call.state) for call in message.tool_calls] == [
+        ('{"a":oops}', "invalid"),
+        ('{"b":oops}', "invalid"),
+        ("3", "invalid"),
+    ]
 
 
 async def test_without_any_usage_there_is_none() -> None:

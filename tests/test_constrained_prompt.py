@@ -190,9 +190,7 @@ def test_calls_and_results_of_every_shape_are_told() -> None:
     ]
     assert exchange.since[2].content[1:] == (IMAGE,)
     assert exchange.facts == (
-        TextPart(
-            "The time is noon. The big sum for 1, 2, a: null is 3, b: true. The result is 4.5. The it is x, y. "
-        ),
+        TextPart("The time is noon. The big sum for 1, 2, a: null is 3, b: true. The result is 4.5. The it is x, y. "),
         IMAGE,
     )
     assert exchange.answered == {("get_time", b"{}"), ("get_big_sum", b'{"deep":{"a":null},"of":[1,2]}')}
@@ -215,7 +213,10 @@ def test_who_speaks_beside_results_is_the_last_to_speak() -> None:
 
 def test_examples_differ_by_turn_and_hold_what_is_needed() -> None:
     spec = tool(
-        a={"type": "integer"}, b={"type": "string"}, c={"enum": [1, 2]}, d={"oneOf": [{"type": "number"}, {"type": "null"}]}
+        a={"type": "integer"},
+        b={"type": "string"},
+        c={"enum": [1, 2]},
+        d={"oneOf": [{"type": "number"}, {"type": "null"}]},
     )
     assert arguments(spec)[1::2] == [
         '[{"a":3,"b":"Dakar","c":2,"d":3},{"a":5,"b":"Lima","c":1,"d":5}]',

@@ -93,7 +93,7 @@ def test_an_answer_is_an_object(body: Any) -> None:
 
 @pytest.mark.parametrize(("body", "kept"), [(b"no", b"no"), (b"\xff", b"\xff"), ("no", None)])
 def test_an_answer_that_is_no_json_says_so(body: Any, kept: Any) -> None:
-    with pytest.raises(DecodeError, match="the answer is no JSON: .*is the base URL right") as caught:
+    with pytest.raises(DecodeError, match=r"the answer is no JSON: .*is the base URL right") as caught:
         load_answer(body)
     assert caught.value.body == kept
 

@@ -108,8 +108,13 @@ def test_every_kind_says_what_to_do(kind: type[ProviderError]) -> None:
 
 
 def test_a_fault_without_words_says_what_there_is() -> None:
-    assert fault(Told(), status=500).message == f"the provider answered with HTTP 500 and no words. {ADVICE[ProviderError]}"
-    assert fault(Told(codes="x_1"), status=500).message.startswith("the provider answered with HTTP 500 and no words but x_1.")
+    assert (
+        fault(Told(), status=500).message
+        == f"the provider answered with HTTP 500 and no words. {ADVICE[ProviderError]}"
+    )
+    assert fault(Told(codes="x_1"), status=500).message.startswith(
+        "the provider answered with HTTP 500 and no words but x_1."
+    )
     assert fault(Told(codes="17"), status=500).message.startswith("the provider answered with HTTP 500 and no words. ")
     assert fault(Told(status=500)).message.startswith("the provider answered with HTTP 500 and no words. ")
     assert fault(Told(codes="X")).message == f"the provider failed. {ADVICE[ProviderError]}"
@@ -146,7 +151,8 @@ def test_the_inner_status_goes_before_the_outer_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "payload", [{"request_id": "r", "error": {"request_id": "s"}}, {"error": {"request_id": "r"}}, [{"request_id": "r"}]]
+    "payload",
+    [{"request_id": "r", "error": {"request_id": "s"}}, {"error": {"request_id": "r"}}, [{"request_id": "r"}]],
 )
 def test_the_id_in_a_body_is_found(payload: Any) -> None:
     assert usual(payload).request_id == "r"
@@ -173,7 +179,9 @@ def test_headers_that_hold_an_id_have_an_order_and_the_body_stands_within_it() -
 
 
 def test_what_a_provider_behind_a_gateway_says_is_shown_in_short() -> None:
-    body = {"error": {"message": "Provider returned error", "metadata": {"raw": "y" * 800, "headers": {"Retry-After": 5}}}}
+    body = {
+        "error": {"message": "Provider returned error", "metadata": {"raw": "y" * 800, "headers": {"Retry-After": 5}}}
+    }
     error = read(400, body)
     assert error.message == f"Provider returned error: {'y' * 500}. Change the request."
     told = usual(body)

@@ -22,6 +22,7 @@ FITS = [
     '"' + '\\"[' * 500 + '"',
     '"' + "\\\\" * 9 + '"',
     "[" + ",".join(["[]"] * 1000) + "]",
+    '{"a":[' * 64 + "]}" * 64,
 ]
 DEEP = [
     nested(MOST_DEPTH + 1),
@@ -29,6 +30,7 @@ DEEP = [
     "[" * 3000,
     '{"a":' * 129 + "1" + "}" * 129,
     '["\\\\",' * 129 + "1" + "]" * 129,
+    '{"a":[' * 65 + "1" + "]}" * 65,  # each object with its list counts twice
 ]
 
 
@@ -66,3 +68,14 @@ def test_both_bounds_agree(value: object, most: int):
 def test_half_a_character_is_escaped():
     assert json.loads(encode({"a": ["\ud800"]})) == {"a": ["\ud800"]}
     assert json_bytes.encode({"é": 1}) == '{"é":1}'.encode()
+
+
+def test_half_a_character_changes_nothing_else_of_what_is_written_or_bounded():
+    assert encode({"a": ["\ud800", 1], "b": None}) == b'{"a":["\\ud800",1],"b":null}'
+    half = '["\ud800"' + ",[]" * 200 + "]"
+    bound(half)
+    with pytest.raises(ValueError, match="nests deeper than 128 levels"):
+        bound('["\ud800",' + nested(128) + "]")
+    with pytest.raises(ValueError, match="nests deeper than 2 levels"):
+        bound_value([[[]]], 2)
+    bound_value([[{}]], 3)

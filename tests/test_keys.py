@@ -265,7 +265,9 @@ def test_where_a_provider_is(given, mine, system, url):
     assert base_url(OWN, given, environment=mine, system=system) == url
 
 
-@pytest.mark.parametrize("url", ["own.example", "ftp://x", "http://", "http://x:0", "http://[bad", "https:///v1", "HTTP//x"])
+@pytest.mark.parametrize(
+    "url", ["own.example", "ftp://x", "http://", "http://x:0", "http://[bad", "https:///v1", "HTTP//x"]
+)
 def test_what_is_no_http_url_says_so(url):
     with pytest.raises(SettingsError, match="must begin with http") as caught:
         base_url(OWN, url)

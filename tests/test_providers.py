@@ -111,6 +111,15 @@ def test_d76_a_misspelt_name_is_told_the_right_one(registry, typed, meant):
         registry.get(typed)
 
 
+def test_d76_a_models_name_is_told_its_provider_and_a_name_of_no_family_none(registry):
+    """`gpt-4o` is of the family of the model that a provider has by default; `q9` is of none, as is a record without a model."""
+    known = ", ".join(sorted(provider.name for provider in registry.providers()))
+    for name, hint in (("gpt-4o", '; did you mean "openai:gpt-4o"? There are '), ("q9", "; there are ")):
+        with pytest.raises(SettingsError) as caught:
+            registry.get(name)
+        assert caught.value.message == f'no provider is named "{name}"{hint}{known}'
+
+
 @pytest.mark.parametrize("name", ["", "   "])
 def test_d67_d76_an_empty_name_is_unknown(registry, name):
     with pytest.raises(SettingsError, match="no provider is named"):

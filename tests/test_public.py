@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import os
+import pkgutil
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import dragoman
@@ -61,3 +65,39 @@ def test_import_budget(statement: str):
 
 def test_the_budget_sees_what_is_loaded():
     assert "pydantic" in third_party("import dragoman, pydantic")
+
+
+MADE_BY_DECODING = re.compile(
+    r"dragoman\.(cli\.embed\.|error_json\._Stored|transport\.exchange\._|wires\.\w+\.(decode|chunk|delta)\.)"
+)
+"""Where structs stand that are never shown: those of stored files and of the wires' fast paths."""
+NAMED_ONLY = {
+    "faults.Manner", "faults.Told", "json_dialect.Dialect", "limits.Limits", "limits.Spent", "message.Usage",
+    "orchestration.iteration.StreamingIterationResult", "providers.provider.Provider", "request.Settings",
+    "testing.check.Check", "testing.server.Answer", "transport.base.Bounds", "transport.base.Timeouts",
+    "transport.exchange.Exchange", "wires.openai_responses.calls.Kind",
+    *(f"wires.{wire}.quirks.Quirks" for wire in ("anthropic", "cohere", "google", "mistral", "ollama", "openai_chat", "openai_responses")),
+}  # fmt: skip
+"""Values whose fields have no order that anybody would know."""
+
+
+def structs() -> dict[str, type[msgspec.Struct]]:
+    found: dict[str, type[msgspec.Struct]] = {}
+    for module in pkgutil.walk_packages(dragoman.__path__, "dragoman."):
+        if not module.name.endswith("__main__"):
+            for each in vars(importlib.import_module(module.name)).values():
+                if inspect.isclass(each) and issubclass(each, msgspec.Struct) and each.__module__ == module.name:
+                    found[f"{each.__module__}.{each.__qualname__}"] = each
+    return {name: each for name, each in found.items() if not MADE_BY_DECODING.match(name)}
+
+
+def test_values_are_frozen_and_some_take_names_only():
+    found = structs()
+    assert len(found) > 50
+    assert [name for name, each in found.items() if not each.__struct_config__.frozen] == []
+    named = {
+        name.removeprefix("dragoman.")
+        for name, each in found.items()
+        if {one.kind for one in inspect.signature(each).parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
+    }
+    assert named == NAMED_ONLY

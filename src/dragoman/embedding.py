@@ -7,6 +7,7 @@ from array import array
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
+from struct import pack
 from typing import Any, cast
 
 import msgspec
@@ -33,7 +34,7 @@ __all__ = [
 
 _BEYOND = 1e6
 """No number in a vector of floats is as large; bytes that give such a one are no floats."""
-_NANS = (b"\xc0\x7f", b"\xc0\xff", b"\x7f\xc0", b"\xff\xc0")
+_NANS = (b"\xc0\x7f", b"\xc0\xff")
 _TRIED = 64
 """By so many of its numbers a vector is known: of bytes that are no floats, about each second one is beyond."""
 
@@ -211,4 +212,4 @@ def _unpacked(told: str) -> Vector:
 
 def _is_nan(number: float) -> bool:
     """Whether it is what a calculation that fails gives; bytes that are no floats rarely make just this one of all NaNs."""
-    return number != number and array("f", [number]).tobytes().strip(b"\0") in _NANS
+    return number != number and pack("<f", number).strip(b"\0") in _NANS

@@ -64,9 +64,7 @@ class Emitter:
     def start(self, *, native: Native = None, metadata: Mapping[str, Any] | None = None) -> None:
         """Opens the message, if it is not open yet."""
         if not self.started:
-            self.begin(
-                MessageStarted(self.message_id, Role.MODEL, self.candidate, self.origin, metadata or {}, native)
-            )
+            self.begin(MessageStarted(self.message_id, Role.MODEL, self.candidate, self.origin, metadata or {}, native))
 
     def begin(self, event: MessageStarted) -> None:
         """Opens the message as an event says that is there already."""

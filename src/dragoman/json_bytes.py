@@ -19,6 +19,7 @@ _TOO_DEEP = "it nests deeper than {} levels"
 _encode = msgspec.json.Encoder().encode
 _NESTING = (dict, list)
 _OTHER = bytes(set(range(256)) - set(b'[]{}"'))
+_ALIKE = bytes.maketrans(b"{}", b"[]")
 
 
 def decode(data: bytes | str) -> Any:
@@ -50,12 +51,12 @@ def bound(data: bytes | str, most: int = MOST_DEPTH) -> None:
         return
     text = data.encode(errors="replace") if isinstance(data, str) else data
     quotes = text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _OTHER).split(b'"')
-    left = b"".join(quotes[::2])  # outside of strings
+    left = b"".join(quotes[::2]).translate(_ALIKE)  # outside of strings
     for _ in range(most):
         if not left:
             return
-        left = left.replace(b"[]", b"").replace(b"{}", b"")
-    if left.count(b"[") + left.count(b"{") > most or b"[]" in left or b"{}" in left:
+        left = left.replace(b"[]", b"")
+    if left.count(b"[") > most or b"[]" in left:
         raise ValueError(_TOO_DEEP.format(most))
 
 

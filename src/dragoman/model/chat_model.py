@@ -81,7 +81,7 @@ class ChatModel:
         self._new_id = new_id
         self._clock = clock
         self._middleware = tuple(middleware)
-        self.request = ModelRequest("")
+        self.request = ModelRequest(self.name)
         """What `send_stream` asks with, beside the conversation."""
         self.losses: dict[Loss, None] | None = None
         """Gets what each request has to leave out, once and in order, whatever becomes of the request."""
@@ -156,8 +156,8 @@ class ChatModel:
                     events = self._begun(events, tuple(dict.fromkeys(losses)))
                 if http.names:
                     events = [_renamed(event, http.names) for event in events]
-                if broken is not None or (events and type(events[-1]) is RunError):
-                    events = self._explained(events, response.headers, broken)
+                if events and isinstance(last := events[-1], RunError):
+                    events = [*events[:-1], RunError(self._explained(last.error, response.headers, broken))]
                 if events:
                     yield events
                 if not data:
@@ -174,22 +174,15 @@ class ChatModel:
             for event in events
         ]
 
-    def _explained(self, events: list[Event], headers: Mapping[str, str], broken: DragomanError | None) -> list[Event]:
-        """The last event's error, with what the decoder cannot know; a broken connection in place of the cut it made."""
-        last = events[-1] if events else None
-        if isinstance(last, RunError):
-            events = events[:-1]
-            if broken is None:
-                error = last.error
-            elif isinstance(broken, ProviderConnectionError):
-                error = last.error
-                error.__cause__ = broken
-            else:
-                error = broken.at(partial=last.error.partial)
-        else:  # the answer was whole before the connection broke
-            return events
-        error.at(provider=self.provider.name, request_id=request_id(headers))
-        return [*events, RunError(self._access.redacted(error))]
+    def _explained(
+        self, error: DragomanError, headers: Mapping[str, str], broken: ProviderError | None
+    ) -> DragomanError:
+        """An error, with what the decoder cannot know; a broken connection's own in place of the cut that it made."""
+        if isinstance(broken, ProviderConnectionError):
+            error.__cause__ = broken
+        elif broken is not None:
+            error = broken.at(partial=error.partial)
+        return self._access.redacted(error.at(provider=self.provider.name, request_id=request_id(headers)))
 
 
 def _renamed(event: Event, own_names: Mapping[str, str]) -> Event:

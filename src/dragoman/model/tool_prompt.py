@@ -124,9 +124,7 @@ def _told(messages: Iterable[Message], calls: Mapping[str, ToolCallPart]) -> Ite
         elif message.tool_results:
             told = "\n".join(_line(result, calls) for result in message.tool_results)
             said = _said(message)
-            yield message.replace(
-                content=_joined([f"Results:\n{told}", *_media(message), "\n" if said else "", *said])
-            )
+            yield message.replace(content=_joined([f"Results:\n{told}", *_media(message), "\n" if said else "", *said]))
         else:
             yield message
 
