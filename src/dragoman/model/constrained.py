@@ -75,8 +75,8 @@ async def constrained_tools(request: ModelRequest, following: Next, *, rounds: i
         tools = {}
     unknown = [tool.name for tool in request.tools if not isinstance(tool, ToolSpec)]
     steps = _Steps([Loss(None, None, name, "the model has no tools that its provider runs") for name in unknown])
-    if steps.losses and request.on_loss == "error":
-        yield RunError(refusal(steps.losses))
+    if request.on_loss == "error" and (refused := refusal(steps.losses)) is not None:
+        yield RunError(refused)
         return
     name, failure = await _choose(request, following, exchange, tools, steps)
     if failure is not None:
