@@ -127,7 +127,9 @@ def _unread(messages: Sequence[Message]) -> list[str]:
     of its `ProviderPart`s."""
     kept = [*messages, *(part for message in messages for part in message.content)]
     rooms = [room for each in kept for room in (each.native or {}).items()]
-    layers = [if_object(if_object(own).get("response") if key.endswith(NOTES) else own) for key, own in rooms]
+    own = [if_object(room) for key, room in rooms if not key.endswith(NOTES)]
+    noted = [if_object(room) for key, room in rooms if key.endswith(NOTES)]
+    layers = [*own, *(if_object(notes.get(place)) for notes in noted for place in ("message", "response"))]
     kinds = [each.kind for each in kept if isinstance(each, ProviderPart)]
     names = [name for layer in layers for name in layer]
     return [*dict.fromkeys([*kinds, *names])]

@@ -145,7 +145,7 @@ class ScriptedServer:
         return _Response(self, status, headers, data, self._piece, answer)
 
     def _written(self, asked: ModelRequest, said: Message) -> bytes:
-        envelope = {"id": f"kit-{len(self.requests)}", "model": asked.model}
+        envelope: dict[str, Any] = {"id": f"kit-{len(self.requests)}", "model": asked.model}
         events = told(said)
         if not asked.stream:
             return msgspec.json.encode(self._wire.dump_response(events, **envelope))
