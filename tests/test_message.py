@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 import pytest
@@ -167,6 +168,14 @@ def test_a_piece_of_a_kind_that_is_not_known_is_kept_and_written_again():
     assert message.content[0] == ProviderPart("hologram", {"dragoman": {"type": "hologram", "data": [1]}})
     assert message.text == "a"
     assert msgspec.json.decode(message.to_json()) == later
+
+
+@pytest.mark.parametrize(
+    "native", [{"dragoman": []}, {"dragoman": {"type": "text"}}, {"dragoman": {"type": "x"}, "google": {}}]
+)
+def test_a_block_that_only_looks_like_a_piece_of_a_later_release_is_stored_as_it_is(native: dict[str, Any]):
+    message = Message.user(ProviderPart("x", native), ProviderPart("text", {"dragoman": {"type": "text"}}))
+    assert Message.from_json(message.to_json()) == message
 
 
 @pytest.mark.parametrize("text", ["\ud800", {"a": "\udfff"}])

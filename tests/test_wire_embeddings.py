@@ -287,3 +287,10 @@ def _plain(body: Any) -> Any:
 def test_a_vector_that_a_calculation_spoilt_is_an_error(numbers: list[float]) -> None:
     with pytest.raises(DecodeError, match="numbers that are none"):
         load_vector(base64.b64encode(array("f", numbers)).decode())
+
+
+def test_a_count_that_is_no_number_is_no_count() -> None:
+    usage = (
+        wire("cohere").load_response({"embeddings": [], "meta": {"billed_units": {"input_tokens": float("inf")}}}).usage
+    )
+    assert usage is None or usage.input_tokens is None

@@ -21,7 +21,7 @@ import msgspec
 from dragoman import json_bytes
 from dragoman.errors import HistoryError
 from dragoman.file_type import file_type
-from dragoman.stored import UNKNOWN, newest
+from dragoman.stored import newest, unknown
 
 __all__ = [
     "NOTES",
@@ -357,7 +357,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
         """
         stored = copy(self)
         msgspec.structs.force_setattr(stored, "metadata", self.own_metadata)
-        if any(isinstance(piece, ProviderPart) and UNKNOWN in (piece.native or ()) for piece in self.content):
+        if any(isinstance(piece, ProviderPart) for piece in self.content):
             msgspec.structs.force_setattr(stored, "content", tuple(map(_as_stored, self.content)))
         try:
             return msgspec.json.encode(stored)
@@ -397,4 +397,4 @@ _KINDS = frozenset(str(kind.__struct_config__.tag) for kind in get_args(Content)
 
 
 def _as_stored(piece: Content) -> Any:
-    return piece if not isinstance(piece, ProviderPart) else (piece.native or {}).get(UNKNOWN, piece)
+    return (unknown(piece.kind, piece.native, _KINDS) if isinstance(piece, ProviderPart) else None) or piece

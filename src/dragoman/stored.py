@@ -11,14 +11,21 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, cast
 
-__all__ = ["UNKNOWN", "newest"]
+__all__ = ["newest", "unknown"]
 
-UNKNOWN = "dragoman"
+_UNKNOWN = "dragoman"
 """Key in `native` of a provider part that stands for a piece of a kind that this release does not know: the piece as stored."""
 _NOTES = ":notes"
 _NOTED = ("spelling", "response")
 _NOTED_BY = {"openai_responses": (*_NOTED, "item", "digest")}
 """Names that were reserved for notes in version 1, by wire."""
+
+
+def unknown(kind: str, native: Mapping[str, Any] | None, kinds: Collection[str]) -> dict[str, Any] | None:
+    """What a provider part stands for where that is a piece of a kind that is none of `kinds`: the piece as it was stored."""
+    held: Any = native[_UNKNOWN] if native is not None and set(native) == {_UNKNOWN} else None
+    piece = cast("dict[str, Any]", held) if isinstance(held, dict) else {}
+    return piece if kind not in kinds and piece.get("type") == kind else None
 
 
 def newest(stored: Any, kinds: Collection[str]) -> Any:
@@ -38,7 +45,7 @@ def _known(piece: Any, kinds: Collection[str]) -> Any:
     kind = fields.get("type")
     if not isinstance(kind, str) or kind in kinds:
         return cast("Any", piece)
-    return {"type": "provider", "kind": kind, "native": {UNKNOWN: fields}}
+    return {"type": "provider", "kind": kind, "native": {_UNKNOWN: fields}}
 
 
 def _two_rooms(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
 from dragoman.message import FinishReason, Usage
@@ -69,4 +70,4 @@ def dump_usage(usage: Usage | None, other: Any) -> dict[str, Any]:
 
 
 def _whole(count: Any) -> int | None:
-    return int(count) if isinstance(count, (int, float)) and not isinstance(count, bool) else None
+    return int(count) if isinstance(count, (int, float)) and not isinstance(count, bool) and isfinite(count) else None
