@@ -76,12 +76,13 @@ def snaked(block: Mapping[str, Any], snake: Collection[str]) -> dict[str, Any]:
 
 
 def not_usual(block: Mapping[str, Any], key: str) -> Any:
-    """The note of a field that is not as usual: its value in a list, which no text equals, or that it was absent."""
-    return [block[key]] if key in block else "absent"
+    """The note of a field that is not as usual: its value (a text or list in a list, as it could look like a note), or that it was absent."""
+    value = block.get(key, "absent")
+    return [value] if key in block and value and isinstance(value, str | list) else value
 
 
 def given(noted: Any, key: str) -> dict[str, Any]:
-    """The inverse: the field, or none. Older notes hold the bare value."""
+    """The inverse: the field, or none. Older notes hold a bare text."""
     if noted == "absent":
         return {}
     return {key: noted[0] if isinstance(noted, list) and noted else noted}

@@ -23,7 +23,7 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.replay import kind_of
-from dragoman.shapes import if_list, if_object
+from dragoman.shapes import if_object
 from dragoman.wires.google.media import dump_media, is_taken
 from dragoman.wires.google.native import fields, is_ours, merged, snaked, snakes, spelling
 from dragoman.wires.google.pairing import given_id
@@ -114,11 +114,10 @@ class Writer(msgspec.Struct, frozen=True):
     def _call(self, call: ToolCallPart, place: int) -> _Part:
         inner: _Part = {"name": self.names.get(call.name, call.name), "args": call.arguments, **self._id(call, place)}
         told = spelling(call.native)
-        if not call.arguments:
-            if "args" in if_list(told.get("without")) or told.get("args") == "absent":  # the older note of it
+        if "args" in told and not call.arguments:
+            inner["args"] = None
+            if told["args"] == "absent":
                 del inner["args"]
-            elif "args" in told:
-                inner["args"] = None
         return merged(self._own(call, place), {"functionCall": inner})
 
     def _result(self, result: ToolResultPart, place: int, later: list[_Part]) -> _Part:
