@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -267,3 +268,29 @@ def test_repeated_calls_are_answered_in_order():
     assert [part.id for part in user.content if isinstance(part, ToolResultPart)] == [
         call.id for call in model.tool_calls
     ]
+
+
+@pytest.mark.parametrize("odd", [{"parts": "absent"}, {"parts": None}, {"parts": []}, {}])
+def test_decision_27_no_text_in_the_place_of_parts_is_taken_for_their_absence(odd: dict[str, Any]) -> None:
+    payload = {"contents": [{"role": "model", **odd}]}
+    assert wire.dump_messages(wire.load_messages(payload)) == payload
+
+
+@pytest.mark.parametrize("odd", [{"args": "absent"}, {"args": None}, {}])
+def test_decision_27_no_text_in_the_place_of_arguments_is_taken_for_their_absence(odd: dict[str, Any]) -> None:
+    payload = {"contents": [{"role": "model", "parts": [{"functionCall": {"name": "f", **odd}}]}]}
+    assert wire.dump_messages(wire.load_messages(payload)) == payload
+
+
+@pytest.mark.parametrize("odd", [{"includeThoughts": "absent"}, {"includeThoughts": None}, {}])
+def test_decision_27_no_text_in_include_thoughts_is_taken_for_its_absence(odd: dict[str, Any]) -> None:
+    body = {"contents": [], "generationConfig": {"thinkingConfig": {"thinkingBudget": 5, **odd}}}
+    assert wire.dump_request(wire.load_request(body)) == body
+
+
+def test_older_notes_of_absent_fields_are_still_read() -> None:
+    call = ToolCallPart("c", "f", native={"google": {"id": None}, "google:notes": {"spelling": {"args": "absent"}}})
+    entry = {"role": "model", "parts": [{"functionCall": {"name": "f"}}]}
+    assert wire.dump_messages([Message.model(call)]) == {"contents": [entry]}
+    empty = Message.model().replace(native={"google:notes": {"spelling": {"parts": None}}})
+    assert wire.dump_messages([empty]) == {"contents": [{"role": "model", "parts": None}]}

@@ -471,3 +471,11 @@ def test_only_the_model_of_candidate_0_is_told_and_two_messages_are_one_answer()
     assert told.text == "ab"
     assert told.usage == Usage(input_tokens=3, output_tokens=0, total_tokens=3)
     assert [b["text"] for b in mistral.dump_response(events)["choices"][0]["message"]["content"]] == ["a", "b"]
+
+
+def test_the_whole_answer_of_a_run_has_the_id_of_its_stream() -> None:
+    first, last = (
+        Message.model(text).replace(id=text, origin=Origin("mistral", "m", response_id=f"r-{text}")) for text in "ab"
+    )
+    events = unfold([first, last])
+    assert mistral.dump_response(events)["id"] == read(stream(events)).origin.response_id == "r-a"  # type: ignore[union-attr]

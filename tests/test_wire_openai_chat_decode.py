@@ -628,3 +628,21 @@ def test_rubbish_is_an_error_value(rubbish: bytes) -> None:
 def test_a_dictionary_is_read_like_its_bytes() -> None:
     body = {"choices": [{"index": 0, "message": {"content": "a"}, "finish_reason": "stop"}]}
     assert openai_chat.load_response(body) == openai_chat.load_response(json.dumps(body).encode())
+
+
+@pytest.mark.parametrize("beside", [{}, {"reasoning": "long"}, {"reasoning": "short"}, {"reasoning": "other"}])
+def test_thinking_that_a_whole_answer_tells_in_other_words_than_its_details_is_kept(beside: dict[str, str]) -> None:
+    detail = {"type": "reasoning.text", "text": "long", "signature": "s"}
+    message = {
+        "role": "assistant",
+        "content": "a",
+        "reasoning_content": "short",
+        **beside,
+        "reasoning_details": [detail],
+    }
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    events = openai_chat.load_response({"id": "r", "choices": [choice]})
+    [sent] = openai_chat.dump_messages(fold(events))
+    assert sent["reasoning_content"] == "short" and sent["reasoning_details"] == [detail]
+    again = openai_chat.dump_response(events)["choices"][0]["message"]
+    assert {**again, "reasoning_details": [detail]} == {**message, "refusal": None}

@@ -4,6 +4,7 @@ request, and answers that are taken back."""
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -281,3 +282,15 @@ def test_many_parts_may_be_open_side_by_side():
         *[PartFinished("m", n, TextPart("x")) for n in reversed(range(count))], MessageFinished("m", FinishReason.stop),
     ]  # fmt: skip
     assert written(events).count(b'"response.output_text.done","sequence_number"') == count
+
+
+@pytest.mark.parametrize("odd", [{"arguments": "absent"}, {"arguments": None}, {"arguments": ""}, {}])
+def test_decision_27_no_text_in_the_place_of_arguments_is_taken_for_their_absence(odd: dict[str, Any]) -> None:
+    payload = {"input": [{"type": "function_call", "call_id": "c", "name": "f", **odd}]}
+    assert wire.dump_messages(wire.load_messages(payload)) == payload
+
+
+def test_an_older_note_of_absent_arguments_is_still_read() -> None:
+    call = ToolCallPart("c", "f", native={"openai_responses:notes": {"spelling": {"arguments": "absent"}}})
+    item = {"type": "function_call", "call_id": "c", "name": "f"}
+    assert wire.dump_messages([Message.model(call)]) == {"input": [item]}

@@ -119,8 +119,9 @@ def kept(events: Iterable[Event], losses: list[Loss] | None = None) -> list[Even
 
 
 def whole_answer(events: Iterable[Event], losses: list[Loss] | None = None) -> Message | DragomanError:
-    """All messages of the model's as one, or the error that the events tell of. The end is that of the last message, its
-    usage that of all. What a response leaves out is added to `losses`."""
+    """All messages of the model's as one, or the error that the events tell of. Its id and origin are those of the first
+    message, as in a stream; the end is that of the last, the usage that of all. What a response leaves out is added to
+    `losses`."""
     events = list(events)
     if losses is not None:
         losses += left_out(events)
@@ -130,6 +131,8 @@ def whole_answer(events: Iterable[Event], losses: list[Loss] | None = None) -> M
     messages = [message for message in fold(events) if message.role is Role.MODEL] or [Message.model()]
     told = [message.usage for message in messages if message.usage is not None]
     return messages[-1].replace(
+        id=messages[0].id,
+        origin=messages[0].origin,
         content=tuple(piece for message in messages for piece in message.content),
         usage=sum(told, Usage()) if told else None,
     )

@@ -9,7 +9,7 @@ from dragoman.json_dialect import Dialect, fit
 from dragoman.loss import Loss
 from dragoman.request import ModelRequest
 from dragoman.shapes import if_object
-from dragoman.wires.google.native import camelled, merged, snaked, snakes
+from dragoman.wires.google.native import camelled, given, merged, not_usual, snaked, snakes
 from dragoman.wires.google.quirks import Quirks
 from dragoman.wires.google.tools import dump_schema, load_schema
 
@@ -106,9 +106,10 @@ def _load_thinking(given: Mapping[str, Any], snake: set[str]) -> tuple[Any, dict
     inner: set[str] = set()
     config = camelled(given, inner)
     budget, level = config.pop("thinkingBudget", None), config.pop("thinkingLevel", None)
-    told: dict[str, Any] = {"includeThoughts": config.pop("includeThoughts", "absent")}
-    if told["includeThoughts"] is True:
-        del told["includeThoughts"]
+    told: dict[str, Any] = {}
+    if config.get("includeThoughts") is not True:
+        told["includeThoughts"] = not_usual(config, "includeThoughts")
+    config.pop("includeThoughts", None)
     if level is None and type(budget) is int and budget >= 0 and "thinkingLevel" not in given:
         snake |= inner
         return budget or "off", config, {**told, **({} if budget else {"form": "budget"})}
@@ -138,7 +139,7 @@ def _dump_thinking(
     else:
         config = {"thinkingBudget": quirks.budgets[cast("str", reasoning)]}
     include = told.get("includeThoughts", True if told or reasoning != "off" else "absent")
-    return config if include == "absent" else {**config, "includeThoughts": include}
+    return {**config, **given(include, "includeThoughts")}
 
 
 def _load_schema(config: dict[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:

@@ -12,7 +12,7 @@ from dragoman.message import Message, Origin, Role, ToolCallPart, ToolResultPart
 from dragoman.replay import readable
 from dragoman.request import ToolSpec
 from dragoman.shapes import bounded, if_list, if_object
-from dragoman.wires.google.native import camelled, fields, note, spelled, spelling
+from dragoman.wires.google.native import camelled, fields, given, not_usual, note, spelled, spelling
 from dragoman.wires.google.pairing import Pairing, is_unnamed
 from dragoman.wires.google.parts import load_part
 from dragoman.wires.google.pieces import Writer
@@ -141,7 +141,7 @@ def _load(role: Role, content: _Content, pairing: Pairing, usual: str) -> Messag
     own = {key: value for key, value in content.items() if key not in (("role", "parts") if usual else ("parts",))}
     parts = content.get("parts")
     if not isinstance(parts, list) or not parts:
-        told["parts"] = content.get("parts", "absent")
+        told["parts"] = not_usual(content, "parts")
         parts = []
     pieces = [load_part(_object(part, "a part"), pairing) for part in cast("list[Any]", parts)]
     return Message(role, tuple(pieces), native=note(own, spelling=told))
@@ -154,7 +154,7 @@ def _content(message: Message, parts: list[dict[str, Any]], usual: str) -> _Cont
         content["role"] = role
     if parts or "parts" not in told:
         return {**content, "parts": parts}
-    return content if told["parts"] == "absent" else {**content, "parts": told["parts"]}
+    return {**content, **given(told["parts"], "parts")}
 
 
 def _entry(writer: Writer, message: Message) -> _Content | None:

@@ -17,8 +17,10 @@ __all__ = [
     "NAME",
     "camelled",
     "fields",
+    "given",
     "is_ours",
     "merged",
+    "not_usual",
     "note",
     "response",
     "snaked",
@@ -71,6 +73,19 @@ def snakes(how: Mapping[str, Any], key: str = "snake") -> list[Any]:
 def snaked(block: Mapping[str, Any], snake: Collection[str]) -> dict[str, Any]:
     """The inverse of `camelled`."""
     return {name if (name := _SNAKE.get(key, key)) in snake else key: value for key, value in block.items()}
+
+
+def not_usual(block: Mapping[str, Any], key: str) -> Any:
+    """The note of a field that is not as usual: its value (a text or list in a list, as it could look like a note), or that it was absent."""
+    value = block.get(key, "absent")
+    return [value] if key in block and value and isinstance(value, str | list) else value
+
+
+def given(noted: Any, key: str) -> dict[str, Any]:
+    """The inverse: the field, or none. Older notes hold a bare text."""
+    if noted == "absent":
+        return {}
+    return {key: noted[0] if isinstance(noted, list) and noted else noted}
 
 
 def merged(own: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dragoman.ids import NAMES
 from dragoman.message import Content, Native, ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.shapes import if_object
 from dragoman.wires.google.media import load_file, load_inline
-from dragoman.wires.google.native import NAME, camelled, note, spelled
+from dragoman.wires.google.native import NAME, camelled, not_usual, note, spelled
 from dragoman.wires.google.pairing import Pairing
 from dragoman.wires.google.results import load_response_object, with_media
 
@@ -78,7 +78,7 @@ def _file(inner: _Fields, own: _Fields, told: dict[str, Any], _: Pairing) -> Con
 
 
 def _call(inner: _Fields, own: _Fields, told: dict[str, Any], pairing: Pairing) -> ToolCallPart | None:
-    name, arguments = inner.get("name"), inner.get("args", "absent")
+    name, arguments = inner.get("name"), inner.get("args")
     if not isinstance(name, str) or not name:
         return None
     id_, unnamed = _id(inner, told)
@@ -89,8 +89,9 @@ def _call(inner: _Fields, own: _Fields, told: dict[str, Any], pairing: Pairing) 
     call = ToolCallPart(pairing.call(id_, name), name)
     if isinstance(arguments, dict):
         return msgspec.structs.replace(call, arguments=if_object(arguments), native=note(kept, spelling=told))
-    if arguments in ("absent", None):
-        return msgspec.structs.replace(call, native=note(kept, spelling={**told, "args": arguments}))
+    if arguments is None:
+        told["args"] = not_usual(inner, "args")
+        return msgspec.structs.replace(call, native=note(kept, spelling=told))
     return None
 
 

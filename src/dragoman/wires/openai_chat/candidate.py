@@ -132,13 +132,13 @@ class Candidate:
         again = [field for field in PLAIN if text and message.get(field) == text]
         for entry in details:
             self._think_detail(entry, again, whole=whole)
-        if not text:
-            texts: dict[str, list[str]] = {}
-            for field in PLAIN:
+        texts: dict[str, list[str]] = {}
+        for field in PLAIN:
+            if field not in again and (whole or not text):  # pieces of a stream are not cut alike in all fields
                 texts.setdefault(as_text(message.get(field)), []).append(field)
-            for text, fields in texts.items():
-                if text:
-                    self.think(fields, text)
+        for said, fields in texts.items():
+            if said:
+                self.think(fields, said)
 
     def _think_detail(self, entry: dict[str, Any], again: list[str], *, whole: bool) -> None:
         """One of `reasoning_details`. Texts and summaries come in pieces, all else is whole. `again`: fields that tell its

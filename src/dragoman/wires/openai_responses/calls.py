@@ -35,8 +35,6 @@ __all__ = [
 FUNCTION = "function_call"
 _TEXTUAL = (FUNCTION, "mcp_call")
 """Types whose arguments are always a text."""
-_ABSENT = "absent"
-"""Spelling: the field was not there at all."""
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,8 +99,8 @@ def load_call(item: Mapping[str, Any], unsent: Mapping[str, Any] | None = None, 
     call, read = arguments_of(ToolCallPart(id_, name, run_by=run_by), item)
     if item["type"] not in _TEXTUAL and isinstance(item.get("arguments"), str):
         how["text"] = True
-    elif unsent is None and item["type"] in _TEXTUAL and arguments_json(call) != item.get("arguments", _ABSENT):
-        how["arguments"] = item.get("arguments", _ABSENT)
+    elif unsent is None and item["type"] in _TEXTUAL and arguments_json(call) != item.get("arguments", ...):
+        how |= {"arguments": item["arguments"]} if "arguments" in item else {"without": ["arguments"]}
     result, held = _result(call, item, kind, images) if run_by == "provider" else ([], [])
     known = [id_field, "name", *read, *held, *(["type"] if item["type"] == FUNCTION else [])]
     native = note(rest(item, *known), spelling=how, response=unsent)
@@ -132,8 +130,9 @@ def dump_call(call: ToolCallPart, id_: str, name: str) -> dict[str, Any]:
     if type_ not in _TEXTUAL and "text" not in how and set(call.arguments) <= set(kind.held):
         return item | call.arguments
     item["arguments"] = arguments_json(call)
-    if "arguments" in how:
-        told = {} if how["arguments"] == _ABSENT else {"arguments": how["arguments"]}
+    if "arguments" in how or "arguments" in if_list(how.get("without")):
+        older = how.get("arguments") == "absent" and call.state == "complete"  # a stored note of no field at all
+        told = {"arguments": how["arguments"]} if "arguments" in how and not older else {}
         again, _ = arguments_of(ToolCallPart(call.id, call.name), {"type": type_, **told})
         if (again.state, again.arguments) == (call.state, call.arguments):  # it still says what the call says
             del item["arguments"]
