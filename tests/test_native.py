@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman.native import Own
-from dragoman.stored import UNKNOWN, newest
+from dragoman.stored import newest
 
 OWN = Own("w")
 BOTH: dict[str, Any] = {"w": {"a": 1}, "w:notes": {"spelling": {"b": 2}, "response": {"c": 3}}, "v": {"d": 4}}
@@ -116,7 +116,7 @@ def test_responses_reserved_two_names_more() -> None:
 def test_a_piece_of_an_unknown_kind_is_kept_whole(version: Any) -> None:
     piece = {"type": "hologram", "size": 3}
     assert newest({"v": version, "content": [piece, {"type": "text"}, {"type": 3}, {}, 4]}, KINDS)["content"] == [
-        {"type": "provider", "kind": "hologram", "native": {UNKNOWN: piece}},
+        {"type": "provider", "kind": "hologram", "native": {"dragoman": piece}},
         {"type": "text"},
         {"type": 3},
         {},

@@ -237,6 +237,7 @@ def blocks(content: Any) -> list[dict[str, Any]]:
     return content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("framing", ["json", "sse"])
 def test_the_official_client_reads_the_same(framing: str) -> None:
     """Text, thinking, calls, usage and reason, as mistralai reads the same bytes from a mock transport. It has no

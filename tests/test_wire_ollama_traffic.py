@@ -167,6 +167,7 @@ def test_a_prompt_of_generate_is_a_conversation_and_is_written_as_it_was():
     assert answers[-1]["context"] == lines[-1]["context"] and answers[-1].keys() == lines[-1].keys()
 
 
+@pytest.mark.slow
 def test_the_official_client_reads_the_same():
     compared = 0
     for exchange, events in decoded():
