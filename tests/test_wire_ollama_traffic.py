@@ -8,6 +8,7 @@ from functools import cache, partial
 
 import httpx
 import ollama
+import pytest
 
 from dragoman.event import RunError
 from dragoman.fold import compact, fold
