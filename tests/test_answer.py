@@ -33,7 +33,8 @@ def test_messages_of_the_model_are_one_answer_with_the_last_end_and_all_usage():
     answer = whole_answer(unfold([FIRST, RESULT, LAST]))
     assert isinstance(answer, Message)
     assert [piece.text for piece in answer.content] == ["One. ", "Two."]
-    assert (answer.finish_reason, answer.usage, answer.origin) == (FinishReason.length, used(8, 3), Origin("p"))
+    assert (answer.id, answer.finish_reason, answer.usage) == ("a", FinishReason.length, used(8, 3))
+    assert answer.origin == Origin("p")
 
 
 def test_decision_25_choices_beyond_the_first_are_losses_of_the_answer():

@@ -132,7 +132,7 @@ def whole_answer(events: Iterable[Event], losses: list[Loss] | None = None) -> M
     told = [message.usage for message in messages if message.usage is not None]
     return messages[-1].replace(
         id=messages[0].id,
-        origin=messages[0].origin,
+        origin=next((message.origin for message in messages if message.origin is not None), None),
         content=tuple(piece for message in messages for piece in message.content),
         usage=sum(told, Usage()) if told else None,
     )
