@@ -218,7 +218,7 @@ class Awaited:
 
 
 async def test_a_key_may_be_awaited_for() -> None:
-    one, player = way(OK, api_key=lambda: Awaited())  # type: ignore[arg-type, return-value]
+    one, player = way(OK, api_key=lambda: Awaited())  # type: ignore[arg-type, return-value] - an awaitable that is no coroutine
     await one.send(ASK)
     assert player.requests[0].headers["authorization"] == "Bearer later"
 

@@ -310,7 +310,7 @@ async def test_chunks_of_a_message_without_a_reason_and_of_parts_that_come_whole
         PartFinished("a", 2, TextPart("whole")),
         MessageDropped("a"),
         MessageStarted("b", Role.MODEL),
-        MessageFinished("b", None, USED, metadata={"m": 2}),  # type: ignore[arg-type]
+        MessageFinished("b", None, USED, metadata={"m": 2}),  # type: ignore[arg-type] - what a model of others may give
     ]
 
     async def batches() -> AsyncGenerator[list[Event]]:

@@ -15,7 +15,7 @@ from dragoman.errors import DecodeError, DragomanError, StreamCutError
 from dragoman.event import Event, RunError
 from dragoman.framing import EventStream, is_json
 from dragoman.message import FinishReason, Origin, Usage
-from dragoman.shapes import as_list, as_object, if_object, malformed, unread
+from dragoman.shapes import as_list, as_object, body_bytes, if_object, malformed, unread
 
 __all__ = ["Candidate", "ChoicesDecoder"]
 
@@ -112,14 +112,12 @@ class ChoicesDecoder(ABC, Generic[C]):
 
     def whole(self, body: Any) -> list[Event]:
         """A whole response, or a recorded stream, as bytes; or the JSON value of one → all its events."""
-        if not isinstance(body, bytes):
-            try:
-                json_bytes.bound_value(body)
-            except ValueError as error:
-                self._fail(DecodeError(f"the answer cannot be read: {error}"))
-                return self._take()
-            body = json_bytes.encode(body)
-        return self.feed(body) + self.close()
+        try:
+            data = body_bytes(body)
+        except DecodeError as error:
+            self._fail(error)
+            return self._take()
+        return self.feed(data) + self.close()
 
     def close(self) -> list[Event]:
         """The end of the bytes. An answer that has no end gives a `RunError` with a `StreamCutError`."""

@@ -251,10 +251,10 @@ def event_from_json(data: bytes | str) -> Event:
 def _encoded(value: Any) -> Any:
     if isinstance(value, DragomanError):
         return msgspec.Raw(error_json.to_json(value))
-    raise NotImplementedError(f"a {type(value).__name__} has no JSON form")
+    raise NotImplementedError(f"a {type(value).__name__} has no JSON form")  # as msgspec asks of its hooks
 
 
 def _decoded(kind: type, value: Any) -> Any:
     if kind is DragomanError:
         return error_json.from_json(msgspec.json.encode(value))
-    raise NotImplementedError(f"a {kind.__name__} has no JSON form")
+    raise NotImplementedError(f"a {kind.__name__} has no JSON form")  # as msgspec asks of its hooks

@@ -128,7 +128,7 @@ class Shown:
                 elif delta := event.delta:
                     texts.append(delta)  # pyright: ignore[reportArgumentType] - what is shown comes as text
                     if chunks:
-                        show(ChatResult(delta, id=message_id))  # pyright: ignore[reportArgumentType]
+                        show(ChatResult(delta, id=message_id))  # pyright: ignore[reportArgumentType] - as above
             elif chunks and event.index in message.thinking:
                 thinking = str(event.delta)
                 show(ChatResult("", thinking=thinking, metadata={"thinking": thinking}, id=message_id))
