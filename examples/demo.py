@@ -41,7 +41,7 @@ def show(message: Message) -> str:
 async def main() -> None:
     plain = Agent(settings=Settings(temperature=0))
     async with plain, Agent(tools=[get_temperature, get_population]) as agent:
-        print(f"{plain.chat_model_name} is loaded when it is first asked.\n\n1. A streamed answer: ", end="", flush=True)
+        print("The embedded model is loaded when it is first asked.\n\n1. A streamed answer: ", end="", flush=True)
         async for chunk in plain.send_stream("What is the sea? Answer in one sentence."):
             print(chunk.output, end="", flush=True)
 
