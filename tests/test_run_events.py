@@ -322,3 +322,16 @@ async def test_a_message_that_is_dropped_before_anything_stood_in_it() -> None:
         result = await run.result()
     assert result.output == "good"
     assert tuple(fold(events)) == result.messages
+
+
+async def test_d29_of_an_empty_message_after_tools_nothing_is_told() -> None:
+    calls, answer = says(call("t", x=1)), says("B")
+    results = Message.user(ToolResultPart("c1", "t", 2)).replace(id=OTHER)
+    events = await events_of(scripted(calls, says(usage=5), answer, tools=[t]))
+    assert told(events) == [
+        *BEGIN,
+        *step(1, *whole(calls, "m1"), *unfold([results])),
+        *step(2),
+        *step(3, *whole(answer, "m3")),
+        RunFinished(RUN, "success", Usage(input_tokens=0, output_tokens=5, total_tokens=5)),
+    ]

@@ -1,0 +1,64 @@
+"""The anthropic wire at the edges of its tables: what is nearly an ordinary block, event or choice."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from dragoman.event import Event, RunError
+from dragoman.fold import fold
+from dragoman.message import TextPart, ThinkingPart
+from dragoman.wires import anthropic as wire
+
+START: dict[str, Any] = {
+    "type": "message_start",
+    "message": {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude", "content": [], "usage": {}},
+}
+END: list[dict[str, Any]] = [
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}},
+    {"type": "message_stop"},
+]
+
+
+def sse(*events: dict[str, Any]) -> bytes:
+    return b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
+
+
+def decoded(*events: dict[str, Any]) -> list[Event]:
+    decoder = wire.decoder()
+    return [*decoder.feed(sse(START, *events, *END)), *decoder.close()]
+
+
+def written(events: list[Event]) -> list[dict[str, Any]]:
+    encoder = wire.encoder()
+    data = b"".join(map(encoder.feed, events)) + encoder.close()
+    return [json.loads(line[6:]) for line in data.decode().splitlines() if line.startswith("data: ")]
+
+
+def block(index: int, start: dict[str, Any], *deltas: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"type": "content_block_start", "index": index, "content_block": start},
+        *[{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas],
+        {"type": "content_block_stop", "index": index},
+    ]
+
+
+def test_an_event_of_an_unknown_type_is_passed_over_whatever_stands_in_it() -> None:
+    text = block(0, {"type": "text", "text": ""}, {"type": "text_delta", "text": "hi"})
+    events = decoded({"type": "vendor_notice", "error": None}, *text)
+    assert not [event for event in events if isinstance(event, RunError)]
+    assert fold(events)[0].content == (TextPart("hi"),)
+
+
+def test_a_signature_that_comes_only_at_the_end_goes_out_so() -> None:
+    thought = block(
+        0,
+        {"type": "thinking", "thinking": ""},
+        {"type": "thinking_delta", "thinking": "hm"},
+        {"type": "signature_delta", "signature": "s1"},
+    )
+    events = decoded(*thought)
+    [part] = fold(events)[0].content
+    assert isinstance(part, ThinkingPart)
+    assert (part.text, (part.native or {})["anthropic"]) == ("hm", {"signature": "s1"})
+    assert [event for event in written(events) if "index" in event] == thought

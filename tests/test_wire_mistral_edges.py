@@ -1,0 +1,34 @@
+"""The mistral wire at the edges of its tables."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from dragoman.event import Event
+from dragoman.fold import fold
+from dragoman.message import TextPart
+from dragoman.wires import mistral as wire
+
+
+def chunk(delta: Any, finish: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return b"data: " + json.dumps({"id": "r", "model": "m-1", "choices": [choice]}).encode() + b"\n\n"
+
+
+def events_of(*pieces: bytes) -> list[Event]:
+    decoder = wire.decoder()
+    return [event for piece in pieces for event in decoder.feed(piece)] + decoder.close()
+
+
+def test_an_empty_piece_of_text_that_begins_the_answer_is_none() -> None:
+    first = chunk({"content": [{"type": "text", "text": "", "own": 1}]})
+    [message] = fold(events_of(first, chunk({"content": "hi"}), chunk({}, "stop"), b"data: [DONE]\n\n"))
+    assert message.content == (TextPart("hi"),)
+
+
+def test_a_choice_of_a_tool_without_a_name_goes_back_as_it_was() -> None:
+    body = {"model": "m", "messages": [], "tool_choice": {"type": "function", "function": {"name": ""}}}
+    request = wire.load_request(body)
+    assert request.settings.tool_choice is None
+    assert wire.dump_request(request) == body

@@ -1,0 +1,15 @@
+"""The ollama wire at the edges of its tables."""
+
+from __future__ import annotations
+
+from dragoman.loss import Loss
+from dragoman.message import Message, ToolCallPart, ToolResultPart
+from dragoman.wires import ollama as wire
+
+
+def test_a_result_in_the_models_own_message_is_lost_and_said_to_be() -> None:
+    losses: list[Loss] = []
+    message = Message.model(ToolCallPart("c1", "t", {"x": 1}), ToolResultPart("c1", "t", "7"))
+    call = {"id": "c1", "function": {"name": "t", "arguments": {"x": 1}}}
+    assert wire.dump_messages([message], losses=losses) == [{"role": "assistant", "content": "", "tool_calls": [call]}]
+    assert losses == [Loss(0, 1, "tool_result", "this format has no tools that the provider runs")]

@@ -1,0 +1,39 @@
+"""The openai_chat wire at the edges of its tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dragoman.loss import Loss
+from dragoman.message import Message, Origin, ToolCallPart, ToolResultPart
+from dragoman.wires import openai_chat as wire
+from dragoman.wires.openai_chat.quirks import Quirks
+
+GROQ = Origin("groq", None, "compound")
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_what_a_vendor_ran_goes_back_to_one_that_takes_it(taken: bool) -> None:
+    call = ToolCallPart("c1", "python", {"code": "1"}, run_by="provider")
+    result = ToolResultPart("c1", "python", "1", run_by="provider")
+    message = Message.model(call, result, "done").replace(origin=GROQ)
+    losses: list[Loss] = []
+    messages = wire.dump_messages([message], target=GROQ, quirks=Quirks(executed_tools=taken), losses=losses)
+    executed = [{"index": 0, "type": "python", "arguments": '{"code":"1"}', "output": "1"}]
+    plain: dict[str, Any] = {"role": "assistant", "content": "done"}
+    assert messages == [{**plain, "executed_tools": executed} if taken else plain]
+    assert [loss.why for loss in losses] == [] if taken else ["the vendor takes no record of tools that it ran"] * 2
+
+
+def test_reasoning_that_is_told_twice_is_read_once_and_goes_back_as_it_was() -> None:
+    body = {
+        "model": "m",
+        "messages": [{"role": "user", "content": "hi"}],
+        "reasoning_effort": "low",
+        "reasoning": {"effort": "high"},
+    }
+    request = wire.load_request(body)
+    assert request.settings.reasoning == "low"
+    assert wire.dump_request(request) == body

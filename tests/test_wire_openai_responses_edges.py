@@ -1,0 +1,94 @@
+"""The openai_responses wire at the edges of its tables."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from dragoman.event import Event, MessageFinished, MessageStarted, OpenText, PartFinished, PartStarted
+from dragoman.fold import fold, unfold
+from dragoman.loss import Loss
+from dragoman.message import DataPart, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.wires import openai_responses as wire
+from dragoman.wires.openai_responses.quirks import Quirks
+
+HERE = Origin("deepseek", None, "m")
+
+
+def told(data: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line[6:]) for line in data.decode().splitlines() if line.startswith("data: ")]
+
+
+def written(events: list[Event]) -> list[dict[str, Any]]:
+    encoder = wire.encoder()
+    return told(b"".join(map(encoder.feed, events)) + encoder.close())
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"temperature": True},
+        {"max_output_tokens": True},
+        {"parallel_tool_calls": 1},
+        {"tool_choice": {"type": "function", "name": "f", "own": 1}},
+        {"tool_choice": {"type": "function", "name": "auto"}},
+    ],
+)
+def test_a_setting_of_another_type_or_with_more_to_it_goes_back_as_it_was(fields: dict[str, Any]) -> None:
+    body = {"model": "m", "input": "hi", **fields}
+    request = wire.load_request(body)
+    settings = request.settings
+    assert (settings.temperature, settings.max_tokens, settings.parallel_tool_calls) == (None, None, None)
+    assert settings.tool_choice is None
+    assert wire.dump_request(request) == body
+
+
+def test_a_text_that_came_whole_is_streamed_in_one_delta() -> None:
+    events: list[Event] = [
+        MessageStarted("m", Role.MODEL),
+        PartStarted("m", 0, OpenText()),
+        PartFinished("m", 0, TextPart("abc")),
+        MessageFinished("m"),
+    ]
+    deltas = [event for event in written(events) if event["type"].endswith(".delta")]
+    assert [(event["type"], event["delta"]) for event in deltas] == [("response.output_text.delta", "abc")]
+
+
+def test_a_call_of_another_provider_that_failed_is_told_with_its_error() -> None:
+    call = ToolCallPart("c1", "search", {"q": "x"}, run_by="provider")
+    result = ToolResultPart("c1", "search", {"code": 5}, is_error=True, run_by="provider")
+    [item] = written(unfold([Message.model(call, result)]))[-1]["response"]["output"]
+    text = {"type": "text", "text": '{"code":5}'}
+    assert item["error"] == {"type": "mcp_tool_execution_error", "content": [text]}
+    assert item["output"] is None
+
+
+def test_an_image_without_bytes_stays_in_the_result_of_the_code() -> None:
+    empty = {"type": "image", "url": "data:image/png;base64,"}
+    outputs = [empty, {"type": "image", "url": "data:image/png;base64,aGk="}]
+    ran = {"type": "code_interpreter_call", "id": "ci", "code": "x", "container_id": "c", "status": "completed"}
+    response = {"id": "r", "object": "response", "status": "completed", "output": [{**ran, "outputs": outputs}]}
+    events = wire.load_response(response)
+    _, result, image = fold(events)[0].content
+    assert isinstance(result, ToolResultPart)
+    assert result.result == [empty]
+    assert isinstance(image, DataPart)
+    assert (image.data, image.name) == (b"hi", "image_0.png")
+    assert wire.dump_response(events)["output"] == response["output"]
+
+
+def test_thinking_without_text_is_no_plain_thinking() -> None:
+    losses: list[Loss] = []
+    answers = [Message.model(ThinkingPart(text), "x").replace(origin=HERE) for text in ("", "hm")]
+    items = wire.dump_messages(answers, target=HERE, quirks=Quirks(plain_thinking=True), losses=losses)["input"]
+    assert [item.get("type", "message") for item in items] == ["message", "reasoning", "message"]
+    assert [(loss.message, loss.what) for loss in losses] == [(0, "thinking")]
+
+
+def test_what_is_told_of_a_text_in_a_request_goes_back_as_it_was() -> None:
+    block = {"type": "output_text", "text": "a", "annotations": [], "logprobs": [{"token": "a"}]}
+    payload = {"input": [{"role": "user", "content": [block]}]}
+    messages = wire.load_messages(payload)
+    assert wire.dump_messages(messages) == payload
