@@ -335,3 +335,23 @@ async def test_d29_of_an_empty_message_after_tools_nothing_is_told() -> None:
         *step(3, *whole(answer, "m3")),
         RunFinished(RUN, "success", Usage(input_tokens=0, output_tokens=5, total_tokens=5)),
     ]
+
+
+async def test_a_run_that_was_cancelled_stays_so_when_its_time_ends_while_it_stops() -> None:
+    async def model(request: Any, following: Any) -> Any:
+        for event in HALF:
+            yield event
+        runs[0].cancel()
+        import anyio
+
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep(0.3)
+
+    runs: list[Any] = []
+    async with Agent(PROVIDER, middleware=[model], limits=Limits(seconds=0.1)).run("hi") as run:
+        runs.append(run)
+        events = [event async for event in run]
+    assert told(events)[-1] == RunFinished(RUN, "cancelled")

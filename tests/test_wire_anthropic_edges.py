@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from dragoman.event import Event, RunError
-from dragoman.fold import fold
+from dragoman.fold import fold, unfold
 from dragoman.message import TextPart, ThinkingPart
 from dragoman.wires import anthropic as wire
 
@@ -61,4 +61,5 @@ def test_a_signature_that_comes_only_at_the_end_goes_out_so() -> None:
     [part] = fold(events)[0].content
     assert isinstance(part, ThinkingPart)
     assert (part.text, (part.native or {})["anthropic"]) == ("hm", {"signature": "s1"})
-    assert [event for event in written(events) if "index" in event] == thought
+    for told in (events, unfold(fold(events))):
+        assert [event for event in written(told) if "index" in event] == thought

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from dragoman.message import Message, ToolCallPart, ToolResultPart
+from dragoman.fold import fold
+from dragoman.message import DataPart, Message, Origin, ToolCallPart, ToolResultPart
 from dragoman.wires import google as wire
 from dragoman.wires.google.schema import lower
 
@@ -48,3 +51,43 @@ def test_a_result_has_the_name_of_the_call_that_was_ours_where_a_provider_had_th
         {"role": "user", "parts": [{"functionResponse": {"name": "look", "id": "c1", "response": {"result": "7"}}}]},
         {"role": "model", "parts": [{"text": "done"}]},
     ]
+
+
+def test_turns_of_the_model_that_follow_each_other_are_one_round_of_calls() -> None:
+    calls = [{"role": "model", "parts": [{"functionCall": {"name": name, "args": {}}}]} for name in ("f", "g")]
+    answers = [{"functionResponse": {"name": name, "response": {}}} for name in ("f", "g")]
+    messages = wire.load_messages({"contents": [*CONTENTS, *calls, {"role": "user", "parts": answers}]})
+    asked = [(call.id, call.name) for message in messages for call in message.tool_calls]
+    assert [name for _, name in asked] == ["f", "g"]
+    assert [(result.id, result.name) for result in messages[-1].tool_results] == asked
+
+
+def test_an_array_with_bytes_that_are_no_text_is_read_as_far_as_it_can_be() -> None:
+    body = b'[{"candidates":[{"content":{"parts":[{"text":"a\xff"}]},"finishReason":"STOP"}]}]'
+    assert fold(wire.load_response(body))[0].text == "a\ufffd"
+
+
+def test_a_call_that_comes_in_pieces_ends_where_something_else_begins() -> None:
+    pieces = [
+        {"functionCall": {"name": "f", "willContinue": True}},
+        {"functionCall": {"partialArgs": [{"jsonPath": "$.a", "stringValue": "x"}], "willContinue": True}},
+        {"inlineData": {"mimeType": "image/png", "data": "aGk="}},
+    ]
+    chunks = [{"candidates": [{"content": {"role": "model", "parts": [piece]}}]} for piece in pieces]
+    chunks += [{"candidates": [{"content": {"parts": []}, "finishReason": "STOP"}]}]
+    decoder = wire.decoder()
+    data = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)
+    call, image = fold([*decoder.feed(data), *decoder.close()])[0].content
+    assert isinstance(call, ToolCallPart)
+    assert (call.name, call.arguments, call.state) == ("f", {"a": "x"}, "complete")
+    assert image == DataPart(b"hi", "image/png")
+
+
+@pytest.mark.parametrize(("length", "kept"), [(1024, True), (1025, False)])
+def test_an_id_may_have_1024_letters(length: int, kept: bool) -> None:
+    call = ToolCallPart("i" * length, "f", {})
+    history = [Message.user("hi"), Message.model(call), Message.user(ToolResultPart(call.id, "f", "1"))]
+    contents = wire.dump_messages(history, target=Origin("google", None, "gemini-3"))["contents"]
+    sent = contents[1]["parts"][0]["functionCall"]["id"]
+    assert sent == contents[2]["parts"][0]["functionResponse"]["id"]
+    assert (sent == call.id, len(sent) <= 1024) == (kept, True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dragoman.errors import StreamCutError
+from dragoman.event import RunError
 from dragoman.loss import Loss
 from dragoman.message import Message, ToolCallPart, ToolResultPart
 from dragoman.wires import ollama as wire
@@ -13,3 +15,11 @@ def test_a_result_in_the_models_own_message_is_lost_and_said_to_be() -> None:
     call = {"id": "c1", "function": {"name": "t", "arguments": {"x": 1}}}
     assert wire.dump_messages([message], losses=losses) == [{"role": "assistant", "content": "", "tool_calls": [call]}]
     assert losses == [Loss(0, 1, "tool_result", "this format has no tools that the provider runs")]
+
+
+def test_a_stream_that_was_cut_says_so() -> None:
+    decoder = wire.decoder()
+    *_, error = [*decoder.feed(b'{"message":{"role":"assistant","content":"hi"},"done":false}\n'), *decoder.close()]
+    assert isinstance(error, RunError)
+    assert isinstance(error.error, StreamCutError)
+    assert error.error.message == "the stream ended before the answer did; send the request again"

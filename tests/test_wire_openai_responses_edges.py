@@ -92,3 +92,59 @@ def test_what_is_told_of_a_text_in_a_request_goes_back_as_it_was() -> None:
     payload = {"input": [{"role": "user", "content": [block]}]}
     messages = wire.load_messages(payload)
     assert wire.dump_messages(messages) == payload
+
+
+IN_PROGRESS = {"id": "r", "object": "response", "model": "m", "status": "in_progress", "output": []}
+
+
+def streamed(*events: dict[str, Any]) -> list[Event]:
+    decoder = wire.decoder()
+    data = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
+    return [*decoder.feed(data), *decoder.close()]
+
+
+@pytest.mark.parametrize(("model", "again"), [("m", False), ("m-2", True)])
+def test_the_origin_is_told_again_where_the_end_knows_more_of_it(model: str, again: bool) -> None:
+    end = {**IN_PROGRESS, "status": "completed", "model": model}
+    start, finish = streamed(
+        {"type": "response.created", "response": IN_PROGRESS}, {"type": "response.completed", "response": end}
+    )
+    assert isinstance(start, MessageStarted)
+    assert isinstance(finish, MessageFinished)
+    assert start.origin == Origin("", served_model="m", response_id="r")
+    assert finish.origin == (Origin("", served_model="m-2", response_id="r") if again else None)
+
+
+def test_a_message_that_stayed_incomplete_goes_out_so() -> None:
+    text = {"type": "output_text", "text": "ab", "annotations": []}
+    item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "in_progress", "content": []}
+    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+    whole = {**item, "status": "incomplete", "content": [text]}
+    over = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": [whole]}
+    events = streamed(
+        {"type": "response.created", "response": IN_PROGRESS},
+        {"type": "response.output_item.added", "output_index": 0, "item": item},
+        {"type": "response.content_part.added", **place, "part": {**text, "text": ""}},
+        {"type": "response.output_text.delta", **place, "delta": "ab"},
+        {"type": "response.output_text.done", **place, "text": "ab"},
+        {"type": "response.content_part.done", **place, "part": text},
+        {"type": "response.output_item.done", "output_index": 0, "item": whole},
+        {"type": "response.incomplete", "response": {**IN_PROGRESS, **over}},
+    )
+    items = [event["item"] for event in written(events) if event["type"] == "response.output_item.done"]
+    assert [(item["id"], item["status"]) for item in items] == [("msg_1", "incomplete")]
+
+
+def test_a_schema_without_a_name_leaves_nothing_of_the_text_settings() -> None:
+    schema = {"type": "object", "properties": {}}
+    request = wire.load_request(
+        {"model": "m", "input": "hi", "text": {"format": {"type": "json_schema", "schema": schema}}}
+    )
+    assert (request.output_schema, request.options) == (schema, {})
+
+
+def test_ids_of_items_begin_as_the_vendors_do() -> None:
+    call = ToolCallPart("c1", "f", {})
+    message = Message.model(ThinkingPart("hm"), "hi", call).replace(id="m")
+    output = written(unfold([message]))[-1]["response"]["output"]
+    assert [item["id"] for item in output] == ["rs_m_0", "msg_m_1", "fc_m_2"]
