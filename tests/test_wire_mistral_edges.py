@@ -32,3 +32,15 @@ def test_a_choice_of_a_tool_without_a_name_goes_back_as_it_was() -> None:
     request = wire.load_request(body)
     assert request.settings.tool_choice is None
     assert wire.dump_request(request) == body
+
+
+def test_counts_that_have_no_neutral_name_go_back_as_they_were() -> None:
+    usage = {
+        "prompt_tokens": 1,
+        "completion_tokens": 2,
+        "total_tokens": 3,
+        "completion_tokens_details": {"reasoning_tokens": 1, "accepted_prediction_tokens": 1},
+    }
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "a"}}
+    events = wire.load_response({"id": "r", "model": "m", "choices": [choice], "usage": usage})
+    assert wire.dump_response(events)["usage"] == usage

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from dragoman.event import Event, MessageFinished
 from dragoman.loss import Loss
-from dragoman.message import Message, Origin, ToolCallPart, ToolResultPart
+from dragoman.message import FinishReason, Message, Origin, ToolCallPart, ToolResultPart
 from dragoman.wires import openai_chat as wire
 from dragoman.wires.openai_chat.quirks import Quirks
 
@@ -37,3 +39,25 @@ def test_reasoning_that_is_told_twice_is_read_once_and_goes_back_as_it_was() -> 
     request = wire.load_request(body)
     assert request.settings.reasoning == "low"
     assert wire.dump_request(request) == body
+
+
+def streamed(*choices: tuple[dict[str, Any], str | None]) -> list[Event]:
+    chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]} for delta, reason in choices]
+    decoder = wire.decoder()
+    return (
+        decoder.feed(b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)) + decoder.close()
+    )
+
+
+@pytest.mark.parametrize(
+    ("reasons", "reason"),
+    [
+        (["stop", "tool_calls"], FinishReason.tool_calls),
+        (["", "length"], FinishReason.length),
+        (["length", ""], FinishReason.length),
+    ],
+)
+def test_of_several_reasons_to_stop_the_last_counts(reasons: list[str], reason: FinishReason) -> None:
+    finish = streamed(({"content": "a"}, None), *[({}, each) for each in reasons])[-1]
+    assert isinstance(finish, MessageFinished)
+    assert finish.finish_reason is reason

@@ -148,3 +148,14 @@ def test_ids_of_items_begin_as_the_vendors_do() -> None:
     message = Message.model(ThinkingPart("hm"), "hi", call).replace(id="m")
     output = written(unfold([message]))[-1]["response"]["output"]
     assert [item["id"] for item in output] == ["rs_m_0", "msg_m_1", "fc_m_2"]
+
+
+def test_a_plain_message_says_nothing_of_its_own() -> None:
+    assert wire.load_messages({"input": [{"role": "user", "content": "hi"}]}) == [Message.user("hi")]
+
+
+def test_a_picture_of_another_provider_is_a_generated_image() -> None:
+    message = Message.model(DataPart(b"hi", "image/png")).replace(id="m")
+    [item] = written(unfold([message]))[-1]["response"]["output"]
+    made = {"type": "image_generation_call", "status": "completed", "result": "aGk="}
+    assert item == {**made, "id": "image_generation_call_m_0"}
