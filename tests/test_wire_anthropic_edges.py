@@ -63,3 +63,11 @@ def test_a_signature_that_comes_only_at_the_end_goes_out_so() -> None:
     assert (part.text, (part.native or {})["anthropic"]) == ("hm", {"signature": "s1"})
     for told in (events, unfold(fold(events))):
         assert [event for event in written(told) if "index" in event] == thought
+
+
+def test_a_message_that_had_no_content_says_what_was_given_to_it_since() -> None:
+    payload = {"messages": [{"role": "user", "content": "hi"}, {"role": "system", "effort": "low"}]}
+    asked, empty = wire.load_messages(payload)
+    assert wire.dump_messages([asked, empty]) == payload
+    told = wire.dump_messages([asked, empty.replace(content=(TextPart("Be brief."),))])["messages"]
+    assert told[1] == {"role": "system", "effort": "low", "content": "Be brief."}

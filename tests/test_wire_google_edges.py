@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from dragoman.fold import fold
-from dragoman.message import DataPart, Message, Origin, ToolCallPart, ToolResultPart
+from dragoman.fold import fold, unfold
+from dragoman.message import DataPart, FinishReason, Message, Origin, ToolCallPart, ToolResultPart
 from dragoman.wires import google as wire
 from dragoman.wires.google.schema import lower
 
@@ -91,3 +91,10 @@ def test_an_id_may_have_1024_letters(length: int, kept: bool) -> None:
     sent = contents[1]["parts"][0]["functionCall"]["id"]
     assert sent == contents[2]["parts"][0]["functionResponse"]["id"]
     assert (sent == call.id, len(sent) <= 1024) == (kept, True)
+
+
+@pytest.mark.parametrize(("noted", "sent"), [(1, 1), ("X", "X"), ({"a": 1}, "STOP"), (["STOP"], "STOP")])
+def test_a_stored_reason_to_stop_that_is_none_is_not_sent(noted: object, sent: object) -> None:
+    native = {"google:notes": {"response": {"finishReason": noted}}}
+    message = Message.model("a").replace(finish_reason=FinishReason.stop, native=native)
+    assert wire.dump_response(unfold([message]))["candidates"][0]["finishReason"] == sent

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from dragoman.event import Event
 from dragoman.fold import fold
-from dragoman.message import TextPart
+from dragoman.message import Message, TextPart, ToolCallPart
 from dragoman.wires import mistral as wire
 
 
@@ -44,3 +46,10 @@ def test_counts_that_have_no_neutral_name_go_back_as_they_were() -> None:
     choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "a"}}
     events = wire.load_response({"id": "r", "model": "m", "choices": [choice], "usage": usage})
     assert wire.dump_response(events)["usage"] == usage
+
+
+@pytest.mark.parametrize("id_", ["x", 1])
+def test_an_id_among_a_calls_own_fields_is_not_the_calls(id_: object) -> None:
+    call = ToolCallPart("abcdefghi", "f", {}, native={"mistral": {"id": id_}})
+    [sent] = wire.dump_messages([Message.model(call)])[0]["tool_calls"]
+    assert sent == {"id": "abcdefghi", "type": "function", "function": {"name": "f", "arguments": "{}"}}

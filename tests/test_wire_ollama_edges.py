@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
+import pytest
+
 from dragoman.errors import StreamCutError
 from dragoman.event import RunError
 from dragoman.loss import Loss
@@ -23,3 +28,15 @@ def test_a_stream_that_was_cut_says_so() -> None:
     assert isinstance(error, RunError)
     assert isinstance(error.error, StreamCutError)
     assert error.error.message == "the stream ended before the answer did; send the request again"
+
+
+@pytest.mark.parametrize(("last", "told"), [({}, "t2"), ({"created_at": "t3"}, "t3")])
+def test_the_last_time_that_was_told_is_the_answers(last: dict[str, str], told: str) -> None:
+    lines: list[dict[str, Any]] = [
+        {"model": "m", "created_at": "t1", "message": {"role": "assistant", "content": "a"}, "done": False},
+        {"model": "m", "created_at": "t2", "message": {"role": "assistant", "content": "b"}, "done": False},
+        {"model": "m", "message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop", **last},
+    ]
+    decoder = wire.decoder()
+    events = [*decoder.feed(b"".join(json.dumps(line).encode() + b"\n" for line in lines)), *decoder.close()]
+    assert wire.dump_response(events)["created_at"] == told

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.event import Event, MessageFinished
+from dragoman.fold import unfold
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, Origin, ToolCallPart, ToolResultPart
 from dragoman.wires import openai_chat as wire
@@ -61,3 +62,9 @@ def test_of_several_reasons_to_stop_the_last_counts(reasons: list[str], reason: 
     finish = streamed(({"content": "a"}, None), *[({}, each) for each in reasons])[-1]
     assert isinstance(finish, MessageFinished)
     assert finish.finish_reason is reason
+
+
+def test_stored_entries_that_are_no_objects_go_out_as_they_are() -> None:
+    message = Message.model("a").replace(native={"openai_chat": {"annotations": ["x", {"type": "t"}]}})
+    response = wire.dump_response(unfold([message]))
+    assert response["choices"][0]["message"]["annotations"] == ["x", {"type": "t"}]

@@ -140,7 +140,7 @@ def test_a_schema_without_a_name_leaves_nothing_of_the_text_settings() -> None:
     request = wire.load_request(
         {"model": "m", "input": "hi", "text": {"format": {"type": "json_schema", "schema": schema}}}
     )
-    assert (request.output_schema, request.options) == (schema, {})
+    assert (request.output_schema, request.options, request.native) == (schema, {}, None)
 
 
 def test_ids_of_items_begin_as_the_vendors_do() -> None:
@@ -159,3 +159,22 @@ def test_a_picture_of_another_provider_is_a_generated_image() -> None:
     [item] = written(unfold([message]))[-1]["response"]["output"]
     made = {"type": "image_generation_call", "status": "completed", "result": "aGk="}
     assert item == {**made, "id": "image_generation_call_m_0"}
+
+
+def test_a_text_that_ends_twice_is_written_once() -> None:
+    end = PartFinished("m", 0, TextPart("abc"))
+    events: list[Event] = [
+        MessageStarted("m", Role.MODEL),
+        PartStarted("m", 0, OpenText()),
+        end,
+        end,
+        MessageFinished("m"),
+    ]
+    [item] = written(events)[-1]["response"]["output"]
+    assert item == {
+        "type": "message",
+        "id": "msg_m_0",
+        "role": "assistant",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": "abc", "annotations": [], "logprobs": []}],
+    }
