@@ -7,7 +7,8 @@ from typing import Any
 
 from dragoman.event import Event, RunError
 from dragoman.fold import fold, unfold
-from dragoman.message import TextPart, ThinkingPart
+from dragoman.message import Message, Origin, TextPart, ThinkingPart
+from dragoman.request import ModelRequest, Settings
 from dragoman.wires import anthropic as wire
 
 START: dict[str, Any] = {
@@ -71,3 +72,10 @@ def test_a_message_that_had_no_content_says_what_was_given_to_it_since() -> None
     assert wire.dump_messages([asked, empty]) == payload
     told = wire.dump_messages([asked, empty.replace(content=(TextPart("Be brief."),))])["messages"]
     assert told[1] == {"role": "system", "effort": "low", "content": "Be brief."}
+
+
+def test_thinking_without_a_budget_adds_nothing_to_the_most_tokens() -> None:
+    quirks = wire.Quirks(max_tokens=4000, max_tokens_thinking=1000)
+    request = ModelRequest("claude-opus-4-6", (Message.user("hi"),), settings=Settings(reasoning="low"))
+    body = wire.dump_request(request, target=Origin("anthropic", None, "claude-opus-4-6"), quirks=quirks)
+    assert (body["thinking"], body["max_tokens"]) == ({"type": "adaptive"}, 4000)

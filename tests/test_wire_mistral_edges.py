@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.event import Event
+from dragoman.event import Event, PartDelta
 from dragoman.fold import fold
 from dragoman.message import Message, TextPart, ToolCallPart
 from dragoman.wires import mistral as wire
@@ -53,3 +53,9 @@ def test_an_id_among_a_calls_own_fields_is_not_the_calls(id_: object) -> None:
     call = ToolCallPart("abcdefghi", "f", {}, native={"mistral": {"id": id_}})
     [sent] = wire.dump_messages([Message.model(call)])[0]["tool_calls"]
     assert sent == {"id": "abcdefghi", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+def test_a_chunk_that_says_nothing_gives_no_event() -> None:
+    said = [chunk({"content": text}) for text in ("a", "", "b")]
+    events = events_of(*said, chunk({}, "stop"), b"data: [DONE]\n\n")
+    assert [event.delta for event in events if isinstance(event, PartDelta)] == ["a", "b"]

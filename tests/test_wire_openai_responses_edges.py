@@ -53,7 +53,8 @@ def test_a_text_that_came_whole_is_streamed_in_one_delta() -> None:
         MessageFinished("m"),
     ]
     deltas = [event for event in written(events) if event["type"].endswith(".delta")]
-    assert [(event["type"], event["delta"]) for event in deltas] == [("response.output_text.delta", "abc")]
+    [delta] = deltas
+    assert (delta["type"], delta["delta"], delta["logprobs"]) == ("response.output_text.delta", "abc", [])
 
 
 def test_a_call_of_another_provider_that_failed_is_told_with_its_error() -> None:
