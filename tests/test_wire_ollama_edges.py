@@ -10,7 +10,7 @@ import pytest
 from dragoman.errors import StreamCutError
 from dragoman.event import RunError
 from dragoman.loss import Loss
-from dragoman.message import Message, ToolCallPart, ToolResultPart
+from dragoman.message import Message, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires import ollama as wire
 
 
@@ -40,3 +40,11 @@ def test_the_last_time_that_was_told_is_the_answers(last: dict[str, str], told: 
     decoder = wire.decoder()
     events = [*decoder.feed(b"".join(json.dumps(line).encode() + b"\n" for line in lines)), *decoder.close()]
     assert wire.dump_response(events)["created_at"] == told
+
+
+@pytest.mark.parametrize("message", [Message.user(ThinkingPart("hm"), "a"), Message.model(ThinkingPart(""), "a")])
+def test_thinking_that_nobody_can_read_is_lost_and_said_to_be(message: Message) -> None:
+    losses: list[Loss] = []
+    [sent] = wire.dump_messages([message], losses=losses)
+    assert sent == {"role": "user" if message.role is Role.USER else "assistant", "content": "a"}
+    assert losses == [Loss(0, 0, "thinking", "only a model's message has readable thinking here")]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.event import Event, MessageFinished, MessageStarted, OpenText, PartFinished, PartStarted
+from dragoman.event import Event, MessageFinished, MessageStarted, OpenText, PartFinished, PartStarted, RunError
 from dragoman.fold import fold, unfold
 from dragoman.loss import Loss
 from dragoman.message import DataPart, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
@@ -179,3 +179,37 @@ def test_a_text_that_ends_twice_is_written_once() -> None:
         "status": "completed",
         "content": [{"type": "output_text", "text": "abc", "annotations": [], "logprobs": []}],
     }
+
+
+def test_a_response_that_waits_in_the_queue_has_begun() -> None:
+    queued = {**IN_PROGRESS, "status": "queued"}
+    start, *_, cut = streamed({"type": "response.queued", "response": queued})
+    assert isinstance(start, MessageStarted)
+    assert start.origin == Origin("", served_model="m", response_id="r")
+    assert isinstance(cut, RunError)
+
+
+def test_items_that_the_end_lists_in_another_order_are_known_by_their_ids() -> None:
+    calls = [
+        {"type": "function_call", "id": f"fc_{n}", "call_id": f"c{n}", "name": "f", "arguments": f'{{"n":{n}}}'}
+        for n in range(2)
+    ]
+    added = [
+        {"type": "response.output_item.added", "output_index": n, "item": {**call, "arguments": ""}}
+        for n, call in enumerate(calls)
+    ]
+    end = {**IN_PROGRESS, "status": "completed", "output": calls[::-1]}
+    events = streamed(
+        {"type": "response.created", "response": IN_PROGRESS}, *added, {"type": "response.completed", "response": end}
+    )
+    [message] = fold(events)
+    assert [(call.id, call.arguments) for call in message.tool_calls] == [("c0", {"n": 0}), ("c1", {"n": 1})]
+
+
+def test_a_users_item_goes_to_its_own_provider_under_its_id_where_nothing_is_stored() -> None:
+    answer = {"type": "mcp_approval_response", "id": "mr_1", "approval_request_id": "a", "approve": True}
+    messages = wire.load_messages({"input": [{"role": "user", "content": "hi"}, answer]})
+    losses: list[Loss] = []
+    sent = wire.dump_messages(messages, target=Origin("openai", None, "m"), quirks=Quirks(links=False), losses=losses)
+    assert sent["input"] == [{"role": "user", "content": "hi"}, answer]
+    assert losses == []

@@ -118,7 +118,7 @@ class FunctionTool(Tool, Generic[P, R], frozen=True, eq=False, dict=True):
         bound = bind(instance, owner) if bind else self.handler
         if bound is self.handler:
             return self
-        schema = {} if isinstance(self.input_schema, SignatureSchema) else self.input_schema
+        schema: Mapping[str, Any] = {} if isinstance(self.input_schema, SignatureSchema) else self.input_schema
         return msgspec.structs.replace(self, handler=bound, input_schema=schema)
 
 

@@ -1,0 +1,36 @@
+"""What holds at the edges of several wires: an encoder that was closed, ids of other things than calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dragoman import Message, unfold, wires
+
+
+@pytest.mark.parametrize("name", wires.names())
+def test_an_answer_ends_once(name: str) -> None:
+    encoder = wires.get(name).encoder()
+    events = unfold([Message.model("hi").replace(id="m")])
+    assert b"".join(map(encoder.feed, events)) + encoder.close()
+    assert encoder.close() == b""
+    assert b"".join(map(encoder.feed, unfold([Message.model("more").replace(id="n")]))) == b""
+
+
+@pytest.mark.parametrize("name", ["openai_chat", "mistral"])
+@pytest.mark.parametrize(
+    ("told", "again"),
+    [
+        ({}, {}),
+        ({"tool_call_id": None}, {"tool_call_id": None}),
+        ({"tool_call_id": "abcdefghi", "id": "x"}, {"tool_call_id": "abcdefghi", "id": "x"}),
+        ({"tool_call_id": "abcdefghi", "id": None}, {"tool_call_id": "abcdefghi"}),
+        ({"id": "x"}, {}),
+    ],
+)
+def test_an_id_of_a_tool_messages_own_is_not_the_calls(name: str, told: dict[str, Any], again: dict[str, Any]) -> None:
+    call = {"id": "abcdefghi", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    asked = {"role": "assistant", "content": "", "tool_calls": [call]}
+    messages = wires.get(name).load_messages([asked, {"role": "tool", "content": "1", **told}])
+    assert wires.get(name).dump_messages(messages) == [asked, {"role": "tool", "content": "1", **again}]
