@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from dragoman.event import Event, RunError
 from dragoman.fold import fold, unfold
-from dragoman.message import Message, Origin, TextPart, ThinkingPart
+from dragoman.message import FilePart, Message, Origin, TextPart, ThinkingPart
 from dragoman.request import ModelRequest, Settings
 from dragoman.wires import anthropic as wire
 
@@ -79,3 +81,18 @@ def test_thinking_without_a_budget_adds_nothing_to_the_most_tokens() -> None:
     request = ModelRequest("claude-opus-4-6", (Message.user("hi"),), settings=Settings(reasoning="low"))
     body = wire.dump_request(request, target=Origin("anthropic", None, "claude-opus-4-6"), quirks=quirks)
     assert (body["thinking"], body["max_tokens"]) == ({"type": "adaptive"}, 4000)
+
+
+@pytest.mark.parametrize(
+    ("mime_type", "block"),
+    [
+        (None, {"type": "document", "source": {"type": "file", "file_id": "f"}}),
+        ("application/pdf", {"type": "document", "source": {"type": "file", "file_id": "f"}}),
+        ("text/csv", {"type": "document", "source": {"type": "file", "file_id": "f"}}),
+        ("image/png", {"type": "image", "source": {"type": "file", "file_id": "f"}}),
+        ("application/zip", {"type": "container_upload", "file_id": "f"}),
+    ],
+)
+def test_a_file_at_the_provider_is_named_by_what_it_is(mime_type: str | None, block: dict[str, Any]) -> None:
+    [message] = wire.dump_messages([Message.user(FilePart("f", mime_type))])["messages"]
+    assert message["content"] == [block]

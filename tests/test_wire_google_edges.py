@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import sys
 
 import pytest
 
 from dragoman.fold import fold, unfold
-from dragoman.message import DataPart, FinishReason, Message, Origin, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    DataPart,
+    FilePart,
+    FinishReason,
+    Message,
+    Origin,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.wires import google as wire
 from dragoman.wires.google.schema import lower
 
@@ -98,3 +109,20 @@ def test_a_stored_reason_to_stop_that_is_none_is_not_sent(noted: object, sent: o
     native = {"google:notes": {"response": {"finishReason": noted}}}
     message = Message.model("a").replace(finish_reason=FinishReason.stop, native=native)
     assert wire.dump_response(unfold([message]))["candidates"][0]["finishReason"] == sent
+
+
+def test_what_an_answer_cannot_hold_is_kept_nowhere() -> None:
+    """A server writes answers for as long as it lives."""
+    lost = (
+        FilePart("file-1"),
+        ThinkingPart("", {"anthropic": {"signature": "s"}}),
+        ToolCallPart("c", "f", {}, run_by="provider"),
+    )
+    events = unfold([Message.model("a", *lost)])
+    wire.dump_response(events)
+    gc.collect()
+    before = sys.getallocatedblocks()
+    for _ in range(300):
+        wire.dump_response(events)
+    gc.collect()
+    assert sys.getallocatedblocks() - before < 300

@@ -68,3 +68,8 @@ def test_stored_entries_that_are_no_objects_go_out_as_they_are() -> None:
     message = Message.model("a").replace(native={"openai_chat": {"annotations": ["x", {"type": "t"}]}})
     response = wire.dump_response(unfold([message]))
     assert response["choices"][0]["message"]["annotations"] == ["x", {"type": "t"}]
+
+
+def test_an_answer_of_which_nothing_was_told_is_a_message_all_the_same() -> None:
+    [choice] = wire.dump_response([])["choices"]
+    assert choice["message"] == {"role": "assistant", "content": None, "refusal": None}
