@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.event import Event, RunError
+from dragoman.event import Event, MessageFinished, MessageStarted, RunError
 from dragoman.fold import fold, unfold
-from dragoman.message import FilePart, Message, Origin, TextPart, ThinkingPart
+from dragoman.message import FilePart, FinishReason, Message, Origin, Role, TextPart, ThinkingPart, Usage
 from dragoman.request import ModelRequest, Settings
 from dragoman.wires import anthropic as wire
 
@@ -96,3 +96,10 @@ def test_thinking_without_a_budget_adds_nothing_to_the_most_tokens() -> None:
 def test_a_file_at_the_provider_is_named_by_what_it_is(mime_type: str | None, block: dict[str, Any]) -> None:
     [message] = wire.dump_messages([Message.user(FilePart("f", mime_type))])["messages"]
     assert message["content"] == [block]
+
+
+def test_an_answer_of_which_only_the_end_comes_is_an_empty_message() -> None:
+    decoder = wire.decoder()
+    start, finish = [*decoder.feed(sse(*END)), *decoder.close()]
+    assert start == MessageStarted("message-0", Role.MODEL)
+    assert finish == MessageFinished("message-0", FinishReason.stop, Usage(output_tokens=1))

@@ -213,3 +213,12 @@ def test_a_users_item_goes_to_its_own_provider_under_its_id_where_nothing_is_sto
     sent = wire.dump_messages(messages, target=Origin("openai", None, "m"), quirks=Quirks(links=False), losses=losses)
     assert sent["input"] == [{"role": "user", "content": "hi"}, answer]
     assert losses == []
+
+
+def test_what_was_said_around_an_answer_does_not_end_it_before_its_time() -> None:
+    encoder = wire.encoder(status="incomplete", output=["x"], background=True)
+    events = unfold([Message.model("hi").replace(id="m")])
+    data = told(b"".join(map(encoder.feed, events)) + encoder.close())
+    first, last = data[0]["response"], data[-1]["response"]
+    assert (first["status"], first["output"], first["background"]) == ("in_progress", [], True)
+    assert (last["status"], [item["type"] for item in last["output"]]) == ("incomplete", ["message"])
