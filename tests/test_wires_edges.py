@@ -34,3 +34,10 @@ def test_an_id_of_a_tool_messages_own_is_not_the_calls(name: str, told: dict[str
     asked = {"role": "assistant", "content": "", "tool_calls": [call]}
     messages = wires.get(name).load_messages([asked, {"role": "tool", "content": "1", **told}])
     assert wires.get(name).dump_messages(messages) == [asked, {"role": "tool", "content": "1", **again}]
+
+
+@pytest.mark.parametrize("name", ["google", "mistral", "openai_chat", "openai_responses"])
+def test_a_record_of_differences_is_not_changed(name: str) -> None:
+    quirks = wires.get(name).Quirks()  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError):
+        quirks.reads = ("another",)
