@@ -7,9 +7,16 @@ from typing import Any
 
 import pytest
 
+from dragoman.errors import (
+    DragomanError,
+    ModelNotFoundError,
+    PermissionDeniedError,
+    ProviderConnectionError,
+    ProviderTimeoutError,
+)
 from dragoman.event import Event, MessageFinished, MessageStarted, RunError
 from dragoman.fold import fold, unfold
-from dragoman.message import FilePart, FinishReason, Message, Origin, Role, TextPart, ThinkingPart, Usage
+from dragoman.message import FilePart, FinishReason, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, Usage
 from dragoman.request import ModelRequest, Settings
 from dragoman.wires import anthropic as wire
 
@@ -103,3 +110,44 @@ def test_an_answer_of_which_only_the_end_comes_is_an_empty_message() -> None:
     start, finish = [*decoder.feed(sse(*END)), *decoder.close()]
     assert start == MessageStarted("message-0", Role.MODEL)
     assert finish == MessageFinished("message-0", FinishReason.stop, Usage(output_tokens=1))
+
+
+def test_what_stands_beside_a_piece_of_arguments_is_kept() -> None:
+    start = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
+    pieces = [{"type": "input_json_delta", "partial_json": text, "own": 1} for text in ('{"a":', "1}")]
+    [call] = fold(decoded(*block(0, start, *pieces)))[0].content
+    assert call == ToolCallPart("t", "f", {"a": 1}, native={"anthropic:notes": {"delta": {"own": 1}}})
+
+
+def test_an_answer_of_which_nothing_was_told_is_a_message_all_the_same() -> None:
+    assert wire.dump_response([]) == {
+        "id": "message-0",
+        "type": "message",
+        "role": "assistant",
+        "model": "",
+        "content": [],
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 0, "output_tokens": 0},
+    }
+
+
+@pytest.mark.parametrize("reason", [None, FinishReason.stop, FinishReason.error, FinishReason.cancelled])
+def test_a_reason_to_stop_that_the_api_does_not_have_is_the_end_of_the_turn(reason: FinishReason | None) -> None:
+    message = Message.model("a").replace(finish_reason=reason)
+    assert wire.dump_response(unfold([message]))["stop_reason"] == "end_turn"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "kind"),
+    [
+        (ModelNotFoundError("gone"), 404, "not_found_error"),
+        (PermissionDeniedError("gone"), 403, "permission_error"),
+        (ProviderTimeoutError("gone"), 504, "timeout_error"),
+        (ProviderConnectionError("gone"), 502, "api_error"),
+        (DragomanError("gone"), 500, "api_error"),
+    ],
+)
+def test_an_error_is_told_with_the_status_that_the_api_has_for_it(error: DragomanError, status: int, kind: str) -> None:
+    told, body = wire.dump_error(error)
+    assert (told, body["type"], body["error"]["type"]) == (status, "error", kind)
