@@ -17,7 +17,7 @@ from dragoman.errors import (
 from dragoman.event import Event, MessageFinished, MessageStarted, RunError
 from dragoman.fold import fold, unfold
 from dragoman.message import FilePart, FinishReason, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, Usage
-from dragoman.request import ModelRequest, Settings
+from dragoman.request import ModelRequest, Settings, ToolSpec
 from dragoman.wires import anthropic as wire
 
 START: dict[str, Any] = {
@@ -151,3 +151,13 @@ def test_a_reason_to_stop_that_the_api_does_not_have_is_the_end_of_the_turn(reas
 def test_an_error_is_told_with_the_status_that_the_api_has_for_it(error: DragomanError, status: int, kind: str) -> None:
     told, body = wire.dump_error(error)
     assert (told, body["type"], body["error"]["type"]) == (status, "error", kind)
+
+
+def test_a_tool_whose_name_fits_says_nothing_of_its_own() -> None:
+    schema = {"type": "object", "properties": {}}
+    tools = [{"name": name, "description": "d", "input_schema": schema} for name in ("look", "look up")]
+    body = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "a"}], "tools": tools}
+    plain, odd = wire.load_request(body).tools
+    assert plain == ToolSpec("look", "d", schema)
+    assert odd != ToolSpec("look up", "d", schema)
+    assert wire.dump_request(wire.load_request(body)) == body
