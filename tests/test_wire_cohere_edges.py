@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dragoman.loss import Loss
-from dragoman.message import Message, ThinkingPart, ToolCallPart
+from dragoman.message import Content, Message, TextPart, ThinkingPart, ToolCallPart
 from dragoman.wires import cohere as wire
 
 
@@ -19,3 +21,33 @@ def test_thinking_of_which_another_format_holds_a_signature_alone_is_lost_and_sa
     signed = ThinkingPart("", native={"anthropic": {"signature": "s"}})
     assert wire.dump_messages([Message.model(signed, "hi")], losses=losses) == [{"role": "assistant", "content": "hi"}]
     assert losses == [Loss(0, 0, "thinking", "it is signed for another format")]
+
+
+PLAN = ThinkingPart("I look.", native={"cohere:notes": {"spelling": {"field": "tool_plan"}}})
+CALL = ToolCallPart("c1", "f", {})
+SENT_CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+ORDER = "this format has a message's plan before its content, and both before its calls"
+
+
+@pytest.mark.parametrize(
+    ("content", "sent", "lost"),
+    [
+        ((PLAN, TextPart("x"), CALL), {"content": "x", "tool_calls": [SENT_CALL]}, []),
+        ((TextPart("x"), PLAN), {"content": "x"}, [Loss(0, 1, "order", ORDER)]),
+        ((CALL, PLAN), {"tool_calls": [SENT_CALL]}, [Loss(0, 1, "order", ORDER)]),
+    ],
+)
+def test_a_plan_goes_out_as_a_plan_wherever_it_stands(
+    content: tuple[Content, ...], sent: dict[str, object], lost: list[Loss]
+) -> None:
+    losses: list[Loss] = []
+    [message] = wire.dump_messages([Message.model(*content)], losses=losses)
+    assert message == {"role": "assistant", "tool_plan": "I look.", **sent}
+    assert losses == lost
+
+
+def test_texts_that_follow_each_other_are_in_order() -> None:
+    losses: list[Loss] = []
+    [message] = wire.dump_messages([Message.model("x", "y")], losses=losses)
+    assert [block["text"] for block in message["content"]] == ["x", "y"]
+    assert losses == []

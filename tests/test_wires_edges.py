@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman import Message, unfold, wires
+from dragoman.event import RunFinished
 
 
 @pytest.mark.parametrize("name", wires.names())
@@ -41,3 +42,11 @@ def test_a_record_of_differences_is_not_changed(name: str) -> None:
     quirks = wires.get(name).Quirks()  # type: ignore[attr-defined]
     with pytest.raises(AttributeError):
         quirks.reads = ("another",)
+
+
+@pytest.mark.parametrize("name", wires.names())
+def test_the_end_of_the_run_is_the_end_of_the_answer(name: str) -> None:
+    events = unfold([Message.model("hi").replace(id="m")])
+    one, other = wires.get(name).encoder(), wires.get(name).encoder()
+    data = b"".join(map(one.feed, [*events, RunFinished("r")]))
+    assert data + one.close() == b"".join(map(other.feed, events)) + other.close()
