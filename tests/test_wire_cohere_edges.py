@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dragoman.loss import Loss
@@ -51,3 +53,22 @@ def test_texts_that_follow_each_other_are_in_order() -> None:
     [message] = wire.dump_messages([Message.model("x", "y")], losses=losses)
     assert [block["text"] for block in message["content"]] == ["x", "y"]
     assert losses == []
+
+
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    ("function", "own"),
+    [
+        ({"name": "f", "parameters": SCHEMA}, None),
+        ({"name": "f"}, {"cohere:notes": {"spelling": {"parameters": "absent"}}}),
+        ({"name": "f", "parameters": {}}, {"cohere": {"function": {"parameters": {}}}}),
+    ],
+)
+def test_a_tools_parameters_come_back_as_they_were(function: dict[str, Any], own: dict[str, Any] | None) -> None:
+    tools = [{"type": "function", "function": function}]
+    body = {"model": "m", "messages": [{"role": "user", "content": "a"}], "tools": tools}
+    request = wire.load_request(body)
+    assert [tool.native for tool in request.tools] == [own]
+    assert wire.dump_request(request) == body

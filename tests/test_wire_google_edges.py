@@ -19,6 +19,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
+from dragoman.request import ModelRequest
 from dragoman.wires import google as wire
 from dragoman.wires.google.schema import lower
 
@@ -126,3 +127,11 @@ def test_what_an_answer_cannot_hold_is_kept_nowhere() -> None:
         wire.dump_response(events)
     gc.collect()
     assert sys.getallocatedblocks() - before < 300
+
+
+def test_what_names_a_schema_is_sent_with_it() -> None:
+    schema = {"$id": "https://a.test/s", "$anchor": "s", "title": "T", "type": "object", "properties": {}}
+    target = Origin("google", None, "gemini-3")
+    request = ModelRequest("gemini-3", (Message.user("hi"),), output_schema=schema)
+    body = wire.dump_request(request, target=target, quirks=wire.Quirks())
+    assert body["generationConfig"] == {"responseJsonSchema": schema, "responseMimeType": "application/json"}
