@@ -130,7 +130,7 @@ def test_what_an_answer_cannot_hold_is_kept_nowhere() -> None:
 
 
 def test_what_names_a_schema_is_sent_with_it() -> None:
-    schema = {"$id": "https://a.test/s", "$anchor": "s", "title": "T", "type": "object", "properties": {}}
+    schema = {"$id": "https://a.test/s", "$anchor": "s", "type": "object", "properties": {"a": {"type": "string"}}}
     target = Origin("google", None, "gemini-3")
     request = ModelRequest("gemini-3", (Message.user("hi"),), output_schema=schema)
     body = wire.dump_request(request, target=target, quirks=wire.Quirks())
