@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.event import Event, PartDelta
 from dragoman.fold import fold
-from dragoman.message import Message, TextPart, ToolCallPart
+from dragoman.message import Message, ProviderPart, TextPart, ToolCallPart
 from dragoman.wires import mistral as wire
 
 
@@ -59,3 +59,11 @@ def test_a_chunk_that_says_nothing_gives_no_event() -> None:
     said = [chunk({"content": text}) for text in ("a", "", "b")]
     events = events_of(*said, chunk({}, "stop"), b"data: [DONE]\n\n")
     assert [event.delta for event in events if isinstance(event, PartDelta)] == ["a", "b"]
+
+
+def test_a_chunk_of_another_type_is_no_plain_text() -> None:
+    own = {"type": "own", "text": "a"}
+    part = ProviderPart("own", {"mistral": own})
+    sent = {"role": "user", "content": [own]}
+    assert wire.load_messages([sent]) == [Message.user(part)]
+    assert wire.dump_messages([Message.user(part)]) == [sent]
