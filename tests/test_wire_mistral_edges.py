@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.event import Event, PartDelta
-from dragoman.fold import fold
+from dragoman.fold import fold, unfold
 from dragoman.message import Message, ProviderPart, TextPart, ToolCallPart
 from dragoman.wires import mistral as wire
 
@@ -67,3 +67,11 @@ def test_a_chunk_of_another_type_is_no_plain_text() -> None:
     sent = {"role": "user", "content": [own]}
     assert wire.load_messages([sent]) == [Message.user(part)]
     assert wire.dump_messages([Message.user(part)]) == [sent]
+
+
+def test_a_text_with_fields_of_its_own_is_streamed_as_text() -> None:
+    encoder = wire.encoder()
+    events = unfold([Message.model(TextPart("a", {"mistral": {"own": 1}}))])
+    data = (b"".join(map(encoder.feed, events)) + encoder.close()).decode()
+    chunks = [json.loads(line[6:]) for line in data.splitlines() if line.startswith("data: {")]
+    assert [each["choices"][0]["delta"]["content"] for each in chunks] == ["", "a", ""]
