@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.event import Event, PartDelta
 from dragoman.fold import fold, unfold
-from dragoman.message import Message, ProviderPart, TextPart, ToolCallPart
+from dragoman.message import Message, ProviderPart, TextPart, ToolCallPart, ToolResultPart
 from dragoman.wires import mistral as wire
 
 
@@ -75,3 +75,12 @@ def test_a_text_with_fields_of_its_own_is_streamed_as_text() -> None:
     data = (b"".join(map(encoder.feed, events)) + encoder.close()).decode()
     chunks = [json.loads(line[6:]) for line in data.splitlines() if line.startswith("data: {")]
     assert [each["choices"][0]["delta"]["content"] for each in chunks] == ["", "a", ""]
+
+
+def test_what_another_provider_ran_is_no_part_of_the_stream() -> None:
+    encoder = wire.encoder()
+    call = ToolCallPart("c", "web_search", {}, run_by="provider")
+    events = unfold([Message.model(call, ToolResultPart("c", "web_search", "1", run_by="provider"), "a")])
+    data = (b"".join(map(encoder.feed, events)) + encoder.close()).decode()
+    deltas = [json.loads(line[6:])["choices"][0]["delta"] for line in data.splitlines() if line.startswith("data: {")]
+    assert deltas == [{"role": "assistant", "content": ""}, {"content": "a"}, {"content": ""}]
