@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman import Message, unfold, wires
+from dragoman.errors import ProviderError
 from dragoman.event import RunFinished
 
 
@@ -50,3 +51,10 @@ def test_the_end_of_the_run_is_the_end_of_the_answer(name: str) -> None:
     one, other = wires.get(name).encoder(), wires.get(name).encoder()
     data = b"".join(map(one.feed, [*events, RunFinished("r")]))
     assert data + one.close() == b"".join(map(other.feed, events)) + other.close()
+
+
+@pytest.mark.parametrize("name", ["openai_chat", "mistral"])
+@pytest.mark.parametrize(("told", "status"), [(None, 502), (200, 502), (399, 502), (400, 400), (418, 418)])
+def test_an_errors_own_status_is_told_where_it_is_one_of_an_error(name: str, told: int | None, status: int) -> None:
+    error = ProviderError("x", status=told)
+    assert wires.get(name).dump_error(error)[0] == status
