@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Protocol
 
+import msgspec
+
 from dragoman.errors import TypedOutputError
 from dragoman.event import MessageDropped, PartStarted
 from dragoman.fold import unfold
@@ -166,12 +168,8 @@ class DefaultStreamingOrchestrator:
         told = self.said(state, Message.user(*results))
         if not pending:
             return told
-        return StreamingIterationResult(
-            events=told.events,
-            messages=told.messages,
-            should_continue=False,
-            pending=pending,
-            finish_reason=FinishReason.tool_calls,
+        return msgspec.structs.replace(
+            told, should_continue=False, pending=pending, finish_reason=FinishReason.tool_calls
         )
 
     async def execute_tool_calls(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> list[ToolResultPart]:

@@ -120,12 +120,10 @@ def _nothing(_: Mapping[str, Any], __: Names) -> None:
     return None
 
 
-def _rest(
-    block: Mapping[str, Any], *known: str, keep_type: bool = False, spelling: Mapping[str, Any] | None = None
-) -> Native:
+def _rest(block: Mapping[str, Any], *known: str, keep_type: bool = False, spelling: Mapping[str, Any] = {}) -> Native:
     """The fields of a block beyond the neutral ones."""
     rest = {key: value for key, value in block.items() if key not in known and (keep_type or key != "type")}
-    return note(rest, spelling=spelling or {})
+    return note(rest, spelling=spelling)
 
 
 _LOADERS: Mapping[str, Callable[[Mapping[str, Any], Names], Content | None]] = {

@@ -105,7 +105,7 @@ def _dump_content(part: ToolResultPart, place: int, lose: Lose) -> tuple[dict[st
         return {"content": text}, []
     blocks: list[dict[str, Any]] = []
     media: list[dict[str, Any]] = []
-    for piece in part.result or ():
+    for piece in part.result:
         block = dump_block(piece)
         if isinstance(block, str):
             lose(place, kind_of(piece), block)

@@ -34,7 +34,7 @@ from dragoman.wires.google.quirks import Quirks
 
 __all__ = ["Encoder", "dump_response", "encoder"]
 
-_WRITER = Writer(Quirks(), [], role=Role.MODEL)
+_QUIRKS = Quirks()
 _OUTSIDE = ("createTime", "modelStatus", "promptFeedback", "turnToken")
 """Fields of a response that stand beside its candidates; all others are the candidate's."""
 
@@ -198,7 +198,7 @@ def _parts(piece: Content) -> list[dict[str, Any]]:
     """A piece as clients are shown it: also the thinking of other providers, without what they signed."""
     if isinstance(piece, ThinkingPart) and piece.text and not is_ours(piece.native):
         piece = ThinkingPart(piece.text)
-    return _WRITER.parts((piece,))
+    return Writer(_QUIRKS, [], role=Role.MODEL).parts((piece,))
 
 
 def _identity(origin: Origin | None, envelope: Mapping[str, Any]) -> dict[str, Any]:

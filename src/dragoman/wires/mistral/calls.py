@@ -73,10 +73,9 @@ def spelled_name(name: str) -> dict[str, Any]:
     return {} if _RULES.names.fits(name) else {"name_as_is": True}
 
 
-def given_id(native: Native, own_id: str) -> str | None:
+def given_id(native: Native, own_id: str | None) -> str | None:
     """The id that was given: `None` or an empty one where there was none."""
-    fields = extra(native)
-    return spelling(native).get("id") if "id" in fields and fields["id"] is None else own_id
+    return spelling(native).get("id") if extra(native).get("id", "") is None else own_id
 
 
 def _with_arguments(call: ToolCallPart, value: object) -> ToolCallPart:

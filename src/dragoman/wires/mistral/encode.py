@@ -129,7 +129,6 @@ class Encoder:
 
     def _drop(self, message_id: str) -> None:
         """A message is retracted. What went out of it stays; what comes now is kept apart from it."""
-        self._open = {place: part for place, part in self._open.items() if place[0] != message_id}
         self._void |= message_id in self._texts
         self._last = "dropped" if self._last != "thinking" else self._last
 

@@ -28,7 +28,8 @@ def load_result(message: Mapping[str, Any], asked: dict[str, ToolCallPart], fres
     )
     call_id, fields = spelled_id(message, "tool_call_id", chain(unnamed, fresh_ids), (), spelled)
     call = asked.pop(call_id, None) if fields else asked.get(call_id)
-    fields |= rest(message, "role", "tool_call_id", "content", *(("name",) if "name" in spelled else ()))
+    own = rest(message, "role", "tool_call_id", "content", *(("name",) if "name" in spelled else ()))
+    fields = (rest(own, "id") if own.get("id") is None else own) | fields
     result = _load_content(message, spelled)
     known = name if isinstance(name, str) and name else call.name if call else ""
     return ToolResultPart(call_id, known, result, native=marked(fields, spelled))
@@ -39,15 +40,14 @@ def dump_result(
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """A result → its tool message, and the chunks of media that are taken in a user message only."""
     spelled, own = (spelling(part.native), extra(part.native)) if out.target is None else ({}, {})
-    if "id" in own and own["id"] is None:
-        call_id = given_id(part.native, part.id)
+    call_id = given_id(part.native, call_id) if own else call_id
     body: dict[str, Any] = {"role": "tool"}
     if call_id is not None or "id" in spelled:
         body["tool_call_id"] = call_id
     if "name" in spelled:
         body["name"] = out.name(part.name)
     content, media = _dump_content(position, place, part, spelled, out)
-    return merged(body | content, rest(own, "id")), media
+    return merged(body | content, own if own.get("id") is not None else rest(own, "id")), media
 
 
 def _load_content(message: Mapping[str, Any], spelled: dict[str, Any]) -> Any:

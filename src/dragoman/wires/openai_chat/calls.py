@@ -102,10 +102,9 @@ def spelled_id(
     return next(fresh_ids), {"id": None}
 
 
-def given_id(native: Native, own_id: str) -> str | None:
+def given_id(native: Native, own_id: str | None) -> str | None:
     """The id that was given: `None` or an empty one where there was none."""
-    fields = extra(native)
-    return spelling(native).get("id") if "id" in fields and fields["id"] is None else own_id
+    return spelling(native).get("id") if extra(native).get("id", "") is None else own_id
 
 
 def load_executed(entry: Mapping[str, Any], fresh_ids: Iterator[str]) -> tuple[ToolCallPart, ToolResultPart | None]:

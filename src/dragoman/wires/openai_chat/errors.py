@@ -60,7 +60,7 @@ def load_error_object(error: Any, around: Mapping[str, Any]) -> DragomanError:
 
 def vendor_error(chunk: Mapping[str, Any]) -> DragomanError | None:
     """An error that a vendor tells in a shape of its own, with a status of success; `None`: the chunk tells of none."""
-    return fault(_told(chunk), body=json_bytes.encode(chunk), manner=_MANNER) if vendor_status(chunk) else None
+    return fault(_told(chunk), body=json_bytes.encode(chunk)) if vendor_status(chunk) else None
 
 
 def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:

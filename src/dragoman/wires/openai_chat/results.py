@@ -31,7 +31,8 @@ def load_result(message: Mapping[str, Any], asked: dict[str, ToolCallPart], fres
     )
     call_id, fields = spelled_id(message, "tool_call_id", chain(unnamed, fresh_ids), spelled)
     call = asked.pop(call_id, None) if fields else asked.get(call_id)
-    fields |= rest(message, "role", "tool_call_id", "content", *(("name",) if named else ()))
+    own = rest(message, "role", "tool_call_id", "content", *(("name",) if named else ()))
+    fields = (rest(own, "id") if own.get("id") is None else own) | fields
     result = _load_content(message, spelled)
     known = name if isinstance(name, str) else call.name if call else ""
     return ToolResultPart(call_id, known, result, native=marked(fields, spelled))
@@ -42,15 +43,16 @@ def dump_result(
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """A result → its tool message, and the blocks of media that the vendor takes in a user message only."""
     spelled = spelling(part.native) if out.target is None else {}
-    if "id" in (own := extra(part.native)) and out.target is None:
-        call_id = given_id(part.native, part.id) if own["id"] is None else call_id
+    own = extra(part.native)
+    if out.target is None:
+        call_id = given_id(part.native, call_id)
     body: dict[str, Any] = {"role": "function" if spelled.get("role") == "function" else "tool"}
     if call_id is not None or "id" in spelled:
         body["tool_call_id"] = call_id
     if "name" in spelled or "role" in spelled:
         body["name"] = out.name(part.name)
     content, media = _dump_content(position, place, part, spelled, out)
-    return merged(body | content, rest(own, "id")), media
+    return merged(body | content, own if out.target is None and own.get("id") is not None else rest(own, "id")), media
 
 
 def _load_content(message: Mapping[str, Any], spelled: dict[str, Any]) -> Any:

@@ -60,7 +60,6 @@ class Telling:
 
     def drop(self, message_id: str) -> None:
         """A message is retracted. What went out of it stays; what comes now is kept apart from it."""
-        self._open = {place: told for place, told in self._open.items() if place[0] != message_id}
         self._void |= self._told.pop(message_id, set())
 
     def begin(self, place: _Place, part: Content) -> list[_Delta]:

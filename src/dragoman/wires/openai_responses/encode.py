@@ -115,7 +115,7 @@ class Encoder:
         if reason in (None, FinishReason.unspecified) or told.get("status") == status["status"]:
             status = {key: told.get(key, value) for key, value in status.items()}
         usage = None if counted is None else dump_usage(counted, if_object(told.get("usage")))
-        self.response |= {**rest(told, "usage", *status), **status, "output": self._telling.output, "usage": usage}
+        self.response |= {**rest(told, *status), **status, "output": self._telling.output, "usage": usage}
         self.response |= rest(self._envelope, "output", "usage")
         ending = "incomplete" if self.response["status"] == "incomplete" else "completed"
         self._tell(ending, response=self.response)

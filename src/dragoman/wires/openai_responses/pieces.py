@@ -52,8 +52,8 @@ class Writer:
         self._unreadable = out.reasons[position]
         thinking = [piece for piece in self._message.content if isinstance(piece, ThinkingPart)]
         alone = out.quirks.plain_thinking or (bool(thinking) and all(map(resolved, thinking)))
-        self._keeps = self._unreadable is None and (out.target is None or out.holds or alone)
-        """Whether items may go back under their ids."""
+        self._keeps = out.target is None or out.holds or alone
+        """Whether items that are readable may go back under their ids."""
         self._items: list[dict[str, Any]] = []
         self._open: dict[str, Any] | None = None  # the message item whose content goes on
         self._how: Any = None  # how its content was spelled

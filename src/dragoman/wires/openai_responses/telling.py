@@ -62,7 +62,8 @@ class Telling:
         if isinstance(part, ToolCallPart):
             return self._end_call(part)
         if isinstance(part, ToolResultPart):
-            return self._end_result(part)
+            self._end_result(part)
+            return None
         if isinstance(part, ProviderPart):
             if not is_ours(part.native):
                 return None
@@ -195,19 +196,18 @@ class Telling:
             self.end_item()
         return item
 
-    def _end_result(self, part: ToolResultPart) -> dict[str, Any] | None:
-        if answer_type(part) is not None:
-            return self._whole({**dump_provider_result(part), **response(part.native)})
+    def _end_result(self, part: ToolResultPart) -> None:
         item = self._item
-        if item is None or not holds_result(item, part.id):
-            return None
-        if item["type"] == "mcp_call" and not is_ours(part.native):
+        if answer_type(part) is not None:
+            self._whole({**dump_provider_result(part), **response(part.native)})
+        elif item is None or not holds_result(item, part.id):
+            return
+        elif item["type"] == "mcp_call" and not is_ours(part.native):
             text = part.result if isinstance(part.result, str) else json_bytes.encode(part.result).decode()
             failed = {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": text}]}
             item |= {"error": failed} if part.is_error else {"output": text}
         else:
             hold_result(item, part)
-        return item
 
 
 _SUMMARY = "reasoning_summary_text"
