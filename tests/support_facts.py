@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from dragoman.ids import fitted
+from dragoman.codec.ids import fitted
+from dragoman.codec.media import as_text, text_of
 from dragoman.loss import Loss
-from dragoman.media import as_text, text_of
 from dragoman.message import (
     Content,
     DataPart,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman import wires
-from dragoman.answer import Answer, left_out, model_of, whole_answer
+from dragoman.codec.response import Answer, left_out, model_of, whole_answer
 from dragoman.errors import DragomanError, OverloadedError
 from dragoman.event import MessageDropped, MessageFinished, MessageStarted, PartDelta, RunError, RunFinished
 from dragoman.fold import fold, unfold

@@ -12,7 +12,7 @@ import pytest
 
 import dragoman.model
 from dragoman import Capability, FilePart, Message, TextPart, ThinkingPart, ToolCallPart, ToolSpec
-from dragoman.digest import chain
+from dragoman.codec.digest import chain
 from dragoman.errors import DragomanError, ProviderError, RateLimitError, SettingsError, StreamCutError
 from dragoman.event import (
     Event,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.chunking import Chunk, chunks
+from dragoman.embeddings.splitting import Chunk, chunks
 from dragoman.errors import InvalidRequestError
 
 TEXTS = st.text(st.sampled_from("ab .!?\n\t\r日"), max_size=200)

@@ -14,7 +14,7 @@ from dragoman import Capability, Message, Provider, ThinkingPart, ToolCallPart, 
 from dragoman.errors import AuthenticationError, ModelNotFoundError, SettingsError
 from dragoman.request import HttpRequest
 from dragoman.testing.__main__ import main
-from dragoman.testing.provider_bench import says
+from dragoman.testing.provider.bench import says
 from dragoman.testing.report import Finding, lines
 from dragoman.transport import Recorder, Response
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman import Agent, Message, Tool, tool
-from dragoman.ids import fitted
+from dragoman.codec.ids import fitted
 from dragoman.transport import Exchange, Player
 
 pytestmark = pytest.mark.anyio

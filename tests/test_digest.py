@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import strategies as some
-from dragoman import digest as digests_of
-from dragoman.digest import chain, digest
+from dragoman.codec import digest as digests_of
+from dragoman.codec.digest import chain, digest
 from dragoman.message import (
     NOTES,
     DataPart,

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from dragoman import BatchEmbeddingsResult, Usage
-from dragoman.embedding import (
+from dragoman.codec.embeddings import (
     dump_entries,
     dump_texts,
     dump_vector,
@@ -22,8 +22,8 @@ from dragoman.embedding import (
     load_texts,
     load_vector,
 )
+from dragoman.codec.native import Own
 from dragoman.errors import DecodeError, InvalidRequestError, ProviderError
-from dragoman.native import Own
 from dragoman.request import EmbeddingsRequest
 
 OWN = Own("w")

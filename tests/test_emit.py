@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import strategies as some
-from dragoman.emit import Emitter
+from dragoman.codec.emitter import Emitter
 from dragoman.errors import ProviderError, StreamCutError
 from dragoman.event import (
     Event,

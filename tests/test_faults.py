@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import RunError, wires
+from dragoman.codec.error_rules import Told, fault
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -23,7 +24,6 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.faults import Told, fault
 from dragoman.retry_after import duration, limit_reset, waiting_words
 from traffic import Exchange, exchanges
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from dragoman import wires
-from dragoman.error_body import codes, parsed, plain, words
+from dragoman.codec.error_body import codes, parsed, plain, words
+from dragoman.codec.error_rules import Manner, Told, fault, load, request_id, rules, usual, vendor_status
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -21,7 +22,6 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.faults import Manner, Told, fault, load, request_id, rules, usual, vendor_status
 from dragoman.retry_after import duration, limit_reset, retry_after, waiting_words
 from dragoman.wires.openai_chat.errors import vendor_error
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dragoman.framing import EventStream, LineStream, event_bytes
+from dragoman.codec.framing import EventStream, LineStream, event_bytes
 
 
 def reference(data: bytes) -> list[bytes]:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.ids import NAMES as FIRST
-from dragoman.ids import STANDARD, Rule, call_ids, fitted, renamed
+from dragoman.codec.ids import NAMES as FIRST
+from dragoman.codec.ids import STANDARD, Rule, call_ids, fitted, renamed
 from dragoman.message import Message, ToolCallPart, ToolResultPart
 
 RULES = [STANDARD, FIRST, Rule(most=40), Rule(letters="a-zA-Z0-9", most=9, least=9), Rule(letters="a-z0-9", most=3)]

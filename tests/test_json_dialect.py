@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator as Validator
 from pydantic import BaseModel, Field, TypeAdapter
 
 from dragoman import wires
-from dragoman.json_dialect import Dialect, fit
+from dragoman.codec.json_dialect import Dialect, fit
 from dragoman.message import Message, Origin
 from dragoman.request import ModelRequest
 

@@ -8,7 +8,7 @@ from time import process_time
 import pytest
 
 from dragoman import wires
-from dragoman.ids import STANDARD, Rule, call_ids, fitted
+from dragoman.codec.ids import STANDARD, Rule, call_ids, fitted
 from dragoman.message import Message, ToolCallPart, ToolResultPart
 
 WIRES = ("anthropic", "cohere", "google", "mistral", "ollama", "openai_chat", "openai_responses")

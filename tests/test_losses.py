@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from dragoman import Agent, Chat, DataPart, Message, Provider, Settings, ToolCallPart, ToolResultPart, fold, tool, wires
+from dragoman.codec.ids import Rule
 from dragoman.errors import InvalidRequestError, RateLimitError, SettingsError
 from dragoman.event import Event, MessageStarted, StepFinished, event_from_json, event_to_json
-from dragoman.ids import Rule
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Role, ThinkingPart
 from dragoman.model.chat_model import ChatModel

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from dragoman import DataPart, FilePart, LinkPart, Message, ToolCallPart, ToolResultPart, wires
+from dragoman.codec.media import IMAGES, as_text, audio_type, data_url, decoded, from_url, guessed, label, text_of
 from dragoman.loss import Loss
-from dragoman.media import IMAGES, as_text, audio_type, data_url, decoded, from_url, guessed, label, text_of
 from support_switching import PROVIDERS, TARGETS
 
 CLIP = bytes(range(256)) * 40

@@ -12,7 +12,7 @@ from hypothesis import given
 
 import strategies as some
 from dragoman import message as module
-from dragoman.digest import chain
+from dragoman.codec.digest import chain
 from dragoman.errors import HistoryError
 from dragoman.message import (
     DataPart,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.native import Own
+from dragoman.codec.native import Own
 from dragoman.stored import newest
 
 OWN = Own("w")

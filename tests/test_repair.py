@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 import strategies as some
-from dragoman.digest import chain
+from dragoman.codec.digest import chain
 from dragoman.loss import Loss
 from dragoman.message import Content, DataPart, Message, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.repair import INTERRUPTED, repair, repaired

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 
 import strategies as some
-from dragoman import replay
-from dragoman.digest import chain
+from dragoman.codec import replay
+from dragoman.codec.digest import chain
+from dragoman.codec.replay import readable
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, ThinkingPart
-from dragoman.replay import readable
 
 SIGNED = ThinkingPart("hm", {"anthropic": {"signature": "s"}})
 TARGET = Origin("anthropic", "https://api.test", "claude")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import shapes
+from dragoman.codec import json_values as shapes
 from dragoman.errors import DecodeError, HistoryError
 
 EVERY: list[Any] = [None, "", "a", 0, 5, 1.5, True, False, [], [1], [{}], [{"a": 1}, 2], {}, {"a": 1}]

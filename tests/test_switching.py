@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from dragoman import wires
-from dragoman.digest import chain
+from dragoman.codec.digest import chain
 from dragoman.loss import Loss
 from dragoman.message import Message, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.providers.provider import Provider

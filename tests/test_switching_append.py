@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman import wires
-from dragoman.digest import chain
+from dragoman.codec.digest import chain
 from dragoman.message import (
     DataPart,
     LinkPart,

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from dragoman.digest import chain
+from dragoman.codec.digest import chain
 from dragoman.errors import HistoryError
 from dragoman.message import (
     DataPart,

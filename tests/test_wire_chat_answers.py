@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman import wires
-from dragoman.answer import Answer, kept
+from dragoman.codec.response import Answer, kept
 from dragoman.event import Event, MessageDropped, MessageFinished, MessageStarted, OpenText, PartDelta, PartStarted
 from dragoman.fold import fold, unfold
 from dragoman.message import (

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from dragoman import wires
+from dragoman.codec.json_values import gather
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.event import Event, MessageFinished, RunError
 from dragoman.fold import fold, unfold
 from dragoman.json_end import JsonEnd
 from dragoman.message import LinkPart, Message, Origin, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.shapes import gather
 
 NAMES = ("openai_chat", "mistral")
 ALL = wires.names()

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dragoman.codec.ids import fitted
 from dragoman.errors import HistoryError
-from dragoman.ids import fitted
 from dragoman.message import (
     DataPart,
     FilePart,
@@ -450,7 +450,7 @@ def test_a_newer_model_gets_a_placeholder_on_the_first_call_that_it_did_not_sign
 
 
 def test_signed_content_is_left_out_when_what_stood_before_it_has_changed():
-    from dragoman.digest import chain
+    from dragoman.codec.digest import chain
 
     before = Message.user("hi")
     origin = Origin("google", NEWER.endpoint, NEWER.model, prefix=chain([before])[-1])

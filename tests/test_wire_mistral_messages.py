@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from dragoman.digest import chain
+from dragoman.codec.digest import chain
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import (

@@ -10,6 +10,8 @@ import msgspec
 import pytest
 
 from dragoman import wires
+from dragoman.codec.json_dialect import Dialect, fit
+from dragoman.codec.json_schema import strict_schema
 from dragoman.errors import DecodeError, HistoryError, RateLimitError
 from dragoman.event import (
     MessageDropped,
@@ -22,8 +24,6 @@ from dragoman.event import (
     RunError,
 )
 from dragoman.fold import fold, unfold
-from dragoman.json_dialect import Dialect, fit
-from dragoman.json_schema import strict_schema
 from dragoman.message import FinishReason, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, Usage
 from dragoman.wires import openai_responses as wire
 from test_linear import is_linear

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from dragoman.digest import chain
+from dragoman.codec.digest import chain
 from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.fold import fold
 from dragoman.message import FinishReason, Message, Origin, TextPart, ToolCallPart, ToolResultPart

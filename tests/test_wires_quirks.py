@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from dragoman import wires
-from dragoman.ids import NAMES, STANDARD
+from dragoman.codec.ids import NAMES, STANDARD
 from dragoman.message import Message
 
 DEFAULTS: dict[str, dict[str, Any]] = {

@@ -19,7 +19,7 @@ from dragoman.model.defaults import default_model, default_transport, needed, re
 from dragoman.model.middleware import Middleware
 from dragoman.model.strings import ModelString
 from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator, StreamingState, choose_orchestrator
-from dragoman.output import Output, json_output, typed_output
+from dragoman.orchestration.output import Output, json_output, typed_output
 from dragoman.portal import Portal
 from dragoman.prompt import History, Prompt, RunOptions, beginning, check_agent, check_options, with_options
 from dragoman.providers import Provider

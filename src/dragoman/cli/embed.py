@@ -89,7 +89,7 @@ def create(
         raise typer.BadParameter(f"must be below --chunk-size, {chunk_size}", param_hint="--chunk-overlap")
     from datetime import UTC, datetime
 
-    from dragoman.chunking import chunks
+    from dragoman.embeddings.splitting import chunks
     from dragoman.errors import DragomanError
 
     documents = [(file, chunks(_read(file), chunk_size, chunk_overlap)) for file in files or ()]
@@ -153,8 +153,8 @@ def search(
     """
     from heapq import nlargest
 
+    from dragoman.embeddings.similarity import cosine_similarity
     from dragoman.errors import InvalidRequestError
-    from dragoman.similarity import cosine_similarity
 
     query = clean(query)
     if not query.strip():

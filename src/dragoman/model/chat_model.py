@@ -13,10 +13,10 @@ import msgspec
 
 from dragoman import wires
 from dragoman.capability import Capability
-from dragoman.digest import chain
+from dragoman.codec.digest import chain
+from dragoman.codec.error_rules import request_id
 from dragoman.errors import DragomanError, ProviderConnectionError, ProviderError, SettingsError
 from dragoman.event import Event, MessageStarted, PartFinished, PartStarted, RunError
-from dragoman.faults import request_id
 from dragoman.loss import Loss, refusal
 from dragoman.message import Message, Origin, ToolCallPart
 from dragoman.model.access import Access, Key, unsendable

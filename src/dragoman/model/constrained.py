@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.emit import Emitter, OpenPart
+from dragoman.codec.emitter import Emitter, OpenPart
 from dragoman.event import Event, MessageFinished, MessageStarted, PartDelta, RunError
 from dragoman.loss import Loss, refusal
 from dragoman.message import FinishReason, Message, ToolCallPart, Usage

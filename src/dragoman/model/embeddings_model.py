@@ -14,9 +14,9 @@ import msgspec
 
 from dragoman import wires
 from dragoman.capability import Capability
-from dragoman.embedding import input_usage
+from dragoman.codec.embeddings import input_usage
+from dragoman.codec.error_rules import request_id
 from dragoman.errors import DecodeError, DragomanError, InvalidRequestError, SettingsError
-from dragoman.faults import request_id
 from dragoman.logs import logger
 from dragoman.message import Usage
 from dragoman.model.access import Access, Key, unsendable

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 
 from dragoman import wires
+from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import SettingsError
 from dragoman.message import NOTES, Content, DataPart, FilePart, Message, Role
 from dragoman.model.access import Access
 from dragoman.providers.address import joined
-from dragoman.shapes import if_object, if_text
 
 __all__ = ["download", "files_of"]
 

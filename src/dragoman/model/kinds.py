@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dragoman.shapes import if_list, if_object
+from dragoman.codec.json_values import if_list, if_object
 
 __all__ = ["kinds_of"]
 

@@ -8,13 +8,13 @@ from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
 import msgspec
 
+from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import DecodeError, SettingsError
 from dragoman.model.access import Access
 from dragoman.model.kinds import kinds_of
 from dragoman.providers.address import joined
 from dragoman.request import HttpRequest
 from dragoman.result import ModelInfo
-from dragoman.shapes import if_object, if_text
 from dragoman.transport.redaction import public_url
 
 __all__ = ["list_models", "load_models", "next_page"]

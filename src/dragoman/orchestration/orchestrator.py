@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Protocol
 
+from dragoman.codec.json_values import if_object
 from dragoman.errors import TypedOutputError
 from dragoman.event import MessageDropped, PartStarted
 from dragoman.fold import unfold
@@ -17,7 +18,6 @@ from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.state import StreamingState
 from dragoman.request import ModelRequest
-from dragoman.shapes import if_object
 from dragoman.tools import runnable
 
 __all__ = ["DefaultStreamingOrchestrator", "Steps", "StreamingOrchestrator", "response_metadata"]

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
+from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import AuthenticationError, ProviderError, RateLimitError, SettingsError
 from dragoman.request import HttpRequest
-from dragoman.shapes import if_object, if_text
 
 __all__ = ["Answer", "Auth", "Flow", "Grant", "form", "granted"]
 

@@ -16,7 +16,7 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.capability import Capability
-from dragoman.ids import Rule
+from dragoman.codec.ids import Rule
 from dragoman.providers.provider import Provider
 from dragoman.providers.switching import NAMES
 
@@ -75,7 +75,7 @@ def markdown() -> str:
             "`dragoman.wires.openai_chat.Quirks`.",
             *(line for wire in NAMES for line in _quirks(wire)),
             "",
-            "## `dragoman.ids.Rule`",
+            "## `dragoman.codec.ids.Rule`",
             "",
             "What ids or names a provider takes. Those that do not fit are mapped for the request, and back in the answer.",
             "",

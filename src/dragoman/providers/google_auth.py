@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
+from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import SettingsError
 from dragoman.providers.auth import Auth, Flow, form, granted
 from dragoman.providers.hints import install
 from dragoman.request import HttpRequest
-from dragoman.shapes import if_object, if_text
 
 __all__ = ["vertex_auth", "vertex_url"]
 

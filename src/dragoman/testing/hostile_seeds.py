@@ -18,7 +18,7 @@ from dragoman.result import BatchEmbeddingsResult
 from dragoman.testing.hostile import Seed
 from dragoman.testing.mutation import Sample, frames_of, write
 from dragoman.testing.samples import ANSWER, CONVERSATION, PARTS, SCHEMA, TOOLS
-from dragoman.testing.wire_bench import OPERATIONS, signed_by_the_kit, told
+from dragoman.testing.wire.bench import OPERATIONS, signed_by_the_kit, told
 from dragoman.wires import Wire
 
 __all__ = ["answers", "by_door", "own_seeds", "refusal", "requests", "seed", "small"]

@@ -14,7 +14,7 @@ from dragoman.errors import DragomanError, ProviderConnectionError, RateLimitErr
 from dragoman.message import Message, Usage
 from dragoman.request import EmbeddingsRequest, HttpRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, Vector
-from dragoman.testing.wire_bench import cut_into, told
+from dragoman.testing.wire.bench import cut_into, told
 from dragoman.wires import Wire
 
 __all__ = ["Answer", "ScriptedServer"]

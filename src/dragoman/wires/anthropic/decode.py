@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.emit import Emitter, OpenPart
+from dragoman.codec.emitter import Emitter, OpenPart
+from dragoman.codec.framing import EventStream, is_json
+from dragoman.codec.json_values import as_list, body_bytes, if_object, if_text, need_object, rest
 from dragoman.errors import DecodeError, DragomanError, StreamCutError
 from dragoman.event import Event, OpenText
 from dragoman.fold import parse_call
-from dragoman.framing import EventStream, is_json
 from dragoman.message import Content, FinishReason, Origin, ThinkingPart, ToolCallPart
-from dragoman.shapes import as_list, body_bytes, if_object, if_text, need_object, rest
 from dragoman.wires.anthropic.blocks import CALLS, load_block
 from dragoman.wires.anthropic.deltas import grown
 from dragoman.wires.anthropic.errors import error_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dragoman.shapes import rest
+from dragoman.codec.json_values import rest
 
 __all__ = ["grown"]
 

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dragoman import json_bytes
-from dragoman.answer import Answer, model_of, whole_answer
+from dragoman.codec.framing import event_bytes
+from dragoman.codec.json_values import if_list, if_object, merged
+from dragoman.codec.response import Answer, model_of, whole_answer
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
@@ -18,10 +20,8 @@ from dragoman.event import (
     RunError,
     RunFinished,
 )
-from dragoman.framing import event_bytes
 from dragoman.loss import Loss
 from dragoman.message import Content, DataPart, FilePart, LinkPart, Role, TextPart, ThinkingPart, ToolCallPart
-from dragoman.shapes import if_list, if_object, merged
 from dragoman.wires.anthropic.blocks import CALLS
 from dragoman.wires.anthropic.errors import dump_error
 from dragoman.wires.anthropic.native import NAME, fields, notes, response, spelling

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from dragoman.codec.error_rules import Told, fault, load, usual
+from dragoman.codec.json_values import as_text, if_object
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -21,8 +23,6 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.faults import Told, fault, load, usual
-from dragoman.shapes import as_text, if_object
 
 __all__ = ["dump_error", "error_of", "load_error"]
 

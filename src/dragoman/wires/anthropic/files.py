@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.message import Content, DataPart, FilePart, ToolResultPart
 from dragoman.request import Download, HttpRequest
-from dragoman.shapes import if_list, if_object, if_text
 from dragoman.wires.anthropic.media import load_media
 from dragoman.wires.anthropic.native import NAME, is_ours
 

@@ -9,7 +9,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.media import ELSEWHERE, IMAGES, Media, as_text, guessed, label, text_of
+from dragoman.codec.media import ELSEWHERE, IMAGES, Media, as_text, guessed, label, text_of
 from dragoman.message import DataPart, FilePart, LinkPart
 from dragoman.wires.anthropic.native import fields, is_foreign, note
 

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from dragoman.codec.ids import NAMES, STANDARD, call_ids, fitted
+from dragoman.codec.json_values import bounded, if_objects, if_text
+from dragoman.codec.replay import readable
 from dragoman.errors import HistoryError
-from dragoman.ids import NAMES, STANDARD, call_ids, fitted
 from dragoman.loss import Loss
 from dragoman.message import (
     Content,
@@ -23,9 +25,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.replay import readable
 from dragoman.request import ToolSpec
-from dragoman.shapes import bounded, if_objects, if_text
 from dragoman.wires.anthropic.blocks import load_block, whole
 from dragoman.wires.anthropic.native import fields, note, spelled, spelling
 from dragoman.wires.anthropic.pieces import Writer

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dragoman.codec.json_values import if_object
 from dragoman.message import FinishReason, Usage
-from dragoman.shapes import if_object
 
 __all__ = ["dump_stop", "dump_usage", "load_stop", "load_usage", "other_usage"]
 

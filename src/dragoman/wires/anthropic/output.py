@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from dragoman.json_dialect import Dialect, fit
+from dragoman.codec.json_dialect import Dialect, fit
+from dragoman.codec.json_values import if_object
 from dragoman.loss import Loss
 from dragoman.request import ModelRequest
-from dragoman.shapes import if_object
 from dragoman.wires.anthropic.reasoning import take
 
 __all__ = ["dump_format", "load_format"]

@@ -8,8 +8,8 @@ from typing import Any, cast
 import msgspec
 
 from dragoman import json_bytes
+from dragoman.codec.media import label, text_of
 from dragoman.loss import Loss
-from dragoman.media import label, text_of
 from dragoman.message import (
     Content,
     DataPart,

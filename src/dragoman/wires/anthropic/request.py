@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
+from dragoman.codec.ids import renamed
+from dragoman.codec.json_values import bounded, if_list, if_object
 from dragoman.errors import HistoryError
-from dragoman.ids import renamed
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, Settings, ToolSpec
-from dragoman.shapes import bounded, if_list, if_object
 from dragoman.wires.anthropic.messages import read_messages, sent_names, write_conversation
 from dragoman.wires.anthropic.native import note, spelling
 from dragoman.wires.anthropic.output import dump_format, load_format

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
+from dragoman.codec.ids import NAMES
 from dragoman.errors import HistoryError
-from dragoman.ids import NAMES
 from dragoman.request import ServerTool, Settings, ToolSpec
 from dragoman.wires.anthropic.native import fields, note, spelling
 from dragoman.wires.anthropic.quirks import Quirks

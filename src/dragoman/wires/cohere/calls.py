@@ -8,10 +8,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman import json_bytes
+from dragoman.codec.json_values import if_list, if_object, if_text, merged, rest, says_error
+from dragoman.codec.replay import kind_of
 from dragoman.fold import arguments_json, parse_call
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
-from dragoman.replay import kind_of
-from dragoman.shapes import if_list, if_object, if_text, merged, rest, says_error
 from dragoman.wires.cohere.content import dump_block, dump_content, is_plain, load_block, unsaid
 from dragoman.wires.cohere.native import extra, marked, spelling
 

@@ -7,10 +7,10 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
+from dragoman.codec.json_values import if_list, if_object, if_text, merged, rest
+from dragoman.codec.media import IMAGES, as_text, data_url, from_url, guessed, label, text_of
 from dragoman.errors import HistoryError
-from dragoman.media import IMAGES, as_text, data_url, from_url, guessed, label, text_of
 from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart, ThinkingPart
-from dragoman.shapes import if_list, if_object, if_text, merged, rest
 from dragoman.wires.cohere.native import NAME, extra, marked, spelling
 
 __all__ = ["dump_block", "dump_content", "load_block", "load_content", "unsaid"]

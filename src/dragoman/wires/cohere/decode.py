@@ -9,13 +9,13 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman import json_bytes
-from dragoman.emit import Emitter, OpenPart
+from dragoman.codec.emitter import Emitter, OpenPart
+from dragoman.codec.framing import EventStream, is_json
+from dragoman.codec.json_values import as_index, body_bytes, if_object, if_text, need_object, rest
 from dragoman.errors import DecodeError, DragomanError, StreamCutError
 from dragoman.event import Event, OpenText
 from dragoman.fold import parse_call
-from dragoman.framing import EventStream, is_json
 from dragoman.message import FinishReason, Origin, ThinkingPart, ToolCallPart
-from dragoman.shapes import as_index, body_bytes, if_object, if_text, need_object, rest
 from dragoman.wires.cohere.calls import load_call
 from dragoman.wires.cohere.content import load_block
 from dragoman.wires.cohere.errors import error_of

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from dragoman.embedding import dump_texts, dump_vector, input_usage, load_answer, load_texts, load_vector
+from dragoman.codec.embeddings import dump_texts, dump_vector, input_usage, load_answer, load_texts, load_vector
+from dragoman.codec.json_values import as_list, if_object, if_text, rest
 from dragoman.errors import InvalidRequestError
 from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
 from dragoman.result import BatchEmbeddingsResult
-from dragoman.shapes import as_list, if_object, if_text, rest
 from dragoman.wires.cohere.errors import error_of
 from dragoman.wires.cohere.native import OWN
 from dragoman.wires.cohere.outcome import dump_usage, load_usage

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dragoman import json_bytes
-from dragoman.answer import Answer, whole_answer
+from dragoman.codec.framing import event_bytes
+from dragoman.codec.json_values import if_list, merged, rest
+from dragoman.codec.response import Answer, whole_answer
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
@@ -20,10 +22,8 @@ from dragoman.event import (
     RunFinished,
 )
 from dragoman.fold import arguments_text
-from dragoman.framing import event_bytes
 from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, TextPart, ThinkingPart, ToolCallPart, Usage
-from dragoman.shapes import if_list, merged, rest
 from dragoman.wires.cohere.calls import dump_call
 from dragoman.wires.cohere.content import dump_block
 from dragoman.wires.cohere.errors import dump_error

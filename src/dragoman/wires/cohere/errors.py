@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from dragoman.codec.error_rules import Manner, Told, fault, load, rules, usual
+from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -21,8 +23,6 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.faults import Manner, Told, fault, load, rules, usual
-from dragoman.shapes import if_object, if_text
 
 __all__ = ["dump_error", "error_of", "load_error"]
 

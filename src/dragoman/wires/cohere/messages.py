@@ -9,10 +9,12 @@ from typing import Any, TypeGuard, cast
 import msgspec
 from msgspec.structs import replace
 
+from dragoman.codec.ids import call_ids, fitted
+from dragoman.codec.json_values import bounded, if_list, if_text, merged, rest
+from dragoman.codec.media import as_text
+from dragoman.codec.replay import kind_of, readable
 from dragoman.errors import HistoryError
-from dragoman.ids import call_ids, fitted
 from dragoman.loss import Loss
-from dragoman.media import as_text
 from dragoman.message import (
     Content,
     DataPart,
@@ -25,8 +27,6 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.replay import kind_of, readable
-from dragoman.shapes import bounded, if_list, if_text, merged, rest
 from dragoman.wires.cohere.calls import Lose, dump_call, dump_result, is_call, load_call, load_result
 from dragoman.wires.cohere.content import dump_block, dump_content, load_content, unsaid
 from dragoman.wires.cohere.native import extra, marked, respelled, spelling

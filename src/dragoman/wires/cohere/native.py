@@ -1,6 +1,6 @@
 """How this wire keeps what it has beyond the neutral fields: `native["cohere"]`, by the names that this wire uses."""
 
-from dragoman.native import Own
+from dragoman.codec.native import Own
 
 __all__ = ["NAME", "OWN", "extra", "marked", "respelled", "response", "spelling"]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
+from dragoman.codec.json_values import if_object, rest
 from dragoman.message import FinishReason, Usage
-from dragoman.shapes import if_object, rest
 
 __all__ = ["dump_finish", "dump_usage", "load_finish", "load_usage", "other_usage"]
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from dragoman.ids import NAMES, STANDARD, Rule
+from dragoman.codec.ids import NAMES, STANDARD, Rule
 
 __all__ = ["Quirks"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dragoman.codec.ids import renamed
+from dragoman.codec.json_dialect import Dialect, fit
+from dragoman.codec.json_values import bounded, if_list, if_object, if_text, merged, rest
 from dragoman.errors import HistoryError
-from dragoman.ids import renamed
-from dragoman.json_dialect import Dialect, fit
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
-from dragoman.shapes import bounded, if_list, if_object, if_text, merged, rest
 from dragoman.wires.cohere.messages import dump_messages, read_messages, sent_names
 from dragoman.wires.cohere.native import extra, marked, spelling
 from dragoman.wires.cohere.quirks import Quirks

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from dragoman.codec.json_values import if_list, if_object
 from dragoman.loss import Loss
 from dragoman.request import Settings
-from dragoman.shapes import if_list, if_object
 from dragoman.wires.cohere.quirks import Quirks
 
 __all__ = ["FIELDS", "dump_settings", "load_settings"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dragoman.codec.json_values import if_object, if_text, merged, rest
 from dragoman.request import ToolSpec
-from dragoman.shapes import if_object, if_text, merged, rest
 from dragoman.wires.cohere.native import extra, marked, spelling
 
 __all__ = ["dump_tool", "is_tool", "load_tool"]

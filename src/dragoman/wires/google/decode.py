@@ -14,12 +14,12 @@ from typing import Any, cast
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.emit import Emitter, OpenPart
+from dragoman.codec.emitter import Emitter, OpenPart
+from dragoman.codec.framing import EventStream, is_json
+from dragoman.codec.json_values import body_bytes, if_object, need_object, rest
 from dragoman.errors import DecodeError, DragomanError, ProviderError, StreamCutError
 from dragoman.event import Event, OpenText, PartDelta
-from dragoman.framing import EventStream, is_json
 from dragoman.message import FinishReason, Origin, ThinkingPart
-from dragoman.shapes import body_bytes, if_object, need_object, rest
 from dragoman.wires.google.errors import error_of
 from dragoman.wires.google.native import note
 from dragoman.wires.google.outcome import BLOCKED, add_fields, dump_finish, load_finish, load_usage, other_usage

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from dragoman.embedding import dump_vector, input_usage, load_answer, load_vector
+from dragoman.codec.embeddings import dump_vector, input_usage, load_answer, load_vector
+from dragoman.codec.json_values import as_list, as_object, bounded, if_list, if_object, if_objects, if_text, rest
 from dragoman.errors import InvalidRequestError
 from dragoman.message import Usage
 from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
 from dragoman.result import BatchEmbeddingsResult
-from dragoman.shapes import as_list, as_object, bounded, if_list, if_object, if_objects, if_text, rest
 from dragoman.wires.google.errors import error_of
 from dragoman.wires.google.native import note, spelling
 from dragoman.wires.google.outcome import load_usage, other_usage

@@ -7,7 +7,9 @@ from heapq import heappop, heappush
 from typing import Any
 
 from dragoman import json_bytes
-from dragoman.answer import Answer, model_of, whole_answer
+from dragoman.codec.framing import event_bytes
+from dragoman.codec.json_values import if_object
+from dragoman.codec.response import Answer, model_of, whole_answer
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
@@ -22,10 +24,8 @@ from dragoman.event import (
     RunFinished,
 )
 from dragoman.fold import close_part
-from dragoman.framing import event_bytes
 from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Origin, Role, TextPart, ThinkingPart, Usage
-from dragoman.shapes import if_object
 from dragoman.wires.google.errors import dump_error
 from dragoman.wires.google.native import fields, is_ours, response
 from dragoman.wires.google.outcome import BLOCKED, dump_finish, dump_usage

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from dragoman.codec.error_rules import Told, fault, load, usual
+from dragoman.codec.json_values import as_text, if_list, if_object, if_objects
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -21,9 +23,7 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.faults import Told, fault, load, usual
 from dragoman.retry_after import duration
-from dragoman.shapes import as_text, if_list, if_object, if_objects
 
 __all__ = ["dump_error", "error_of", "load_error"]
 

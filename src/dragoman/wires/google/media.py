@@ -7,7 +7,7 @@ from base64 import b64decode, b64encode, urlsafe_b64encode
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.media import Media, guessed
+from dragoman.codec.media import Media, guessed
 from dragoman.message import DataPart, FilePart, LinkPart, Native
 from dragoman.wires.google.native import note, spelling
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
+from dragoman.codec.ids import call_ids, fitted
+from dragoman.codec.json_values import bounded, if_list, if_object
+from dragoman.codec.replay import readable
 from dragoman.errors import HistoryError
-from dragoman.ids import call_ids, fitted
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, Role, ToolCallPart, ToolResultPart
-from dragoman.replay import readable
 from dragoman.request import ToolSpec
-from dragoman.shapes import bounded, if_list, if_object
 from dragoman.wires.google.native import camelled, fields, given, not_usual, note, spelled, spelling
 from dragoman.wires.google.pairing import Pairing, is_unnamed
 from dragoman.wires.google.parts import load_part

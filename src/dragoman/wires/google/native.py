@@ -10,8 +10,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from dragoman.native import Own
-from dragoman.shapes import if_list
+from dragoman.codec.json_values import if_list
+from dragoman.codec.native import Own
 
 __all__ = [
     "NAME",

@@ -10,9 +10,9 @@ from typing import Any, cast
 import msgspec
 
 from dragoman import json_bytes
+from dragoman.codec.json_values import if_list, if_object
 from dragoman.errors import DecodeError
 from dragoman.message import Content, ToolCallPart
-from dragoman.shapes import if_list, if_object
 from dragoman.wires.google.pairing import Pairing
 from dragoman.wires.google.parts import load_part
 

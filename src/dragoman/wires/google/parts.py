@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.ids import NAMES
+from dragoman.codec.ids import NAMES
+from dragoman.codec.json_values import if_object
 from dragoman.message import Content, Native, ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.shapes import if_object
 from dragoman.wires.google.media import load_file, load_inline
 from dragoman.wires.google.native import NAME, camelled, not_usual, note, spelled
 from dragoman.wires.google.pairing import Pairing

@@ -7,9 +7,11 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman.codec.json_values import if_object
+from dragoman.codec.media import ELSEWHERE, as_text, label
+from dragoman.codec.media import text_of as media_text
+from dragoman.codec.replay import kind_of
 from dragoman.loss import Loss
-from dragoman.media import ELSEWHERE, as_text, label
-from dragoman.media import text_of as media_text
 from dragoman.message import (
     Content,
     DataPart,
@@ -22,8 +24,6 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.replay import kind_of
-from dragoman.shapes import if_object
 from dragoman.wires.google.media import dump_media, is_taken
 from dragoman.wires.google.native import fields, is_ours, merged, snaked, snakes, spelling
 from dragoman.wires.google.pairing import given_id

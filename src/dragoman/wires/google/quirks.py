@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from dragoman.ids import NAMES, Rule
+from dragoman.codec.ids import NAMES, Rule
 
 __all__ = ["Quirks"]
 

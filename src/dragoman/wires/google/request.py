@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
+from dragoman.codec.ids import renamed
+from dragoman.codec.json_values import bounded, if_object
 from dragoman.errors import HistoryError
-from dragoman.ids import renamed
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings, ToolSpec
-from dragoman.shapes import bounded, if_object
 from dragoman.wires.google.config import dump_config, load_config
 from dragoman.wires.google.messages import load_conversation, sent_names, write_conversation
 from dragoman.wires.google.native import camelled, merged, note, snaked, snakes, spelling

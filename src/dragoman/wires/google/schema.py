@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, cast
 
-from dragoman.shapes import if_list, if_object
+from dragoman.codec.json_values import if_list, if_object
 
 __all__ = ["TYPES", "lift", "lower"]
 

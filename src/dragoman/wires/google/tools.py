@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman.codec.ids import NAMES
+from dragoman.codec.json_values import if_object
 from dragoman.errors import HistoryError
-from dragoman.ids import NAMES
 from dragoman.request import ServerTool, ToolSpec
-from dragoman.shapes import if_object
 from dragoman.wires.google.native import camelled, fields, note, snaked, snakes, spelled, spelling
 from dragoman.wires.google.quirks import Quirks
 from dragoman.wires.google.schema import TYPES, lift, lower

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dragoman.codec.json_values import if_objects, merged, rest
+from dragoman.codec.replay import kind_of
 from dragoman.message import (
     Content,
     DataPart,
@@ -18,8 +20,6 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.replay import kind_of
-from dragoman.shapes import if_objects, merged, rest
 from dragoman.wires.mistral.calls import dump_call, is_call, load_call
 from dragoman.wires.mistral.chunks import dump_content, load_content
 from dragoman.wires.mistral.native import extra, is_ours, marked, spelling

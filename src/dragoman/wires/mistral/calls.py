@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
+from dragoman.codec.json_values import if_object, if_text, merged, rest
 from dragoman.fold import arguments_json, parse_call
 from dragoman.message import Native, ToolCallPart
-from dragoman.shapes import if_object, if_text, merged, rest
 from dragoman.wires.mistral.native import extra, marked, spelling
 from dragoman.wires.mistral.quirks import Quirks
 

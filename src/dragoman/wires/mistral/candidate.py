@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dragoman.emit import Emitter, OpenPart
+from dragoman.codec.emitter import Emitter, OpenPart
+from dragoman.codec.json_values import as_list, as_object, as_text, gather, if_objects, telling, unread
 from dragoman.errors import DragomanError
 from dragoman.event import OpenText
 from dragoman.message import Content, Native, Origin, ThinkingPart, ToolResultPart, Usage
-from dragoman.shapes import as_list, as_object, as_text, gather, if_objects, telling, unread
 from dragoman.wires.mistral.chunks import load_chunk
 from dragoman.wires.mistral.native import OWN
 from dragoman.wires.mistral.outcome import AT_LIMIT, dump_finish, load_finish

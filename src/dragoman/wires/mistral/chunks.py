@@ -12,10 +12,21 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest
+from dragoman.codec.media import (
+    ELSEWHERE,
+    IMAGES,
+    as_text,
+    audio_type,
+    data_url,
+    decoded,
+    from_url,
+    guessed,
+    label,
+    text_of,
+)
 from dragoman.errors import HistoryError
-from dragoman.media import ELSEWHERE, IMAGES, as_text, audio_type, data_url, decoded, from_url, guessed, label, text_of
 from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart, ThinkingPart
-from dragoman.shapes import if_object, if_objects, if_text, merged, rest
 from dragoman.wires.mistral.native import NAME, extra, is_foreign, is_ours, marked, spelling
 from dragoman.wires.mistral.thinking import dump_thinking, load_thinking
 

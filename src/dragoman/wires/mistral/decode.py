@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from dragoman.choices import ChoicesDecoder
-from dragoman.emit import Emitter
+from dragoman.codec.choices import ChoicesDecoder
+from dragoman.codec.emitter import Emitter
 from dragoman.errors import DragomanError
 from dragoman.event import Event, PartDelta
 from dragoman.message import Origin, Usage

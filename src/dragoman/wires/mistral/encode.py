@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dragoman import json_bytes
-from dragoman.answer import Answer, model_of, whole_answer
+from dragoman.codec.framing import event_bytes
+from dragoman.codec.json_values import if_object, merged, rest
+from dragoman.codec.response import Answer, model_of, whole_answer
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
@@ -22,10 +24,8 @@ from dragoman.event import (
     PartStarted,
     RunError,
 )
-from dragoman.framing import event_bytes
 from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Native, Origin, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.shapes import if_object, merged, rest
 from dragoman.wires.mistral.calls import dump_call
 from dragoman.wires.mistral.chunks import dump_chunk, dump_content
 from dragoman.wires.mistral.errors import dump_error

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman import json_bytes
+from dragoman.codec.error_rules import Manner, fault, load, rules, usual
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -26,7 +27,6 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.faults import Manner, fault, load, rules, usual
 
 __all__ = ["dump_error", "load_error", "load_error_object"]
 

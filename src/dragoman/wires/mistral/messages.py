@@ -12,9 +12,11 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
+from dragoman.codec.json_values import bounded, merged, rest, says_error
+from dragoman.codec.media import as_text, label, text_of
+from dragoman.codec.replay import kind_of
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
-from dragoman.media import as_text, label, text_of
 from dragoman.message import (
     DataPart,
     FilePart,
@@ -26,8 +28,6 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.replay import kind_of
-from dragoman.shapes import bounded, merged, rest, says_error
 from dragoman.wires.mistral.assistant import dump_assistant, load_assistant
 from dragoman.wires.mistral.chunks import dump_content, load_content
 from dragoman.wires.mistral.native import extra, marked, respelled, spelling

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dragoman.codec.json_values import if_object, merged, rest
 from dragoman.message import FinishReason, Usage
-from dragoman.shapes import if_object, merged, rest
 
 __all__ = ["AT_LIMIT", "dump_finish", "dump_usage", "load_finish", "load_usage"]
 

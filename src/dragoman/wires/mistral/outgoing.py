@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from dragoman.ids import call_ids, fitted
+from dragoman.codec.ids import call_ids, fitted
+from dragoman.codec.replay import readable
 from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, ToolCallPart, ToolResultPart
-from dragoman.replay import readable
 from dragoman.request import ToolSpec
 from dragoman.wires.mistral.calls import given_id
 from dragoman.wires.mistral.chunks import dump_chunk, unsaid

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.ids import NAMES, Rule
+from dragoman.codec.ids import NAMES, Rule
 
 __all__ = ["Quirks"]
 

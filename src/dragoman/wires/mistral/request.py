@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dragoman.codec.ids import renamed
+from dragoman.codec.json_values import bounded, if_object, if_objects, if_text, merged
 from dragoman.errors import HistoryError
-from dragoman.ids import renamed
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
-from dragoman.shapes import bounded, if_object, if_objects, if_text, merged
 from dragoman.wires.mistral.messages import dump_conversation, load_conversation
 from dragoman.wires.mistral.native import extra, marked, spelling
 from dragoman.wires.mistral.outgoing import outgoing

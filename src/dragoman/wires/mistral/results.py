@@ -7,8 +7,8 @@ from itertools import chain
 from typing import Any
 
 from dragoman import json_bytes
+from dragoman.codec.json_values import if_objects, merged, rest
 from dragoman.message import ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.shapes import if_objects, merged, rest
 from dragoman.wires.mistral.calls import given_id, spelled_id, spelled_name
 from dragoman.wires.mistral.chunks import dump_content, load_chunk
 from dragoman.wires.mistral.native import extra, marked, spelling

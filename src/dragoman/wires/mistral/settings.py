@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, cast
 
+from dragoman.codec.json_values import if_object, if_text
 from dragoman.request import Settings
-from dragoman.shapes import if_object, if_text
 
 __all__ = ["FIELDS", "dump_settings", "load_settings"]
 

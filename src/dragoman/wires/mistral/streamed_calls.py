@@ -7,11 +7,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.emit import Emitter, OpenPart
+from dragoman.codec.emitter import Emitter, OpenPart
+from dragoman.codec.json_values import as_index, as_object, as_text, malformed, unread
 from dragoman.fold import parse_call
 from dragoman.json_end import JsonEnd
 from dragoman.message import ToolCallPart
-from dragoman.shapes import as_index, as_object, as_text, malformed, unread
 from dragoman.wires.mistral.native import OWN, marked
 
 __all__ = ["StreamedCalls"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dragoman.codec.json_values import if_list, if_objects, merged, rest
 from dragoman.message import ThinkingPart
-from dragoman.shapes import if_list, if_objects, merged, rest
 from dragoman.wires.mistral.native import extra, marked, spelling
 
 __all__ = ["dump_thinking", "item_text", "load_thinking"]

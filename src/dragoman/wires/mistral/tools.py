@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dragoman.codec.json_values import if_object, if_text, merged, rest
 from dragoman.request import ServerTool, ToolSpec
-from dragoman.shapes import if_object, if_text, merged, rest
 from dragoman.wires.mistral.calls import spelled_name
 from dragoman.wires.mistral.native import extra, marked, spelling
 

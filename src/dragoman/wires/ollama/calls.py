@@ -8,9 +8,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman import json_bytes
+from dragoman.codec.json_values import if_object, if_text, merged, rest
 from dragoman.fold import parse_call
 from dragoman.message import Native, ToolCallPart
-from dragoman.shapes import if_object, if_text, merged, rest
 from dragoman.wires.ollama.native import extra, marked, spelling
 
 __all__ = ["dump_call", "is_call", "is_unnamed", "load_call"]

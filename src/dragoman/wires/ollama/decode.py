@@ -10,12 +10,12 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman import json_bytes
-from dragoman.emit import Emitter, OpenPart
+from dragoman.codec.emitter import Emitter, OpenPart
+from dragoman.codec.framing import LineStream, is_json
+from dragoman.codec.json_values import body_bytes, if_list, if_object, if_text, rest
 from dragoman.errors import DecodeError, DragomanError, StreamCutError
 from dragoman.event import Event
-from dragoman.framing import LineStream, is_json
 from dragoman.message import Origin, ThinkingPart
-from dragoman.shapes import body_bytes, if_list, if_object, if_text, rest
 from dragoman.wires.ollama.calls import is_call, load_call
 from dragoman.wires.ollama.errors import error_of
 from dragoman.wires.ollama.images import load_images

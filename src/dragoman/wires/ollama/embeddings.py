@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.embedding import dump_texts, dump_vector, input_usage, load_answer, load_texts, load_vector
+from dragoman.codec.embeddings import dump_texts, dump_vector, input_usage, load_answer, load_texts, load_vector
+from dragoman.codec.json_values import as_list, if_object, rest
 from dragoman.request import EmbeddingsRequest, HttpRequest
 from dragoman.result import BatchEmbeddingsResult
-from dragoman.shapes import as_list, if_object, rest
 from dragoman.wires.ollama.errors import error_of
 from dragoman.wires.ollama.native import OWN
 from dragoman.wires.ollama.outcome import dump_usage, load_usage

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dragoman import json_bytes
-from dragoman.answer import Answer, model_of, whole_answer
+from dragoman.codec.json_values import merged, rest
+from dragoman.codec.response import Answer, model_of, whole_answer
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
@@ -21,7 +22,6 @@ from dragoman.event import (
 )
 from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Origin, TextPart, ThinkingPart, ToolCallPart, Usage
-from dragoman.shapes import merged, rest
 from dragoman.wires.ollama.calls import dump_call
 from dragoman.wires.ollama.errors import dump_error
 from dragoman.wires.ollama.generate import GENERATE

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dragoman.codec.error_rules import Manner, Told, fault, load, rules, usual
 from dragoman.errors import (
     AuthenticationError,
     ContextLengthError,
@@ -19,7 +20,6 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.faults import Manner, Told, fault, load, rules, usual
 
 __all__ = ["dump_error", "error_of", "load_error"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dragoman.codec.json_values import if_text
 from dragoman.message import Message, Role, TextPart
-from dragoman.shapes import if_text
 from dragoman.wires.ollama.images import dump_image, load_images
 
 __all__ = ["GENERATE", "PROMPT", "dump_prompt", "is_prompt", "load_prompt"]

@@ -6,9 +6,9 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.media import IMAGES
+from dragoman.codec.json_values import if_list, if_text
+from dragoman.codec.media import IMAGES
 from dragoman.message import Content, DataPart, ProviderPart
-from dragoman.shapes import if_list, if_text
 from dragoman.wires.ollama.native import NAME, extra
 
 __all__ = ["dump_image", "load_images"]

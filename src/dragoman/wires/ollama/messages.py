@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import count, groupby
 from typing import Any, cast
 
+from dragoman.codec.ids import Rule, call_ids
+from dragoman.codec.json_values import bounded, if_list, if_text, merged, rest
+from dragoman.codec.replay import kind_of, readable
 from dragoman.errors import HistoryError
-from dragoman.ids import Rule, call_ids
 from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.replay import kind_of, readable
-from dragoman.shapes import bounded, if_list, if_text, merged, rest
 from dragoman.wires.ollama.calls import dump_call, is_call, load_call
 from dragoman.wires.ollama.images import load_images
 from dragoman.wires.ollama.native import extra, marked, spelling

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dragoman.codec.json_values import if_list, rest
 from dragoman.message import FinishReason, Usage
-from dragoman.shapes import if_list, rest
 
 __all__ = ["add_fields", "dump_reason", "dump_usage", "load_reason", "load_usage"]
 

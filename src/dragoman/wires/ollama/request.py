@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from dragoman.codec.json_values import bounded, if_list, if_object, if_text, merged, rest
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings, ToolSpec
-from dragoman.shapes import bounded, if_list, if_object, if_text, merged, rest
 from dragoman.wires.ollama.generate import GENERATE, PROMPT, dump_prompt, is_prompt, load_prompt
 from dragoman.wires.ollama.messages import dump_messages, read_messages
 from dragoman.wires.ollama.native import extra, marked, spelling

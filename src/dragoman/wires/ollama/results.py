@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dragoman import json_bytes
+from dragoman.codec.json_values import if_text, merged, rest, says_error
 from dragoman.errors import HistoryError
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
-from dragoman.shapes import if_text, merged, rest, says_error
 from dragoman.wires.ollama.calls import is_unnamed
 from dragoman.wires.ollama.images import load_images
 from dragoman.wires.ollama.native import extra, marked, spelling

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dragoman.media import as_text, label, text_of
+from dragoman.codec.media import as_text, label, text_of
+from dragoman.codec.replay import kind_of
 from dragoman.message import Content, DataPart, FilePart, LinkPart, TextPart
-from dragoman.replay import kind_of
 from dragoman.wires.ollama.images import dump_image
 
 __all__ = ["Lose", "Said"]

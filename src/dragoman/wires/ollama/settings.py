@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, cast
 
+from dragoman.codec.json_values import if_list, if_object
 from dragoman.request import Settings
-from dragoman.shapes import if_list, if_object
 from dragoman.wires.ollama.quirks import Quirks
 
 __all__ = ["NAMES", "UNKNOWN", "dump_options", "dump_think", "load_options", "load_think"]

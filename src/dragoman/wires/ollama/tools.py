@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dragoman.codec.json_values import if_object, if_text, merged, rest
 from dragoman.loss import Loss
 from dragoman.request import ServerTool, ToolSpec
-from dragoman.shapes import if_object, if_text, merged, rest
 from dragoman.wires.ollama.native import extra, marked, spelling
 
 __all__ = ["dump_tool", "is_tool", "load_tool"]

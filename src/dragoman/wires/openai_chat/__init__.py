@@ -3,7 +3,7 @@
 What vendors do differently in what they send is read without being told; what they want differently is in `Quirks`.
 """
 
-from dragoman.json_schema import strict_schema
+from dragoman.codec.json_schema import strict_schema
 from dragoman.wires.openai_chat.decode import decoder, load_response
 from dragoman.wires.openai_chat.encode import dump_response, encoder
 from dragoman.wires.openai_chat.errors import dump_error, load_error

@@ -7,6 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest
+from dragoman.codec.replay import kind_of
 from dragoman.message import (
     Content,
     DataPart,
@@ -21,8 +23,6 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.replay import kind_of
-from dragoman.shapes import if_object, if_objects, if_text, merged, rest
 from dragoman.wires.openai_chat.calls import (
     dump_call,
     dump_executed,

@@ -8,9 +8,9 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from dragoman import json_bytes
+from dragoman.codec.json_values import if_object, if_text, merged, rest
 from dragoman.fold import arguments_json, parse_call
 from dragoman.message import Native, ToolCallPart, ToolResultPart
-from dragoman.shapes import if_object, if_text, merged, rest
 from dragoman.wires.openai_chat.native import extra, marked, respelled, spelling
 
 __all__ = [

@@ -8,12 +8,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.emit import Emitter, OpenPart
+from dragoman.codec.emitter import Emitter, OpenPart
+from dragoman.codec.json_values import as_index, as_list, as_object, as_text, gather, malformed, rest, telling, unread
+from dragoman.codec.media import audio_type
 from dragoman.errors import DragomanError
 from dragoman.event import OpenText
-from dragoman.media import audio_type
 from dragoman.message import Content, DataPart, Native, Origin, ThinkingPart, ToolCallPart, Usage
-from dragoman.shapes import as_index, as_list, as_object, as_text, gather, malformed, rest, telling, unread
 from dragoman.wires.openai_chat.assistant import in_field
 from dragoman.wires.openai_chat.calls import load_executed
 from dragoman.wires.openai_chat.content import load_block

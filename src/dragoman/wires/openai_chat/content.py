@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest
+from dragoman.codec.media import ELSEWHERE, IMAGES, as_text, data_url, decoded, from_url, guessed, label, text_of
 from dragoman.errors import HistoryError
-from dragoman.media import ELSEWHERE, IMAGES, as_text, data_url, decoded, from_url, guessed, label, text_of
 from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart
-from dragoman.shapes import if_object, if_objects, if_text, merged, rest
 from dragoman.wires.openai_chat.native import NAME, extra, is_foreign, marked, spelling
 
 __all__ = ["ABSENT", "dump_block", "dump_content", "is_picture", "load_block", "load_content", "unsaid"]

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from dragoman.choices import ChoicesDecoder
-from dragoman.emit import Emitter
+from dragoman.codec.choices import ChoicesDecoder
+from dragoman.codec.emitter import Emitter
+from dragoman.codec.json_values import as_list, as_object, if_object, unread
 from dragoman.errors import DragomanError
 from dragoman.event import Event, PartDelta
 from dragoman.message import Origin, Usage
-from dragoman.shapes import as_list, as_object, if_object, unread
 from dragoman.wires.openai_chat.candidate import Candidate
 from dragoman.wires.openai_chat.chunk import Delta, ordinary
 from dragoman.wires.openai_chat.errors import load_error_object, vendor_error

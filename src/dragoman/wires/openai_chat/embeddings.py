@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.embedding import dump_entries, dump_texts, load_listed, load_texts
+from dragoman.codec.embeddings import dump_entries, dump_texts, load_listed, load_texts
+from dragoman.codec.json_values import if_object, rest
 from dragoman.errors import DragomanError
 from dragoman.message import Usage
 from dragoman.request import EmbeddingsRequest, HttpRequest
 from dragoman.result import BatchEmbeddingsResult
-from dragoman.shapes import if_object, rest
 from dragoman.wires.openai_chat.errors import load_error_object
 from dragoman.wires.openai_chat.native import OWN
 from dragoman.wires.openai_chat.usage import dump_usage, load_usage

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from dragoman import json_bytes
-from dragoman.answer import Answer, kept, model_of
+from dragoman.codec.framing import event_bytes
+from dragoman.codec.json_values import as_index, if_list, if_object, if_objects, rest
+from dragoman.codec.response import Answer, kept, model_of
 from dragoman.event import (
     Event,
     MessageDropped,
@@ -21,10 +23,8 @@ from dragoman.event import (
     RunError,
 )
 from dragoman.fold import compact
-from dragoman.framing import event_bytes
 from dragoman.loss import Loss
 from dragoman.message import Native
-from dragoman.shapes import as_index, if_list, if_object, if_objects, rest
 from dragoman.wires.openai_chat.errors import dump_error
 from dragoman.wires.openai_chat.native import OWN, extra, response_of
 from dragoman.wires.openai_chat.telling import Telling

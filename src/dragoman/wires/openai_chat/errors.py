@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 
 from dragoman import json_bytes
+from dragoman.codec.error_rules import Manner, Told, fault, load, usual, vendor_status
+from dragoman.codec.json_values import if_object, if_objects, if_text
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -24,8 +26,6 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.faults import Manner, Told, fault, load, usual, vendor_status
-from dragoman.shapes import if_object, if_objects, if_text
 
 __all__ = ["dump_error", "load_error", "load_error_object", "vendor_error"]
 

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from itertools import count, groupby
 from typing import Any, cast
 
+from dragoman.codec.json_values import bounded, merged, rest, says_error
+from dragoman.codec.media import as_text, label, text_of
+from dragoman.codec.replay import kind_of
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
-from dragoman.media import as_text, label, text_of
 from dragoman.message import DataPart, FilePart, LinkPart, Message, Origin, Role, ToolCallPart, ToolResultPart
-from dragoman.replay import kind_of
-from dragoman.shapes import bounded, merged, rest, says_error
 from dragoman.wires.openai_chat.assistant import dump_assistant, load_assistant
 from dragoman.wires.openai_chat.content import dump_content, load_content
 from dragoman.wires.openai_chat.native import extra, marked, spelling

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dragoman.codec.native import Own
 from dragoman.message import Native
-from dragoman.native import Own
 
 __all__ = ["NAME", "OWN", "bare", "extra", "is_foreign", "marked", "respelled", "response_of", "spelling"]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from dragoman.ids import Rule, call_ids, fitted
+from dragoman.codec.ids import Rule, call_ids, fitted
+from dragoman.codec.media import as_text
+from dragoman.codec.replay import readable
 from dragoman.loss import Loss
-from dragoman.media import as_text
 from dragoman.message import Content, LinkPart, Message, Origin, ToolCallPart, ToolResultPart
-from dragoman.replay import readable
 from dragoman.wires.openai_chat.calls import given_id
 from dragoman.wires.openai_chat.content import dump_block, is_picture, unsaid
 from dragoman.wires.openai_chat.quirks import Quirks

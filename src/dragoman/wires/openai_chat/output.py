@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from dragoman.json_schema import strict_schema
-from dragoman.shapes import if_object, merged, rest
+from dragoman.codec.json_schema import strict_schema
+from dragoman.codec.json_values import if_object, merged, rest
 from dragoman.wires.openai_chat.outgoing import Outgoing
 
 __all__ = ["dump_output", "load_output"]

@@ -7,8 +7,8 @@ from itertools import chain
 from typing import Any
 
 from dragoman import json_bytes
+from dragoman.codec.json_values import if_objects, merged, rest
 from dragoman.message import ProviderPart, TextPart, ToolCallPart, ToolResultPart
-from dragoman.shapes import if_objects, merged, rest
 from dragoman.wires.openai_chat.calls import given_id, spelled_id
 from dragoman.wires.openai_chat.content import ABSENT, dump_content, load_block
 from dragoman.wires.openai_chat.native import extra, marked, spelling

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dragoman import json_bytes
+from dragoman.codec.json_values import if_objects, rest
 from dragoman.message import Content, DataPart, LinkPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.shapes import if_objects, rest
 from dragoman.wires.openai_chat.calls import dump_executed
 from dragoman.wires.openai_chat.content import dump_block
 from dragoman.wires.openai_chat.native import extra, spelling

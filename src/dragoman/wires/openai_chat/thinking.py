@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dragoman.codec.json_values import if_list, if_objects, if_text, merged, rest
 from dragoman.message import ThinkingPart
-from dragoman.shapes import if_list, if_objects, if_text, merged, rest
 from dragoman.wires.openai_chat.native import extra, marked, spelling
 
 __all__ = ["DETAILS", "PLAIN", "again_in", "dump_thinking", "fields_of", "load_detail", "load_thinking", "text_key"]

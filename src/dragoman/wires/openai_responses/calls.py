@@ -13,10 +13,10 @@ from typing import Any, Literal, cast
 import msgspec
 
 from dragoman import json_bytes
+from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
+from dragoman.codec.media import data_url, decoded, from_url
 from dragoman.fold import arguments_json, parse_call
-from dragoman.media import data_url, decoded, from_url
 from dragoman.message import Content, DataPart, ToolCallPart, ToolResultPart
-from dragoman.shapes import if_list, if_object, if_objects, if_text, rest
 from dragoman.wires.openai_responses.native import fields, note, spelling
 
 __all__ = [

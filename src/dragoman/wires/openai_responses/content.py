@@ -12,9 +12,9 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from dragoman.media import ELSEWHERE, IMAGES, Media, as_text, data_url, decoded, guessed, label, text_of
+from dragoman.codec.json_values import if_object, if_text, rest
+from dragoman.codec.media import ELSEWHERE, IMAGES, Media, as_text, data_url, decoded, guessed, label, text_of
 from dragoman.message import DataPart, FilePart, LinkPart, ProviderPart, TextPart
-from dragoman.shapes import if_object, if_text, rest
 from dragoman.wires.openai_responses.native import fields, is_foreign, note, spelled, spelling
 
 __all__ = ["Block", "dump_block", "load_block", "unsaid"]

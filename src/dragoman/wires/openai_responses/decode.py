@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.emit import Emitter, OpenPart
+from dragoman.codec.emitter import Emitter, OpenPart
+from dragoman.codec.framing import EventStream
+from dragoman.codec.json_values import body_bytes, need_object, rest
 from dragoman.errors import DecodeError, DragomanError, StreamCutError
 from dragoman.event import Custom, Event, OpenText
-from dragoman.framing import EventStream
 from dragoman.message import FinishReason, Origin
-from dragoman.shapes import body_bytes, need_object, rest
 from dragoman.wires.openai_responses.delta import DELTAS, Delta, decode_delta
 from dragoman.wires.openai_responses.errors import error_of
 from dragoman.wires.openai_responses.linking import content_digest

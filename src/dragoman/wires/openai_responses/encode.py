@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dragoman import json_bytes
-from dragoman.answer import Answer, kept, model_of
+from dragoman.codec.framing import event_bytes
+from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.response import Answer, kept, model_of
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
@@ -20,10 +22,8 @@ from dragoman.event import (
     RunFinished,
 )
 from dragoman.fold import close_part
-from dragoman.framing import event_bytes
 from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Native, ThinkingPart
-from dragoman.shapes import if_object, rest
 from dragoman.wires.openai_responses.errors import code_of, dump_error
 from dragoman.wires.openai_responses.native import OWN
 from dragoman.wires.openai_responses.outcome import USUAL, dump_status, dump_usage, echo

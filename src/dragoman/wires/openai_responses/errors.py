@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dragoman.codec.error_rules import Manner, fault, load, rules, usual
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -19,7 +20,6 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.faults import Manner, fault, load, rules, usual
 
 __all__ = ["code_of", "dump_error", "error_of", "load_error"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+from dragoman.codec.json_values import if_objects, if_text
 from dragoman.message import Content, DataPart, FilePart, TextPart
 from dragoman.request import Download, HttpRequest
-from dragoman.shapes import if_objects, if_text
 from dragoman.wires.openai_responses.native import NAME, fields
 
 __all__ = ["dump_download", "load_files"]

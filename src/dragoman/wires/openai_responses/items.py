@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman.codec.json_values import rest
 from dragoman.message import Content, ProviderPart, Role, TextPart, ToolCallPart
-from dragoman.shapes import rest
 from dragoman.wires.openai_responses.calls import KINDS, load_call
 from dragoman.wires.openai_responses.content import load_block
 from dragoman.wires.openai_responses.native import OWN, note, spelled

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from dragoman.digest import digest
+from dragoman.codec.digest import digest
 from dragoman.message import FinishReason, Message, Role
 from dragoman.wires.openai_responses.native import OWN, response
 from dragoman.wires.openai_responses.outgoing import Outgoing

@@ -11,11 +11,11 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman.codec.ids import NAMES, STANDARD
+from dragoman.codec.json_values import bounded, rest
 from dragoman.errors import HistoryError
-from dragoman.ids import NAMES, STANDARD
 from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
-from dragoman.shapes import bounded, rest
 from dragoman.wires.openai_responses.items import ABSENT, ROLES, Calls, load_content, load_item, side_of
 from dragoman.wires.openai_responses.native import OWN, is_ours, note, spelled, spelling
 from dragoman.wires.openai_responses.outgoing import Outgoing, outgoing

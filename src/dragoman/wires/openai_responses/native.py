@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dragoman.codec.json_values import if_object
+from dragoman.codec.native import Own
 from dragoman.message import Native
-from dragoman.native import Own
-from dragoman.shapes import if_object
 
 __all__ = ["NAME", "OWN", "begun_item", "fields", "is_foreign", "is_ours", "note", "response", "spelled", "spelling"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from dragoman.codec.json_values import if_object, rest
 from dragoman.message import FinishReason, Usage
-from dragoman.shapes import if_object, rest
 
 __all__ = ["USUAL", "around", "dump_status", "dump_usage", "echo", "load_finish", "load_usage", "other_usage"]
 

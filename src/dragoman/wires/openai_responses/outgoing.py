@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from dragoman.ids import call_ids, fitted
+from dragoman.codec.ids import call_ids, fitted
+from dragoman.codec.replay import readable
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, ToolCallPart
-from dragoman.replay import readable
 from dragoman.request import ToolSpec
 from dragoman.wires.openai_responses.calls import FUNCTION, kind_of
 from dragoman.wires.openai_responses.native import spelling

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from dragoman.json_schema import strict_schema
-from dragoman.shapes import rest
+from dragoman.codec.json_schema import strict_schema
+from dragoman.codec.json_values import rest
 
 __all__ = ["dump_output", "load_output"]
 

@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.media import as_text, label, text_of
+from dragoman.codec.json_values import rest, says_error
+from dragoman.codec.media import as_text, label, text_of
 from dragoman.message import (
     Content,
     DataPart,
@@ -20,7 +21,6 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.shapes import rest, says_error
 from dragoman.wires.openai_responses.calls import FUNCTION, dump_call, hold_result, holds_result
 from dragoman.wires.openai_responses.content import Block, dump_block, unsaid
 from dragoman.wires.openai_responses.items import ABSENT, is_plain

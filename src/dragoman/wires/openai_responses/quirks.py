@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.ids import NAMES, STANDARD, Rule
+from dragoman.codec.ids import NAMES, STANDARD, Rule
 
 __all__ = ["Quirks"]
 

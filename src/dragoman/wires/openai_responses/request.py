@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from dragoman.codec.ids import renamed
+from dragoman.codec.json_values import bounded, if_object, rest
 from dragoman.errors import HistoryError, InvalidRequestError
-from dragoman.ids import renamed
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ToolSpec
-from dragoman.shapes import bounded, if_object, rest
 from dragoman.wires.openai_responses.linking import LINKED_BY_CALLER, anchor, is_stored
 from dragoman.wires.openai_responses.messages import dump_conversation, load_conversation
 from dragoman.wires.openai_responses.native import fields, note, spelling

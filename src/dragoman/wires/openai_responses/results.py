@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from dragoman import json_bytes
-from dragoman.media import data_url
+from dragoman.codec.json_values import if_text, rest
+from dragoman.codec.media import data_url
 from dragoman.message import DataPart, FilePart, LinkPart, ProviderPart, TextPart, ToolCallPart, ToolResultPart
-from dragoman.shapes import if_text, rest
 from dragoman.wires.openai_responses.calls import FUNCTION, KINDS, kind_of
 from dragoman.wires.openai_responses.content import dump_block, load_block
 from dragoman.wires.openai_responses.native import fields, note, spelling

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from dragoman.codec.json_values import rest
 from dragoman.request import Settings
-from dragoman.shapes import rest
 from dragoman.wires.openai_responses.quirks import Quirks
 
 __all__ = ["FIELDS", "UNKNOWN", "dump_settings", "load_settings"]

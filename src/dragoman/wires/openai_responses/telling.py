@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from dragoman import json_bytes
+from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.media import as_text
 from dragoman.fold import arguments_text
-from dragoman.media import as_text
 from dragoman.message import Content, DataPart, ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.shapes import if_list, if_object, if_text
 from dragoman.wires.openai_responses.calls import FUNCTION, dump_call, hold_result, holds_result, kind_of
 from dragoman.wires.openai_responses.native import begun_item, fields, is_ours, response, spelling
 from dragoman.wires.openai_responses.pieces import is_block

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from dragoman.codec.json_values import if_list, if_object, rest
 from dragoman.message import ThinkingPart
-from dragoman.shapes import if_list, if_object, rest
 from dragoman.wires.openai_responses.native import fields, note, spelling
 
 __all__ = ["BETWEEN", "TYPES", "dump_reasoning", "load_reasoning", "resolved", "texts_of"]

@@ -8,12 +8,12 @@ from typing import Any, cast
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.emit import Emitter, OpenPart
+from dragoman.codec.emitter import Emitter, OpenPart
+from dragoman.codec.json_values import if_text, rest
 from dragoman.errors import DecodeError
 from dragoman.event import OpenText
 from dragoman.fold import arguments_text
 from dragoman.message import Content, DataPart, TextPart, ThinkingPart, ToolCallPart
-from dragoman.shapes import if_text, rest
 from dragoman.wires.openai_responses.calls import FUNCTION, KINDS, kind_of
 from dragoman.wires.openai_responses.items import Calls, load_item, sendable
 from dragoman.wires.openai_responses.native import note, spelling

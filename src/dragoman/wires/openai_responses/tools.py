@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from dragoman.codec.ids import NAMES
+from dragoman.codec.json_values import rest
 from dragoman.errors import HistoryError
-from dragoman.ids import NAMES
 from dragoman.request import ServerTool, ToolSpec
-from dragoman.shapes import rest
 from dragoman.wires.openai_responses.native import fields, note, spelling
 from dragoman.wires.openai_responses.quirks import Quirks
 

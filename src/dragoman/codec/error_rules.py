@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from dragoman.error_body import codes, parsed, plain, words
+from dragoman.codec.error_body import codes, parsed, plain, words
+from dragoman.codec.json_values import as_text, if_object, if_objects, if_text
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -25,7 +26,6 @@ from dragoman.errors import (
     RateLimitError,
 )
 from dragoman.retry_after import limit_reset, retry_after, waiting_words
-from dragoman.shapes import as_text, if_object, if_objects, if_text
 
 __all__ = ["Manner", "Rules", "Told", "fault", "load", "request_id", "rules", "usual", "vendor_status"]
 

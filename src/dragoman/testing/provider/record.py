@@ -13,7 +13,7 @@ from dragoman.model.strings import ModelString, parse_model_string
 from dragoman.providers.address import find_base_url
 from dragoman.providers.keys import find_key, request_headers
 from dragoman.testing.check import Skipped, demand, same
-from dragoman.testing.provider_bench import KEY, ProviderBench, provider_check, says
+from dragoman.testing.provider.bench import KEY, ProviderBench, provider_check, says
 
 __all__ = [
     "base_urls_are_found",

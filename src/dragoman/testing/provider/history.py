@@ -13,8 +13,8 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.testing.check import Skipped, demand, same
-from dragoman.testing.provider_bench import ProviderBench, call, provider_check, says, weather
-from dragoman.testing.wire_bench import json_of, seal_of
+from dragoman.testing.provider.bench import ProviderBench, call, provider_check, says, weather
+from dragoman.testing.wire.bench import json_of, seal_of
 
 __all__ = [
     "conversations_go_on",

@@ -15,7 +15,7 @@ from dragoman.message import FinishReason, Message, ToolCallPart, Usage
 from dragoman.testing.check import attempt, demand, same
 from dragoman.testing.samples import ANSWER, USAGE, telling
 from dragoman.testing.wellformed import fault_of
-from dragoman.testing.wire_bench import OWN, WireBench, cut_into, told, wire_check
+from dragoman.testing.wire.bench import OWN, WireBench, cut_into, told, wire_check
 
 __all__ = [
     "answers_know_their_origin",

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.digest import chain
+from dragoman.codec.digest import chain
+from dragoman.codec.media import text_of
 from dragoman.errors import HistoryError
-from dragoman.media import text_of
 from dragoman.message import (
     DataPart,
     LinkPart,
@@ -24,7 +24,7 @@ from dragoman.message import (
 )
 from dragoman.testing.check import Skipped, attempt, demand, same
 from dragoman.testing.samples import CONVERSATION, PARTS, PNG, essence, telling
-from dragoman.testing.wire_bench import OPERATIONS, OWN, WireBench, seal_of, wire_check
+from dragoman.testing.wire.bench import OPERATIONS, OWN, WireBench, seal_of, wire_check
 
 __all__ = [
     "bad_payloads_are_refused",

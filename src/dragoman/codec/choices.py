@@ -10,12 +10,12 @@ from typing import Any, Generic, Protocol, TypeVar
 from msgspec.structs import replace
 
 from dragoman import json_bytes
-from dragoman.emit import Emitter
+from dragoman.codec.emitter import Emitter
+from dragoman.codec.framing import EventStream, is_json
+from dragoman.codec.json_values import as_list, as_object, body_bytes, if_object, malformed, unread
 from dragoman.errors import DecodeError, DragomanError, StreamCutError
 from dragoman.event import Event, RunError
-from dragoman.framing import EventStream, is_json
 from dragoman.message import FinishReason, Origin, Usage
-from dragoman.shapes import as_list, as_object, body_bytes, if_object, malformed, unread
 
 __all__ = ["Candidate", "ChoicesDecoder"]
 

@@ -16,7 +16,7 @@ from dragoman.message import (
 from dragoman.model.middleware import Next
 from dragoman.request import ModelRequest
 from dragoman.testing.check import demand, same
-from dragoman.testing.provider_bench import ProviderBench, provider_check, says
+from dragoman.testing.provider.bench import ProviderBench, provider_check, says
 from dragoman.testing.samples import TEXT
 
 __all__ = [

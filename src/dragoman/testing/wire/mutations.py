@@ -8,7 +8,7 @@ from dragoman import wires
 from dragoman.testing.check import CheckFailed
 from dragoman.testing.hostile import drawn, put_through
 from dragoman.testing.hostile_seeds import by_door, own_seeds
-from dragoman.testing.wire_bench import WireBench, wire_check
+from dragoman.testing.wire.bench import WireBench, wire_check
 
 __all__ = ["changed_answers_are_never_raised", "changed_requests_are_read_or_refused"]
 

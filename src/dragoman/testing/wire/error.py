@@ -9,7 +9,7 @@ import msgspec
 from dragoman import errors
 from dragoman.errors import DragomanError, ProviderError, RateLimitError
 from dragoman.testing.check import attempt, demand, same
-from dragoman.testing.wire_bench import WireBench, json_of, wire_check
+from dragoman.testing.wire.bench import WireBench, json_of, wire_check
 
 __all__ = ["errors_return_by_class", "refusals_are_never_raised", "statuses_tell_the_class", "waits_are_read"]
 

@@ -10,7 +10,7 @@ from dragoman.fold import fold
 from dragoman.message import Role
 from dragoman.request import Settings, ToolSpec
 from dragoman.testing.check import demand, same
-from dragoman.testing.provider_bench import ProviderBench, call, provider_check, says, weather
+from dragoman.testing.provider.bench import ProviderBench, call, provider_check, says, weather
 from dragoman.testing.samples import SCHEMA, plain
 from dragoman.tools import Tool
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from dragoman.digest import chain
+from dragoman.codec.digest import chain
 from dragoman.message import Content, Message, Origin, Role
 
 __all__ = ["kind_of", "readable"]

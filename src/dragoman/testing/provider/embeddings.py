@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import cos, isfinite, sqrt
 
 from dragoman.capability import Capability
+from dragoman.embeddings.similarity import cosine_similarity
 from dragoman.errors import RateLimitError, SettingsError
 from dragoman.result import Vector
-from dragoman.similarity import cosine_similarity
 from dragoman.testing.check import demand, same
-from dragoman.testing.provider_bench import ProviderBench, provider_check, says
+from dragoman.testing.provider.bench import ProviderBench, provider_check, says
 
 __all__ = [
     "embeddings_come_in_order",

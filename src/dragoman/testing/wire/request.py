@@ -12,7 +12,7 @@ from dragoman.message import Message
 from dragoman.request import ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.testing.check import attempt, demand, same
 from dragoman.testing.samples import CONVERSATION, SCHEMA, TOOLS, telling
-from dragoman.testing.wire_bench import WireBench, json_of, wire_check
+from dragoman.testing.wire.bench import WireBench, json_of, wire_check
 
 __all__ = [
     "bad_bodies_are_refused",

@@ -9,7 +9,7 @@ from dragoman.message import (
     LinkPart,
 )
 from dragoman.testing.check import demand, same
-from dragoman.testing.provider_bench import ProviderBench, provider_check, says
+from dragoman.testing.provider.bench import ProviderBench, provider_check, says
 from dragoman.testing.samples import PNG
 
 __all__ = [

@@ -13,12 +13,12 @@ from typing import Any, cast
 import msgspec
 
 from dragoman import json_bytes
+from dragoman.codec.json_values import as_list, as_object, if_list, if_object, if_text, malformed, rest
+from dragoman.codec.native import Own
 from dragoman.errors import DecodeError, DragomanError, InvalidRequestError
 from dragoman.message import Usage
-from dragoman.native import Own
 from dragoman.request import EmbeddingsRequest
 from dragoman.result import BatchEmbeddingsResult, Vector
-from dragoman.shapes import as_list, as_object, if_list, if_object, if_text, malformed, rest
 
 __all__ = [
     "dump_entries",

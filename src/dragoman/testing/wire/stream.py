@@ -11,7 +11,7 @@ from dragoman.message import FinishReason, Message, ToolCallPart
 from dragoman.testing.check import demand, same
 from dragoman.testing.samples import ANSWER, TEXT, telling
 from dragoman.testing.wellformed import fault_of
-from dragoman.testing.wire_bench import WireBench, cut_into, told, wire_check
+from dragoman.testing.wire.bench import WireBench, cut_into, told, wire_check
 
 __all__ = [
     "arguments_in_pieces_are_whole",

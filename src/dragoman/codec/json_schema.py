@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from dragoman.shapes import if_list, if_object, rest
+from dragoman.codec.json_values import if_list, if_object, rest
 
 __all__ = ["strict_schema"]
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dragoman.capability import Capability
+from dragoman.codec.json_values import if_object
 from dragoman.event import MessageFinished
 from dragoman.message import (
     NOTES,
@@ -17,9 +18,8 @@ from dragoman.message import (
     Usage,
 )
 from dragoman.request import ModelRequest, Settings
-from dragoman.shapes import if_object
 from dragoman.testing.check import demand, same
-from dragoman.testing.provider_bench import ProviderBench, provider_check, says
+from dragoman.testing.provider.bench import ProviderBench, provider_check, says
 
 __all__ = [
     "options_arrive",

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.shapes import as_text, if_list, if_object, if_objects
+from dragoman.codec.json_values import as_text, if_list, if_object, if_objects
 
 __all__ = ["codes", "parsed", "plain", "words"]
 

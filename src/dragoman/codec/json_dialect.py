@@ -12,7 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.shapes import if_list, if_object
+from dragoman.codec.json_values import if_list, if_object
 
 __all__ = ["Dialect", "fit"]
 

@@ -26,9 +26,9 @@ from dragoman.errors import (
 from dragoman.event import PartDelta, RunError
 from dragoman.message import FinishReason, Message
 from dragoman.testing.check import Skipped, demand, same
-from dragoman.testing.provider_bench import ProviderBench, Reply, provider_check, says
+from dragoman.testing.provider.bench import ProviderBench, Reply, provider_check, says
 from dragoman.testing.server import Answer
-from dragoman.testing.wire_bench import text_values
+from dragoman.testing.wire.bench import text_values
 from dragoman.transport.retry import Retry
 
 __all__ = [

@@ -12,7 +12,7 @@ from dragoman.errors import TypedOutputError
 from dragoman.message import Role, ToolCallPart
 from dragoman.request import ModelRequest
 from dragoman.testing.check import Skipped, demand, same
-from dragoman.testing.provider_bench import ProviderBench, call, obliging, provider_check, weather
+from dragoman.testing.provider.bench import ProviderBench, call, obliging, provider_check, weather
 from dragoman.testing.samples import SCHEMA
 
 __all__ = [

@@ -19,7 +19,7 @@ from dragoman.result import Vector
 from dragoman.testing.check import Check, Doubtful, demand
 from dragoman.testing.samples import SCHEMA
 from dragoman.testing.server import Answer, ScriptedServer
-from dragoman.testing.wire_bench import signed_by_the_kit
+from dragoman.testing.wire.bench import signed_by_the_kit
 from dragoman.tools import Tool
 from dragoman.transport.base import Transport
 from dragoman.transport.player import Player

@@ -1,0 +1,1 @@
+"""What is done with texts before, and with vectors after: splitting and similarity."""
