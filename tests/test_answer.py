@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman import wires
-from dragoman.codec.response import Answer, left_out, model_of, whole_answer
+from dragoman.codec.response import ResponseState, further_candidates, model_of, whole_message
 from dragoman.errors import DragomanError, OverloadedError
 from dragoman.event import MessageDropped, MessageFinished, MessageStarted, PartDelta, RunError, RunFinished
 from dragoman.fold import fold, unfold
@@ -30,7 +30,7 @@ def started(message_id="a", **how):
 
 
 def test_messages_of_the_model_are_one_answer_with_the_last_end_and_all_usage():
-    answer = whole_answer(unfold([FIRST, RESULT, LAST]))
+    answer = whole_message(unfold([FIRST, RESULT, LAST]))
     assert isinstance(answer, Message)
     assert [piece.text for piece in answer.content] == ["One. ", "Two."]
     assert (answer.id, answer.finish_reason, answer.usage) == ("a", FinishReason.length, used(8, 3))
@@ -39,19 +39,19 @@ def test_messages_of_the_model_are_one_answer_with_the_last_end_and_all_usage():
 
 def test_decision_25_choices_beyond_the_first_are_losses_of_the_answer():
     events = [started(), started("b", candidate=1), started("c", candidate=2), RunFinished("r")]
-    assert [loss.what for loss in left_out(events)] == ["candidate 1", "candidate 2"]
-    assert left_out(unfold([FIRST, RESULT, LAST])) == []
+    assert [loss.what for loss in further_candidates(events)] == ["candidate 1", "candidate 2"]
+    assert further_candidates(unfold([FIRST, RESULT, LAST])) == []
 
 
 def test_a_stream_knows_the_same_of_it():
-    answer = Answer(lambda _: {})
+    answer = ResponseState(lambda _: {})
     taken = [event for event in unfold([FIRST, RESULT, LAST]) if answer.takes(event)]
     assert {event.message_id for event in taken} == {"a", "b"}
     assert (answer.id, answer.reason, answer.usage) == ("a", FinishReason.length, used(8, 3))
 
 
 def test_what_nobody_counted_has_no_usage():
-    said = whole_answer(unfold([Message.model("x")]))
+    said = whole_message(unfold([Message.model("x")]))
     assert isinstance(said, Message) and said.usage is None
 
 
@@ -70,19 +70,19 @@ def test_who_answers(origin, model):
 
 
 def test_no_message_is_an_empty_answer():
-    said = whole_answer([])
+    said = whole_message([])
     assert isinstance(said, Message) and said.content == ()
 
 
 def test_other_candidates_other_speakers_and_unknown_messages_are_passed_over():
-    answer = Answer(lambda _: {})
+    answer = ResponseState(lambda _: {})
     others = (started(candidate=1), MessageStarted("a", Role.USER), PartDelta("a", 0, "x"), MessageFinished("a"))
     assert {answer.takes(event) for event in others} == {False}
     assert not answer.started
 
 
 def test_nothing_more_is_told_of_a_message_that_was_dropped():
-    answer = Answer(lambda _: {})
+    answer = ResponseState(lambda _: {})
     assert answer.id == ""
     assert answer.takes(started()) and answer.takes(MessageDropped("a", "no"))
     assert not answer.takes(PartDelta("a", 0, "x"))
@@ -90,16 +90,16 @@ def test_nothing_more_is_told_of_a_message_that_was_dropped():
 
 
 def test_fields_around_a_message_come_from_its_start_and_its_end():
-    answer = Answer(lambda native: (native or {}).get("w", {}))
+    answer = ResponseState(lambda native: (native or {}).get("w", {}))
     for event in (started(native={"w": {"a": 1, "b": 1}}), MessageFinished("a", native={"w": {"b": 2}})):
         assert answer.takes(event)
-    assert answer.around == {"a": 1, "b": 2}
+    assert answer.envelope == {"a": 1, "b": 2}
 
 
 def test_an_error_is_the_answer():
     error = OverloadedError("later")
-    assert whole_answer([started(), RunError(error)]) is error
-    assert Answer(lambda _: {}).takes(RunError(error)) and Answer(lambda _: {}).takes(RunFinished("r"))
+    assert whole_message([started(), RunError(error)]) is error
+    assert ResponseState(lambda _: {}).takes(RunError(error)) and ResponseState(lambda _: {}).takes(RunFinished("r"))
 
 
 @pytest.mark.parametrize("name", WIRES)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import RunError, wires
-from dragoman.codec.error_rules import Told, fault
+from dragoman.codec.error_rules import ErrorInfo, error_from
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -182,7 +182,7 @@ TOLD = [
     ({"error": {"message": 'litellm.BadRequestError: {"error":{"message":"bad name"}}'}}, "litellm.BadRequestError: bad name"),
     ('{"error": {"message": "written twice"}}', "written twice"),
     ({"detail": {"error": {"message": "deep"}}}, "deep"),
-    ({"fault": {"faultstring": "Invalid thing", "detail": {"errorcode": "x"}}}, "Invalid thing"),
+    ({"error_from": {"faultstring": "Invalid thing", "detail": {"errorcode": "x"}}}, "Invalid thing"),
     ({"statusCode": 400, "message": ["model should not be empty"], "error": "Bad Request"}, "model should not be empty"),
     ({"type": "about:blank", "title": "Bad", "detail": "Function unknown"}, "Function unknown"),
     ({"error": {"message": "Range of x should be [1, 30720]"}}, "Range of x should be [1, 30720]"),
@@ -201,8 +201,8 @@ PAGES = [
         "Bad gateway",
     ),
     (
-        b'event: error\ndata: {"type":"error","error":{"type":"odd","message":"Told as an event"}}\n\n',
-        "Told as an event",
+        b'event: error\ndata: {"type":"error","error":{"type":"odd","message":"ErrorInfo as an event"}}\n\n',
+        "ErrorInfo as an event",
     ),
     (b'\xef\xbb\xbf{"error":{"message":"after a mark"}}', "after a mark"),
 ]
@@ -468,7 +468,7 @@ def test_a_busy_provider_tells_when_to_come_back() -> None:
 
 
 def test_an_error_of_which_nothing_is_told_still_says_something() -> None:
-    error = fault(Told())
+    error = error_from(ErrorInfo())
     assert type(error) is ProviderError
     assert error.message == "the provider failed. This is a fault of the provider's own; try again."
     assert (error.status, error.request_id) == (None, None)

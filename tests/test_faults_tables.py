@@ -9,7 +9,16 @@ import pytest
 
 from dragoman import wires
 from dragoman.codec.error_body import codes, parsed, plain, words
-from dragoman.codec.error_rules import Manner, Told, fault, load, request_id, rules, usual, vendor_status
+from dragoman.codec.error_rules import (
+    ErrorInfo,
+    ErrorRules,
+    error_from,
+    error_info,
+    load,
+    patterns,
+    request_id,
+    vendor_status,
+)
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -104,24 +113,26 @@ def test_minimaxs_numbers_say_it_without_words(code: int, kind: type[ProviderErr
 
 @pytest.mark.parametrize("kind", ADVICE)
 def test_every_kind_says_what_to_do(kind: type[ProviderError]) -> None:
-    assert read(418, {"message": "so"}, manner=Manner(statuses={418: kind})).message == f"so. {ADVICE[kind]}"
+    assert read(418, {"message": "so"}, rules=ErrorRules(statuses={418: kind})).message == f"so. {ADVICE[kind]}"
 
 
 def test_a_fault_without_words_says_what_there_is() -> None:
     assert (
-        fault(Told(), status=500).message
+        error_from(ErrorInfo(), status=500).message
         == f"the provider answered with HTTP 500 and no words. {ADVICE[ProviderError]}"
     )
-    assert fault(Told(codes="x_1"), status=500).message.startswith(
+    assert error_from(ErrorInfo(codes="x_1"), status=500).message.startswith(
         "the provider answered with HTTP 500 and no words but x_1."
     )
-    assert fault(Told(codes="17"), status=500).message.startswith("the provider answered with HTTP 500 and no words. ")
-    assert fault(Told(status=500)).message.startswith("the provider answered with HTTP 500 and no words. ")
-    assert fault(Told(codes="X")).message == f"the provider failed. {ADVICE[ProviderError]}"
+    assert error_from(ErrorInfo(codes="17"), status=500).message.startswith(
+        "the provider answered with HTTP 500 and no words. "
+    )
+    assert error_from(ErrorInfo(status=500)).message.startswith("the provider answered with HTTP 500 and no words. ")
+    assert error_from(ErrorInfo(codes="X")).message == f"the provider failed. {ADVICE[ProviderError]}"
     reason = {"error": {"message": "Param bad.", "param": "a b"}}
-    assert usual(reason).words == "Param bad.: a b"
-    assert usual({"error": {"message": "is a b", "param": "a b"}}).words == "is a b"
-    assert usual({"error": {"message": "bad", "param": "a"}}).words == "bad"
+    assert error_info(reason).words == "Param bad.: a b"
+    assert error_info({"error": {"message": "is a b", "param": "a b"}}).words == "is a b"
+    assert error_info({"error": {"message": "bad", "param": "a"}}).words == "bad"
 
 
 def test_a_fault_is_the_providers_only_from_500_on() -> None:
@@ -138,16 +149,16 @@ def test_what_is_no_number_of_minimaxs_is_no_fault(told: Any) -> None:
 @pytest.mark.parametrize("where", [lambda one: {"error": one}, lambda one: one, lambda one: [{"error": one}]])
 @pytest.mark.parametrize("key", ["raw_status_code", "status_code", "statusCode", "StatusCode", "status", "code"])
 def test_an_error_may_tell_its_status_itself(key: str, where: Any) -> None:
-    assert usual(where({"message": "so", key: 503})).status == 503
-    assert usual(where({"message": "so", key: "404"})).status == 404
+    assert error_info(where({"message": "so", key: 503})).status == 503
+    assert error_info(where({"message": "so", key: "404"})).status == 404
     for odd in (200, 600, 4000, "x404", None, {}):
-        assert usual(where({"message": "so", key: odd})).status is None
-    assert fault(usual(where({"message": "so", key: 503}))).status == 503
-    assert type(fault(usual(where({"message": "so", key: 429})), status=503)) is OverloadedError
+        assert error_info(where({"message": "so", key: odd})).status is None
+    assert error_from(error_info(where({"message": "so", key: 503}))).status == 503
+    assert type(error_from(error_info(where({"message": "so", key: 429})), status=503)) is OverloadedError
 
 
 def test_the_inner_status_goes_before_the_outer_one() -> None:
-    assert usual({"error": {"code": 404}, "code": 500}).status == 404
+    assert error_info({"error": {"code": 404}, "code": 500}).status == 404
 
 
 @pytest.mark.parametrize(
@@ -155,8 +166,8 @@ def test_the_inner_status_goes_before_the_outer_one() -> None:
     [{"request_id": "r", "error": {"request_id": "s"}}, {"error": {"request_id": "r"}}, [{"request_id": "r"}]],
 )
 def test_the_id_in_a_body_is_found(payload: Any) -> None:
-    assert usual(payload).request_id == "r"
-    assert usual({"request_id": 3, "error": {"request_id": ""}}).request_id is None
+    assert error_info(payload).request_id == "r"
+    assert error_info({"request_id": 3, "error": {"request_id": ""}}).request_id is None
 
 
 IDS = [
@@ -184,8 +195,8 @@ def test_what_a_provider_behind_a_gateway_says_is_shown_in_short() -> None:
     }
     error = read(400, body)
     assert error.message == f"Provider returned error: {'y' * 500}. Change the request."
-    told = usual(body)
-    assert told.headers == {"retry-after": "5"}
+    info = error_info(body)
+    assert info.headers == {"retry-after": "5"}
 
 
 def test_only_the_beginning_of_long_words_tells_the_kind_and_is_shown() -> None:
@@ -195,21 +206,21 @@ def test_only_the_beginning_of_long_words_tells_the_kind_and_is_shown() -> None:
     assert read(400, {"message": "y" * 1000}).message == f"{'y' * 1000}. Change the request."
     assert read(400, {"message": "y" * 1001}).message == f"{'y' * 1000}…. Change the request."
     many = {"error": {"message": "so", "details": [{"reason": f"r{n:04}"} for n in range(900)]}}
-    assert len(usual(many).codes) == 4000
-    assert usual({"error": {"code": "a", "type": "b"}, "type": "a"}).codes == "a b"
+    assert len(error_info(many).codes) == 4000
+    assert error_info({"error": {"code": "a", "type": "b"}, "type": "a"}).codes == "a b"
 
 
 def test_what_a_wire_says_in_a_way_of_its_own_goes_before() -> None:
-    manner = Manner(
-        words=rules((ContextLengthError, "SO LONG")),
+    rules = ErrorRules(
+        words=patterns((ContextLengthError, "SO LONG")),
         statuses={401: ContentRefusedError, 418: OverloadedError},
         advice={ContextLengthError: "Own advice."},
     )
-    assert read(400, {"message": "so long"}, manner=manner).message == "so long. Own advice."
-    assert type(read(500, {"message": "so long"}, manner=manner)) is ContextLengthError
-    assert type(read(401, {"message": "so"}, manner=manner)) is ContentRefusedError
-    assert type(read(418, {"message": "so"}, manner=manner)) is OverloadedError
-    assert type(read(429, {"message": "so"}, manner=manner)) is RateLimitError
+    assert read(400, {"message": "so long"}, rules=rules).message == "so long. Own advice."
+    assert type(read(500, {"message": "so long"}, rules=rules)) is ContextLengthError
+    assert type(read(401, {"message": "so"}, rules=rules)) is ContentRefusedError
+    assert type(read(418, {"message": "so"}, rules=rules)) is OverloadedError
+    assert type(read(429, {"message": "so"}, rules=rules)) is RateLimitError
 
 
 @pytest.mark.parametrize(
@@ -224,10 +235,10 @@ def test_what_a_wire_says_in_a_way_of_its_own_goes_before() -> None:
     ],
 )
 def test_without_a_status_the_words_tell_whose_fault_it_is(words: str, kind: type[ProviderError]) -> None:
-    error = fault(Told(words=words))
+    error = error_from(ErrorInfo(words=words))
     assert (type(error), error.status, error.message) == (kind, None, f"{words}. {ADVICE[kind]}")
-    assert type(fault(Told(words="bad request"), status=500)) is ProviderError
-    assert type(fault(Told(words="timed out"), status=424)) is ProviderTimeoutError
+    assert type(error_from(ErrorInfo(words="bad request"), status=500)) is ProviderError
+    assert type(error_from(ErrorInfo(words="timed out"), status=424)) is ProviderTimeoutError
 
 
 @pytest.mark.parametrize(
@@ -247,23 +258,23 @@ def test_a_404_is_of_the_model_or_of_something_else(words: str, kind: type[Provi
 
 
 def test_the_first_wait_that_is_told_counts() -> None:
-    told = Told(words="try again in 3s", retry_after=1.0, headers={"x-ratelimit-reset": "4"})
-    assert fault(told, status=429, headers={"retry-after": "2"}).retry_after == 1.0  # type: ignore[attr-defined]
+    told = ErrorInfo(words="try again in 3s", retry_after=1.0, headers={"x-ratelimit-reset": "4"})
+    assert error_from(told, status=429, headers={"retry-after": "2"}).retry_after == 1.0  # type: ignore[attr-defined]
     after = [
-        (Told(words="try again in 3s", headers={"x-ratelimit-reset": "4"}), {"retry-after": "2"}, 2.0),
-        (Told(words="try again in 3s", headers={"x-ratelimit-reset": "4"}), {}, 3.0),
-        (Told(headers={"x-ratelimit-reset": "4"}), {"x-ratelimit-reset": "5"}, 4.0),
-        (Told(retry_after=0.0), {"retry-after": "2"}, 0.0),
-        (Told(), {"x-ratelimit-reset": "5"}, 5.0),
+        (ErrorInfo(words="try again in 3s", headers={"x-ratelimit-reset": "4"}), {"retry-after": "2"}, 2.0),
+        (ErrorInfo(words="try again in 3s", headers={"x-ratelimit-reset": "4"}), {}, 3.0),
+        (ErrorInfo(headers={"x-ratelimit-reset": "4"}), {"x-ratelimit-reset": "5"}, 4.0),
+        (ErrorInfo(retry_after=0.0), {"retry-after": "2"}, 0.0),
+        (ErrorInfo(), {"x-ratelimit-reset": "5"}, 5.0),
     ]
     for one, headers, wait in after:
-        error = fault(one, status=429, headers=headers)
+        error = error_from(one, status=429, headers=headers)
         assert isinstance(error, RateLimitError)
         assert error.retry_after == wait
-    busy = fault(Told(words="try again in 3s"), status=503, headers={"x-ratelimit-reset": "5"})
+    busy = error_from(ErrorInfo(words="try again in 3s"), status=503, headers={"x-ratelimit-reset": "5"})
     assert isinstance(busy, OverloadedError)
     assert busy.retry_after == 3.0
-    idle = fault(Told(), status=503, headers={"x-ratelimit-reset": "5"})
+    idle = error_from(ErrorInfo(), status=503, headers={"x-ratelimit-reset": "5"})
     assert isinstance(idle, OverloadedError)
     assert idle.retry_after is None
 
@@ -395,7 +406,7 @@ def test_what_a_body_holds(body: bytes, found: Any) -> None:
 
 
 WORDS = [
-    "message", "Message", "detail", "error", "errors", "raw", "data", "msg", "error_description", "errorMessage", "fault",
+    "message", "Message", "detail", "error", "errors", "raw", "data", "msg", "error_description", "errorMessage", "error_from",
     "faultstring", "title", "base_resp", "status_msg",
 ]  # fmt: skip
 
@@ -474,7 +485,7 @@ def test_codes_are_found_on_all_levels(key: str) -> None:
     assert list(codes({key: ["c", 3, None, "", {}]})) == ["c", "3"]
     assert list(codes({key: {"code": "x"}})) == []
     assert list(codes([{key: "c"}, {key: 0}])) == ["c"]
-    for inner in ("error", "errors", "innererror", "details", "detail", "metadata", "fault"):
+    for inner in ("error", "errors", "innererror", "details", "detail", "metadata", "error_from"):
         assert list(codes({inner: {key: "c"}})) == list(codes({inner: [{key: "c"}]})) == ["c"]
     assert list(codes({"other": {key: "c"}})) == []
     assert list(codes({"raw": f'so {{"{key}": "c"}}'})) == ["c"]

@@ -151,10 +151,21 @@ def test_nothing_or_half_a_field_name_is_neither_events_nor_a_body(nothing: byte
 
 
 def test_what_is_closed_is_empty():
-    for stream in (EventStream(), LineStream()):
-        assert stream.feed(b"data: 1\ndata: 2") == ([] if isinstance(stream, EventStream) else [b"data: 1"])
-        assert len(stream.close()) == 1
-        assert stream.close() == []
+    events, lines = EventStream(), LineStream()
+    assert (events.feed(b"data: 1\ndata: 2"), lines.feed(b"1\n2")) == ([], [b"1"])
+    assert (len(events.close()), len(lines.close())) == (1, 1)
+    assert (events.close(), lines.close()) == ([], [])
+
+
+def test_lines_that_begin_with_no_json_are_a_body():
+    stream = LineStream()
+    assert stream.feed(b'\n {\n"a": 1') == []
+    assert stream.body == b"{"
+    assert stream.feed(b"}\n") == stream.close() == []
+    assert stream.body == b'{\n"a": 1}'
+    lines = LineStream()
+    assert lines.feed(b"1\n{\n") == [b"1", b"{"]
+    assert lines.body is None
 
 
 @given(st.lists(st.sampled_from([b'{"a": 1}', b"", b" ", b'{"b": "\xc3\xa4"}\r', b"\r"])), PLACES, st.booleans())

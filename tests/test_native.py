@@ -33,34 +33,34 @@ def test_both_rooms_are_read_and_the_fields_are_a_copy() -> None:
     assert OWN.fields(BOTH) == {"a": 1}
     assert OWN.fields(BOTH) is not BOTH["w"]
     assert OWN.notes(BOTH) is BOTH["w:notes"]
-    assert OWN.spelling(BOTH) == {"b": 2}
+    assert OWN.form(BOTH) == {"b": 2}
     assert OWN.response(BOTH) == {"c": 3}
 
 
 @pytest.mark.parametrize("native", [None, {}, {"v": {"a": 1}}, {"w": "odd", "w:notes": 3}, {"w:notes": {"spelling": 1, "response": []}}])  # fmt: skip
 def test_what_is_not_there_or_odd_is_empty(native: Any) -> None:
-    assert OWN.fields(native) == OWN.spelling(native) == OWN.response(native) == {}
+    assert OWN.fields(native) == OWN.form(native) == OWN.response(native) == {}
     assert OWN.fields(native) is not OWN.fields(native)
     assert OWN.notes(native) == ({} if native is None else native.get("w:notes", {}) if isinstance(native.get("w:notes"), dict) else {})  # fmt: skip
 
 
 def test_what_is_noted() -> None:
     assert OWN.note() is None
-    assert OWN.note({}, spelling={}, response=None) is None
+    assert OWN.note({}, form={}, response=None) is None
     assert OWN.note({"a": 1}) == {"w": {"a": 1}}
     assert OWN.note(mark=True) == {"w": {}}
-    assert OWN.note(mark=True, spelling={"b": 2}) == {"w": {}, "w:notes": {"spelling": {"b": 2}}}
-    assert OWN.note(None, spelling={"b": 2}, response={}) == {"w:notes": {"spelling": {"b": 2}}}
+    assert OWN.note(mark=True, form={"b": 2}) == {"w": {}, "w:notes": {"spelling": {"b": 2}}}
+    assert OWN.note(None, form={"b": 2}, response={}) == {"w:notes": {"spelling": {"b": 2}}}
     fields = {"a": 1}
     assert (OWN.note(fields) or {})["w"] is not fields
 
 
 def test_what_is_noted_more() -> None:
-    assert OWN.noted(None, x={}) == {"w:notes": {"x": {}}}
-    assert OWN.noted({"v": {}, "w": {"a": 1}}, x=1) == {"w": {"a": 1}, "w:notes": {"x": 1}}
-    assert OWN.noted(BOTH, x=1) == {"w": {"a": 1}, "w:notes": {**BOTH["w:notes"], "x": 1}}
-    assert OWN.spelled(BOTH, e=5) == {"w": {"a": 1}, "w:notes": {"spelling": {"b": 2, "e": 5}, "response": {"c": 3}}}
-    assert OWN.spelled(None, e=5) == {"w:notes": {"spelling": {"e": 5}}}
+    assert OWN.with_notes(None, x={}) == {"w:notes": {"x": {}}}
+    assert OWN.with_notes({"v": {}, "w": {"a": 1}}, x=1) == {"w": {"a": 1}, "w:notes": {"x": 1}}
+    assert OWN.with_notes(BOTH, x=1) == {"w": {"a": 1}, "w:notes": {**BOTH["w:notes"], "x": 1}}
+    assert OWN.with_form(BOTH, e=5) == {"w": {"a": 1}, "w:notes": {"spelling": {"b": 2, "e": 5}, "response": {"c": 3}}}
+    assert OWN.with_form(None, e=5) == {"w:notes": {"spelling": {"e": 5}}}
     assert BOTH["w:notes"] == {"spelling": {"b": 2}, "response": {"c": 3}}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman import wires
-from dragoman.codec.response import Answer, kept
+from dragoman.codec.response import ResponseState, kept
 from dragoman.event import Event, MessageDropped, MessageFinished, MessageStarted, OpenText, PartDelta, PartStarted
 from dragoman.fold import fold, unfold
 from dragoman.message import (
@@ -242,7 +242,7 @@ def test_events_of_what_is_retracted_are_left_out_and_an_id_may_be_used_again() 
 
 
 def test_usage_of_what_is_retracted_does_not_count_and_of_one_id_twice_adds_up() -> None:
-    answer = Answer(lambda _: {})
+    answer = ResponseState(lambda _: {})
     for event in retracted(HALF):
         answer.takes(event)
     assert answer.usage == COST

@@ -11,7 +11,7 @@ from dragoman.event import MessageDropped, MessageFinished, MessageStarted, Open
 from dragoman.fold import fold, unfold
 from dragoman.message import Message, Role, ToolCallPart, Usage
 from dragoman.wires import cohere as wire
-from dragoman.wires.cohere.native import response
+from dragoman.wires.cohere.quirks import OWN
 
 
 def decode(data: bytes) -> list[Any]:
@@ -47,10 +47,10 @@ def test_log_probabilities_beside_the_deltas_are_kept_in_order():
     pieces = [piece(str(n), logprobs={"text": str(n), "logprobs": [-n]}) for n in range(4)]
     (message,) = fold(decode(stream(START, *pieces, END)))
     assert message.text == "0123"
-    assert [entry["text"] for entry in response(message.native)["logprobs"]] == list("0123")
+    assert [entry["text"] for entry in OWN.response(message.native)["logprobs"]] == list("0123")
     again = fold(decode(stream(*encode(unfold([message])))))[0]
-    assert response(again.native)["logprobs"] == response(message.native)["logprobs"]
-    assert wire.dump_response(unfold([message]))["logprobs"] == response(message.native)["logprobs"]
+    assert OWN.response(again.native)["logprobs"] == OWN.response(message.native)["logprobs"]
+    assert wire.dump_response(unfold([message]))["logprobs"] == OWN.response(message.native)["logprobs"]
 
 
 def test_log_probabilities_cost_linear_time(monkeypatch: pytest.MonkeyPatch):

@@ -36,8 +36,8 @@ def test_depth_is_bounded_at_every_door():
     for lines in ([nested], [b'{"message":{"content":"a"}}', nested], [b"{", nested, b"}"]):
         events = decode(*lines)
         assert isinstance(events[-1], RunError) and isinstance(events[-1].error, DecodeError)
-    with pytest.raises(DecodeError, match="deep"):
-        wire.load_response({"message": {"content": "a"}, "done": True, "a": deep(2000)})
+    (event,) = wire.load_response({"message": {"content": "a"}, "done": True, "a": deep(2000)})
+    assert isinstance(event, RunError) and isinstance(event.error, DecodeError) and "deep" in event.error.message
     for load, given in (
         (wire.load_messages, [{"role": "user", "content": "a", "b": deep(2000)}]),
         (wire.load_request, {"messages": [], "b": deep(2000)}),

@@ -66,7 +66,7 @@ def load_texts(
     model = left.pop("model") if if_text(left.get("model")) else ""
     size = left.pop(dimensions) if type(left.get(dimensions)) is int else None
     alone = {texts: "text"} if isinstance(given, str) else {}
-    native = own.note({texts: given} if numbers else None, spelling=alone)
+    native = own.note({texts: given} if numbers else None, form=alone)
     return EmbeddingsRequest(model, loaded, None, size, left, native)
 
 
@@ -80,7 +80,7 @@ def dump_texts(
     request: EmbeddingsRequest, own: Own, *, texts: str = "input", dimensions: str, **fields: Any
 ) -> dict[str, Any]:
     """The inverse of `load_texts`, with more `fields`. `options` have the last word."""
-    alone = own.spelling(request.native).get(texts) == "text" and len(request.texts) == 1
+    alone = own.form(request.native).get(texts) == "text" and len(request.texts) == 1
     body: dict[str, Any] = {"model": request.model} if request.model else {}
     body[texts] = request.texts[0] if alone else list(request.texts)
     if not request.texts:

@@ -44,12 +44,20 @@ class OpenPart:
 class Emitter:
     """Events of one answer (one candidate of it). `events` fills up; the decoder takes them with `take`."""
 
-    def __init__(self, new_id: Callable[[], str] | None, *, candidate: int = 0, origin: Origin | None = None) -> None:
+    def __init__(
+        self,
+        new_id: Callable[[], str] | None,
+        *,
+        candidate: int = 0,
+        origin: Origin | None = None,
+        events: list[Event] | None = None,
+    ) -> None:
+        """`events`: the list that fills up, where a decoder has one for several answers."""
         self.message_id = new_id() if new_id else f"message-{candidate}"
         self.new_id = new_id
         self.candidate = candidate
         self.origin = origin
-        self.events: list[Event] = []
+        self.events: list[Event] = [] if events is None else events
         self.started = False
         self.finished = False
         self._builder = MessageBuilder()

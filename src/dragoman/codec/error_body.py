@@ -14,12 +14,12 @@ from dragoman.codec.json_values import as_text, if_list, if_object, if_objects
 __all__ = ["codes", "parsed", "plain", "words"]
 
 _WORDS = (
-    "message", "Message", "detail", "error", "errors", "raw", "data", "msg", "error_description", "errorMessage", "fault",
+    "message", "Message", "detail", "error", "errors", "raw", "data", "msg", "error_description", "errorMessage", "error_from",
     "faultstring", "title", "base_resp", "status_msg",
 )  # fmt: skip
 """Where the words stand; the first that says something counts."""
 _CODES = ("code", "type", "status", "reason", "reasons", "error_type", "errorcode")
-_INNER = ("error", "errors", "innererror", "details", "detail", "metadata", "fault")
+_INNER = ("error", "errors", "innererror", "details", "detail", "metadata", "error_from")
 """Where more codes stand."""
 _DATA = re.compile(r"^data:(.*)$", re.MULTILINE)
 _JSON = re.compile(r"\{|\[\s*\{")

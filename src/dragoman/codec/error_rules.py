@@ -27,14 +27,24 @@ from dragoman.errors import (
 )
 from dragoman.retry_after import limit_reset, retry_after, waiting_words
 
-__all__ = ["Manner", "Rules", "Told", "fault", "load", "request_id", "rules", "usual", "vendor_status"]
+__all__ = [
+    "ErrorRules",
+    "Patterns",
+    "ErrorInfo",
+    "error_from",
+    "load",
+    "request_id",
+    "patterns",
+    "error_info",
+    "vendor_status",
+]
 
 _Kind = type[ProviderError]
-Rules = tuple[tuple[_Kind, re.Pattern[str]], ...]
+Patterns = tuple[tuple[_Kind, re.Pattern[str]], ...]
 """Kinds, and the words by which each is known."""
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What was read in an error."""
 
     words: str = ""
@@ -53,15 +63,15 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     """Of a provider behind this one, names in lower case."""
 
 
-def rules(*lines: tuple[_Kind, str]) -> Rules:
+def patterns(*lines: tuple[_Kind, str]) -> Patterns:
     """Kinds and patterns, whatever the case of their letters."""
     return tuple((kind, re.compile(words, re.IGNORECASE)) for kind, words in lines)
 
 
-class Manner(msgspec.Struct, frozen=True, kw_only=True):
+class ErrorRules(msgspec.Struct, frozen=True, kw_only=True):
     """What a wire says in a way of its own."""
 
-    words: Rules = ()
+    words: Patterns = ()
     """Before those that all use."""
     statuses: Mapping[int, _Kind] = {}
     """A status that says it all, before those that all use."""
@@ -69,7 +79,7 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     """Kind of error → what to do about it, in place of the usual words."""
 
 
-_USUAL = Manner()
+_USUAL = ErrorRules()
 _STATUSES: Mapping[int, _Kind] = {
     401: AuthenticationError,
     402: PermissionDeniedError,
@@ -83,12 +93,14 @@ _STATUSES: Mapping[int, _Kind] = {
     529: OverloadedError,
 }
 """A status that says it all."""
-_BETTER: Mapping[_Kind, Rules] = {
-    AuthenticationError: rules((PermissionDeniedError, r"insufficient permissions|missing scopes")),
-    RateLimitError: rules((OverloadedError, r"overloaded"), (PermissionDeniedError, r"\blimit:? 0\b.{0,40}requested")),
+_BETTER: Mapping[_Kind, Patterns] = {
+    AuthenticationError: patterns((PermissionDeniedError, r"insufficient permissions|missing scopes")),
+    RateLimitError: patterns(
+        (OverloadedError, r"overloaded"), (PermissionDeniedError, r"\blimit:? 0\b.{0,40}requested")
+    ),
 }
 """Kind by such a status → words by which it is another one after all."""
-_WORDS = rules(
+_WORDS = patterns(
     (
         InvalidRequestError,
         r"(unknown|unsupported|unrecogni[sz]ed|unexpected|additional|extra) (request )?(parameter|argument|field|key|propert|option|name)|"
@@ -139,7 +151,7 @@ _WORDS = rules(
     ),
 )
 """What an error says of itself, in its codes and words; the first that fits."""
-_FAULTS = rules(
+_FAULTS = patterns(
     (
         OverloadedError,
         r"too.?many.?requests|overload|(no|at|out of|insufficient) capacity|server.?(is.?)?busy|maximum pending|service.?unavailable",
@@ -206,7 +218,7 @@ _BEHIND = 500  # characters of the words of a provider behind a gateway
 _SHOWN = 1000  # characters of words in a message
 
 
-def usual(payload: Any) -> Told:
+def error_info(payload: Any) -> ErrorInfo:
     """What an error's payload says in any of the usual shapes."""
     outer = next(iter(if_objects(payload)), if_object(payload))
     error = if_object(outer.get("error"))
@@ -215,7 +227,7 @@ def usual(payload: Any) -> Told:
     said = words(payload)
     param = if_text(error.get("param"))  # Xiaomi: not a field's name, but the reason
     reason = param if " " in param and param not in said else ""
-    return Told(
+    return ErrorInfo(
         words=": ".join(filter(None, (said, reason, words(if_text(behind.get("raw")))[:_BEHIND]))),
         codes=" ".join(dict.fromkeys(codes(payload)))[:_READ],
         status=next((int(status) for status in statuses if re.fullmatch("[45][0-9][0-9]", status)), None),
@@ -235,66 +247,66 @@ def load(
     status: int,
     headers: Mapping[str, str],
     body: bytes,
-    tell: Callable[[Any], Told] = usual,
-    manner: Manner = _USUAL,
+    read: Callable[[Any], ErrorInfo] = error_info,
+    rules: ErrorRules = _USUAL,
 ) -> ProviderError:
     """An error's response → the exception that says it. Never raises: odd bodies (HTML, empty, a string) are read as far as they go.
 
-    `tell` reads what `error_body.parsed` found in the body.
+    `read` reads what `error_body.parsed` found in the body.
     """
     lower = {name.lower(): value for name, value in headers.items()}
-    return fault(tell(parsed(body)), status=status, headers=lower, body=body, manner=manner)
+    return error_from(read(parsed(body)), status=status, headers=lower, body=body, rules=rules)
 
 
-def fault(
-    told: Told,
+def error_from(
+    info: ErrorInfo,
     *,
     status: int | None = None,
     headers: Mapping[str, str] = {},
     body: bytes | None = None,
-    manner: Manner = _USUAL,
+    rules: ErrorRules = _USUAL,
 ) -> ProviderError:
-    """What was told of an error → the exception. `status`: the response's; without it, what is told inside."""
-    status = status or told.status
-    kind = _kind(told.means or status or 0, f"{told.codes} {plain(told.words[:_READ])}".strip(), manner)
-    code = f"no words but {told.codes}" if re.search("[a-z]", told.codes, re.IGNORECASE) else "no words"
-    said = told.words or (f"the provider answered with HTTP {status} and {code}" if status else "the provider failed")
-    advice = manner.advice.get(kind) or _ADVICE[kind]
-    error = kind(f"{_short(said).rstrip('.')}. {advice}", status=status, body=body)
+    """What is known of an error → the exception. `status`: the response's; without it, the one in the body."""
+    status = status or info.status
+    kind = _kind(info.means or status or 0, f"{info.codes} {plain(info.words[:_READ])}".strip(), rules)
+    code = f"no words but {info.codes}" if re.search("[a-z]", info.codes, re.IGNORECASE) else "no words"
+    words = info.words or (f"the provider answered with HTTP {status} and {code}" if status else "the provider failed")
+    advice = rules.advice.get(kind) or _ADVICE[kind]
+    error = kind(f"{_short(words).rstrip('.')}. {advice}", status=status, body=body)
     if isinstance(error, RateLimitError | OverloadedError):
-        limits = limit_reset({**headers, **told.headers}) if isinstance(error, RateLimitError) else None
-        waits = (told.retry_after, retry_after(headers), waiting_words(told.words), limits)
+        limits = limit_reset({**headers, **info.headers}) if isinstance(error, RateLimitError) else None
+        waits = (info.retry_after, retry_after(headers), waiting_words(info.words), limits)
         error.retry_after = next((wait for wait in waits if wait is not None), None)
-    return error.at(request_id=request_id(headers, told.request_id))
+    return error.at(request_id=request_id(headers, info.request_id))
 
 
-def _short(said: str) -> str:
-    return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
+def _short(words: str) -> str:
+    return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}…"
 
 
-def request_id(headers: Mapping[str, str], told: str | None = None) -> str | None:
-    """The provider's id of a request. `headers`: of the answer, names in lower case; `told`: the id in its body."""
+def request_id(headers: Mapping[str, str], inside: str | None = None) -> str | None:
+    """The provider's id of a request. `headers`: of the answer, names in lower case; `inside`: the id in its body."""
     found = next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
-    return found or told or next((headers[name] for name in _TRACES if headers.get(name)), None)
+    return found or inside or next((headers[name] for name in _TRACES if headers.get(name)), None)
 
 
-def _kind(status: int, said: str, manner: Manner) -> _Kind:
+def _kind(status: int, words: str, rules: ErrorRules) -> _Kind:
     """`status`: 0 where none is told."""
-    if (kind := manner.statuses.get(status) or _STATUSES.get(status)) is not None:
-        return _first(_BETTER.get(kind, ()), said) or kind
+    if (kind := rules.statuses.get(status) or _STATUSES.get(status)) is not None:
+        return _first(_BETTER.get(kind, ()), words) or kind
     faults = _FAULTS if status >= 500 else ()
-    if (kind := _first((*manner.words, *faults, *_WORDS), said)) is not None:
+    if (kind := _first((*rules.words, *faults, *_WORDS), words)) is not None:
         return kind
     if status == 403:
         return PermissionDeniedError
     if status == 404:
-        return ModelNotFoundError if _MODEL.search(said) else InvalidRequestError
+        return ModelNotFoundError if _MODEL.search(words) else InvalidRequestError
     if 400 <= status < 500 and status != _DEPENDENCY:
         return InvalidRequestError
-    if (kind := _first(_FAULTS, said)) is not None:
+    if (kind := _first(_FAULTS, words)) is not None:
         return kind
-    return InvalidRequestError if not status and _INVALID.search(said) else ProviderError
+    return InvalidRequestError if not status and _INVALID.search(words) else ProviderError
 
 
-def _first(lines: Rules, said: str) -> _Kind | None:
-    return next((kind for kind, pattern in lines if pattern.search(said)), None)
+def _first(lines: Patterns, words: str) -> _Kind | None:
+    return next((kind for kind, pattern in lines if pattern.search(words)), None)

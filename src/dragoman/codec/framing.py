@@ -3,7 +3,7 @@
 `EventStream` reads Server-Sent Events as the HTML standard says and as providers really send them: LF, CRLF and CR,
 comments, several data lines, a byte order mark, white space before the first event, no blank line after the last.
 `LineStream` reads newline-delimited JSON. A body that is no stream at all (an error, or a whole answer under a stream's
-content type) is kept in `body`.
+content type) is kept in `body` by both.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from dragoman import json_bytes
 
-__all__ = ["EventStream", "LineStream", "event_bytes", "is_json"]
+__all__ = ["EventStream", "LineStream", "event_bytes", "is_cut", "is_json"]
 
 _BOM = b"\xef\xbb\xbf"
 _FIELD_NAMES = (b"data", b"event", b"id", b"retry")
@@ -86,19 +86,35 @@ class EventStream:
 
 
 class LineStream:
-    """Newline-delimited JSON → its non-empty lines. A whole JSON body over several lines is the caller's to recognise."""
+    """Newline-delimited JSON → its non-empty lines."""
 
     def __init__(self) -> None:
         self._lines = _Lines(_at_newlines, (b"\n",))
+        self._begun = False
+        self._body: list[bytes] | None = None
+
+    @property
+    def body(self) -> bytes | None:
+        """What came instead, where the first line is no JSON: one value over several lines, or something else."""
+        return None if self._body is None else b"\n".join(self._body)
 
     def feed(self, data: bytes) -> list[bytes]:
         """More bytes → the lines that they complete."""
-        return [stripped for line in self._lines.feed(data) if (stripped := line.strip())]
+        return self._read(self._lines.feed(data))
 
     def close(self) -> list[bytes]:
         """The end of the bytes → a last line that no newline ended."""
-        line = self._lines.close().strip()
-        return [line] if line else []
+        return self._read([self._lines.close()])
+
+    def _read(self, lines: list[bytes]) -> list[bytes]:
+        lines = [stripped for line in lines if (stripped := line.strip())]
+        if lines and not self._begun:
+            self._begun = True
+            self._body = None if is_json(lines[0]) else []
+        if self._body is None:
+            return lines
+        self._body += lines
+        return []
 
 
 def is_json(data: bytes) -> bool:
@@ -108,6 +124,15 @@ def is_json(data: bytes) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_cut(data: bytes) -> bool:
+    """Whether bytes are the beginning of a JSON value, and no more."""
+    try:
+        json_bytes.decode(data)
+    except ValueError as error:
+        return "truncated" in str(error)
+    return False
 
 
 def event_bytes(data: bytes, event: str | None = None) -> bytes:

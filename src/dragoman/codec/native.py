@@ -1,8 +1,8 @@
 """One wire's part of `native`: its own fields of a value beyond the neutral ones, and its notes about them.
 
 They stand in two rooms. `native[wire]` holds fields of the wire's own JSON object, under their own names; a dump writes them
-as they are. `native[wire + ":notes"]` holds what the wire noted while it read: `spelling` (how neutral things were spelled,
-where it is not the usual way), `response` (what stood around a message in a response; never sent), and what else a wire
+as they are. `native[wire + ":notes"]` holds what the wire noted while it read: the form in which it had neutral fields, where
+that is not the usual one, `response` (what stood around a message in a response; never sent), and what else a wire
 needs. No field that a provider, a client or a stored file could hold reaches the notes.
 """
 
@@ -14,6 +14,9 @@ from typing import Any, cast
 from dragoman.message import NOTES, Native
 
 __all__ = ["Own"]
+
+_FORM = "spelling"
+"""Under which the wire form is stored."""
 
 
 class Own:
@@ -40,31 +43,43 @@ class Own:
         """All that was noted; not to be changed."""
         return _object(native.get(self._notes)) if native else {}
 
-    def spelling(self, native: Native) -> dict[str, Any]:
-        """How neutral fields were spelled, where it is not the usual way."""
-        return _object(self.notes(native).get("spelling")) if native else {}
+    def form(self, native: Native) -> dict[str, Any]:
+        """The wire form of neutral fields, where it is not the usual one."""
+        return _object(self.notes(native).get(_FORM)) if native else {}
 
     def response(self, native: Native) -> dict[str, Any]:
         """Of a message: fields of the response around it."""
         return _object(self.notes(native).get("response")) if native else {}
 
-    def note(self, fields: Mapping[str, Any] | None = None, *, mark: bool = False, **notes: Any) -> Native:
-        """The native mapping of these fields and notes. `None` where there is nothing to say, unless `mark` asks for a mark
-        that the value came through this wire. A note that says nothing (`None`, empty) is left out."""
-        kept = {name: value for name, value in notes.items() if value}
+    def note(
+        self,
+        fields: Mapping[str, Any] | None = None,
+        form: Mapping[str, Any] | None = None,
+        *,
+        mark: bool = False,
+        **notes: Any,
+    ) -> Native:
+        """The native mapping of these fields, of the wire form of neutral ones, and of further notes. `None` where there is
+        nothing to say, unless `mark` asks for a mark that the value came through this wire. A note that says nothing
+        (`None`, empty) is left out."""
+        kept = {name: value for name, value in ((_FORM, form), *notes.items()) if value}
         native: dict[str, Any] = {self._fields: dict(fields or {})} if fields or mark else {}
         if kept:
             native[self._notes] = kept
         return native or None
 
-    def noted(self, native: Native, **notes: Any) -> Native:
+    def with_notes(self, native: Native, **notes: Any) -> Native:
         """The same native mapping with further notes, which may be empty."""
         own = {self._fields: native[self._fields]} if native and self._fields in native else {}
         return {**own, self._notes: {**self.notes(native), **notes}}
 
-    def spelled(self, native: Native, **how: Any) -> Native:
-        """The same native mapping with more noted of the spelling."""
-        return self.noted(native, spelling={**self.spelling(native), **how})
+    def with_form(self, native: Native, **form: Any) -> Native:
+        """The same native mapping with more noted of the wire form."""
+        return self.with_notes(native, **{_FORM: {**self.form(native), **form}})
+
+    def without_fields(self, native: Native) -> Native:
+        """What any provider may see: the wire form alone, without fields that only their own provider understands."""
+        return self.note(form=self.form(native))
 
     def open_notes(self, native: dict[str, Any]) -> dict[str, Any]:
         """The notes of a part that is being streamed, to be added to."""

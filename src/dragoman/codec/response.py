@@ -25,16 +25,16 @@ from dragoman.fold import fold
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, Native, Origin, Role, Usage
 
-__all__ = ["Answer", "kept", "left_out", "model_of", "whole_answer"]
+__all__ = ["ResponseState", "kept", "further_candidates", "model_of", "whole_message"]
 
 
-class Answer:
+class ResponseState:
     """What is known of a response while its events come."""
 
-    __slots__ = ("_native", "_paid", "_told", "around", "id", "origin", "reason", "response_id", "started")
+    __slots__ = ("_ids", "_native", "_usages", "envelope", "id", "origin", "reason", "response_id", "started")
 
-    def __init__(self, around: Callable[[Native], dict[str, Any]]) -> None:
-        """`around`: reads the wire's own fields around a message out of the `native` of its start and end."""
+    def __init__(self, envelope: Callable[[Native], dict[str, Any]]) -> None:
+        """`envelope`: reads the wire's own fields around a message out of the `native` of its start and end."""
         self.started = False
         self.id = ""
         """Of the first message."""
@@ -42,21 +42,21 @@ class Answer:
         """Its provider's id of it, else its own; empty where it has none."""
         self.origin: Origin | None = None
         """Of the first message."""
-        self.around: dict[str, Any] = {}
+        self.envelope: dict[str, Any] = {}
         self.reason: FinishReason | None = None
-        self._paid: dict[str, Usage] = {}
-        self._native = around
-        self._told: set[str] = set()
+        self._usages: dict[str, Usage] = {}
+        self._native = envelope
+        self._ids: set[str] = set()
 
     @property
     def usage(self) -> Usage | None:
         """Of all messages that stand."""
-        return sum(self._paid.values(), Usage()) if self._paid else None
+        return sum(self._usages.values(), Usage()) if self._usages else None
 
     def takes(self, event: Event) -> bool:
         """Whether an event is of this response. What it says of the whole is noted."""
         if isinstance(event, (PartDelta, PartStarted, PartFinished)):
-            return event.message_id in self._told
+            return event.message_id in self._ids
         if isinstance(event, MessageStarted):
             return self._start(event)
         if isinstance(event, (MessageFinished, MessageDropped)):
@@ -69,27 +69,27 @@ class Answer:
         if not self.started:
             self.started, self.id, self.origin = True, event.message_id, event.origin
             self.response_id = (event.origin and event.origin.response_id) or ("" if event.anonymous else self.id)
-        self._told.add(event.message_id)
-        self.around |= self._native(event.native)
+        self._ids.add(event.message_id)
+        self.envelope |= self._native(event.native)
         return True
 
     def _end(self, event: MessageFinished | MessageDropped) -> bool:
-        if event.message_id not in self._told:
+        if event.message_id not in self._ids:
             return False
         if isinstance(event, MessageDropped):
-            self._told.remove(event.message_id)
-            self._paid.pop(event.message_id, None)
+            self._ids.remove(event.message_id)
+            self._usages.pop(event.message_id, None)
             self.reason = None
             return True
         self.reason = event.finish_reason
-        self.around |= self._native(event.native)
+        self.envelope |= self._native(event.native)
         if event.usage is not None:
-            before = self._paid.get(event.message_id)
-            self._paid[event.message_id] = event.usage if before is None else before + event.usage
+            before = self._usages.get(event.message_id)
+            self._usages[event.message_id] = event.usage if before is None else before + event.usage
         return True
 
 
-def left_out(events: Iterable[Event]) -> list[Loss]:
+def further_candidates(events: Iterable[Event]) -> list[Loss]:
     """What the response of these events leaves out on every wire: the candidates beyond the first."""
     others = [event.candidate for event in events if isinstance(event, MessageStarted) and event.candidate]
     return [Loss(None, None, f"candidate {number}", "a response holds the first alone") for number in others]
@@ -104,7 +104,7 @@ def kept(events: Iterable[Event], losses: list[Loss] | None = None) -> list[Even
     """The events without those of messages that are retracted in the end. What a response leaves out is added to `losses`."""
     events = list(events)
     if losses is not None:
-        losses += left_out(events)
+        losses += further_candidates(events)
     void: set[int] = set()
     places: dict[str, list[int]] = {}
     for place, event in enumerate(events):
@@ -118,13 +118,13 @@ def kept(events: Iterable[Event], losses: list[Loss] | None = None) -> list[Even
     return [event for place, event in enumerate(events) if place not in void] if void else events
 
 
-def whole_answer(events: Iterable[Event], losses: list[Loss] | None = None) -> Message | DragomanError:
+def whole_message(events: Iterable[Event], losses: list[Loss] | None = None) -> Message | DragomanError:
     """All messages of the model's as one, or the error that the events tell of. Its id and origin are those of the first
     message, as in a stream; the end is that of the last, the usage that of all. What a response leaves out is added to
     `losses`."""
     events = list(events)
     if losses is not None:
-        losses += left_out(events)
+        losses += further_candidates(events)
     for event in events:
         if isinstance(event, RunError):
             return event.error

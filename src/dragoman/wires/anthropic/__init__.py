@@ -5,8 +5,7 @@ from dragoman.wires.anthropic.encode import dump_response, encoder
 from dragoman.wires.anthropic.errors import dump_error, load_error
 from dragoman.wires.anthropic.files import dump_download, load_files
 from dragoman.wires.anthropic.messages import dump_messages, load_messages
-from dragoman.wires.anthropic.native import NAME
-from dragoman.wires.anthropic.quirks import Quirks
+from dragoman.wires.anthropic.quirks import NAME, Quirks
 from dragoman.wires.anthropic.request import dump_http, dump_request, load_request
 
 __all__ = [

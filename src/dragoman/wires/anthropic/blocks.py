@@ -20,7 +20,7 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.wires.anthropic.media import load_media
-from dragoman.wires.anthropic.native import NAME, note
+from dragoman.wires.anthropic.quirks import NAME, OWN
 
 __all__ = ["CALLS", "load_block", "whole"]
 
@@ -125,7 +125,7 @@ def _rest(
 ) -> Native:
     """The fields of a block beyond the neutral ones."""
     rest = {key: value for key, value in block.items() if key not in known and (keep_type or key != "type")}
-    return note(rest, spelling=spelling or {})
+    return OWN.note(rest, form=spelling or {})
 
 
 _LOADERS: Mapping[str, Callable[[Mapping[str, Any], Names], Content | None]] = {

@@ -8,7 +8,7 @@ from typing import Any
 from dragoman import json_bytes
 from dragoman.codec.framing import event_bytes
 from dragoman.codec.json_values import if_list, if_object, merged
-from dragoman.codec.response import Answer, model_of, whole_answer
+from dragoman.codec.response import ResponseState, model_of, whole_message
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
@@ -24,10 +24,9 @@ from dragoman.loss import Loss
 from dragoman.message import Content, DataPart, FilePart, LinkPart, Role, TextPart, ThinkingPart, ToolCallPart
 from dragoman.wires.anthropic.blocks import CALLS
 from dragoman.wires.anthropic.errors import dump_error
-from dragoman.wires.anthropic.native import NAME, fields, notes, response, spelling
 from dragoman.wires.anthropic.outcome import dump_stop, dump_usage
 from dragoman.wires.anthropic.pieces import Writer
-from dragoman.wires.anthropic.quirks import Quirks
+from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
 
 __all__ = ["Encoder", "dump_response", "encoder"]
 
@@ -43,10 +42,10 @@ def encoder(**envelope: Any) -> Encoder:
 
 def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any) -> dict[str, Any]:
     """Events → a whole response; an error's body where they tell of an error."""
-    message = whole_answer(events, losses)
+    message = whole_message(events, losses)
     if isinstance(message, DragomanError):
         return dump_error(message)[1]
-    around, origin = dict(response(message.native)), message.origin
+    around, origin = dict(OWN.response(message.native)), message.origin
     answer: dict[str, Any] = {
         "id": envelope.get("id") or (origin and origin.response_id) or message.id or "message-0",
         "type": "message",
@@ -68,7 +67,7 @@ class Encoder:
 
     def __init__(self, envelope: Mapping[str, Any]) -> None:
         self._envelope = envelope
-        self._answer = Answer(response)
+        self._answer = ResponseState(OWN.response)
         self._parts: dict[tuple[str, int], Content] = {}  # parts that are open, as they began
         self._turn: tuple[str, int] | None = None
         self._waiting: dict[tuple[str, int], list[PartDelta | PartFinished]] = {}
@@ -103,7 +102,7 @@ class Encoder:
         if self._over or not answer.started:
             return b""
         self._over = True
-        around = dict(answer.around)
+        around = dict(answer.envelope)
         delta = {
             "stop_reason": dump_stop(answer.reason, around.pop("stop_reason", None)),
             "stop_sequence": None,
@@ -116,7 +115,7 @@ class Encoder:
 
     def _start(self) -> bytes:
         origin = self._answer.origin
-        self._usage = if_object(self._answer.around.get("usage"))
+        self._usage = if_object(self._answer.envelope.get("usage"))
         message = {
             "id": self._envelope.get("id") or (origin and origin.response_id) or self._answer.id or "message-0",
             "type": "message",
@@ -161,8 +160,8 @@ class Encoder:
             out += self._begin(_opening(part) if streams else blocks[0])
             if streams and (text := _text(part)):
                 out += self._tell(_delta(part, text) or {})
-        own = fields(part.native)
-        if (beside := if_object(notes(part.native).get("delta"))) and (last := _delta(part, "")) is not None:
+        own = OWN.fields(part.native)
+        if (beside := if_object(OWN.notes(part.native).get("delta"))) and (last := _delta(part, "")) is not None:
             out += self._tell(merged(last, beside))
         if isinstance(part, ThinkingPart) and "signature" in own:
             out += self._tell({"type": "signature_delta", "signature": own["signature"]})
@@ -234,11 +233,11 @@ def _text(part: Content) -> str:
 
 def _opening(part: Content) -> dict[str, Any]:
     """The block of a text, thinking or call as it begins: without what deltas tell."""
-    own = {key: value for key, value in fields(part.native).items() if key not in ("citations", "signature")}
+    own = {key: value for key, value in OWN.fields(part.native).items() if key not in ("citations", "signature")}
     if isinstance(part, ToolCallPart):
         return {"type": "tool_use", **own, "id": part.id, "name": part.name, "input": {}}
     if isinstance(part, ThinkingPart):
-        signature = {} if spelling(part.native).get("signature") == "absent" else {"signature": ""}
+        signature = {} if OWN.form(part.native).get("signature") == "absent" else {"signature": ""}
         return {"type": "thinking", **own, "thinking": "", **signature}
     return {"type": "text", **own, "text": ""}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.error_rules import Told, fault, load, usual
+from dragoman.codec.error_rules import ErrorInfo, error_from, error_info, load
 from dragoman.codec.json_values import as_text, if_object
 from dragoman.errors import (
     AuthenticationError,
@@ -58,12 +58,12 @@ _SENT: tuple[tuple[type[DragomanError], int, str, str], ...] = (
 
 def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
     """An error's response → the exception that says it. Odd bodies (HTML, empty, a string) are read as far as they go."""
-    return load(status, headers, body, _told)
+    return load(status, headers, body, _info)
 
 
 def error_of(payload: Any, *, body: bytes | None = None) -> DragomanError:
     """An error's payload, as an event of a stream → the exception that says it."""
-    return fault(_told(payload), body=body)
+    return error_from(_info(payload), body=body)
 
 
 def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
@@ -76,7 +76,7 @@ def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
     return status, body
 
 
-def _told(payload: Any) -> Told:
+def _info(payload: Any) -> ErrorInfo:
     outer = if_object(payload)
     kind = if_object(outer.get("error", outer)).get("type")
-    return msgspec.structs.replace(usual(payload), means=_TYPES.get(as_text(kind)))
+    return msgspec.structs.replace(error_info(payload), means=_TYPES.get(as_text(kind)))

@@ -11,7 +11,7 @@ from typing import Any
 
 from dragoman.codec.media import ELSEWHERE, IMAGES, Media, as_text, guessed, label, text_of
 from dragoman.message import DataPart, FilePart, LinkPart
-from dragoman.wires.anthropic.native import fields, is_foreign, note
+from dragoman.wires.anthropic.quirks import OWN
 
 __all__ = ["dump_media", "load_media", "told"]
 
@@ -25,7 +25,7 @@ def load_media(block: Mapping[str, Any]) -> Media | None:
     title = block.get("title")
     name = title if kind == "document" and isinstance(title, str) and title else None
     rest = {key: value for key, value in block.items() if key not in ("type", "source", "file_id", "title")}
-    own, held = note(rest), note(rest, mark=True)
+    own, held = OWN.note(rest), OWN.note(rest, mark=True)
     match source:
         case None if isinstance(file_id := block.get("file_id"), str):
             part: Media = FilePart(file_id, _OTHER, None, held)
@@ -56,7 +56,7 @@ def dump_media(part: Media) -> tuple[dict[str, Any], tuple[str, str] | None]:
     lost = None if why is None else (label(part), why)
     if source is None:
         return told(part), lost
-    block = {**fields(part.native), "type": kind, **source}
+    block = {**OWN.fields(part.native), "type": kind, **source}
     if part.name and kind == "document":
         block["title"] = part.name
     elif part.name and lost is None:
@@ -72,7 +72,7 @@ def told(part: Media) -> dict[str, Any]:
 def _source(part: Media) -> tuple[str, dict[str, Any] | None, str | None]:
     """Type of the block, its fields that hold the content (`None`: it cannot be sent), and what is lost."""
     if isinstance(part, FilePart):
-        if is_foreign(part.native):
+        if OWN.is_foreign(part.native):
             return "text", None, ELSEWHERE
         kind = _file_kind(part.mime_type)
         held = {"file_id": part.id}

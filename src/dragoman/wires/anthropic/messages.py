@@ -27,9 +27,8 @@ from dragoman.message import (
 )
 from dragoman.request import ToolSpec
 from dragoman.wires.anthropic.blocks import load_block, whole
-from dragoman.wires.anthropic.native import fields, note, spelled, spelling
 from dragoman.wires.anthropic.pieces import Writer
-from dragoman.wires.anthropic.quirks import Quirks
+from dragoman.wires.anthropic.quirks import OWN, Quirks
 
 __all__ = ["dump_messages", "load_messages", "read_messages", "sent_names", "system_length", "write_conversation"]
 
@@ -75,9 +74,9 @@ def read_messages(payload: Any, origin: Origin | None) -> list[Message]:
         if role is Role.MODEL:
             message = message.replace(origin=origin)
         elif role is Role.SYSTEM:
-            message = message.replace(native=spelled(message.native, place="messages"))
+            message = message.replace(native=OWN.with_form(message.native, place="messages"))
         elif _would_move(message, out[-1] if position and out else None):
-            message = message.replace(native=spelled(message.native, turn="as is"))
+            message = message.replace(native=OWN.with_form(message.native, turn="as is"))
         out.append(message)
     return out
 
@@ -134,7 +133,7 @@ def write_conversation(
     for writer, message in zip(writers[head:], messages[head:], strict=True):
         entry = _entry(writer, message, (model or "").startswith(quirks.system_models))
         if entry is not None:
-            alone = spelling(message.native).get("turn") == "as is"
+            alone = OWN.form(message.native).get("turn") == "as is"
             _add_turn(turns, _Sent(entry, writer, _has_results(entry) and not alone))
     entries = [turn[0].entry if len(turn) == 1 and not turn[0].joins else _joined(turn) for turn in turns]
     first = next((n for n, entry in enumerate(entries) if entry["role"] != "system"), 0)
@@ -147,7 +146,7 @@ def write_conversation(
 def system_length(messages: Sequence[Message]) -> int:
     """How many messages at the head go to `system`."""
     for position, message in enumerate(messages):
-        if message.role is not Role.SYSTEM or spelling(message.native).get("place") == "messages":
+        if message.role is not Role.SYSTEM or OWN.form(message.native).get("place") == "messages":
             return position
     return len(messages)
 
@@ -156,12 +155,12 @@ def _load(role: Role, entry: Mapping[str, Any], names: dict[str, str], where: st
     content = entry.get("content")
     own = {key: value for key, value in entry.items() if key not in ("role", "content")}
     pieces: list[Content] = []
-    native = note(own)
+    native = OWN.note(own)
     if isinstance(content, str):
         if content.strip():
             pieces.append(TextPart(content))
         else:
-            native = spelled(native, content=content)
+            native = OWN.with_form(native, content=content)
     elif isinstance(content, list):
         blocks = cast("list[Any]", content)
         for place, block in enumerate(blocks):
@@ -169,11 +168,11 @@ def _load(role: Role, entry: Mapping[str, Any], names: dict[str, str], where: st
                 raise HistoryError(f'"{where}.content[{place}]" must be an object, a content block')
             pieces.append(_piece(role, cast("dict[str, Any]", block), names))
         if not blocks:
-            native = spelled(native, content=[])
+            native = OWN.with_form(native, content=[])
         elif _is_plain(blocks):
-            native = spelled(native, content="list")
+            native = OWN.with_form(native, content="list")
     elif role is Role.SYSTEM and "content" not in entry:  # it only changes settings, in fields of its own
-        native = spelled(native, content="absent")
+        native = OWN.with_form(native, content="absent")
     else:
         raise HistoryError(f'"{where}.content" must be a string or a list of content blocks')
     return Message(role, tuple(pieces), native=native)
@@ -186,22 +185,22 @@ def _piece(role: Role, block: Mapping[str, Any], names: dict[str, str]) -> Conte
     if isinstance(piece, ToolCallPart):
         repeated, names[piece.id] = piece.id in names, piece.name
         if piece.run_by == "agent" and (repeated or not STANDARD.fits(piece.id) or not NAMES.fits(piece.name)):
-            return msgspec.structs.replace(piece, native=spelled(piece.native, id_or_name="as is"))
+            return msgspec.structs.replace(piece, native=OWN.with_form(piece.native, id_or_name="as is"))
     elif isinstance(piece, ToolResultPart) and piece.run_by == "agent" and not STANDARD.fits(piece.id):
-        return msgspec.structs.replace(piece, native=spelled(piece.native, id_or_name="as is"))
+        return msgspec.structs.replace(piece, native=OWN.with_form(piece.native, id_or_name="as is"))
     return piece
 
 
 def _is_kept(named: ToolSpec | ToolCallPart | ToolResultPart, target: Origin | None) -> bool:
     """Whether an id or name that breaks the rules was recorded so, and goes back to where it was recorded."""
-    return target is None and spelling(named.native).get("id_or_name") == "as is"
+    return target is None and OWN.form(named.native).get("id_or_name") == "as is"
 
 
 def _entry(writer: Writer, message: Message, takes_system: bool) -> dict[str, Any] | None:
     """One message of the wire; `None` where nothing of it can be sent."""
     blocks = writer.blocks(message.content)
-    own = {**fields(message.native), "role": _SENT_ROLES[message.role]}
-    empty = spelling(message.native).get("content")
+    own = {**OWN.fields(message.native), "role": _SENT_ROLES[message.role]}
+    empty = OWN.form(message.native).get("content")
     if not blocks and not message.content and (empty == [] or (isinstance(empty, str) and not empty.strip())):
         return {**own, "content": empty}
     if empty == "absent" and not message.content:
@@ -209,7 +208,7 @@ def _entry(writer: Writer, message: Message, takes_system: bool) -> dict[str, An
     if not blocks:
         writer.lose(None, "message", "nothing of it can be sent, and the API takes no empty message")
         return None
-    if message.role is Role.SYSTEM and not takes_system and spelling(message.native).get("place") != "messages":
+    if message.role is Role.SYSTEM and not takes_system and OWN.form(message.native).get("place") != "messages":
         writer.lose(
             None, "system message", "the model takes none after the first user message; sent as a marked user text"
         )
@@ -259,7 +258,7 @@ def _has_results(entry: Mapping[str, Any]) -> bool:
 
 def _content(blocks: list[dict[str, Any]], message: Message) -> list[dict[str, Any]] | str:
     """A single text is a string, unless it was spelled otherwise."""
-    return blocks[0]["text"] if _is_plain(blocks) and spelling(message.native).get("content") != "list" else blocks
+    return blocks[0]["text"] if _is_plain(blocks) and OWN.form(message.native).get("content") != "list" else blocks
 
 
 def _is_plain(blocks: Sequence[Any]) -> bool:

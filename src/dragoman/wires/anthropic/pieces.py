@@ -22,8 +22,7 @@ from dragoman.message import (
     ToolCallPart,
 )
 from dragoman.wires.anthropic.media import dump_media, told
-from dragoman.wires.anthropic.native import NAME, fields, spelling
-from dragoman.wires.anthropic.quirks import Quirks
+from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
 
 __all__ = ["Writer", "result_text"]
 
@@ -83,7 +82,7 @@ class Writer(msgspec.Struct, frozen=True):
         if isinstance(piece, ToolCallPart):
             return self._call(piece, id_)
         block: dict[str, Any] = {"type": "tool_result", **self._fields(piece), "tool_use_id": id_}
-        spelled = spelling(piece.native).get("content")
+        spelled = OWN.form(piece.native).get("content")
         if piece.is_content:
             parts = cast("tuple[TextPart | DataPart | LinkPart | FilePart, ...]", piece.result)
             blocks = [self._text(p, place) if isinstance(p, TextPart) else self._media(p, place) for p in parts]
@@ -113,8 +112,8 @@ class Writer(msgspec.Struct, frozen=True):
         return block
 
     def _thinking(self, part: ThinkingPart, place: int) -> dict[str, Any] | None:
-        own = fields(part.native)
-        signed = "signature" in own or "type" in own or spelling(part.native).get("signature") == "absent"
+        own = OWN.fields(part.native)
+        signed = "signature" in own or "type" in own or OWN.form(part.native).get("signature") == "absent"
         why = self.unreadable
         if why is None and not (signed or self.answer or self.quirks.unsigned_thinking):
             why = "it has no signature"
@@ -131,7 +130,7 @@ class Writer(msgspec.Struct, frozen=True):
         if why is not None:
             self.lose(place, what, why)
             return None
-        return {**fields(piece.native), **held}
+        return {**OWN.fields(piece.native), **held}
 
     def _call(self, call: ToolCallPart, id_: str) -> dict[str, Any]:
         block = {"type": "tool_use", **self._fields(call), "id": id_, "name": self.names.get(call.name, call.name)}
@@ -141,7 +140,7 @@ class Writer(msgspec.Struct, frozen=True):
 
     def _fields(self, piece: Content) -> dict[str, Any]:
         """The piece's own fields; towards an origin that does not read them, cache marks alone."""
-        own = fields(piece.native)
+        own = OWN.fields(piece.native)
         return own if self.unreadable is None else {key: own[key] for key in ("cache_control",) if key in own}
 
 

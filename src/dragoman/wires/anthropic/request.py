@@ -12,9 +12,8 @@ from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, Settings, ToolSpec
 from dragoman.wires.anthropic.messages import read_messages, sent_names, write_conversation
-from dragoman.wires.anthropic.native import note, spelling
 from dragoman.wires.anthropic.output import dump_format, load_format
-from dragoman.wires.anthropic.quirks import Quirks
+from dragoman.wires.anthropic.quirks import OWN, Quirks
 from dragoman.wires.anthropic.reasoning import dump_effort, load_effort
 from dragoman.wires.anthropic.tools import dump_choice, dump_tool, load_choice, load_tool
 
@@ -91,7 +90,7 @@ def load_request(
         schema,
         stream is True,
         rest,
-        note(spelling={**spelled, **effort_spelled, **schema_spelled, **betas}),
+        OWN.note(form={**spelled, **effort_spelled, **schema_spelled, **betas}),
     )
 
 
@@ -113,7 +112,7 @@ def _written(
     """The body, and the name under which each tool is sent."""
     quirks = quirks or Quirks()
     losses = [] if losses is None else losses
-    spelled = spelling(request.native)
+    spelled = OWN.form(request.native)
     settings = request.settings
     names = sent_names(request.messages, quirks, target, [tool for tool in request.tools if isinstance(tool, ToolSpec)])
     losses += [
@@ -162,7 +161,7 @@ def dump_http(
     quirks = quirks or Quirks()
     body, names = _written(request, target, quirks, losses)
     needed = [quirks.betas[word] for word in _words(body) if word in quirks.betas]
-    betas = list(dict.fromkeys([*spelling(request.native).get("betas", ()), *needed]))
+    betas = list(dict.fromkeys([*OWN.form(request.native).get("betas", ()), *needed]))
     headers = {"anthropic-version": _VERSION, **({"anthropic-beta": ",".join(betas)} if betas else {})}
     return HttpRequest("/messages", headers, body, names=renamed(names))
 

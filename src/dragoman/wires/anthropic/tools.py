@@ -9,8 +9,7 @@ from typing import Any, cast
 from dragoman.codec.ids import NAMES
 from dragoman.errors import HistoryError
 from dragoman.request import ServerTool, Settings, ToolSpec
-from dragoman.wires.anthropic.native import fields, note, spelling
-from dragoman.wires.anthropic.quirks import Quirks
+from dragoman.wires.anthropic.quirks import OWN, Quirks
 
 __all__ = ["dump_choice", "dump_tool", "load_choice", "load_tool"]
 
@@ -34,8 +33,8 @@ def load_tool(tool: Any) -> ToolSpec | ServerTool:
         options = {key: value for key, value in tool.items() if key not in ("type", "name", "cache_control")}
         own = {key: tool[key] for key in ("type", "cache_control") if key in tool}
         if isinstance(name, str):
-            return ServerTool(name, options, note(own))
-        return ServerTool(str(kind), options, note(own, spelling={"name": "absent"}))
+            return ServerTool(name, options, OWN.note(own))
+        return ServerTool(str(kind), options, OWN.note(own, form={"name": "absent"}))
     if not isinstance(name, str):
         raise HistoryError("a tool must have a name")
     description, schema = tool.get("description"), tool.get("input_schema")
@@ -49,7 +48,7 @@ def load_tool(tool: Any) -> ToolSpec | ServerTool:
         name,
         cast("str", description) if "description" in known else "",
         cast("dict[str, Any]", schema) if "input_schema" in known else {},
-        note(rest, spelling={} if NAMES.fits(name) else {"id_or_name": "as is"}),
+        OWN.note(rest, form={} if NAMES.fits(name) else {"id_or_name": "as is"}),
     )
 
 
@@ -58,11 +57,11 @@ def dump_tool(tool: ToolSpec | ServerTool, names: Mapping[str, str], quirks: Qui
     if isinstance(tool, ServerTool):
         versioned = _VERSIONED.fullmatch(tool.name)
         kind = quirks.server_tools.get(tool.name, tool.name)
-        block = {"type": kind, **tool.options, **fields(tool.native)}
-        if spelling(tool.native).get("name") != "absent":
-            block["name"] = versioned[1] if versioned and "type" not in fields(tool.native) else tool.name
+        block = {"type": kind, **tool.options, **OWN.fields(tool.native)}
+        if OWN.form(tool.native).get("name") != "absent":
+            block["name"] = versioned[1] if versioned and "type" not in OWN.fields(tool.native) else tool.name
         return block
-    block = {**fields(tool.native), "name": names.get(tool.name, tool.name)}
+    block = {**OWN.fields(tool.native), "name": names.get(tool.name, tool.name)}
     if tool.description:
         block["description"] = tool.description
     if tool.input_schema:

@@ -8,8 +8,7 @@ from dragoman.wires.cohere.decode import decoder, load_response
 from dragoman.wires.cohere.encode import dump_response, encoder
 from dragoman.wires.cohere.errors import dump_error, load_error
 from dragoman.wires.cohere.messages import dump_messages, load_messages
-from dragoman.wires.cohere.native import NAME
-from dragoman.wires.cohere.quirks import Quirks
+from dragoman.wires.cohere.quirks import NAME, Quirks
 from dragoman.wires.cohere.request import dump_http, dump_request, load_request
 
 name = NAME

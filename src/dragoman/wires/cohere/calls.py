@@ -13,7 +13,7 @@ from dragoman.codec.replay import kind_of
 from dragoman.fold import arguments_json, parse_call
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
 from dragoman.wires.cohere.content import dump_block, dump_content, is_plain, load_block, unsaid
-from dragoman.wires.cohere.native import extra, marked, spelling
+from dragoman.wires.cohere.quirks import OWN
 
 __all__ = ["Lose", "dump_call", "dump_result", "is_call", "load_call", "load_result"]
 
@@ -42,19 +42,19 @@ def load_call(call: Mapping[str, Any]) -> ToolCallPart:
         spelled["arguments"] = text
     inner = rest(function, "name", "arguments")
     own = {**rest(call, "id", "type", "function"), **({"function": inner} if inner else {})}
-    return replace(part, native=marked(own, spelling=spelled))
+    return replace(part, native=OWN.note(own, form=spelled))
 
 
 def dump_call(call: ToolCallPart, call_id: str, name: str, *, exact: bool = True) -> dict[str, Any]:
     """The inverse, under that id and name. `exact`: as it was spelled when it was loaded."""
-    spelled: Mapping[str, Any] = spelling(call.native) if exact else {}
+    spelled: Mapping[str, Any] = OWN.form(call.native) if exact else {}
     function: dict[str, Any] = {"name": name, "arguments": arguments_json(call)}
     absent = if_list(spelled.get("without"))
     if not call.arguments:
         function |= {"arguments": spelled["arguments"]} if "arguments" in spelled else {}
         function = rest(function, "arguments") if "arguments" in absent else function
     type_ = {} if "type" in absent else {"type": spelled.get("type", "function")}
-    return merged({"id": call_id, **type_, "function": function}, extra(call.native))
+    return merged({"id": call_id, **type_, "function": function}, OWN.fields(call.native))
 
 
 def load_result(entry: Mapping[str, Any], names: Mapping[str, str]) -> ToolResultPart:
@@ -74,7 +74,7 @@ def load_result(entry: Mapping[str, Any], names: Mapping[str, str]) -> ToolResul
     elif not isinstance(content, str):
         spelled["content"] = "raw"
     own = rest(entry, "role", "content", *(["tool_call_id"] if call_id else []))
-    return ToolResultPart(call_id, names.get(call_id, ""), result, native=marked(own, spelling=spelled))
+    return ToolResultPart(call_id, names.get(call_id, ""), result, native=OWN.note(own, form=spelled))
 
 
 def dump_result(
@@ -89,11 +89,11 @@ def dump_result(
     if media:
         media = [{"type": "text", "text": f"[result of {part.name or part.id}]"}, *media]
         lose(place, "media", "results of tools hold text and documents only; it follows in a user message")
-    return merged({**body, **content}, extra(part.native)), media
+    return merged({**body, **content}, OWN.fields(part.native)), media
 
 
 def _dump_content(part: ToolResultPart, place: int, lose: Lose) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    how = spelling(part.native).get("content")
+    how = OWN.form(part.native).get("content")
     if how == "absent" and part.result is None:
         return {}, []
     if how == "document" and (isinstance(part.result, str) or if_object(part.result)):
@@ -113,7 +113,7 @@ def _dump_content(part: ToolResultPart, place: int, lose: Lose) -> tuple[dict[st
         (blocks if block["type"] == "text" else media).append(block)
         if (lost := unsaid(piece, block)) is not None:
             lose(place, *lost)
-    return dump_content(blocks, "", spelling(part.native)), media
+    return dump_content(blocks, "", OWN.form(part.native)), media
 
 
 def _document(data: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dragoman.codec.json_values import if_list, if_object, if_text, merged, rest
 from dragoman.codec.media import IMAGES, as_text, data_url, from_url, guessed, label, text_of
 from dragoman.errors import HistoryError
 from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart, ThinkingPart
-from dragoman.wires.cohere.native import NAME, extra, marked, spelling
+from dragoman.wires.cohere.quirks import NAME, OWN
 
 __all__ = ["dump_block", "dump_content", "load_block", "load_content", "unsaid"]
 
@@ -56,15 +56,15 @@ def load_block(block: Mapping[str, Any]) -> Content:
     """A content block → the part that it is."""
     kind = if_text(block.get("type"))
     if kind == "text" and (text := if_text(block.get("text"))):
-        return TextPart(text, marked(rest(block, "type", "text")))
+        return TextPart(text, OWN.note(rest(block, "type", "text")))
     if kind == "thinking" and (text := if_text(block.get("thinking"))):
-        return ThinkingPart(text, marked(rest(block, "type", "thinking")))
+        return ThinkingPart(text, OWN.note(rest(block, "type", "thinking")))
     if kind == "image_url" and (url := if_text(if_object(block.get(kind)).get("url"))):
         inner = rest(if_object(block[kind]), "url")
         fields = {**rest(block, "type", kind), **({kind: inner} if inner else {})}
         found = from_url(url) if url.startswith("data:image/") else LinkPart(url)
         how = {} if _is_image(found) else {"type": kind}
-        return replace(found, native=marked(fields, spelling=how))
+        return replace(found, native=OWN.note(fields, form=how))
     return ProviderPart(kind or "block", {NAME: dict(block)})
 
 
@@ -80,10 +80,10 @@ def dump_block(part: Content) -> dict[str, Any] | str:
         url = part.url if isinstance(part, LinkPart) else data_url(cast("DataPart", part))
         block = {"type": "image_url", "image_url": {"url": url}}
     elif isinstance(part, ProviderPart) and NAME in (part.native or ()):
-        return extra(part.native)
+        return OWN.fields(part.native)
     else:
         return "the API has no block for it"
-    return merged(block, extra(part.native))
+    return merged(block, OWN.fields(part.native))
 
 
 def unsaid(part: Content, block: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -100,7 +100,7 @@ def unsaid(part: Content, block: Mapping[str, Any]) -> tuple[str, str] | None:
 def _is_image(part: DataPart | LinkPart | FilePart) -> bool:
     if isinstance(part, FilePart):
         return False
-    if "type" in spelling(part.native):
+    if "type" in OWN.form(part.native):
         return True
     if isinstance(part, DataPart):
         return part.mime_type in IMAGES

@@ -20,8 +20,8 @@ from dragoman.wires.cohere.calls import load_call
 from dragoman.wires.cohere.content import load_block
 from dragoman.wires.cohere.errors import error_of
 from dragoman.wires.cohere.messages import PLAN
-from dragoman.wires.cohere.native import extra, marked, respelled
 from dragoman.wires.cohere.outcome import dump_finish, load_finish, load_usage, other_usage
+from dragoman.wires.cohere.quirks import OWN
 
 __all__ = ["Decoder", "decoder", "load_response"]
 
@@ -49,7 +49,7 @@ class _More(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 _decode_more = msgspec.json.Decoder(_More).decode
-_PLANNED = ThinkingPart(native=respelled(None, field=PLAN))
+_PLANNED = ThinkingPart(native=OWN.with_form(None, field=PLAN))
 _MESSAGE = ("role", "content", PLAN, "tool_calls", "citations")
 
 
@@ -157,7 +157,7 @@ class Decoder:
     def _start(self, event: Mapping[str, Any], message: Mapping[str, Any]) -> None:
         self._out.origin = replace(self._out.origin or Origin(""), response_id=if_text(event.get("id")) or None)
         self._own |= rest(message, *_MESSAGE)
-        self._out.start(native=marked(self._own))
+        self._out.start(native=OWN.note(self._own))
 
     def _whole(self, event: dict[str, Any]) -> None:
         message = need_object(event.get("message"), "message")
@@ -193,7 +193,7 @@ class Decoder:
         thinks = kind == "thinking"
         if open_part is not None and isinstance(open_part.part, ThinkingPart) is not thinks:
             raise DecodeError(f"a {kind} does not fit the block that it is for")
-        native = marked(rest(block, "type", kind))
+        native = OWN.note(rest(block, "type", kind))
         if open_part is None:
             open_part = self._out.part(key, ThinkingPart(native=native) if thinks else OpenText(native=native))
         self._index, self._block, self._thinks = index, open_part, thinks
@@ -210,8 +210,8 @@ class Decoder:
             minted = given or (self._out.new_id() if self._out.new_id else f"call-{self._calls}")
             self._calls += 1
             part = load_call({**call, "id": minted, "function": rest(function, "arguments")})
-            own = extra(part.native)
-            part = ToolCallPart(minted, part.name, native=marked(own if given else {**own, "id": None}))
+            own = OWN.fields(part.native)
+            part = ToolCallPart(minted, part.name, native=OWN.note(own if given else {**own, "id": None}))
             self._out.part(("call", index), part)
         open_part = self._out.find(("call", index))
         if open_part is None:
@@ -253,7 +253,7 @@ class Decoder:
             around["usage"] = other
         own = {**self._own, **({"citations": self._citations} if self._citations else {})}
         self._out.finish(
-            reason if told else FinishReason.unspecified, load_usage(usage), native=marked(own, response=around)
+            reason if told else FinishReason.unspecified, load_usage(usage), native=OWN.note(own, response=around)
         )
 
     def _fail(self, error: DragomanError) -> None:

@@ -14,8 +14,8 @@ from dragoman.errors import InvalidRequestError
 from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
 from dragoman.result import BatchEmbeddingsResult
 from dragoman.wires.cohere.errors import error_of
-from dragoman.wires.cohere.native import OWN
 from dragoman.wires.cohere.outcome import dump_usage, load_usage
+from dragoman.wires.cohere.quirks import OWN
 
 __all__ = ["dump_http", "dump_request", "dump_response", "load_request", "load_response"]
 
@@ -38,7 +38,7 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
     if purpose is not None:
         del given["input_type"]
     request = load_texts({"texts": [], **given} if media else given, OWN, texts="texts", dimensions="output_dimension")
-    if OWN.spelling(request.native):
+    if OWN.form(request.native):
         raise InvalidRequestError("the field texts must be a list of texts")
     return request.replace(purpose=purpose)
 

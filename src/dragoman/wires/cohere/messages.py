@@ -29,8 +29,7 @@ from dragoman.message import (
 )
 from dragoman.wires.cohere.calls import Lose, dump_call, dump_result, is_call, load_call, load_result
 from dragoman.wires.cohere.content import dump_block, dump_content, load_content, unsaid
-from dragoman.wires.cohere.native import extra, marked, respelled, spelling
-from dragoman.wires.cohere.quirks import Quirks
+from dragoman.wires.cohere.quirks import OWN, Quirks
 
 __all__ = ["PLAN", "dump_messages", "load_messages", "read_messages", "sent_names"]
 
@@ -128,7 +127,7 @@ def _load(entry: Mapping[str, Any], origin: Origin | None) -> Message:
     content: list[Content] = []
     read = ["role", "content"]
     if role is Role.MODEL and (plan := if_text(entry.get(PLAN))):
-        content.append(ThinkingPart(plan, respelled(None, field=PLAN)))
+        content.append(ThinkingPart(plan, OWN.with_form(None, field=PLAN)))
         read.append(PLAN)
     spelled: dict[str, Any] = {}
     content += load_content(entry, _EMPTY[role], spelled)
@@ -136,7 +135,7 @@ def _load(entry: Mapping[str, Any], origin: Origin | None) -> Message:
     if role is Role.MODEL and calls and all(map(is_call, calls)):
         content += [load_call(call) for call in calls]
         read.append("tool_calls")
-    native = marked(rest(entry, *read), spelling=spelled)
+    native = OWN.note(rest(entry, *read), form=spelled)
     return Message(role, tuple(content), origin=origin if role is Role.MODEL else None, native=native)
 
 
@@ -161,8 +160,8 @@ def _dump_said(message: Message, blocks: list[dict[str, Any]], out: _Outgoing, l
     if out.target is not None and not blocks:
         lose(None, "message", "it says nothing, and the API takes no empty message")
         return None
-    content = dump_content(blocks, "", spelling(message.native))
-    return merged({"role": _SENT[message.role], **content}, extra(message.native))
+    content = dump_content(blocks, "", OWN.form(message.native))
+    return merged({"role": _SENT[message.role], **content}, OWN.fields(message.native))
 
 
 def _dump_model(position: int, message: Message, reason: str | None, out: _Outgoing) -> dict[str, Any] | None:
@@ -179,7 +178,7 @@ def _dump_model(position: int, message: Message, reason: str | None, out: _Outgo
             call_id, name = out.ids.get((position, place), piece.id), out.names.get(piece.name, piece.name)
             calls.append(dump_call(piece, call_id, name, exact=reason is None))
             continue
-        planned = isinstance(piece, ThinkingPart) and spelling(piece.native).get("field") == PLAN
+        planned = isinstance(piece, ThinkingPart) and OWN.form(piece.native).get("field") == PLAN
         if calls or (planned and blocks):
             lose(place, "order", "this format has a message's plan before its content, and both before its calls")
         block = {} if planned else dump_block(piece if reason is None else replace(piece, native=None))
@@ -191,16 +190,16 @@ def _dump_model(position: int, message: Message, reason: str | None, out: _Outgo
             if (lost := unsaid(piece, block)) is not None:
                 lose(place, *lost)
             blocks.append(block)
-    own = extra(message.native)
+    own = OWN.fields(message.native)
     if own and reason is not None:
         lose(None, ", ".join(own), reason)
         own = {}
-    content = dump_content(blocks, "absent", spelling(message.native))
+    content = dump_content(blocks, "absent", OWN.form(message.native))
     told = {PLAN: plan} if plan else {}
     if out.target is not None and not (calls or blocks or plan):
         lose(None, "message", "it says nothing, and the API takes no empty message")
         return None
-    if not calls and not content and not plan and not own and "content" not in spelling(message.native):
+    if not calls and not content and not plan and not own and "content" not in OWN.form(message.native):
         content = {"content": ""}
     return merged({"role": "assistant", **told, **content, **({"tool_calls": calls} if calls else {})}, own)
 

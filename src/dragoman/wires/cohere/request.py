@@ -13,8 +13,7 @@ from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
 from dragoman.wires.cohere.messages import dump_messages, read_messages, sent_names
-from dragoman.wires.cohere.native import extra, marked, spelling
-from dragoman.wires.cohere.quirks import Quirks
+from dragoman.wires.cohere.quirks import OWN, Quirks
 from dragoman.wires.cohere.settings import FIELDS, dump_settings, load_settings
 from dragoman.wires.cohere.tools import dump_tool, is_tool, load_tool
 
@@ -61,7 +60,7 @@ def load_request(
     model = left.pop("model") if if_text(left.get("model")) else ""
     own = {**{field: left.pop(field) for field in _OWN if field in left}, **stated}
     return ModelRequest(
-        model, tuple(messages), tools, settings, schema, stream is True, left, marked(own, spelling=spelled)
+        model, tuple(messages), tools, settings, schema, stream is True, left, OWN.note(own, form=spelled)
     )
 
 
@@ -82,7 +81,7 @@ def _written(
 ) -> tuple[dict[str, Any], Mapping[str, str]]:
     """The body, and the name under which each tool is sent."""
     quirks, losses = quirks or Quirks(), [] if losses is None else losses
-    spelled, own = spelling(request.native), extra(request.native)
+    spelled, own = OWN.form(request.native), OWN.fields(request.native)
     functions = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
     names = sent_names(request.messages, quirks, [tool.name for tool in functions], target=target)
     body: dict[str, Any] = {"model": request.model} if request.model else {}

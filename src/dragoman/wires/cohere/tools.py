@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.codec.json_values import if_object, if_text, merged, rest
 from dragoman.request import ToolSpec
-from dragoman.wires.cohere.native import extra, marked, spelling
+from dragoman.wires.cohere.quirks import OWN
 
 __all__ = ["dump_tool", "is_tool", "load_tool"]
 
@@ -28,17 +28,17 @@ def load_tool(tool: Mapping[str, Any]) -> ToolSpec:
     inner = rest(function, *read)
     spelled = {} if "parameters" in function else {"parameters": "absent"}
     own = {**rest(tool, "type", "function"), **({"function": inner} if inner else {})}
-    return ToolSpec(if_text(function["name"]), description, parameters, marked(own, spelling=spelled))
+    return ToolSpec(if_text(function["name"]), description, parameters, OWN.note(own, form=spelled))
 
 
 def dump_tool(tool: ToolSpec, name: str) -> dict[str, Any]:
     """The inverse, under that name."""
-    own = extra(tool.native)
+    own = OWN.fields(tool.native)
     function: dict[str, Any] = {"name": name}
     if tool.description:
         function["description"] = tool.description
     if tool.input_schema:
         function["parameters"] = tool.input_schema
-    elif spelling(tool.native).get("parameters") != "absent" and "parameters" not in if_object(own.get("function")):
+    elif OWN.form(tool.native).get("parameters") != "absent" and "parameters" not in if_object(own.get("function")):
         function["parameters"] = _NO_ARGUMENTS
     return merged({"type": "function", "function": function}, own)

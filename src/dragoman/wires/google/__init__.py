@@ -10,8 +10,7 @@ from dragoman.wires.google.decode import decoder, load_response
 from dragoman.wires.google.encode import dump_response, encoder
 from dragoman.wires.google.errors import dump_error, load_error
 from dragoman.wires.google.messages import dump_messages, load_messages
-from dragoman.wires.google.native import NAME
-from dragoman.wires.google.quirks import Quirks
+from dragoman.wires.google.quirks import NAME, Quirks
 from dragoman.wires.google.request import dump_http, dump_request, load_request
 
 __all__ = [

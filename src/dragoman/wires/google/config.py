@@ -9,7 +9,7 @@ from dragoman.codec.json_dialect import Dialect, fit
 from dragoman.codec.json_values import if_object
 from dragoman.loss import Loss
 from dragoman.request import ModelRequest
-from dragoman.wires.google.native import camelled, given, merged, not_usual, snaked, snakes
+from dragoman.wires.google.keys import camelled, given, merged, not_usual, snaked, snakes
 from dragoman.wires.google.quirks import Quirks
 from dragoman.wires.google.tools import dump_schema, load_schema
 

@@ -21,11 +21,11 @@ from dragoman.errors import DecodeError, DragomanError, ProviderError, StreamCut
 from dragoman.event import Event, OpenText, PartDelta
 from dragoman.message import FinishReason, Origin, ThinkingPart
 from dragoman.wires.google.errors import error_of
-from dragoman.wires.google.native import note
 from dragoman.wires.google.outcome import BLOCKED, add_fields, dump_finish, load_finish, load_usage, other_usage
 from dragoman.wires.google.pairing import Pairing
 from dragoman.wires.google.partial import PartialCall
 from dragoman.wires.google.parts import load_part
+from dragoman.wires.google.quirks import OWN
 
 __all__ = ["Decoder", "decoder", "load_response"]
 
@@ -299,7 +299,7 @@ class Decoder:
             around["usageMetadata"] = other
         usage = load_usage(self._usage) if counted else None
         origin = None if out.origin == self._origin else self._origin
-        out.finish(reason, usage, origin=origin, native=note(response=around))
+        out.finish(reason, usage, origin=origin, native=OWN.note(response=around))
 
     def _fail(self, error: DragomanError) -> None:
         self._over = True

@@ -17,9 +17,8 @@ from dragoman.message import Usage
 from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
 from dragoman.result import BatchEmbeddingsResult
 from dragoman.wires.google.errors import error_of
-from dragoman.wires.google.native import note, spelling
 from dragoman.wires.google.outcome import load_usage, other_usage
-from dragoman.wires.google.quirks import Quirks
+from dragoman.wires.google.quirks import OWN, Quirks
 from dragoman.wires.google.request import model_of_path
 
 __all__ = ["dump_http", "dump_request", "dump_response", "load_request", "load_response"]
@@ -72,7 +71,7 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
     if purpose is not None:
         del options[task]
     dimensions = options.pop(size) if type(options.get(size)) is int else None
-    return EmbeddingsRequest(model, tuple(texts), purpose, dimensions, options, note(spelling=told))
+    return EmbeddingsRequest(model, tuple(texts), purpose, dimensions, options, OWN.note(form=told))
 
 
 def dump_request(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> dict[str, Any]:
@@ -119,7 +118,7 @@ def load_response(body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
 def dump_response(result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None) -> dict[str, Any]:
     """Vectors → a response, in the shape that belongs to the request's."""
     vectors = [{"values": dump_vector(vector)} for vector in result.embeddings]
-    match spelling(request.native).get("shape") if request else None:
+    match OWN.form(request.native).get("shape") if request else None:
         case "embedContent" if vectors:
             return {"embedding": vectors[0]}
         case "predict":
@@ -130,7 +129,7 @@ def dump_response(result: BatchEmbeddingsResult, *, request: EmbeddingsRequest |
 
 def _dumped(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, dict[str, Any]]:
     """The method and the body: as it was spelled, or as an endpoint wants it."""
-    told = spelling(request.native) if quirks is None else {}
+    told = OWN.form(request.native) if quirks is None else {}
     vertex = quirks is not None and quirks.vertex_embeddings
     gemini = any(part in request.model for part in ("gemini", "maas"))
     shape = told.get("shape", _BATCH if not vertex else _ONE if gemini else _PREDICT)

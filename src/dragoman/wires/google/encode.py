@@ -9,7 +9,7 @@ from typing import Any
 from dragoman import json_bytes
 from dragoman.codec.framing import event_bytes
 from dragoman.codec.json_values import if_object
-from dragoman.codec.response import Answer, model_of, whole_answer
+from dragoman.codec.response import ResponseState, model_of, whole_message
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
@@ -27,10 +27,9 @@ from dragoman.fold import close_part
 from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Origin, Role, TextPart, ThinkingPart, Usage
 from dragoman.wires.google.errors import dump_error
-from dragoman.wires.google.native import fields, is_ours, response
 from dragoman.wires.google.outcome import BLOCKED, dump_finish, dump_usage
 from dragoman.wires.google.pieces import Writer
-from dragoman.wires.google.quirks import Quirks
+from dragoman.wires.google.quirks import OWN, Quirks
 
 __all__ = ["Encoder", "dump_response", "encoder"]
 
@@ -46,13 +45,13 @@ def encoder(**envelope: Any) -> Encoder:
 
 def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any) -> dict[str, Any]:
     """Events → a whole response; an error's body where they tell of an error."""
-    message = whole_answer(events, losses)
+    message = whole_message(events, losses)
     if isinstance(message, DragomanError):
         return dump_error(message)[1]
     content: dict[str, Any] = {"role": "model"}
     if parts := [part for piece in message.content for part in _parts(piece)]:
         content["parts"] = parts
-    end = _end(content, message.finish_reason, message.usage, response(message.native))
+    end = _end(content, message.finish_reason, message.usage, OWN.response(message.native))
     return {**end, **_identity(message.origin, envelope)}
 
 
@@ -94,7 +93,7 @@ class Encoder:
 
     def __init__(self, envelope: Mapping[str, Any]) -> None:
         self._envelope = envelope
-        self._answer = Answer(response)
+        self._answer = ResponseState(OWN.response)
         self._identity: dict[str, Any] = {}
         self._parts: dict[str, _Open] = {}  # message → what is not written of it yet
         self._text: type[Content] | None = None  # what the last chunk's text would be taken to go on with
@@ -128,7 +127,7 @@ class Encoder:
         rest = b"".join([self._flush(message_id) for message_id in self._parts])
         self._over = True
         answer = self._answer
-        return rest + self._chunk(_end({"role": "model"}, answer.reason, answer.usage, answer.around))
+        return rest + self._chunk(_end({"role": "model"}, answer.reason, answer.usage, answer.envelope))
 
     def _part(self, open_parts: _Open, event: PartDelta | PartFinished | PartStarted) -> bytes:
         if isinstance(event, PartStarted):
@@ -148,7 +147,7 @@ class Encoder:
         while open_parts.order:
             index = open_parts.order[0]
             part = open_parts.parts[index]
-            if isinstance(part.began, OpenText | ThinkingPart) and not is_ours(part.began.native) and part.waiting:
+            if isinstance(part.began, OpenText | ThinkingPart) and not OWN.is_ours(part.began.native) and part.waiting:
                 out.append(self._say(part, "".join(map(str, part.waiting))))
                 part.waiting.clear()
             if part.finished is None:
@@ -175,13 +174,13 @@ class Encoder:
 
     def _finish(self, part: _Part, finished: Content) -> bytes:
         """The end of a part: what its text did not tell."""
-        if part.said and not is_ours(finished.native):
+        if part.said and not OWN.is_ours(finished.native):
             return b""
         if part.said:
-            signature = fields(finished.native).get("thoughtSignature")
+            signature = OWN.fields(finished.native).get("thoughtSignature")
             self._text = None
             return self._content([{"text": "", "thoughtSignature": signature}]) if signature else b""
-        if isinstance(finished, TextPart | ThinkingPart) and not is_ours(finished.native) and finished.text:
+        if isinstance(finished, TextPart | ThinkingPart) and not OWN.is_ours(finished.native) and finished.text:
             return self._say(_Part(part.began if isinstance(part.began, OpenText) else finished), finished.text)
         self._text = None
         parts = _parts(finished)
@@ -196,7 +195,7 @@ class Encoder:
 
 def _parts(piece: Content) -> list[dict[str, Any]]:
     """A piece as clients are shown it: also the thinking of other providers, without what they signed."""
-    if isinstance(piece, ThinkingPart) and piece.text and not is_ours(piece.native):
+    if isinstance(piece, ThinkingPart) and piece.text and not OWN.is_ours(piece.native):
         piece = ThinkingPart(piece.text)
     return _WRITER.parts((piece,))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.error_rules import Told, fault, load, usual
+from dragoman.codec.error_rules import ErrorInfo, error_from, error_info, load
 from dragoman.codec.json_values import as_text, if_list, if_object, if_objects
 from dragoman.errors import (
     AuthenticationError,
@@ -60,12 +60,12 @@ _TYPE = "type.googleapis.com/google.rpc."
 
 def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
     """An error's response → the exception that says it. Odd bodies (HTML, empty, a string) are read as far as they go."""
-    return load(status, headers, body, _told)
+    return load(status, headers, body, _info)
 
 
 def error_of(payload: Any, *, body: bytes | None = None) -> DragomanError:
     """An error's payload, as a chunk of a stream → the exception that says it."""
-    return fault(_told(payload), body=body)
+    return error_from(_info(payload), body=body)
 
 
 def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
@@ -87,13 +87,13 @@ def _detail(details: list[dict[str, Any]], kind: str, key: str) -> str | None:
     return next((value for value in found if isinstance(value, str)), None)
 
 
-def _told(payload: Any) -> Told:
+def _info(payload: Any) -> ErrorInfo:
     """A stream that is no event stream sends it in an array."""
     payload = next(iter(if_list(payload)), payload)
     inner = if_object(if_object(payload).get("error"))
     details = if_objects(inner.get("details"))
     return msgspec.structs.replace(
-        usual(payload),
+        error_info(payload),
         means=_STATUSES.get(as_text(inner.get("status"))),
         request_id=_detail(details, "RequestInfo", "requestId"),
         retry_after=duration(_detail(details, "RetryInfo", "retryDelay") or ""),

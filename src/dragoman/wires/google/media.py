@@ -9,7 +9,7 @@ from typing import Any
 
 from dragoman.codec.media import Media, guessed
 from dragoman.message import DataPart, FilePart, LinkPart, Native
-from dragoman.wires.google.native import note, spelling
+from dragoman.wires.google.quirks import OWN
 
 __all__ = ["dump_media", "is_taken", "load_file", "load_inline"]
 
@@ -50,7 +50,7 @@ def dump_media(part: Media) -> dict[str, Any] | None:
     """A part → its fields of the wire; `None` where the API can know nothing of it (a file that another provider holds)."""
     name = {"displayName": part.name} if part.name else {}
     if isinstance(part, DataPart):
-        encode = urlsafe_b64encode if spelling(part.native).get("data") == "urlsafe" else b64encode
+        encode = urlsafe_b64encode if OWN.form(part.native).get("data") == "urlsafe" else b64encode
         return {"inlineData": {"mimeType": part.mime_type, "data": encode(part.data).decode(), **name}}
     if isinstance(part, FilePart):
         uri = part.id
@@ -58,7 +58,7 @@ def dump_media(part: Media) -> dict[str, Any] | None:
             return None
     else:
         uri = part.url
-    told = spelling(part.native).get("mimeType", "")
+    told = OWN.form(part.native).get("mimeType", "")
     mime_type = part.mime_type
     if mime_type is None and told != "":
         return {"fileData": {"fileUri": uri, **name, **({} if told == "absent" else {"mimeType": None})}}
@@ -83,4 +83,4 @@ def _native(key: str, inner: Mapping[str, Any], own: Mapping[str, Any], told: Ma
         for name, value in inner.items()
         if name not in (known, "mimeType") and (name != "displayName" or not value)
     }
-    return note({**own, key: rest} if rest else own, spelling=told)
+    return OWN.note({**own, key: rest} if rest else own, form=told)

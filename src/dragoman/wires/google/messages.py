@@ -12,11 +12,11 @@ from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, Role, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
-from dragoman.wires.google.native import camelled, fields, given, not_usual, note, spelled, spelling
+from dragoman.wires.google.keys import camelled, given, not_usual
 from dragoman.wires.google.pairing import Pairing, is_unnamed
 from dragoman.wires.google.parts import load_part
 from dragoman.wires.google.pieces import Writer
-from dragoman.wires.google.quirks import Quirks
+from dragoman.wires.google.quirks import OWN, Quirks
 
 __all__ = ["dump_messages", "load_conversation", "load_messages", "sent_names", "write_conversation"]
 
@@ -60,7 +60,7 @@ def load_conversation(payload: Mapping[str, Any], origin: Origin | None) -> list
         if role is Role.MODEL:
             message = message.replace(origin=origin)
         elif before is not None and _joins(message, before):
-            message = message.replace(native=spelled(message.native, turn="as is"))
+            message = message.replace(native=OWN.with_form(message.native, turn="as is"))
         out.append(message)
         before = message
     return out
@@ -87,7 +87,7 @@ def sent_names(
     recorded so goes back as it is where there is no target."""
     calls = [p for m in messages for p in m.content if isinstance(p, ToolCallPart) and p.run_by != "provider"]
     recorded = (*tools, *calls) if target is None else ()
-    as_is = [named.name for named in recorded if spelling(named.native).get("name") == "as is"]
+    as_is = [named.name for named in recorded if OWN.form(named.native).get("name") == "as is"]
     return fitted([named.name for named in (*tools, *calls)], quirks.names, as_is=as_is)
 
 
@@ -114,7 +114,7 @@ def write_conversation(
     payload: dict[str, Any] = {}
     if head:  # D-120, as decision 20b reads it
         parts = [part for place in range(head) for part in writers[place].parts(messages[place].content)]
-        if parts or "parts" in spelling(messages[0].native):
+        if parts or "parts" in OWN.form(messages[0].native):
             payload["systemInstruction"] = _content(messages[0], parts, "")
     contents: list[_Content] = []
     joined: Message | None = None
@@ -122,7 +122,7 @@ def write_conversation(
         content = _entry(writer, _in_order(message, unnamed, order))
         if content is None:
             continue
-        if joined is not None and _joins(message, joined) and "turn" not in spelling(message.native):
+        if joined is not None and _joins(message, joined) and "turn" not in OWN.form(message.native):
             before = if_list(contents[-1].get("parts"))
             contents[-1] = {**contents[-1], "parts": [*before, *if_list(content.get("parts"))]}  # D-121
         else:
@@ -144,12 +144,12 @@ def _load(role: Role, content: _Content, pairing: Pairing, usual: str) -> Messag
         told["parts"] = not_usual(content, "parts")
         parts = []
     pieces = [load_part(_object(part, "a part"), pairing) for part in cast("list[Any]", parts)]
-    return Message(role, tuple(pieces), native=note(own, spelling=told))
+    return Message(role, tuple(pieces), native=OWN.note(own, form=told))
 
 
 def _content(message: Message, parts: list[dict[str, Any]], usual: str) -> _Content:
-    told = spelling(message.native)
-    content = fields(message.native)
+    told = OWN.form(message.native)
+    content = OWN.fields(message.native)
     if usual and (role := told.get("role", usual)) != "absent":
         content["role"] = role
     if parts or "parts" not in told:
@@ -160,7 +160,7 @@ def _content(message: Message, parts: list[dict[str, Any]], usual: str) -> _Cont
 def _entry(writer: Writer, message: Message) -> _Content | None:
     """A content; `None` where nothing of it can be sent."""
     parts = writer.parts(message.content)
-    if not parts and "parts" not in spelling(message.native):
+    if not parts and "parts" not in OWN.form(message.native):
         writer.lose(None, "message", "nothing of it can be sent, and the API takes no empty content")
         return None
     if message.role is Role.SYSTEM:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 
 from dragoman.message import Native
-from dragoman.wires.google.native import fields, spelling
+from dragoman.wires.google.quirks import OWN
 
 __all__ = ["Pairing", "given_id", "is_unnamed"]
 
@@ -78,12 +78,12 @@ class Pairing:
 
 def is_unnamed(native: Native) -> bool:
     """Whether a call or a result came without an id: it is marked so among its fields, where the API has no null."""
-    return fields(native).get("id", "") is None
+    return OWN.fields(native).get("id", "") is None
 
 
 def given_id(native: Native, id_: str) -> dict[str, str]:
     """The field `id` of a call or result as it is sent: an id that was not given is not sent back."""
     if is_unnamed(native):
-        spelled = spelling(native)
+        spelled = OWN.form(native)
         return {"id": spelled["id"]} if "id" in spelled else {}
     return {"id": id_}

@@ -10,9 +10,10 @@ import msgspec
 from dragoman.codec.ids import NAMES
 from dragoman.codec.json_values import if_object
 from dragoman.message import Content, Native, ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.wires.google.keys import camelled, not_usual
 from dragoman.wires.google.media import load_file, load_inline
-from dragoman.wires.google.native import NAME, camelled, not_usual, note, spelled
 from dragoman.wires.google.pairing import Pairing
+from dragoman.wires.google.quirks import NAME, OWN
 from dragoman.wires.google.results import load_response_object, with_media
 
 __all__ = ["CODE", "load_part", "whole"]
@@ -56,7 +57,7 @@ def _text(text: str, own: dict[str, Any], snake: set[str]) -> TextPart | Thinkin
     if own.get("thought") is True:
         return _thinking({}, text, own, snake)
     if text:
-        return TextPart(text, note(own, spelling=_snake(snake)))
+        return TextPart(text, OWN.note(own, form=_snake(snake)))
     if "thoughtSignature" in own:  # decision 14
         return _thinking({"thought": "absent"}, "", own, snake)
     return None
@@ -66,7 +67,7 @@ def _thinking(told: _Fields, text: str, block: _Fields, snake: set[str]) -> Thin
     own = {key: value for key, value in block.items() if key != "thought" or value is not True}
     if told.get("text") == "absent" and block.get("thought") is not True:
         told = {**told, "thought": "absent"}
-    return ThinkingPart(text, note(own, spelling={**told, **_snake(snake)}))
+    return ThinkingPart(text, OWN.note(own, form={**told, **_snake(snake)}))
 
 
 def _inline(inner: _Fields, own: _Fields, told: dict[str, Any], _: Pairing) -> Content | None:
@@ -88,10 +89,10 @@ def _call(inner: _Fields, own: _Fields, told: dict[str, Any], pairing: Pairing) 
         told["name"] = "as is"
     call = ToolCallPart(pairing.call(id_, name), name)
     if isinstance(arguments, dict):
-        return msgspec.structs.replace(call, arguments=if_object(arguments), native=note(kept, spelling=told))
+        return msgspec.structs.replace(call, arguments=if_object(arguments), native=OWN.note(kept, form=told))
     if arguments is None:
         told["args"] = not_usual(inner, "args")
-        return msgspec.structs.replace(call, native=note(kept, spelling=told))
+        return msgspec.structs.replace(call, native=OWN.note(kept, form=told))
     return None
 
 
@@ -114,7 +115,7 @@ def _result(inner: _Fields, own: _Fields, told: dict[str, Any], pairing: Pairing
         told["response"] = "as is"
     rest = {key: value for key, value in inner.items() if key not in known}
     kept = {**own, **unnamed, **({"functionResponse": rest} if rest else {})}
-    return ToolResultPart(pairing.result(id_, name), name, result, is_error, native=note(kept, spelling=told))
+    return ToolResultPart(pairing.result(id_, name), name, result, is_error, native=OWN.note(kept, form=told))
 
 
 def _code(inner: _Fields, own: _Fields, told: dict[str, Any], pairing: Pairing) -> ToolCallPart:
@@ -165,7 +166,7 @@ def _id(inner: _Fields, told: dict[str, Any]) -> tuple[str | None, dict[str, Non
 
 
 def _kept(own: _Fields, unnamed: _Fields, told: _Fields) -> Native:
-    return note({**own, **unnamed}, mark=True, spelling=told)
+    return OWN.note({**own, **unnamed}, mark=True, form=told)
 
 
 def _snake(snake: set[str]) -> dict[str, list[str]]:
@@ -175,7 +176,7 @@ def _snake(snake: set[str]) -> dict[str, list[str]]:
 def _with_snake(piece: Content, snake: set[str]) -> Content:
     if not snake:
         return piece
-    return msgspec.structs.replace(piece, native=spelled(piece.native, **_snake(snake)))
+    return msgspec.structs.replace(piece, native=OWN.with_form(piece.native, **_snake(snake)))
 
 
 _Loader = Callable[[_Fields, _Fields, dict[str, Any], Pairing], Content | None]

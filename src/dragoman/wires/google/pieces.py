@@ -24,11 +24,11 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
+from dragoman.wires.google.keys import merged, snaked, snakes
 from dragoman.wires.google.media import dump_media, is_taken
-from dragoman.wires.google.native import fields, is_ours, merged, snaked, snakes, spelling
 from dragoman.wires.google.pairing import given_id
 from dragoman.wires.google.parts import CODE
-from dragoman.wires.google.quirks import Quirks
+from dragoman.wires.google.quirks import OWN, Quirks
 from dragoman.wires.google.results import dump_response_object, media_of, text_of
 
 __all__ = ["Writer"]
@@ -98,13 +98,13 @@ class Writer(msgspec.Struct, frozen=True):
 
     def _thinking(self, part: ThinkingPart, place: int) -> _Part | None:
         why = self.unreadable
-        if why is None and part.native and not is_ours(part.native):
+        if why is None and part.native and not OWN.is_ours(part.native):
             why = "another provider signed it"
         if why is not None:
             self.lose(place, "thinking", why)
             return None
-        told: Mapping[str, Any] = {} if part.text else spelling(part.native)
-        own = fields(part.native)
+        told: Mapping[str, Any] = {} if part.text else OWN.form(part.native)
+        own = OWN.fields(part.native)
         block = {**own, "text": part.text, "thought": True}
         for key in ("text", "thought"):
             if told.get(key) == "absent":
@@ -113,7 +113,7 @@ class Writer(msgspec.Struct, frozen=True):
 
     def _call(self, call: ToolCallPart, place: int) -> _Part:
         inner: _Part = {"name": self.names.get(call.name, call.name), "args": call.arguments, **self._id(call, place)}
-        told = spelling(call.native)
+        told = OWN.form(call.native)
         if "args" in told and not call.arguments:
             inner["args"] = None
             if told["args"] == "absent":
@@ -124,7 +124,7 @@ class Writer(msgspec.Struct, frozen=True):
         own = self._own(result, place)
         name = result.name or self.called.get(result.id, "")
         inner: _Part = {"name": self.names.get(name, name), **self._id(result, place)}
-        if not result.name and "name" in (told := spelling(result.native)):
+        if not result.name and "name" in (told := OWN.form(result.native)):
             inner["name"] = told["name"]
             if told["name"] == "absent":
                 del inner["name"]
@@ -132,7 +132,7 @@ class Writer(msgspec.Struct, frozen=True):
             inner["response"], media = self._response(result), media_of(result.result)
             if media and tuple(result.result[-len(media) :]) != tuple(media):
                 self.lose(place, "order", "a function's response has its text before its media")
-            if spelling(result.native).get("parts") == "inside" or self._takes_media():
+            if OWN.form(result.native).get("parts") == "inside" or self._takes_media():
                 parts = [self._spelled(self._media(piece, place), piece) for piece in media]
                 inner["parts"] = [part for part in parts if "text" not in part]
                 later += [part for part in parts if "text" in part]
@@ -140,7 +140,7 @@ class Writer(msgspec.Struct, frozen=True):
                 later.append({"text": f"[result of {name or result.id}]"})
                 later += [self._media(piece, place) for piece in media]
                 self.lose(place, "media", "the model takes none inside a function's response; they follow it")
-        elif spelling(result.native).get("response") != "as is" or result.result is not None:
+        elif OWN.form(result.native).get("response") != "as is" or result.result is not None:
             inner["response"] = dump_response_object(result.result, is_error=result.is_error)
         return merged(own, {"functionResponse": inner})
 
@@ -153,7 +153,7 @@ class Writer(msgspec.Struct, frozen=True):
 
     def _run(self, piece: ToolCallPart | ToolResultPart, place: int) -> _Part | None:
         """What the provider ran goes back as it came."""
-        told = spelling(piece.native)
+        told = OWN.form(piece.native)
         if isinstance(piece, ToolCallPart):
             key, held, value = ("toolCall", "args", piece.arguments)
         else:
@@ -171,11 +171,11 @@ class Writer(msgspec.Struct, frozen=True):
 
     def _signed(self, piece: Content, told: _Part, place: int, what: str) -> _Part | None:
         """A part that goes back to its own origin and to nobody else."""
-        why = self.unreadable or (None if is_ours(piece.native) else "it is another provider's")
+        why = self.unreadable or (None if OWN.is_ours(piece.native) else "it is another provider's")
         if why is not None:
             self.lose(place, what, why)
             return None
-        own = fields(piece.native) if isinstance(piece, ProviderPart) else _without_id(fields(piece.native))
+        own = OWN.fields(piece.native) if isinstance(piece, ProviderPart) else _without_id(OWN.fields(piece.native))
         return merged(own, told)
 
     def _media(self, part: DataPart | LinkPart | FilePart, place: int) -> _Part:
@@ -185,11 +185,11 @@ class Writer(msgspec.Struct, frozen=True):
                 held = isinstance(part, FilePart)
                 self.lose(place, label(part), ELSEWHERE if held else f"the API takes no {part.mime_type}")
             return {"text": as_text(part)}
-        return merged(_without_id(fields(part.native)), block)
+        return merged(_without_id(OWN.fields(part.native)), block)
 
     def _own(self, piece: Content, place: int) -> _Part:
         """The piece's own fields, without a signature that the target does not read."""
-        own = _without_id(fields(piece.native))
+        own = _without_id(OWN.fields(piece.native))
         if self.unreadable is not None and own.pop(_SIGNATURE, None) is not None:
             self.lose(place, "signature", self.unreadable)
         return own
@@ -202,7 +202,7 @@ class Writer(msgspec.Struct, frozen=True):
 
     def _spelled(self, part: _Part, piece: Content) -> _Part:
         """The part with the keys in snake_case that came so, also those one level deeper."""
-        snake = snakes(spelling(piece.native))
+        snake = snakes(OWN.form(piece.native))
         if not snake or isinstance(piece, ProviderPart):
             return part
         deeper = {

@@ -13,9 +13,9 @@ from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.wires.google.config import dump_config, load_config
+from dragoman.wires.google.keys import camelled, merged, snaked, snakes
 from dragoman.wires.google.messages import load_conversation, sent_names, write_conversation
-from dragoman.wires.google.native import camelled, merged, note, snaked, snakes, spelling
-from dragoman.wires.google.quirks import Quirks
+from dragoman.wires.google.quirks import OWN, Quirks
 from dragoman.wires.google.tools import dump_choice, dump_tools, load_choice, load_tools
 
 __all__ = ["dump_http", "dump_request", "load_request", "model_of_path"]
@@ -79,7 +79,7 @@ def load_request(
     if snake:
         told["snake"] = sorted(snake)
     told = {key: value for key, value in told.items() if value is not None}
-    return ModelRequest(model, tuple(messages), tools, Settings(**settings), schema, stream, rest, note(spelling=told))
+    return ModelRequest(model, tuple(messages), tools, Settings(**settings), schema, stream, rest, OWN.note(form=told))
 
 
 def dump_request(
@@ -100,7 +100,7 @@ def _written(
     """The body, and the name under which each tool is sent."""
     quirks = quirks or Quirks()
     losses = [] if losses is None else losses
-    told = spelling(request.native)
+    told = OWN.form(request.native)
     if request.settings.parallel_tool_calls is not None:
         losses.append(Loss(None, None, "parallel_tool_calls", "the API has no such setting"))
     tools = _sent_tools(request, quirks, told, losses)

@@ -12,8 +12,8 @@ from dragoman.codec.ids import NAMES
 from dragoman.codec.json_values import if_object
 from dragoman.errors import HistoryError
 from dragoman.request import ServerTool, ToolSpec
-from dragoman.wires.google.native import camelled, fields, note, snaked, snakes, spelled, spelling
-from dragoman.wires.google.quirks import Quirks
+from dragoman.wires.google.keys import camelled, snaked, snakes
+from dragoman.wires.google.quirks import OWN, Quirks
 from dragoman.wires.google.schema import TYPES, lift, lower
 
 __all__ = ["dump_choice", "dump_schema", "dump_tools", "load_choice", "load_schema", "load_tools"]
@@ -52,12 +52,12 @@ def load_tools(entries: Sequence[Any]) -> list[_Tool]:
             ServerTool(key, cast("dict[str, Any]", value)) for key, value in block.items() if isinstance(value, dict)
         ]
         if not found:
-            found.append(ServerTool("", {}, note(own)))
+            found.append(ServerTool("", {}, OWN.note(own)))
             own = {}
         again = any(isinstance(tool, ToolSpec) for tool in tools)
         how = _entry_spelling(found, again, own, snake)
         tools += [
-            msgspec.structs.replace(one, native=spelled(one.native, **told)) if told else one
+            msgspec.structs.replace(one, native=OWN.with_form(one.native, **told)) if told else one
             for one, told in zip(found, how, strict=True)
         ]
     return tools
@@ -69,7 +69,7 @@ def dump_tools(tools: Sequence[_Tool], names: Mapping[str, str], quirks: Quirks)
     how: list[Sequence[str]] = []
     functions: list[dict[str, Any]] | None = None
     for tool in tools:
-        told = spelling(tool.native)
+        told = OWN.form(tool.native)
         place = told.get("place")
         if not entries or (
             place != "together" if isinstance(tool, ServerTool) else place == "apart" or functions is None
@@ -82,7 +82,7 @@ def dump_tools(tools: Sequence[_Tool], names: Mapping[str, str], quirks: Quirks)
         if isinstance(tool, ToolSpec):
             cast("list[Any]", functions).append(_dump_function(tool, names, quirks))
         elif not tool.name:
-            entry |= fields(tool.native)
+            entry |= OWN.fields(tool.native)
         else:
             entry[_server_name(tool.name, quirks)] = dict(tool.options)
     return [snaked(entry, snake) for entry, snake in zip(entries, how, strict=True)]
@@ -162,14 +162,14 @@ def _load_function(block: Any) -> ToolSpec:
     else:
         told["parameters"] = "absent"
     rest = {key: value for key, value in block.items() if key not in known}
-    return ToolSpec(name, cast("str", description) if "description" in known else "", schema, note(rest, spelling=told))
+    return ToolSpec(name, cast("str", description) if "description" in known else "", schema, OWN.note(rest, form=told))
 
 
 def _dump_function(tool: ToolSpec, names: Mapping[str, str], quirks: Quirks) -> dict[str, Any]:
-    block = {**fields(tool.native), "name": names.get(tool.name, tool.name)}
+    block = {**OWN.fields(tool.native), "name": names.get(tool.name, tool.name)}
     if tool.description:
         block["description"] = tool.description
-    told = spelling(tool.native)
+    told = OWN.form(tool.native)
     how = told.get("parameters", "" if quirks.json_schema else "upper")
     if tool.input_schema and how in ("", "absent"):
         block["parametersJsonSchema"] = tool.input_schema

@@ -9,8 +9,7 @@ from dragoman.wires.mistral.decode import decoder, load_response
 from dragoman.wires.mistral.encode import dump_response, encoder
 from dragoman.wires.mistral.errors import dump_error, load_error
 from dragoman.wires.mistral.messages import dump_messages, load_messages
-from dragoman.wires.mistral.native import NAME
-from dragoman.wires.mistral.quirks import Quirks
+from dragoman.wires.mistral.quirks import NAME, Quirks
 from dragoman.wires.mistral.request import dump_http, dump_request, load_request
 
 name = NAME

@@ -22,8 +22,8 @@ from dragoman.message import (
 )
 from dragoman.wires.mistral.calls import dump_call, is_call, load_call
 from dragoman.wires.mistral.chunks import dump_content, load_content
-from dragoman.wires.mistral.native import extra, is_ours, marked, spelling
 from dragoman.wires.mistral.outgoing import Outgoing
+from dragoman.wires.mistral.quirks import OWN
 
 __all__ = ["dump_assistant", "load_assistant"]
 
@@ -41,7 +41,7 @@ def load_assistant(
         call = load_call(entry, fresh_ids, known)
         known.add(call.id)
         content.append(call)
-    native = marked(rest(message, "role", "content", *read), spelled)
+    native = OWN.note(rest(message, "role", "content", *read), spelled)
     return Message(Role.MODEL, tuple(content), origin=origin, native=native)
 
 
@@ -64,15 +64,15 @@ def dump_assistant(position: int, out: Outgoing) -> dict[str, Any] | None:
     if not chunks and not calls and out.target is not None:
         out.lose(position, None, "message", "it says nothing, and the API takes no empty message of the model's")
         return None
-    body = {"role": "assistant", **dump_content(chunks, spelling(message.native))}
+    body = {"role": "assistant", **dump_content(chunks, OWN.form(message.native))}
     if calls:
         body["tool_calls"] = calls
-    return merged(body, extra(message.native))
+    return merged(body, OWN.fields(message.native))
 
 
 def _refused(position: int, piece: Content, out: Outgoing) -> str | None:
     """Why a piece of a model's message cannot be sent; `None`: it can."""
-    reason, ours = out.reasons[position], is_ours(piece.native)
+    reason, ours = out.reasons[position], OWN.is_ours(piece.native)
     if isinstance(piece, ThinkingPart):
         if not out.quirks.thinking:
             return reason or "the server takes no thinking back"

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from dragoman.codec.json_values import if_object, if_text, merged, rest
 from dragoman.fold import arguments_json, parse_call
 from dragoman.message import Native, ToolCallPart
-from dragoman.wires.mistral.native import extra, marked, spelling
-from dragoman.wires.mistral.quirks import Quirks
+from dragoman.wires.mistral.quirks import OWN, Quirks
 
 __all__ = ["dump_call", "given_id", "is_call", "load_call", "spelled_id", "spelled_name"]
 
@@ -36,12 +35,12 @@ def load_call(entry: Mapping[str, Any], fresh_ids: Iterator[str], known: Collect
         spelled["arguments"] = value
     unread = rest(body, "name", "arguments")
     fields |= rest(entry, "id", "type", "function") | ({"function": unread} if unread else {})
-    return replace(part, native=marked(fields, spelled))
+    return replace(part, native=OWN.note(fields, spelled))
 
 
 def dump_call(call: ToolCallPart, call_id: str | None, name: str, *, exact: bool) -> dict[str, Any]:
     """A call → one of a message's `tool_calls`, under that id (`None`: none). `exact`: as spelled when it was loaded."""
-    spelled: Mapping[str, Any] = spelling(call.native) if exact else {}
+    spelled: Mapping[str, Any] = OWN.form(call.native) if exact else {}
     entry: dict[str, Any] = {} if call_id is None and "id" not in spelled else {"id": call_id}
     function: dict[str, Any] = {"name": name, "arguments": arguments_json(call)}
     if "arguments" in spelled and _with_arguments(call, spelled["arguments"]).arguments == call.arguments:
@@ -50,7 +49,7 @@ def dump_call(call: ToolCallPart, call_id: str | None, name: str, *, exact: bool
         del function["arguments"]
     if spelled.get("type") != "absent":
         entry["type"] = "function"
-    return merged(entry | {"function": function}, rest(extra(call.native), "id"))
+    return merged(entry | {"function": function}, rest(OWN.fields(call.native), "id"))
 
 
 def spelled_id(
@@ -75,8 +74,8 @@ def spelled_name(name: str) -> dict[str, Any]:
 
 def given_id(native: Native, own_id: str) -> str | None:
     """The id that was given: `None` or an empty one where there was none."""
-    fields = extra(native)
-    return spelling(native).get("id") if "id" in fields and fields["id"] is None else own_id
+    fields = OWN.fields(native)
+    return OWN.form(native).get("id") if "id" in fields and fields["id"] is None else own_id
 
 
 def _with_arguments(call: ToolCallPart, value: object) -> ToolCallPart:

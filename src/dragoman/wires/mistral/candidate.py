@@ -11,8 +11,8 @@ from dragoman.errors import DragomanError
 from dragoman.event import OpenText
 from dragoman.message import Content, Native, Origin, ThinkingPart, ToolResultPart, Usage
 from dragoman.wires.mistral.chunks import load_chunk
-from dragoman.wires.mistral.native import OWN
 from dragoman.wires.mistral.outcome import AT_LIMIT, dump_finish, load_finish
+from dragoman.wires.mistral.quirks import OWN
 from dragoman.wires.mistral.streamed_calls import StreamedCalls
 from dragoman.wires.mistral.thinking import item_text
 

@@ -27,7 +27,7 @@ from dragoman.codec.media import (
 )
 from dragoman.errors import HistoryError
 from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart, ThinkingPart
-from dragoman.wires.mistral.native import NAME, extra, is_foreign, is_ours, marked, spelling
+from dragoman.wires.mistral.quirks import NAME, OWN
 from dragoman.wires.mistral.thinking import dump_thinking, load_thinking
 
 __all__ = ["dump_chunk", "dump_content", "load_chunk", "load_content", "unsaid"]
@@ -77,14 +77,14 @@ def load_chunk(chunk: Mapping[str, Any]) -> Content:
 
 def dump_chunk(part: Content) -> dict[str, Any] | None:
     """A part → the chunk that says it; `None` where there is none. Data of a kind that has no chunk is told as text."""
-    spelled = if_text(spelling(part.native).get("type"))
+    spelled = if_text(OWN.form(part.native).get("type"))
     kind = spelled if spelled in _READERS else _kind(part)
     if isinstance(part, ThinkingPart):
         return dump_thinking(part)
     if isinstance(part, TextPart):
         chunk: dict[str, Any] = {"type": "text", "text": part.text}
     elif isinstance(part, FilePart):
-        if is_foreign(part.native):
+        if OWN.is_foreign(part.native):
             return {"type": "text", "text": as_text(part)}
         chunk = {"type": "file", "file_id": part.id}
     elif isinstance(part, (LinkPart, DataPart)):
@@ -94,13 +94,13 @@ def dump_chunk(part: Content) -> dict[str, Any] | None:
         if kind == "document_url" and part.name:
             chunk["document_name"] = part.name
     else:
-        return extra(part.native) if isinstance(part, ProviderPart) and is_ours(part.native) else None
-    return merged(chunk, extra(part.native))
+        return OWN.fields(part.native) if isinstance(part, ProviderPart) and OWN.is_ours(part.native) else None
+    return merged(chunk, OWN.fields(part.native))
 
 
 def _located(kind: str, part: LinkPart | DataPart) -> Any:
     """Where a file is, or the file itself, as its chunk says it."""
-    how = spelling(part.native).get("url")
+    how = OWN.form(part.native).get("url")
     if isinstance(part, LinkPart):
         url = part.url
     elif kind == "input_audio" and how != "data":
@@ -148,7 +148,7 @@ def _marked(kind: str, part: _P, fields: Mapping[str, Any], spelled: Mapping[str
     """The part with what is left of its chunk, and with the chunk's type where the part alone would not tell it."""
     told = isinstance(part, (DataPart, LinkPart)) and _kind(part) != kind
     spelled = {"type": kind, **spelled} if told else spelled
-    return replace(part, native=marked(fields, spelled, mark=isinstance(part, FilePart)))
+    return replace(part, native=OWN.note(fields, spelled, mark=isinstance(part, FilePart)))
 
 
 def _text(kind: str, chunk: Mapping[str, Any]) -> Content | None:

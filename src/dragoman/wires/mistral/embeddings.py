@@ -11,8 +11,8 @@ from dragoman.message import Usage
 from dragoman.request import EmbeddingsRequest, HttpRequest
 from dragoman.result import BatchEmbeddingsResult
 from dragoman.wires.mistral.errors import load_error_object
-from dragoman.wires.mistral.native import OWN
 from dragoman.wires.mistral.outcome import dump_usage, load_usage
+from dragoman.wires.mistral.quirks import OWN
 
 __all__ = ["dump_http", "dump_request", "dump_response", "load_request", "load_response"]
 

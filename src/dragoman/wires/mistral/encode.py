@@ -12,7 +12,7 @@ from typing import Any
 from dragoman import json_bytes
 from dragoman.codec.framing import event_bytes
 from dragoman.codec.json_values import if_object, merged, rest
-from dragoman.codec.response import Answer, model_of, whole_answer
+from dragoman.codec.response import ResponseState, model_of, whole_message
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
@@ -29,8 +29,8 @@ from dragoman.message import Content, FinishReason, Native, Origin, TextPart, Th
 from dragoman.wires.mistral.calls import dump_call
 from dragoman.wires.mistral.chunks import dump_chunk, dump_content
 from dragoman.wires.mistral.errors import dump_error
-from dragoman.wires.mistral.native import OWN, extra, response_of
 from dragoman.wires.mistral.outcome import dump_finish, dump_usage
+from dragoman.wires.mistral.quirks import OWN
 
 __all__ = ["Encoder", "dump_response", "encoder"]
 
@@ -46,7 +46,7 @@ def encoder(**envelope: Any) -> Encoder:
 
 def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any) -> dict[str, Any]:
     """Events → a whole response, or, where one of them is an error, the body that tells of it. `envelope`: as for `encoder`."""
-    said = whole_answer(events, losses)
+    said = whole_message(events, losses)
     if isinstance(said, DragomanError):
         return dump_error(said)[1]
     calls = [part for part in said.content if isinstance(part, ToolCallPart) and part.run_by != "provider"]
@@ -54,7 +54,7 @@ def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, 
     told = [_call(call, index) for index, call in enumerate(calls)]
     message = {"role": "assistant", **dump_content(chunks, {}), "tool_calls": told or None}
     message = merged(message, _beside(said.native))
-    around, response_id = response_of(said.native), said.origin and said.origin.response_id
+    around, response_id = OWN.response(said.native), said.origin and said.origin.response_id
     return {
         **_envelope("chat.completion", response_id or said.id or "", said.origin, around, envelope),
         "choices": [{"index": 0, "message": message, **_outcome(said.finish_reason, around)}],
@@ -67,7 +67,7 @@ class Encoder:
 
     def __init__(self, **envelope: Any) -> None:
         self._given = envelope
-        self._answer = Answer(response_of)
+        self._answer = ResponseState(OWN.response)
         self._open: dict[tuple[str, int], Content] = {}
         self._said: dict[tuple[str, int], list[str]] = {}
         self._beside: dict[str, dict[str, Any]] = {}
@@ -97,15 +97,15 @@ class Encoder:
             return b""
         self._over = True
         answer = self._answer
-        choice: dict[str, Any] = {"index": 0, "delta": {"content": ""}, **_outcome(answer.reason, answer.around)}
+        choice: dict[str, Any] = {"index": 0, "delta": {"content": ""}, **_outcome(answer.reason, answer.envelope)}
         chunk: dict[str, Any] = {**self._envelope(), "choices": [choice]}
         if answer.usage is not None:
-            chunk["usage"] = dump_usage(answer.usage, answer.around.get("usage", {}))
+            chunk["usage"] = dump_usage(answer.usage, answer.envelope.get("usage", {}))
         return event_bytes(_encode(chunk)) + event_bytes(b"[DONE]")
 
     def _envelope(self) -> dict[str, Any]:
         answer = self._answer
-        return _envelope("chat.completion.chunk", answer.response_id, answer.origin, answer.around, self._given)
+        return _envelope("chat.completion.chunk", answer.response_id, answer.origin, answer.envelope, self._given)
 
     def _deltas(self, event: Event) -> list[dict[str, Any]]:
         """One event of this answer → what it adds to the message."""
@@ -164,7 +164,7 @@ class Encoder:
             return [{"tool_calls": [_call(part, self._calls - 1)]}]
         if isinstance(part, (TextPart, ThinkingPart)):
             deltas = self._more(place, part.text[len(said) :] if part.text.startswith(said) else "")
-            own = extra(part.native)
+            own = OWN.fields(part.native)
             if isinstance(part, ThinkingPart) and own:
                 self._last = "thinking ended"
                 deltas.append({"content": [{"type": "thinking", "thinking": [], **own}]})
@@ -176,7 +176,7 @@ class Encoder:
 
 def _beside(native: Native) -> dict[str, Any]:
     """Fields of the message beside its content."""
-    return rest({**if_object(OWN.notes(native).get("message")), **extra(native)}, "role", "content", "tool_calls")
+    return rest({**if_object(OWN.notes(native).get("message")), **OWN.fields(native)}, "role", "content", "tool_calls")
 
 
 def _envelope(

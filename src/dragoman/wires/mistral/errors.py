@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman import json_bytes
-from dragoman.codec.error_rules import Manner, fault, load, rules, usual
+from dragoman.codec.error_rules import ErrorRules, error_from, error_info, load, patterns
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -30,7 +30,7 @@ from dragoman.errors import (
 
 __all__ = ["dump_error", "load_error", "load_error_object"]
 
-_MANNER = Manner(words=rules((RateLimitError, r"tier.?capacity|capacity.?exceeded")))
+_RULES = ErrorRules(words=patterns((RateLimitError, r"tier.?capacity|capacity.?exceeded")))
 """For want of capacity: the tier's limit is the caller's."""
 _DUMPED: tuple[tuple[type[DragomanError], int, str, str | None], ...] = (
     (AuthenticationError, 401, "unauthorized", "1000"),
@@ -52,12 +52,12 @@ _DUMPED: tuple[tuple[type[DragomanError], int, str, str | None], ...] = (
 
 def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
     """A response with an error's status → the exception that says it. Never raises, whatever the body is."""
-    return load(status, headers, body, manner=_MANNER)
+    return load(status, headers, body, rules=_RULES)
 
 
 def load_error_object(chunk: Mapping[str, Any]) -> DragomanError:
     """An error inside a response whose status told of none."""
-    return fault(usual(chunk), body=json_bytes.encode(chunk), manner=_MANNER)
+    return error_from(error_info(chunk), body=json_bytes.encode(chunk), rules=_RULES)
 
 
 def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:

@@ -30,9 +30,8 @@ from dragoman.message import (
 )
 from dragoman.wires.mistral.assistant import dump_assistant, load_assistant
 from dragoman.wires.mistral.chunks import dump_content, load_content
-from dragoman.wires.mistral.native import extra, marked, respelled, spelling
 from dragoman.wires.mistral.outgoing import Outgoing, outgoing
-from dragoman.wires.mistral.quirks import Quirks
+from dragoman.wires.mistral.quirks import OWN, Quirks
 from dragoman.wires.mistral.results import dump_result, load_result
 
 __all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages"]
@@ -69,7 +68,7 @@ def load_conversation(payload: Any, origin: Origin | None) -> list[Message]:
             else:
                 message = _load_said(one)
                 if message.role is Role.SYSTEM and any(before.role is not Role.SYSTEM for before in messages):
-                    message = message.replace(native=respelled(message.native, place="here"))
+                    message = message.replace(native=OWN.with_form(message.native, place="here"))
                 messages.append(message)
     return messages
 
@@ -98,7 +97,7 @@ def dump_conversation(out: Outgoing) -> list[dict[str, Any]]:
             for place, piece in enumerate(message.content):
                 if isinstance(piece, ToolCallPart):
                     sent[piece.id] = out.call_id(position, place, piece)
-        elif message.role is Role.SYSTEM and not at_head and spelling(message.native).get("place") != "here":
+        elif message.role is Role.SYSTEM and not at_head and OWN.form(message.native).get("place") != "here":
             out.lose(position, None, "system message", "the API takes none after the first others; it is a user's text")
             _append(dumped, {"role": "user", "content": f"<system>\n{message.text}\n</system>"}, position, out)
         else:
@@ -126,10 +125,10 @@ def _load_said(message: Mapping[str, Any]) -> Message:
         raise HistoryError(f"this API has no role {role!r}; it has system, user, assistant and tool")
     spelled: dict[str, Any] = {}
     content = [
-        replace(part, native=respelled(part.native, here=True)) if isinstance(part, ThinkingPart) else part
+        replace(part, native=OWN.with_form(part.native, here=True)) if isinstance(part, ThinkingPart) else part
         for part in load_content(message, spelled)
     ]
-    return Message(_ROLES[role], tuple(content), native=marked(rest(message, "role", "content"), spelled))
+    return Message(_ROLES[role], tuple(content), native=OWN.note(rest(message, "role", "content"), spelled))
 
 
 def _dump_said(position: int, sent: Mapping[str, str | None], out: Outgoing) -> list[dict[str, Any]]:
@@ -167,15 +166,15 @@ def _dump_said(position: int, sent: Mapping[str, str | None], out: Outgoing) -> 
     if out.target is not None and not chunks:
         out.lose(position, None, "message", "it says nothing, and the API takes no empty message")
         return []
-    content = dump_content(chunks, spelling(message.native))
+    content = dump_content(chunks, OWN.form(message.native))
     role = "system" if message.role is Role.SYSTEM else "user"
-    return [*dumped, merged({"role": role, **content}, extra(message.native))]
+    return [*dumped, merged({"role": role, **content}, OWN.fields(message.native))]
 
 
 def _is_here(part: ThinkingPart) -> bool:
     """Whether the thinking was loaded from a message that is none of the model's, such as a system prompt that shows how
     to think."""
-    return "here" in spelling(part.native)
+    return "here" in OWN.form(part.native)
 
 
 def _sent_id(

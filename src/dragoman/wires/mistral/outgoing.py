@@ -14,8 +14,7 @@ from dragoman.message import Content, Message, Origin, ToolCallPart, ToolResultP
 from dragoman.request import ToolSpec
 from dragoman.wires.mistral.calls import given_id
 from dragoman.wires.mistral.chunks import dump_chunk, unsaid
-from dragoman.wires.mistral.native import spelling
-from dragoman.wires.mistral.quirks import Quirks
+from dragoman.wires.mistral.quirks import OWN, Quirks
 
 __all__ = ["Outgoing", "outgoing"]
 
@@ -68,13 +67,13 @@ def outgoing(
     messages, quirks = tuple(messages), quirks or Quirks()
     pieces = [piece for message in messages for piece in message.content]
     named = [*tools, *(p for p in pieces if isinstance(p, (ToolCallPart, ToolResultPart)) and p.name)]
-    as_is = [one.name for one in named if target is None and "name_as_is" in spelling(one.native)]
+    as_is = [one.name for one in named if target is None and "name_as_is" in OWN.form(one.native)]
     return Outgoing(
         messages,
         target,
         quirks,
         [] if losses is None else losses,
         readable(messages, target, quirks.reads),
-        call_ids(messages, quirks.ids, as_is=lambda piece: target is None and "as_is" in spelling(piece.native)),
+        call_ids(messages, quirks.ids, as_is=lambda piece: target is None and "as_is" in OWN.form(piece.native)),
         fitted([one.name for one in named], quirks.names, as_is=as_is),
     )

@@ -5,8 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from dragoman.codec.ids import NAMES, Rule
+from dragoman.codec.native import Own
 
-__all__ = ["Quirks"]
+__all__ = ["NAME", "OWN", "Quirks"]
+
+NAME = "mistral"
+
+OWN = Own(NAME)
+"""Its part of `native`."""
 
 
 class Quirks(msgspec.Struct, frozen=True, kw_only=True):

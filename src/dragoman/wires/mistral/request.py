@@ -12,10 +12,9 @@ from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
 from dragoman.wires.mistral.messages import dump_conversation, load_conversation
-from dragoman.wires.mistral.native import extra, marked, spelling
 from dragoman.wires.mistral.outgoing import outgoing
 from dragoman.wires.mistral.output import dump_output, load_output
-from dragoman.wires.mistral.quirks import Quirks
+from dragoman.wires.mistral.quirks import OWN, Quirks
 from dragoman.wires.mistral.settings import FIELDS, dump_settings, load_settings
 from dragoman.wires.mistral.tools import dump_tool, is_tool, load_tool
 
@@ -48,7 +47,7 @@ def load_request(
         del left["stream"]
     model = left.pop("model") if if_text(left.get("model")) else ""
     own = {field: left.pop(field) for field in _OWN if field in left}
-    native = marked({**own, **stated}, spelled)
+    native = OWN.note({**own, **stated}, spelled)
     return ModelRequest(model, tuple(messages), tools, settings, schema, stream, options=left, native=native)
 
 
@@ -70,12 +69,12 @@ def _written(
     """The body, and the name under which each tool is sent."""
     functions = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
     out = outgoing(request.messages, target, quirks, losses, functions)
-    own = extra(request.native)
+    own = OWN.fields(request.native)
     body: dict[str, Any] = {"model": request.model} if request.model else {}
     body["messages"] = dump_conversation(out)
     if request.tools:
         body["tools"] = [dump_tool(tool, out.name) for tool in request.tools]
-    body |= dump_settings(request.settings, spelling(request.native), out.name)
+    body |= dump_settings(request.settings, OWN.form(request.native), out.name)
     if request.output_schema is not None:
         body["response_format"] = dump_output(request.output_schema, own.get("response_format"))
     if request.stream:

@@ -11,8 +11,8 @@ from dragoman.codec.json_values import if_objects, merged, rest
 from dragoman.message import ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires.mistral.calls import given_id, spelled_id, spelled_name
 from dragoman.wires.mistral.chunks import dump_content, load_chunk
-from dragoman.wires.mistral.native import extra, marked, spelling
 from dragoman.wires.mistral.outgoing import Outgoing
+from dragoman.wires.mistral.quirks import OWN
 
 __all__ = ["dump_result", "load_result"]
 
@@ -31,14 +31,14 @@ def load_result(message: Mapping[str, Any], asked: dict[str, ToolCallPart], fres
     fields |= rest(message, "role", "tool_call_id", "content", *(("name",) if "name" in spelled else ()))
     result = _load_content(message, spelled)
     known = name if isinstance(name, str) and name else call.name if call else ""
-    return ToolResultPart(call_id, known, result, native=marked(fields, spelled))
+    return ToolResultPart(call_id, known, result, native=OWN.note(fields, spelled))
 
 
 def dump_result(
     position: int, place: int, part: ToolResultPart, call_id: str | None, out: Outgoing
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """A result → its tool message, and the chunks of media that are taken in a user message only."""
-    spelled, own = (spelling(part.native), extra(part.native)) if out.target is None else ({}, {})
+    spelled, own = (OWN.form(part.native), OWN.fields(part.native)) if out.target is None else ({}, {})
     if "id" in own and own["id"] is None:
         call_id = given_id(part.native, part.id)
     body: dict[str, Any] = {"role": "tool"}

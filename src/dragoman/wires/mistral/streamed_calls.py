@@ -12,7 +12,7 @@ from dragoman.codec.json_values import as_index, as_object, as_text, malformed, 
 from dragoman.fold import parse_call
 from dragoman.json_end import JsonEnd
 from dragoman.message import ToolCallPart
-from dragoman.wires.mistral.native import OWN, marked
+from dragoman.wires.mistral.quirks import OWN
 
 __all__ = ["StreamedCalls"]
 
@@ -86,7 +86,7 @@ class StreamedCalls:
         return part.deltas == ["null"] or self._ends.setdefault(part.index, JsonEnd()).among(part.deltas)
 
     def _begin(self, index: Any, call_id: str, name: str) -> OpenPart:
-        native = marked({} if call_id else {"id": None})
+        native = OWN.note({} if call_id else {"id": None})
         call = ToolCallPart(call_id or self._fresh_id(), name, native=native)
         part = self._emitter.part(len(self._all), call)
         self._all.append(part)

@@ -8,7 +8,7 @@ from typing import Any
 from dragoman.codec.json_values import if_object, if_text, merged, rest
 from dragoman.request import ServerTool, ToolSpec
 from dragoman.wires.mistral.calls import spelled_name
-from dragoman.wires.mistral.native import extra, marked, spelling
+from dragoman.wires.mistral.quirks import OWN
 
 __all__ = ["dump_tool", "is_tool", "load_tool"]
 
@@ -34,14 +34,14 @@ def load_tool(tool: Mapping[str, Any]) -> ToolSpec | ServerTool:
         **spelled_name(name),
     }
     fields = {**rest(tool, "type", "function"), **({"function": own} if own else {})}
-    return ToolSpec(name, description, parameters, marked(fields, spelled))
+    return ToolSpec(name, description, parameters, OWN.note(fields, spelled))
 
 
 def dump_tool(tool: ToolSpec | ServerTool, name: Callable[[str], str]) -> dict[str, Any]:
     """A tool → one of `tools`. `name`: its name → the one that it is sent under."""
     if isinstance(tool, ServerTool):
         return {"type": tool.name, **tool.options}
-    own, spelled = extra(tool.native), spelling(tool.native)
+    own, spelled = OWN.fields(tool.native), OWN.form(tool.native)
     function: dict[str, Any] = {"name": name(tool.name)}
     if tool.description:
         function["description"] = tool.description

@@ -8,8 +8,7 @@ from dragoman.wires.ollama.decode import decoder, load_response
 from dragoman.wires.ollama.encode import dump_response, encoder
 from dragoman.wires.ollama.errors import dump_error, load_error
 from dragoman.wires.ollama.messages import dump_messages, load_messages
-from dragoman.wires.ollama.native import NAME
-from dragoman.wires.ollama.quirks import Quirks
+from dragoman.wires.ollama.quirks import NAME, Quirks
 from dragoman.wires.ollama.request import dump_http, dump_request, load_request
 
 name = NAME

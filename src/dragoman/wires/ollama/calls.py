@@ -11,7 +11,7 @@ from dragoman import json_bytes
 from dragoman.codec.json_values import if_object, if_text, merged, rest
 from dragoman.fold import parse_call
 from dragoman.message import Native, ToolCallPart
-from dragoman.wires.ollama.native import extra, marked, spelling
+from dragoman.wires.ollama.quirks import OWN
 
 __all__ = ["dump_call", "is_call", "is_unnamed", "load_call"]
 
@@ -23,7 +23,7 @@ def is_call(entry: Any) -> bool:
 
 def is_unnamed(native: Native) -> bool:
     """Whether a call or result came without an id."""
-    return extra(native).get("id", "") is None
+    return OWN.fields(native).get("id", "") is None
 
 
 def load_call(call: Mapping[str, Any], fresh_id: Callable[[], str]) -> ToolCallPart:
@@ -44,18 +44,18 @@ def load_call(call: Mapping[str, Any], fresh_id: Callable[[], str]) -> ToolCallP
     inner = rest(function, "name", "arguments")
     return replace(
         part,
-        native=marked(
-            {**own, **rest(call, "id", "function"), **({"function": inner} if inner else {})}, spelling=spelled
+        native=OWN.note(
+            {**own, **rest(call, "id", "function"), **({"function": inner} if inner else {})}, form=spelled
         ),
     )
 
 
 def dump_call(call: ToolCallPart, call_id: str) -> dict[str, Any]:
     """The inverse, under that id. Cut and invalid arguments are sent as none, unless a loaded conversation held them."""
-    spelled = spelling(call.native)
+    spelled = OWN.form(call.native)
     function: dict[str, Any] = {"name": call.name, "arguments": call.arguments}
     exact = {"name": call.name, **({"arguments": spelled["arguments"]} if "arguments" in spelled else {})}
     if {"arguments", "without"} & spelled.keys() and load_call({"function": exact}, str).arguments == call.arguments:
         function = exact
     named = {"id": spelled["id"]} if "id" in spelled else {} if is_unnamed(call.native) else {"id": call_id}
-    return merged({**named, "function": function}, rest(extra(call.native), "id"))
+    return merged({**named, "function": function}, rest(OWN.fields(call.native), "id"))

@@ -10,8 +10,8 @@ from dragoman.codec.json_values import as_list, if_object, rest
 from dragoman.request import EmbeddingsRequest, HttpRequest
 from dragoman.result import BatchEmbeddingsResult
 from dragoman.wires.ollama.errors import error_of
-from dragoman.wires.ollama.native import OWN
 from dragoman.wires.ollama.outcome import dump_usage, load_usage
+from dragoman.wires.ollama.quirks import OWN
 
 __all__ = ["dump_http", "dump_request", "dump_response", "load_request", "load_response"]
 
@@ -30,7 +30,7 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
 def dump_request(request: EmbeddingsRequest, *, quirks: Any = None) -> dict[str, Any]:
     """The neutral request → a body of `/api/embed`. The API knows no purpose."""
     del quirks
-    older = "prompt" in OWN.spelling(request.native) and len(request.texts) == 1
+    older = "prompt" in OWN.form(request.native) and len(request.texts) == 1
     return dump_texts(request, OWN, texts="prompt" if older else "input", dimensions="dimensions")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman import json_bytes
 from dragoman.codec.json_values import merged, rest
-from dragoman.codec.response import Answer, model_of, whole_answer
+from dragoman.codec.response import ResponseState, model_of, whole_message
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
@@ -26,8 +26,8 @@ from dragoman.wires.ollama.calls import dump_call
 from dragoman.wires.ollama.errors import dump_error
 from dragoman.wires.ollama.generate import GENERATE
 from dragoman.wires.ollama.images import dump_image
-from dragoman.wires.ollama.native import extra, response
 from dragoman.wires.ollama.outcome import dump_reason, dump_usage
+from dragoman.wires.ollama.quirks import OWN
 
 __all__ = ["Encoder", "dump_response", "encoder"]
 
@@ -44,7 +44,7 @@ def encoder(**envelope: Any) -> Encoder:
 
 def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any) -> dict[str, Any]:
     """Events → a whole response; an error's body where they tell of an error. `envelope` as for `encoder`."""
-    message = whole_answer(events, losses)
+    message = whole_message(events, losses)
     if isinstance(message, DragomanError):
         return dump_error(message)[1]
     told: dict[str, list[Any]] = {}
@@ -52,10 +52,10 @@ def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, 
         for field, value in _fields(piece).items():
             told.setdefault(field, []).extend([value] if field in _TEXTS else value)
     said = {field: "".join(values) if field in _TEXTS else values for field, values in told.items()}
-    around = response(message.native)
+    around = OWN.response(message.native)
     body = {
         **_head(message.origin, envelope, around),
-        **_body(said, extra(message.native), envelope),
+        **_body(said, OWN.fields(message.native), envelope),
         **_tail(message.finish_reason, message.usage, around),
     }
     return merged(body, rest(around, "created_at"))
@@ -68,7 +68,7 @@ class Encoder:
     def __init__(self, envelope: Mapping[str, Any]) -> None:
         self._envelope = envelope
         self._head: dict[str, Any] = {}
-        self._answer = Answer(response)
+        self._answer = ResponseState(OWN.response)
         self._fields: dict[tuple[str, int], str] = {}  # parts that are open → the field of their deltas
         self._told: set[tuple[str, int]] = set()
         self._own: dict[str, dict[str, Any]] = {}  # further fields of each message
@@ -92,8 +92,8 @@ class Encoder:
             if key not in self._told and (said := _fields(event.part)):
                 return self._line(said)
         elif isinstance(event, (MessageStarted, MessageFinished)):
-            self._head = self._head or _head(self._answer.origin, self._envelope, self._answer.around)
-            self._own.setdefault(event.message_id, {}).update(extra(event.native))
+            self._head = self._head or _head(self._answer.origin, self._envelope, self._answer.envelope)
+            self._own.setdefault(event.message_id, {}).update(OWN.fields(event.native))
         elif isinstance(event, MessageDropped):
             return self._drop(event.message_id)
         elif isinstance(event, RunError):
@@ -110,9 +110,9 @@ class Encoder:
         self._over = True
         answer = self._answer
         own = {name: value for told in self._own.values() for name, value in told.items()}
-        head = {**self._head, **_created(self._envelope, answer.around)}
-        tail = _tail(answer.reason, answer.usage, answer.around)
-        return _bytes(merged({**head, **_body({}, own, self._envelope), **tail}, rest(answer.around, "created_at")))
+        head = {**self._head, **_created(self._envelope, answer.envelope)}
+        tail = _tail(answer.reason, answer.usage, answer.envelope)
+        return _bytes(merged({**head, **_body({}, own, self._envelope), **tail}, rest(answer.envelope, "created_at")))
 
     def _line(self, said: Mapping[str, Any]) -> bytes:
         return _bytes({**self._head, **_body(said, {}, self._envelope), "done": False})

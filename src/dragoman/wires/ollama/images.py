@@ -9,7 +9,7 @@ from typing import Any
 from dragoman.codec.json_values import if_list, if_text
 from dragoman.codec.media import IMAGES
 from dragoman.message import Content, DataPart, ProviderPart
-from dragoman.wires.ollama.native import NAME, extra
+from dragoman.wires.ollama.quirks import NAME, OWN
 
 __all__ = ["dump_image", "load_images"]
 
@@ -29,7 +29,7 @@ def dump_image(piece: Content) -> str | None:
     if isinstance(piece, DataPart) and piece.mime_type in (*IMAGES, _UNKNOWN):
         return b64encode(piece.data).decode()
     return (
-        if_text(extra(piece.native).get("data")) or None
+        if_text(OWN.fields(piece.native).get("data")) or None
         if isinstance(piece, ProviderPart) and piece.kind == "image"
         else None
     )

@@ -14,8 +14,7 @@ from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires.ollama.calls import dump_call, is_call, load_call
 from dragoman.wires.ollama.images import load_images
-from dragoman.wires.ollama.native import extra, marked, spelling
-from dragoman.wires.ollama.quirks import Quirks
+from dragoman.wires.ollama.quirks import OWN, Quirks
 from dragoman.wires.ollama.results import Waiting, dump_result, load_result
 from dragoman.wires.ollama.said import Lose, Said
 
@@ -108,7 +107,7 @@ def _load(entry: Mapping[str, Any], origin: Origin | None, fresh_id: Callable[[]
     if role is Role.MODEL and calls and all(map(is_call, calls)):
         content += [load_call(call, fresh_id) for call in calls]
         read.append("tool_calls")
-    native = marked(rest(entry, "content", *read), spelling=spelled)
+    native = OWN.note(rest(entry, "content", *read), form=spelled)
     return Message(role, tuple(content), origin=origin if role is Role.MODEL else None, native=native)
 
 
@@ -135,9 +134,9 @@ def _dump(
                 said.add(place, "thinking", piece.text)
         else:
             said.add_piece(place, piece)
-    empty = spelling(message.native).get("content", "")
+    empty = OWN.form(message.native).get("content", "")
     fields = said.fields if "content" in said.fields or empty == "absent" else {"content": empty, **said.fields}
-    return merged({"role": _SENT[message.role], **fields}, extra(message.native))
+    return merged({"role": _SENT[message.role], **fields}, OWN.fields(message.native))
 
 
 def _noted(losses: list[Loss], position: int) -> Lose:

@@ -12,8 +12,7 @@ from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.wires.ollama.generate import GENERATE, PROMPT, dump_prompt, is_prompt, load_prompt
 from dragoman.wires.ollama.messages import dump_messages, read_messages
-from dragoman.wires.ollama.native import extra, marked, spelling
-from dragoman.wires.ollama.quirks import Quirks
+from dragoman.wires.ollama.quirks import OWN, Quirks
 from dragoman.wires.ollama.settings import UNKNOWN, dump_options, dump_think, load_options, load_think, neutral
 from dragoman.wires.ollama.tools import dump_tool, is_tool, load_tool
 
@@ -53,7 +52,7 @@ def load_request(
         spelled["stream"] = "absent"
     own |= {field: left.pop(field) for field in ("model", "tools", "format", "stream", "think") if field in left}
     return ModelRequest(
-        model, tuple(messages), tools, settings, schema, stream is not False, left, marked(own, spelling=spelled)
+        model, tuple(messages), tools, settings, schema, stream is not False, left, OWN.note(own, form=spelled)
     )
 
 
@@ -70,7 +69,7 @@ def dump_request(
     """
     quirks = quirks or Quirks()
     losses = [] if losses is None else losses
-    spelled, own = spelling(request.native), extra(request.native)
+    spelled, own = OWN.form(request.native), OWN.fields(request.native)
     body: dict[str, Any] = {"model": request.model} if request.model else {}
     prompt = dump_prompt(request.messages) if spelled.get("endpoint") == "generate" else None
     if prompt is None:

@@ -12,7 +12,7 @@ from dragoman.errors import HistoryError
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
 from dragoman.wires.ollama.calls import is_unnamed
 from dragoman.wires.ollama.images import load_images
-from dragoman.wires.ollama.native import extra, marked, spelling
+from dragoman.wires.ollama.quirks import OWN
 from dragoman.wires.ollama.said import Lose, Said
 
 __all__ = ["Waiting", "dump_result", "load_result"]
@@ -60,7 +60,7 @@ def load_result(entry: Mapping[str, Any], waiting: Waiting, fresh_id: Callable[[
         given or (call.id if call else fresh_id()),
         name or (call.name if call else ""),
         result,
-        native=marked({**({} if given else {"id": None}), **rest(entry, *read)}, spelling=spelled),
+        native=OWN.note({**({} if given else {"id": None}), **rest(entry, *read)}, form=spelled),
     )
 
 
@@ -68,7 +68,7 @@ def dump_result(
     part: ToolResultPart, call_id: str, place: int, call: ToolCallPart | None, lose: Lose
 ) -> dict[str, Any]:
     """A result → its tool message, under that id. `call`: the one that it answers; where that had no id, none is told."""
-    spelled = spelling(part.native)
+    spelled = OWN.form(part.native)
     body: dict[str, Any] = {"role": "tool", **_content(part, place, lose)}
     if "tool_name" not in spelled and part.name:
         body["tool_name"] = part.name
@@ -78,12 +78,12 @@ def dump_result(
         body["tool_call_id"] = call_id
     if part.is_error and not says_error(part.result):
         lose(place, "is_error", "this format has no mark for a failed tool")
-    return merged(body, rest(extra(part.native), "id"))
+    return merged(body, rest(OWN.fields(part.native), "id"))
 
 
 def _content(part: ToolResultPart, place: int, lose: Lose) -> dict[str, Any]:
     """Text as it is, images in a field of their own, anything else as JSON."""
-    empty = spelling(part.native).get("content", "")
+    empty = OWN.form(part.native).get("content", "")
     if part.result is None and empty != "":
         return {} if empty == "absent" else {"content": None}
     if not part.is_content:

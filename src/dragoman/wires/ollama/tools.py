@@ -8,7 +8,7 @@ from typing import Any
 from dragoman.codec.json_values import if_object, if_text, merged, rest
 from dragoman.loss import Loss
 from dragoman.request import ServerTool, ToolSpec
-from dragoman.wires.ollama.native import extra, marked, spelling
+from dragoman.wires.ollama.quirks import OWN
 
 __all__ = ["dump_tool", "is_tool", "load_tool"]
 
@@ -25,7 +25,7 @@ def load_tool(tool: Mapping[str, Any]) -> ToolSpec | ServerTool:
     """One of `tools`."""
     if tool.get("type", "function") != "function":
         return ServerTool(
-            if_text(tool["type"]), native=marked(rest(tool, "type")) or marked({}, spelling={"type": "own"})
+            if_text(tool["type"]), native=OWN.note(rest(tool, "type")) or OWN.note({}, form={"type": "own"})
         )
     function = if_object(tool.get("function"))
     description, parameters = if_text(function.get("description")), if_object(function.get("parameters"))
@@ -35,12 +35,12 @@ def load_tool(tool: Mapping[str, Any]) -> ToolSpec | ServerTool:
     if "type" not in tool:
         spelled["type"] = "absent"
     own = {**rest(tool, "type", "function"), **({"function": inner} if inner else {})}
-    return ToolSpec(_name(tool), description, parameters, marked(own, spelling=spelled))
+    return ToolSpec(_name(tool), description, parameters, OWN.note(own, form=spelled))
 
 
 def dump_tool(tool: ToolSpec | ServerTool, losses: list[Loss]) -> dict[str, Any] | None:
     """The inverse; `None` for a tool that no server of this API would run."""
-    spelled, own = spelling(tool.native), extra(tool.native)
+    spelled, own = OWN.form(tool.native), OWN.fields(tool.native)
     if isinstance(tool, ServerTool):
         if own or spelled:
             return {"type": tool.name, **own}

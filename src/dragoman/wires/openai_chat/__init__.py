@@ -8,8 +8,7 @@ from dragoman.wires.openai_chat.decode import decoder, load_response
 from dragoman.wires.openai_chat.encode import dump_response, encoder
 from dragoman.wires.openai_chat.errors import dump_error, load_error
 from dragoman.wires.openai_chat.messages import dump_messages, load_messages
-from dragoman.wires.openai_chat.native import NAME
-from dragoman.wires.openai_chat.quirks import Quirks
+from dragoman.wires.openai_chat.quirks import NAME, Quirks
 from dragoman.wires.openai_chat.request import dump_http, dump_request, load_request
 
 name = NAME

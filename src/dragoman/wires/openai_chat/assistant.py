@@ -32,8 +32,8 @@ from dragoman.wires.openai_chat.calls import (
     load_function_call,
 )
 from dragoman.wires.openai_chat.content import dump_content, load_block, load_content
-from dragoman.wires.openai_chat.native import NAME, bare, extra, marked, respelled, spelling
 from dragoman.wires.openai_chat.outgoing import Outgoing
+from dragoman.wires.openai_chat.quirks import NAME, OWN
 from dragoman.wires.openai_chat.thinking import dump_thinking, load_thinking
 
 __all__ = ["dump_assistant", "in_field", "load_assistant"]
@@ -50,7 +50,7 @@ def load_assistant(message: Mapping[str, Any], origin: Origin | None, fresh_ids:
         if pieces := load(message.get(field), fresh_ids):
             content += pieces
             read = (*read, field)
-    native = marked(rest(message, "role", "content", *read), spelled)
+    native = OWN.note(rest(message, "role", "content", *read), spelled)
     return Message(Role.MODEL, tuple(content), origin=origin, native=native)
 
 
@@ -72,7 +72,7 @@ def dump_assistant(position: int, out: Outgoing) -> dict[str, Any]:
             if field == "content" and "tool_calls" in said:
                 out.lose(position, place, "order", "this format has all text before the calls")
             said[field] = said.get(field, "") + value if isinstance(value, str) else [*said.get(field, []), value]
-    spelled, own = spelling(message.native), extra(message.native)
+    spelled, own = OWN.form(message.native), OWN.fields(message.native)
     content = dump_content(said.pop("content", []), None, spelled, string_only=out.quirks.string_content)
     said |= {field: said[field][0] for field in _SINGLE & said.keys()}
     body = {"role": "assistant", **content, **dump_thinking(thinking, out.quirks.thinking), **said}
@@ -91,7 +91,7 @@ _SAYING = {"audio", "function_call", "refusal", "tool_calls"}
 def _said(position: int, place: int, piece: Content, out: Outgoing) -> tuple[str, Any]:
     """The field of the message in which a piece is said, and what it adds to it."""
     exact = out.exact(out.messages[position])
-    field = spelling(piece.native).get("field") if exact else None
+    field = OWN.form(piece.native).get("field") if exact else None
     if isinstance(piece, ToolCallPart):
         sent = dump_call(piece, out.call_id(position, place, piece), out.name(piece.name), exact=exact)
         older = field == "function_call" and "function" in sent
@@ -99,7 +99,7 @@ def _said(position: int, place: int, piece: Content, out: Outgoing) -> tuple[str
     if field == "refusal" and isinstance(piece, TextPart):
         return "refusal", piece.text
     if field == "audio":
-        return "audio", {"id": piece.id if isinstance(piece, FilePart) else extra(piece.native).get("id")}
+        return "audio", {"id": piece.id if isinstance(piece, FilePart) else OWN.fields(piece.native).get("id")}
     return "images" if field == "images" else "content", out.block(position, place, piece)
 
 
@@ -110,9 +110,9 @@ def _sendable(position: int, place: int, piece: Content, out: Outgoing) -> Conte
     if why is not None:
         out.lose(position, place, kind_of(piece), why)
         return None
-    if reason is not None and (own := rest(extra(piece.native), "id")):
+    if reason is not None and (own := rest(OWN.fields(piece.native), "id")):
         out.lose(position, place, ", ".join(own), reason)
-        return replace(piece, native=bare(piece.native))
+        return replace(piece, native=OWN.without_fields(piece.native))
     return piece
 
 
@@ -146,7 +146,7 @@ def _objects(load: Callable[[Mapping[str, Any], Iterator[str]], Iterable[Content
 
 def in_field(field: str, part: Content) -> Content:
     """A part that is said in a field of its own, beside the message's content."""
-    return replace(part, native=respelled(part.native, field=field))
+    return replace(part, native=OWN.with_form(part.native, field=field))
 
 
 def _refusal(value: Any, _: Iterator[str]) -> list[Content]:

@@ -11,7 +11,7 @@ from dragoman import json_bytes
 from dragoman.codec.json_values import if_object, if_text, merged, rest
 from dragoman.fold import arguments_json, parse_call
 from dragoman.message import Native, ToolCallPart, ToolResultPart
-from dragoman.wires.openai_chat.native import extra, marked, respelled, spelling
+from dragoman.wires.openai_chat.quirks import OWN
 
 __all__ = [
     "dump_call",
@@ -55,7 +55,7 @@ def load_call(call: Mapping[str, Any], fresh_ids: Iterator[str]) -> ToolCallPart
             spelled["arguments"] = value
     unread = rest(body, *read)
     fields |= rest(call, "id", kind, "type") | ({kind: unread} if unread else {})
-    return replace(part, native=marked(fields, spelled))
+    return replace(part, native=OWN.note(fields, spelled))
 
 
 def read_arguments(call: ToolCallPart, value: object) -> ToolCallPart:
@@ -67,13 +67,13 @@ def read_arguments(call: ToolCallPart, value: object) -> ToolCallPart:
 
 def dump_call(call: ToolCallPart, call_id: str | None, name: str, *, exact: bool) -> dict[str, Any]:
     """A call → one of a message's `tool_calls`, under that id (`None`: none). `exact`: as spelled when it was loaded."""
-    spelled = spelling(call.native)
+    spelled = OWN.form(call.native)
     block: dict[str, Any] = {} if call_id is None else {"id": call_id}
     if call_id is None and "id" in spelled:
         block["id"] = None
     if spelled.get("type") == "custom":
         block |= {"type": "custom", "custom": {"name": name, "input": call.arguments.get("input", "")}}
-        return merged(block, rest(extra(call.native), "id"))
+        return merged(block, rest(OWN.fields(call.native), "id"))
     function: dict[str, Any] = {"name": name, "arguments": arguments_json(call)}
     if exact and "arguments" in spelled and read_arguments(call, spelled["arguments"]).arguments == call.arguments:
         function["arguments"] = spelled["arguments"]
@@ -81,13 +81,13 @@ def dump_call(call: ToolCallPart, call_id: str | None, name: str, *, exact: bool
         del function["arguments"]
     if not (exact and spelled.get("type") == "absent"):
         block["type"] = "function"
-    return merged(block | {"function": function}, rest(extra(call.native), "id"))
+    return merged(block | {"function": function}, rest(OWN.fields(call.native), "id"))
 
 
 def load_function_call(body: Mapping[str, Any], fresh_ids: Iterator[str]) -> ToolCallPart:
     """The older `function_call` of a message → the call."""
     call = load_call({"type": "function", "function": body}, fresh_ids)
-    return replace(call, native=respelled(call.native, field="function_call"))
+    return replace(call, native=OWN.with_form(call.native, field="function_call"))
 
 
 def spelled_id(
@@ -104,8 +104,8 @@ def spelled_id(
 
 def given_id(native: Native, own_id: str) -> str | None:
     """The id that was given: `None` or an empty one where there was none."""
-    fields = extra(native)
-    return spelling(native).get("id") if "id" in fields and fields["id"] is None else own_id
+    fields = OWN.fields(native)
+    return OWN.form(native).get("id") if "id" in fields and fields["id"] is None else own_id
 
 
 def load_executed(entry: Mapping[str, Any], fresh_ids: Iterator[str]) -> tuple[ToolCallPart, ToolResultPart | None]:
@@ -113,7 +113,7 @@ def load_executed(entry: Mapping[str, Any], fresh_ids: Iterator[str]) -> tuple[T
     call_id = next(fresh_ids)
     name, output = str(entry.get("type") or ""), entry.get("output")
     call = read_arguments(ToolCallPart(call_id, name, run_by="provider"), entry.get("arguments"))
-    unread = marked(rest(entry, "index", "type", "arguments", "output"))
+    unread = OWN.note(rest(entry, "index", "type", "arguments", "output"))
     if output is None:
         return replace(call, native=unread), None
     return call, ToolResultPart(call_id, name, output, run_by="provider", native=unread)
@@ -122,9 +122,9 @@ def load_executed(entry: Mapping[str, Any], fresh_ids: Iterator[str]) -> tuple[T
 def dump_executed(call: ToolCallPart, result: ToolResultPart | None, index: int) -> dict[str, Any]:
     """The inverse of `load_executed`."""
     given = arguments_json(call) if call.state == "complete" else call.raw or ""
-    entry = merged({"index": index, "type": call.name, "arguments": given}, extra(call.native))
+    entry = merged({"index": index, "type": call.name, "arguments": given}, OWN.fields(call.native))
     if result is not None:
         output = result.result
         entry["output"] = output if isinstance(output, str) else json_bytes.encode(output).decode()
-        entry = merged(entry, extra(result.native))
+        entry = merged(entry, OWN.fields(result.native))
     return entry

@@ -17,7 +17,7 @@ from dragoman.message import Content, DataPart, Native, Origin, ThinkingPart, To
 from dragoman.wires.openai_chat.assistant import in_field
 from dragoman.wires.openai_chat.calls import load_executed
 from dragoman.wires.openai_chat.content import load_block
-from dragoman.wires.openai_chat.native import OWN, marked
+from dragoman.wires.openai_chat.quirks import OWN
 from dragoman.wires.openai_chat.streamed_calls import StreamedCalls
 from dragoman.wires.openai_chat.thinking import DETAILS, PLAIN, load_detail, text_key
 from dragoman.wires.openai_chat.usage import dump_finish, load_finish
@@ -106,7 +106,7 @@ class Candidate:
     def think(self, fields: Sequence[str], delta: str) -> None:
         """More thinking, told in these fields."""
         kind = "+".join(fields)
-        part = ThinkingPart(native=marked({}, None if kind == PLAIN[0] else {"fields": list(fields)}))
+        part = ThinkingPart(native=OWN.note({}, None if kind == PLAIN[0] else {"fields": list(fields)}))
         self.tell(kind, delta, part)
 
     def finish(self, usage: Usage | None, origin: Origin | None, response: dict[str, Any]) -> None:
@@ -151,7 +151,7 @@ class Candidate:
             return
         kind = f"{entry['type']} {entry.get('index')} {entry.get('id') or ''}".strip()
         run = self.run if kind == self.kind and not whole else None
-        run = run or self.begin(kind, ThinkingPart(native=marked(own, {"again": again} if again else None)))
+        run = run or self.begin(kind, ThinkingPart(native=OWN.note(own, {"again": again} if again else None)))
         OWN.open_fields(run.native).update(telling(own))
         self.emitter.add(run, text)
 
@@ -169,7 +169,7 @@ class Candidate:
             self.tell("text", as_text(content))
         if refusal := as_text(message.get("refusal")):
             self._refused = True
-            self.tell("refusal", refusal, OpenText(native=marked({}, {"field": "refusal"})))
+            self.tell("refusal", refusal, OpenText(native=OWN.note({}, {"field": "refusal"})))
 
     def _show(self, message: dict[str, Any]) -> None:
         """Images and spoken audio."""
@@ -185,7 +185,7 @@ class Candidate:
             raise malformed(message["audio"], "audio that is no base64") from None
         if self._audio is None:
             self.end()
-            part = DataPart(b"", "audio/pcm", native=marked({}, {"field": "audio"}))
+            part = DataPart(b"", "audio/pcm", native=OWN.note({}, {"field": "audio"}))
             self._audio = self.emitter.part("audio", part)
         if data and not self._audio.deltas and isinstance(self._audio.part, DataPart):
             self._audio.part = replace(self._audio.part, mime_type=audio_type(data) or "audio/pcm")

@@ -15,7 +15,7 @@ from dragoman.codec.json_values import if_object, if_objects, if_text, merged, r
 from dragoman.codec.media import ELSEWHERE, IMAGES, as_text, data_url, decoded, from_url, guessed, label, text_of
 from dragoman.errors import HistoryError
 from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart
-from dragoman.wires.openai_chat.native import NAME, extra, is_foreign, marked, spelling
+from dragoman.wires.openai_chat.quirks import NAME, OWN
 
 __all__ = ["ABSENT", "dump_block", "dump_content", "is_picture", "load_block", "load_content", "unsaid"]
 
@@ -90,16 +90,16 @@ def dump_block(part: Content, blocks: Mapping[str, str] = _NONE) -> dict[str, An
         block = {"type": kind, kind: {"data": b64encode(part.data).decode(), "format": heard}}
     elif isinstance(part, DataPart):
         url = b64encode(part.data).decode() if kind == "file_url" else data_url(part)
-        made_up = "" if "filename" in spelling(part.native) else f"file.{part.mime_type.rpartition('/')[2]}"
+        made_up = "" if "filename" in OWN.form(part.native) else f"file.{part.mime_type.rpartition('/')[2]}"
         block = {"type": kind, kind: _located(kind, url, part.name or made_up)}
     else:
-        return extra(part.native) if NAME in (part.native or ()) else None
-    return merged(block, extra(part.native))
+        return OWN.fields(part.native) if NAME in (part.native or ()) else None
+    return merged(block, OWN.fields(part.native))
 
 
 def _kind(part: Content, blocks: Mapping[str, str] = _NONE) -> str:
     """The type of the block that says a part."""
-    if (kind := if_text(spelling(part.native).get("type"))) in _READERS:
+    if (kind := if_text(OWN.form(part.native).get("type"))) in _READERS:
         return kind
     if isinstance(part, LinkPart):
         return _by_type(blocks, part.mime_type or "") or "image_url"
@@ -111,7 +111,7 @@ def _kind(part: Content, blocks: Mapping[str, str] = _NONE) -> str:
 
 def _is_elsewhere(part: FilePart) -> bool:
     """Whether another provider holds the file. OpenAI's are the same for both of its APIs."""
-    return is_foreign(part.native) and "openai_responses" not in (part.native or ())
+    return OWN.is_foreign(part.native) and "openai_responses" not in (part.native or ())
 
 
 def is_picture(part: LinkPart) -> bool:
@@ -153,7 +153,7 @@ _P = TypeVar("_P", TextPart, DataPart, LinkPart, FilePart, DataPart | LinkPart)
 def _marked(kind: str, part: _P, fields: Mapping[str, Any], spelled: Mapping[str, Any] = _NONE) -> _P:
     """The part with what is left of its block, and with the block's type where the part alone would not tell it."""
     spelled = spelled if _kind(part) == kind else {"type": kind, **spelled}
-    return replace(part, native=marked(fields, spelled, mark=isinstance(part, FilePart)))
+    return replace(part, native=OWN.note(fields, spelled, mark=isinstance(part, FilePart)))
 
 
 def _inner(kind: str, block: Mapping[str, Any], field: str) -> tuple[str | None, Mapping[str, Any]]:

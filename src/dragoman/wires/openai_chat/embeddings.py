@@ -12,7 +12,7 @@ from dragoman.message import Usage
 from dragoman.request import EmbeddingsRequest, HttpRequest
 from dragoman.result import BatchEmbeddingsResult
 from dragoman.wires.openai_chat.errors import load_error_object
-from dragoman.wires.openai_chat.native import OWN
+from dragoman.wires.openai_chat.quirks import OWN
 from dragoman.wires.openai_chat.usage import dump_usage, load_usage
 
 __all__ = ["dump_http", "dump_request", "dump_response", "load_request", "load_response"]

@@ -11,7 +11,7 @@ from typing import Any, cast
 from dragoman import json_bytes
 from dragoman.codec.framing import event_bytes
 from dragoman.codec.json_values import as_index, if_list, if_object, if_objects, rest
-from dragoman.codec.response import Answer, kept, model_of
+from dragoman.codec.response import ResponseState, kept, model_of
 from dragoman.event import (
     Event,
     MessageDropped,
@@ -26,7 +26,7 @@ from dragoman.fold import compact
 from dragoman.loss import Loss
 from dragoman.message import Native
 from dragoman.wires.openai_chat.errors import dump_error
-from dragoman.wires.openai_chat.native import OWN, extra, response_of
+from dragoman.wires.openai_chat.quirks import OWN
 from dragoman.wires.openai_chat.telling import Telling
 from dragoman.wires.openai_chat.thinking import DETAILS
 from dragoman.wires.openai_chat.usage import dump_finish, dump_usage
@@ -76,7 +76,7 @@ class Encoder:
         self._envelope = envelope
         self._head = b""
         self._telling = Telling()
-        self._answer = Answer(response_of)
+        self._answer = ResponseState(OWN.response)
         self._beside: dict[str, dict[str, Any]] = {}
         self._over = False
 
@@ -122,19 +122,19 @@ class Encoder:
 
     def envelope(self, kind: str) -> dict[str, Any]:
         """What stands around the choices."""
-        beside = rest(self._answer.around, *_OF_CHOICE, "usage", "finish_reason")
+        beside = rest(self._answer.envelope, *_OF_CHOICE, "usage", "finish_reason")
         return {"id": "", "object": kind, "created": 0, "model": "", **beside, **self._envelope}
 
     def outcome(self) -> dict[str, Any]:
         """What a choice says beside its message."""
-        around = self._answer.around
+        around = self._answer.envelope
         beside = {name: around[name] for name in _OF_CHOICE if name in around}
         return {**beside, "finish_reason": dump_finish(self._answer.reason, around.get("finish_reason"))}
 
     def usage(self) -> dict[str, Any]:
         """The field that tells the usage, where it is known."""
         answer = self._answer
-        return {} if answer.usage is None else {"usage": dump_usage(answer.usage, answer.around.get("usage", {}))}
+        return {} if answer.usage is None else {"usage": dump_usage(answer.usage, answer.envelope.get("usage", {}))}
 
     def _start(self) -> list[dict[str, Any]]:
         if self._head:
@@ -147,7 +147,7 @@ class Encoder:
 
 def _beside(native: Native) -> dict[str, Any]:
     """Fields of the message beside its content."""
-    return {**if_object(OWN.notes(native).get("message")), **extra(native)}
+    return {**if_object(OWN.notes(native).get("message")), **OWN.fields(native)}
 
 
 _Places = dict[tuple[str, Any], dict[str, Any]]

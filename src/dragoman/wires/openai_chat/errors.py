@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.error_rules import Manner, Told, fault, load, usual, vendor_status
+from dragoman.codec.error_rules import ErrorInfo, ErrorRules, error_from, error_info, load, vendor_status
 from dragoman.codec.json_values import if_object, if_objects, if_text
 from dragoman.errors import (
     AuthenticationError,
@@ -29,7 +29,7 @@ from dragoman.errors import (
 
 __all__ = ["dump_error", "load_error", "load_error_object", "vendor_error"]
 
-_MANNER = Manner(statuses={498: OverloadedError})  # Groq's flex tier has no room
+_RULES = ErrorRules(statuses={498: OverloadedError})  # Groq's flex tier has no room
 _DUMPED: tuple[tuple[type[DragomanError], int, str, str | None], ...] = (
     (AuthenticationError, 401, "invalid_request_error", "invalid_api_key"),
     (PermissionDeniedError, 403, "invalid_request_error", "forbidden"),
@@ -50,17 +50,17 @@ _DUMPED: tuple[tuple[type[DragomanError], int, str, str | None], ...] = (
 
 def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
     """A response with an error's status → the exception that says it. Never raises, whatever the body is."""
-    return load(status, headers, body, _told, _MANNER)
+    return load(status, headers, body, _info, _RULES)
 
 
 def load_error_object(error: Any, around: Mapping[str, Any]) -> DragomanError:
     """An error inside a response whose status told of none. `around`: the object that holds it."""
-    return fault(_told({**around, "error": error}), body=json_bytes.encode(around), manner=_MANNER)
+    return error_from(_info({**around, "error": error}), body=json_bytes.encode(around), rules=_RULES)
 
 
 def vendor_error(chunk: Mapping[str, Any]) -> DragomanError | None:
     """An error that a vendor tells in a shape of its own, with a status of success; `None`: the chunk tells of none."""
-    return fault(_told(chunk), body=json_bytes.encode(chunk), manner=_MANNER) if vendor_status(chunk) else None
+    return error_from(_info(chunk), body=json_bytes.encode(chunk), rules=_RULES) if vendor_status(chunk) else None
 
 
 def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
@@ -71,7 +71,7 @@ def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
     return status, {"error": {"message": error.message, "type": kind, "param": None, "code": code}}
 
 
-def _told(payload: Any) -> Told:
-    told = usual(payload)
+def _info(payload: Any) -> ErrorInfo:
+    info = error_info(payload)
     outer = next(iter(if_objects(payload)), if_object(payload))
-    return msgspec.structs.replace(told, request_id=told.request_id or if_text(outer.get("id")) or None)
+    return msgspec.structs.replace(info, request_id=info.request_id or if_text(outer.get("id")) or None)

@@ -17,9 +17,8 @@ from dragoman.loss import Loss
 from dragoman.message import DataPart, FilePart, LinkPart, Message, Origin, Role, ToolCallPart, ToolResultPart
 from dragoman.wires.openai_chat.assistant import dump_assistant, load_assistant
 from dragoman.wires.openai_chat.content import dump_content, load_content
-from dragoman.wires.openai_chat.native import extra, marked, spelling
 from dragoman.wires.openai_chat.outgoing import Outgoing, outgoing
-from dragoman.wires.openai_chat.quirks import Quirks
+from dragoman.wires.openai_chat.quirks import OWN, Quirks
 from dragoman.wires.openai_chat.results import dump_result, load_result
 
 __all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages"]
@@ -94,7 +93,7 @@ def _load_said(message: Mapping[str, Any]) -> Message:
         raise HistoryError(f"Chat Completions has no role {role!r}; it has system, developer, user, assistant and tool")
     spelled: dict[str, Any] = {"role": role} if role == "developer" else {}
     content = load_content(message, "", spelled)
-    return Message(_ROLES[role], tuple(content), native=marked(rest(message, "role", "content"), spelled))
+    return Message(_ROLES[role], tuple(content), native=OWN.note(rest(message, "role", "content"), spelled))
 
 
 def _dump_said(position: int, sent: Mapping[str, str | None], out: Outgoing) -> list[dict[str, Any]]:
@@ -126,12 +125,12 @@ def _dump_said(position: int, sent: Mapping[str, str | None], out: Outgoing) -> 
     blocks = later + blocks
     if dumped and not blocks:
         return dumped
-    spelled = spelling(message.native)
+    spelled = OWN.form(message.native)
     role = "user"
     if message.role is Role.SYSTEM:
         role = "developer" if spelled.get("role") == "developer" and out.quirks.developer else "system"
     content = dump_content(blocks, "", spelled, string_only=out.quirks.string_content)
-    return [*dumped, merged({"role": role, **content}, extra(message.native))]
+    return [*dumped, merged({"role": role, **content}, OWN.fields(message.native))]
 
 
 def _sent_id(

@@ -12,10 +12,9 @@ from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
 from dragoman.wires.openai_chat.messages import dump_conversation, load_conversation
-from dragoman.wires.openai_chat.native import extra, marked, spelling
 from dragoman.wires.openai_chat.outgoing import outgoing
 from dragoman.wires.openai_chat.output import dump_output, load_output
-from dragoman.wires.openai_chat.quirks import Quirks
+from dragoman.wires.openai_chat.quirks import OWN, Quirks
 from dragoman.wires.openai_chat.settings import FIELDS, dump_settings, load_settings
 from dragoman.wires.openai_chat.tools import dump_function, dump_tool, is_function, is_tool, load_function, load_tool
 
@@ -61,7 +60,7 @@ def load_request(
         schema,
         stream,
         options=left,
-        native=marked({**own, **stated}, spelled),
+        native=OWN.note({**own, **stated}, spelled),
     )
 
 
@@ -88,7 +87,7 @@ def _written(
     out = outgoing(
         request.messages, target, quirks, losses, [tool.name for tool in request.tools if isinstance(tool, ToolSpec)]
     )
-    spelled = spelling(request.native) if quirks is None else {}
+    spelled = OWN.form(request.native) if quirks is None else {}
     body: dict[str, Any] = {"model": request.model} if request.model else {}
     body["messages"] = dump_conversation(out)
     if request.tools and spelled.get("tools") == "functions":
@@ -96,7 +95,7 @@ def _written(
     elif request.tools:
         body["tools"] = [dump_tool(tool, out.name) for tool in request.tools]
     body |= dump_settings(request.settings, spelled, out.quirks, out.name, out.losses)
-    own = extra(request.native)
+    own = OWN.fields(request.native)
     if request.output_schema is not None:
         body["response_format"] = dump_output(request.output_schema, own.get("response_format"), out)
     if request.stream:

@@ -11,8 +11,8 @@ from dragoman.codec.json_values import if_objects, merged, rest
 from dragoman.message import ProviderPart, TextPart, ToolCallPart, ToolResultPart
 from dragoman.wires.openai_chat.calls import given_id, spelled_id
 from dragoman.wires.openai_chat.content import ABSENT, dump_content, load_block
-from dragoman.wires.openai_chat.native import extra, marked, spelling
 from dragoman.wires.openai_chat.outgoing import Outgoing
+from dragoman.wires.openai_chat.quirks import OWN
 
 __all__ = ["dump_result", "load_result"]
 
@@ -34,15 +34,15 @@ def load_result(message: Mapping[str, Any], asked: dict[str, ToolCallPart], fres
     fields |= rest(message, "role", "tool_call_id", "content", *(("name",) if named else ()))
     result = _load_content(message, spelled)
     known = name if isinstance(name, str) else call.name if call else ""
-    return ToolResultPart(call_id, known, result, native=marked(fields, spelled))
+    return ToolResultPart(call_id, known, result, native=OWN.note(fields, spelled))
 
 
 def dump_result(
     position: int, place: int, part: ToolResultPart, call_id: str | None, out: Outgoing
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """A result → its tool message, and the blocks of media that the vendor takes in a user message only."""
-    spelled = spelling(part.native) if out.target is None else {}
-    if "id" in (own := extra(part.native)) and out.target is None:
+    spelled = OWN.form(part.native) if out.target is None else {}
+    if "id" in (own := OWN.fields(part.native)) and out.target is None:
         call_id = given_id(part.native, part.id) if own["id"] is None else call_id
     body: dict[str, Any] = {"role": "function" if spelled.get("role") == "function" else "tool"}
     if call_id is not None or "id" in spelled:

@@ -13,7 +13,7 @@ from dragoman.codec.json_values import as_index, as_object, as_text, malformed, 
 from dragoman.fold import parse_call
 from dragoman.json_end import JsonEnd
 from dragoman.message import ToolCallPart
-from dragoman.wires.openai_chat.native import OWN, marked, spelling
+from dragoman.wires.openai_chat.quirks import OWN
 
 __all__ = ["StreamedCalls"]
 
@@ -72,7 +72,7 @@ class StreamedCalls:
     def close(self, *, at_limit: bool) -> None:
         """The answer is complete. `at_limit`: the token limit ended it, so a call that does not parse is cut."""
         for part in self._all:
-            custom = spelling(_call(part).native).get("type") == "custom"
+            custom = OWN.form(_call(part).native).get("type") == "custom"
             cut = at_limit and _is_cut("".join(map(str, part.deltas)), custom=custom)
             if custom and not cut:
                 self._emitter.add(part, '"}')
@@ -99,7 +99,7 @@ class StreamedCalls:
         return part.deltas == ["null"] or self._ends.setdefault(part.index, JsonEnd()).among(part.deltas)
 
     def _begin(self, index: Any, call_id: str, name: str, spelled: dict[str, str]) -> OpenPart:
-        native = marked({} if call_id else {"id": None}, spelled)
+        native = OWN.note({} if call_id else {"id": None}, spelled)
         call = ToolCallPart(call_id or self._fresh_id(), name, native=native)
         part = self._emitter.part(len(self._all), call)
         self._all.append(part)

@@ -17,7 +17,7 @@ from dragoman.codec.json_values import if_objects, rest
 from dragoman.message import Content, DataPart, LinkPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires.openai_chat.calls import dump_executed
 from dragoman.wires.openai_chat.content import dump_block
-from dragoman.wires.openai_chat.native import extra, spelling
+from dragoman.wires.openai_chat.quirks import OWN
 from dragoman.wires.openai_chat.thinking import DETAILS, PLAIN, again_in, fields_of, text_key
 
 __all__ = ["Telling"]
@@ -67,7 +67,7 @@ class Telling:
         """A part is open."""
         told = self._open[place] = _Told(part)
         if isinstance(part, ThinkingPart):
-            own = extra(part.native)
+            own = OWN.fields(part.native)
             told.entry = {**own, "index": self._free_index(own)} if own else {}
         if not isinstance(part, ToolCallPart) or part.run_by == "provider":
             return []
@@ -87,7 +87,7 @@ class Telling:
         told.said.append(delta)
         if isinstance(part, TextPart):
             return [
-                self._text(place, ["refusal" if spelling(part.native).get("field") == "refusal" else "content"], delta)
+                self._text(place, ["refusal" if OWN.form(part.native).get("field") == "refusal" else "content"], delta)
             ]
         if isinstance(part, ThinkingPart) and told.entry:
             entry = told.entry if first else {name: told.entry[name] for name in _NAMES if name in told.entry}
@@ -167,7 +167,7 @@ class Telling:
         """An image, or spoken audio; this format has nothing for other media."""
         if isinstance(part, DataPart) and part.mime_type.startswith("audio/"):
             audio = {"id": "", "data": b64encode(part.data).decode(), "expires_at": 0, "transcript": ""}
-            return [{"audio": {**audio, **extra(part.native)}}]
+            return [{"audio": {**audio, **OWN.fields(part.native)}}]
         block = dump_block(part) or {}
         if block.get("type") != "image_url":
             return []
@@ -175,12 +175,12 @@ class Telling:
 
 
 def _custom(part: ToolCallPart) -> bool:
-    return spelling(part.native).get("type") == "custom"
+    return OWN.form(part.native).get("type") == "custom"
 
 
 def _older(part: ToolCallPart) -> bool:
     """Whether it came as the older `function_call`, of which a message has one."""
-    return spelling(part.native).get("field") == "function_call"
+    return OWN.form(part.native).get("field") == "function_call"
 
 
 def _whole_text(part: Content) -> str:
@@ -198,7 +198,7 @@ def _left(text: str, said: str) -> str:
 
 def _signed(part: ThinkingPart, told: _Told) -> list[_Delta]:
     """What a detail of thinking holds beside its text, as far as that came late."""
-    own, known = extra(part.native), told.entry if told.said else {}
+    own, known = OWN.fields(part.native), told.entry if told.said else {}
     late = {name: value for name, value in own.items() if name not in known or known[name] != value}
     late = rest(late, "index")
     named = {name: told.entry[name] for name in _NAMES if name in told.entry}
@@ -207,7 +207,7 @@ def _signed(part: ThinkingPart, told: _Told) -> list[_Delta]:
 
 def _called(part: ToolCallPart, told: _Told) -> list[_Delta]:
     """What a call holds beside its arguments, and a name that came late; a custom call whole."""
-    late = rest(extra(part.native), "id")
+    late = rest(OWN.fields(part.native), "id")
     if _custom(part):
         body = {"name": part.name, "input": part.arguments.get("input", "")}
         late = {"id": part.id, "type": "custom", "custom": body, **late}

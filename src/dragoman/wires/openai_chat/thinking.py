@@ -11,7 +11,7 @@ from typing import Any
 
 from dragoman.codec.json_values import if_list, if_objects, if_text, merged, rest
 from dragoman.message import ThinkingPart
-from dragoman.wires.openai_chat.native import extra, marked, spelling
+from dragoman.wires.openai_chat.quirks import OWN
 
 __all__ = ["DETAILS", "PLAIN", "again_in", "dump_thinking", "fields_of", "load_detail", "load_thinking", "text_key"]
 
@@ -35,7 +35,7 @@ def load_thinking(message: Mapping[str, Any]) -> tuple[list[ThinkingPart], tuple
     if parts and (same := told.pop("".join(part.text for part in parts), None)):
         parts = [load_detail(entry, [*same, DETAILS]) for entry in details]
     plain = [
-        ThinkingPart(text, marked({}, None if fields == ["reasoning_content"] else {"fields": fields}))
+        ThinkingPart(text, OWN.note({}, None if fields == ["reasoning_content"] else {"fields": fields}))
         for text, fields in told.items()
     ]
     return plain + parts, (*read, *((DETAILS,) if parts else ()))
@@ -47,24 +47,24 @@ def load_detail(entry: Mapping[str, Any], fields: Sequence[str] = ()) -> Thinkin
     text = if_text(entry.get(key))
     own = rest(entry, key) if text else dict(entry)
     fields = fields or ([] if own else [DETAILS])
-    return ThinkingPart(text, marked(own, {"fields": list(fields)} if fields else None))
+    return ThinkingPart(text, OWN.note(own, {"fields": list(fields)} if fields else None))
 
 
 def fields_of(part: ThinkingPart) -> list[str]:
     """The fields that a part came in, where that is noted."""
-    return [field for field in if_list(spelling(part.native).get("fields")) if field in (*PLAIN, DETAILS)]
+    return [field for field in if_list(OWN.form(part.native).get("fields")) if field in (*PLAIN, DETAILS)]
 
 
 def again_in(part: ThinkingPart) -> list[str]:
     """The fields in which an answer told a detail's text a second time. A request does not."""
-    return [field for field in if_list(spelling(part.native).get("again")) if field in PLAIN]
+    return [field for field in if_list(OWN.form(part.native).get("again")) if field in PLAIN]
 
 
 def dump_thinking(parts: Sequence[ThinkingPart], default: str | None) -> dict[str, Any]:
     """Thinking → the fields that carry it. `default`: the field for what came in none of ours; `None`: leave it out."""
     out: dict[str, Any] = {}
     for part in parts:
-        own = extra(part.native)
+        own = OWN.fields(part.native)
         for field in fields_of(part) or ([DETAILS] if own else [default]):
             if field == DETAILS:
                 text = {text_key(own.get("type")): part.text} if part.text else {}

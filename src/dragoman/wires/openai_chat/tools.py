@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.codec.json_values import if_object, if_text, merged, rest
 from dragoman.request import ServerTool, ToolSpec
-from dragoman.wires.openai_chat.native import extra, marked, spelling
+from dragoman.wires.openai_chat.quirks import OWN
 
 __all__ = ["dump_function", "dump_tool", "is_function", "is_tool", "load_function", "load_tool"]
 
@@ -40,7 +40,7 @@ def load_function(
     own = rest(function, "name", *(("description",) if description else ()), *(("parameters",) if parameters else ()))
     spelled = dict(spelled) if "parameters" in function else {**spelled, "parameters": "absent"}
     fields = {**around, **({"function": own} if own else {})}
-    return ToolSpec(if_text(function.get("name")), description, parameters, marked(fields, spelled))
+    return ToolSpec(if_text(function.get("name")), description, parameters, OWN.note(fields, spelled))
 
 
 def dump_tool(tool: ToolSpec | ServerTool, name: Callable[[str], str]) -> dict[str, Any]:
@@ -48,19 +48,19 @@ def dump_tool(tool: ToolSpec | ServerTool, name: Callable[[str], str]) -> dict[s
     if isinstance(tool, ServerTool):
         return {"type": tool.name, **tool.options}
     around = {"type": "function", "function": dump_function(tool, name)}
-    if "type" in spelling(tool.native):
+    if "type" in OWN.form(tool.native):
         del around["type"]
-    return merged(around, rest(extra(tool.native), "function"))
+    return merged(around, rest(OWN.fields(tool.native), "function"))
 
 
 def dump_function(tool: ToolSpec, name: Callable[[str], str]) -> dict[str, Any]:
     """A tool → the function that it is."""
-    own = extra(tool.native).get("function", {})
+    own = OWN.fields(tool.native).get("function", {})
     function: dict[str, Any] = {"name": name(tool.name)}
     if tool.description:
         function["description"] = tool.description
     if tool.input_schema:
         function["parameters"] = tool.input_schema
-    elif "parameters" not in own and spelling(tool.native).get("parameters") != "absent":
+    elif "parameters" not in own and OWN.form(tool.native).get("parameters") != "absent":
         function["parameters"] = _NO_ARGUMENTS
     return merged(function, own)

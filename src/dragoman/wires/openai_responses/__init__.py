@@ -14,8 +14,7 @@ from dragoman.wires.openai_responses.encode import dump_response, encoder
 from dragoman.wires.openai_responses.errors import dump_error, load_error
 from dragoman.wires.openai_responses.files import dump_download, load_files
 from dragoman.wires.openai_responses.messages import dump_messages, load_messages
-from dragoman.wires.openai_responses.native import NAME
-from dragoman.wires.openai_responses.quirks import Quirks
+from dragoman.wires.openai_responses.quirks import NAME, Quirks
 from dragoman.wires.openai_responses.request import dump_http, dump_request, load_request
 
 name = NAME

@@ -17,7 +17,7 @@ from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, 
 from dragoman.codec.media import data_url, decoded, from_url
 from dragoman.fold import arguments_json, parse_call
 from dragoman.message import Content, DataPart, ToolCallPart, ToolResultPart
-from dragoman.wires.openai_responses.native import fields, note, spelling
+from dragoman.wires.openai_responses.quirks import OWN
 
 __all__ = [
     "FUNCTION",
@@ -78,7 +78,7 @@ def runner(item: Mapping[str, Any]) -> Literal["agent", "provider"]:
 
 def kind_of(call: ToolCallPart) -> str:
     """Type of the item that a call is told as. A provider's call without one came through another wire."""
-    kind = if_text(fields(call.native).get("type"))
+    kind = if_text(OWN.fields(call.native).get("type"))
     return kind if kind in KINDS else FUNCTION if call.run_by != "provider" else "mcp_call"
 
 
@@ -103,7 +103,7 @@ def load_call(item: Mapping[str, Any], unsent: Mapping[str, Any] | None = None, 
         how |= {"arguments": item["arguments"]} if "arguments" in item else {"without": ["arguments"]}
     result, held = _result(call, item, kind, images) if run_by == "provider" else ([], [])
     known = [id_field, "name", *read, *held, *(["type"] if item["type"] == FUNCTION else [])]
-    native = note(rest(item, *known), spelling=how, response=unsent)
+    native = OWN.note(rest(item, *known), form=how, response=unsent)
     return [msgspec.structs.replace(call, native=native), *result]
 
 
@@ -121,7 +121,7 @@ def arguments_of(call: ToolCallPart, item: Mapping[str, Any]) -> tuple[ToolCallP
 
 def dump_call(call: ToolCallPart, id_: str, name: str) -> dict[str, Any]:
     """A call → its item, with its own fields, under that id and name."""
-    own, how = fields(call.native), spelling(call.native)
+    own, how = OWN.fields(call.native), OWN.form(call.native)
     type_ = kind_of(call)
     kind = KINDS[type_]
     item = {"type": type_, **rest(own, "type"), "call_id" if call.run_by != "provider" else "id": id_}
@@ -148,7 +148,7 @@ def holds_result(item: Mapping[str, Any] | None, id_: Any) -> bool:
 def hold_result(item: dict[str, Any], result: ToolResultPart | DataPart) -> None:
     """Writes into a call's item what came of it."""
     field = KINDS[item["type"]].result
-    if isinstance(result, DataPart) and (held := if_object(spelling(result.native).get("output"))):
+    if isinstance(result, DataPart) and (held := if_object(OWN.form(result.native).get("output"))):
         output = {**if_object(held.get("fields")), "url": data_url(result)}
         place, outputs = held.get("place"), if_list(item.get(field))
         place = place if type(place) is int else len(outputs)
@@ -159,7 +159,7 @@ def hold_result(item: dict[str, Any], result: ToolResultPart | DataPart) -> None
         told = result.result
         if isinstance(told, list):
             told = list(cast("list[Any]", told))  # images may join it
-        item["error" if spelling(result.native).get("field") == "error" else field] = told
+        item["error" if OWN.form(result.native).get("field") == "error" else field] = told
 
 
 def _parsed(call: ToolCallPart, text: str) -> ToolCallPart:
@@ -183,7 +183,7 @@ def _outputs(call: ToolCallPart, outputs: list[dict[str, Any]], images: int) -> 
         if isinstance(data, DataPart) and data.data:
             how = {"place": place, "fields": rest(output, "url")}
             name = f"image_{images + len(shown)}.{data.mime_type.rpartition('/')[2]}"
-            shown.append(DataPart(data.data, data.mime_type, name, note(spelling={"call": call.id, "output": how})))
+            shown.append(DataPart(data.data, data.mime_type, name, OWN.note(form={"call": call.id, "output": how})))
         else:
             left.append(output)
     return [ToolResultPart(call.id, call.name, left, run_by="provider"), *shown]
@@ -198,13 +198,13 @@ def _result(call: ToolCallPart, item: Mapping[str, Any], kind: Kind, images: int
         form = if_text(item.get("output_format")) or next(
             (f for head, f in _IMAGES.items() if str(told).startswith(head)), "png"
         )
-        image = DataPart(data, f"image/{form}", f"image_{images}.{form}", note(spelling={"call": call.id}))
+        image = DataPart(data, f"image/{form}", f"image_{images}.{form}", OWN.note(form={"call": call.id}))
         return [image], [kind.result]
     if item["type"] == "code_interpreter_call" and (outputs := if_objects(told)):
         return _outputs(call, outputs, images), [kind.result]
     if told is not None:
         return [ToolResultPart(call.id, call.name, told, run_by="provider", native=None)], [kind.result]
     if (error := item.get("error")) is not None:
-        native = note(spelling={"field": "error"})
+        native = OWN.note(form={"field": "error"})
         return [ToolResultPart(call.id, call.name, error, True, "provider", native)], ["error"]
     return [], []

@@ -15,7 +15,7 @@ import msgspec
 from dragoman.codec.json_values import if_object, if_text, rest
 from dragoman.codec.media import ELSEWHERE, IMAGES, Media, as_text, data_url, decoded, guessed, label, text_of
 from dragoman.message import DataPart, FilePart, LinkPart, ProviderPart, TextPart
-from dragoman.wires.openai_responses.native import fields, is_foreign, note, spelled, spelling
+from dragoman.wires.openai_responses.quirks import OWN
 
 __all__ = ["Block", "dump_block", "load_block", "unsaid"]
 
@@ -32,13 +32,13 @@ def load_block(block: Mapping[str, Any], usual: str = "input_text") -> Block:
     kind = str(block.get("type"))
     part = _LOADERS.get(kind, _nothing)(block)
     if part is None:
-        return ProviderPart(kind, note(block, spelling={"block": True}))
+        return ProviderPart(kind, OWN.note(block, form={"block": True}))
     return part if _kind(part, usual) == kind else _noted(part, type=kind)
 
 
 def dump_block(part: Block, usual: str = "input_text") -> dict[str, Any]:
     """A part → its content block. What has no block of its own becomes a text."""
-    own = fields(part.native)
+    own = OWN.fields(part.native)
     if isinstance(part, ProviderPart):
         return own
     kind = _kind(part, usual)
@@ -53,14 +53,14 @@ def dump_block(part: Block, usual: str = "input_text") -> dict[str, Any]:
         data = b64encode(part.data).decode() if isinstance(part, DataPart) else ""
         return {"type": kind, kind: {"data": data, "format": heard, **if_object(own.pop(kind, None))}, **own}
     block: dict[str, Any] = {"type": kind, **_located(kind, part), **own}
-    if kind == "input_image" and "detail" not in spelling(part.native):
+    if kind == "input_image" and "detail" not in OWN.form(part.native):
         block.setdefault("detail", "auto")
     return block
 
 
 def _kind(part: TextPart | Media, usual: str) -> str:
     """The type of the block that says a part; `usual`: it becomes a text."""
-    kind = if_text(spelling(part.native).get("type"))
+    kind = if_text(OWN.form(part.native).get("type"))
     if kind in (_TEXT_FIELDS if isinstance(part, TextPart) else _MEDIA):
         return kind
     if isinstance(part, TextPart):
@@ -75,7 +75,7 @@ def _kind(part: TextPart | Media, usual: str) -> str:
 
 def is_elsewhere(part: FilePart) -> bool:
     """Whether another provider holds the file. OpenAI's are the same for both of its APIs."""
-    return is_foreign(part.native) and "openai_chat" not in (part.native or ())
+    return OWN.is_foreign(part.native) and "openai_chat" not in (part.native or ())
 
 
 def unsaid(part: Block, block: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -102,20 +102,20 @@ def _located(kind: str, part: Media) -> dict[str, Any]:
     if isinstance(part, LinkPart):
         return {"file_url": url, **({"filename": part.name} if part.name else {})}
     name = part.name or f"file.{part.mime_type.rpartition('/')[2]}"
-    return {"filename": name, "file_data": url} if "filename" not in spelling(part.native) else {"file_data": url}
+    return {"filename": name, "file_data": url} if "filename" not in OWN.form(part.native) else {"file_data": url}
 
 
 _P = TypeVar("_P", bound=TextPart | DataPart | LinkPart | FilePart)
 
 
 def _noted(part: _P, **how: Any) -> _P:
-    return msgspec.structs.replace(part, native=spelled(part.native, **how))
+    return msgspec.structs.replace(part, native=OWN.with_form(part.native, **how))
 
 
 def _text(block: Mapping[str, Any]) -> TextPart | None:
     field = _TEXT_FIELDS[block["type"]]
     text = block.get(field)
-    return TextPart(text, note(rest(block, "type", field))) if isinstance(text, str) and text else None
+    return TextPart(text, OWN.note(rest(block, "type", field))) if isinstance(text, str) and text else None
 
 
 def _image(block: Mapping[str, Any]) -> Media | None:
@@ -125,9 +125,9 @@ def _image(block: Mapping[str, Any]) -> Media | None:
     how = {} if "detail" in block else {"detail": "absent"}
     match block:
         case {"image_url": str(url)}:
-            return _from_url(url, None, note(rest(left, "image_url"), spelling=how))
+            return _from_url(url, None, OWN.note(rest(left, "image_url"), form=how))
         case {"file_id": str(file_id)}:
-            return FilePart(file_id, "image/*", None, note(rest(left, "file_id"), mark=True, spelling=how))
+            return FilePart(file_id, "image/*", None, OWN.note(rest(left, "file_id"), mark=True, form=how))
         case _:
             return None
 
@@ -138,12 +138,12 @@ def _file(block: Mapping[str, Any]) -> Media | None:
     left = rest(block, "type", *(("filename",) if name else ()))
     match block:
         case {"file_data": str(url)}:
-            part = _from_url(url, name, note(rest(left, "file_data"), spelling={} if name else {"filename": "absent"}))
+            part = _from_url(url, name, OWN.note(rest(left, "file_data"), form={} if name else {"filename": "absent"}))
             return part if isinstance(part, DataPart) else None
         case {"file_url": str(url)}:
-            return LinkPart(url, None, name, note(rest(left, "file_url")))
+            return LinkPart(url, None, name, OWN.note(rest(left, "file_url")))
         case {"file_id": str(file_id)} if name is None:
-            return FilePart(file_id, native=note(rest(left, "file_id"), mark=True))
+            return FilePart(file_id, native=OWN.note(rest(left, "file_id"), mark=True))
         case _:
             return None
 
@@ -153,7 +153,7 @@ def _audio(block: Mapping[str, Any]) -> Media | None:
         case {"data": str(text), "format": str(heard)} if (data := decoded(text)) is not None:
             inner = rest(cast("dict[str, Any]", block["input_audio"]), "data", "format")
             left = {**rest(block, "type", "input_audio"), **({"input_audio": inner} if inner else {})}
-            return DataPart(data, _AUDIO.get(heard, f"audio/{heard}"), None, note(left))
+            return DataPart(data, _AUDIO.get(heard, f"audio/{heard}"), None, OWN.note(left))
         case _:
             return None
 

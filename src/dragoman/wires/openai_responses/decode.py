@@ -21,8 +21,8 @@ from dragoman.message import FinishReason, Origin
 from dragoman.wires.openai_responses.delta import DELTAS, Delta, decode_delta
 from dragoman.wires.openai_responses.errors import error_of
 from dragoman.wires.openai_responses.linking import content_digest
-from dragoman.wires.openai_responses.native import note
 from dragoman.wires.openai_responses.outcome import around, echo, load_finish, load_usage, other_usage
+from dragoman.wires.openai_responses.quirks import OWN
 from dragoman.wires.openai_responses.told import ToldItems
 
 __all__ = ["PARTIAL_IMAGE", "Decoder", "decoder", "load_response"]
@@ -143,7 +143,7 @@ class Decoder:
         told = {"served_model": response.get("model"), "response_id": response.get("id")}
         known = {name: value for name, value in told.items() if isinstance(value, str) and value}
         self._out.origin = msgspec.structs.replace(self._out.origin or Origin(""), **known)
-        self._out.start(native=note(echo=echo(response)))
+        self._out.start(native=OWN.note(echo=echo(response)))
 
     def _finish(self, response: dict[str, Any], payload: bytes) -> None:
         """The terminal event, or the whole response."""
@@ -168,7 +168,7 @@ class Decoder:
             load_finish(response, calls=bool(message.tool_calls), refused=self._items.refused),
             load_usage(usage),
             origin=self._out.origin if self._out.origin != began else None,
-            native=note(echo=echo(response), response=told, digest=content_digest(message)),
+            native=OWN.note(echo=echo(response), response=told, digest=content_digest(message)),
         )
 
     def _fail(self, error: DragomanError) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from dragoman import json_bytes
 from dragoman.codec.framing import event_bytes
 from dragoman.codec.json_values import if_object, rest
-from dragoman.codec.response import Answer, kept, model_of
+from dragoman.codec.response import ResponseState, kept, model_of
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
@@ -25,8 +25,8 @@ from dragoman.fold import close_part
 from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Native, ThinkingPart
 from dragoman.wires.openai_responses.errors import code_of, dump_error
-from dragoman.wires.openai_responses.native import OWN
 from dragoman.wires.openai_responses.outcome import USUAL, dump_status, dump_usage, echo
+from dragoman.wires.openai_responses.quirks import OWN
 from dragoman.wires.openai_responses.telling import Telling
 from dragoman.wires.openai_responses.thinking import dump_reasoning
 
@@ -72,7 +72,7 @@ class Encoder:
         self._written: list[bytes] = []
         self._sequence = 0
         self._telling = Telling(self._tell)
-        self._answer = Answer(_around)
+        self._answer = ResponseState(_around)
         self._parts: dict[tuple[str, int], Content] = {}  # parts that are open, as they began
         self._items: dict[tuple[str, int], dict[str, Any]] = {}  # of each part that is told, its item
         self._turn: tuple[str, int] | None = None
@@ -110,7 +110,7 @@ class Encoder:
             self._go_on()
         self._telling.end_item()
         self._over = True
-        reason, told, counted = self._answer.reason, self._answer.around, self._answer.usage
+        reason, told, counted = self._answer.reason, self._answer.envelope, self._answer.usage
         status = dump_status(reason)
         if reason in (None, FinishReason.unspecified) or told.get("status") == status["status"]:
             status = {key: told.get(key, value) for key, value in status.items()}
@@ -129,7 +129,7 @@ class Encoder:
         self.response = {
             "id": (origin and origin.response_id) or f"resp_{answer.id}",
             "object": "response",
-            "created_at": answer.around.get("created_at", 0),
+            "created_at": answer.envelope.get("created_at", 0),
             "status": "in_progress",
             "error": None,
             "incomplete_details": None,
@@ -137,7 +137,7 @@ class Encoder:
             "output": [],
             "usage": None,
             **USUAL,
-            **echo(answer.around),
+            **echo(answer.envelope),
             **rest(self._envelope, "output", "usage", "status"),
         }
         self._telling.response_id = str(self.response["id"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.error_rules import Manner, fault, load, rules, usual
+from dragoman.codec.error_rules import ErrorRules, error_from, error_info, load, patterns
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -23,7 +23,7 @@ from dragoman.errors import (
 
 __all__ = ["code_of", "dump_error", "error_of", "load_error"]
 
-_MANNER = Manner(words=rules((InvalidRequestError, r"previous.?response|item with id")))
+_RULES = ErrorRules(words=patterns((InvalidRequestError, r"previous.?response|item with id")))
 """What it does not store any more is no model that is not found."""
 _DUMPED: tuple[tuple[type[DragomanError], int, str, str | None], ...] = (
     (AuthenticationError, 401, "invalid_request_error", "invalid_api_key"),
@@ -44,12 +44,12 @@ _DUMPED: tuple[tuple[type[DragomanError], int, str, str | None], ...] = (
 
 def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
     """An error's response → the exception that says it. Odd bodies (HTML, empty, a string) are read as far as they go."""
-    return load(status, headers, body, manner=_MANNER)
+    return load(status, headers, body, rules=_RULES)
 
 
 def error_of(payload: Any, *, body: bytes | None = None) -> DragomanError:
     """What a vendor says of an error, as an event or inside a response → the exception that says it."""
-    return fault(usual(payload), body=body, manner=_MANNER)
+    return error_from(error_info(payload), body=body, rules=_RULES)
 
 
 def code_of(error: DragomanError) -> str | None:

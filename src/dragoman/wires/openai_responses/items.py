@@ -7,15 +7,26 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import rest
-from dragoman.message import Content, ProviderPart, Role, TextPart, ToolCallPart
+from dragoman.codec.json_values import if_object, rest
+from dragoman.message import Content, Native, ProviderPart, Role, TextPart, ToolCallPart
 from dragoman.wires.openai_responses.calls import KINDS, load_call
 from dragoman.wires.openai_responses.content import load_block
-from dragoman.wires.openai_responses.native import OWN, note, spelled
+from dragoman.wires.openai_responses.quirks import OWN
 from dragoman.wires.openai_responses.results import ANSWERS, load_provider_result
 from dragoman.wires.openai_responses.thinking import load_reasoning
 
-__all__ = ["ABSENT", "Calls", "ROLES", "is_plain", "load_content", "load_item", "load_said", "sendable", "side_of"]
+__all__ = [
+    "ABSENT",
+    "Calls",
+    "ROLES",
+    "begun_item",
+    "is_plain",
+    "load_content",
+    "load_item",
+    "load_said",
+    "sendable",
+    "side_of",
+]
 
 ABSENT = "absent"
 """Spelling: the field was not there at all."""
@@ -65,7 +76,7 @@ def load_item(
         pieces = [load_provider_result(item, calls, unsent or {})]
     elif item.get("role") == "assistant":
         pieces = load_said(item, from_response=unsent is not None)
-    return pieces or [ProviderPart(type_, note(item, response=unsent))]
+    return pieces or [ProviderPart(type_, OWN.note(item, response=unsent))]
 
 
 def load_said(item: Mapping[str, Any], *, from_response: bool) -> list[Content]:
@@ -76,8 +87,8 @@ def load_said(item: Mapping[str, Any], *, from_response: bool) -> list[Content]:
         return []
     first = pieces[0]
     if how:
-        first = msgspec.structs.replace(first, native=spelled(first.native, **how))
-    return [msgspec.structs.replace(first, native=OWN.noted(first.native, item=own)), *pieces[1:]]
+        first = msgspec.structs.replace(first, native=OWN.with_form(first.native, **how))
+    return [msgspec.structs.replace(first, native=OWN.with_notes(first.native, item=own)), *pieces[1:]]
 
 
 def load_content(
@@ -115,7 +126,13 @@ def _block(block: Mapping[str, Any], usual: str, *, full: bool, from_response: b
             del sent["annotations"]
     piece = load_block(sent, usual)
     if how:
-        piece = msgspec.structs.replace(piece, native=spelled(piece.native, **how))
+        piece = msgspec.structs.replace(piece, native=OWN.with_form(piece.native, **how))
     if unsent:
-        piece = msgspec.structs.replace(piece, native=OWN.noted(piece.native, response=unsent))
+        piece = msgspec.structs.replace(piece, native=OWN.with_notes(piece.native, response=unsent))
     return piece
+
+
+def begun_item(native: Native) -> Mapping[str, Any] | None:
+    """Fields of the message item that begins with this piece; `None`: it begins none."""
+    notes = OWN.notes(native)
+    return if_object(notes["item"]) if "item" in notes else None

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from dragoman.codec.digest import digest
 from dragoman.message import FinishReason, Message, Role
-from dragoman.wires.openai_responses.native import OWN, response
 from dragoman.wires.openai_responses.outgoing import Outgoing
+from dragoman.wires.openai_responses.quirks import OWN
 
 __all__ = ["LINKED_BY_CALLER", "anchor", "content_digest", "is_stored"]
 
@@ -54,7 +54,7 @@ def _response_id(message: Message, out: Outgoing, unreadable: str | None) -> str
     ours = (
         target is not None and origin.provider == target.provider and unreadable is None and origin.prefix is not None
     )
-    if not ours or message.finish_reason in _BROKEN or response(message.native).get("store") is False:
+    if not ours or message.finish_reason in _BROKEN or OWN.response(message.native).get("store") is False:
         return None
     sealed = OWN.notes(message.native).get("digest")
     return origin.response_id if sealed is None or sealed == content_digest(message) else None

@@ -17,10 +17,9 @@ from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.wires.openai_responses.items import ABSENT, ROLES, Calls, load_content, load_item, side_of
-from dragoman.wires.openai_responses.native import OWN, is_ours, note, spelled, spelling
 from dragoman.wires.openai_responses.outgoing import Outgoing, outgoing
 from dragoman.wires.openai_responses.pieces import Writer
-from dragoman.wires.openai_responses.quirks import Quirks
+from dragoman.wires.openai_responses.quirks import OWN, Quirks
 from dragoman.wires.openai_responses.results import ANSWERS, load_result
 
 __all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages"]
@@ -43,7 +42,7 @@ def load_conversation(payload: Mapping[str, Any], origin: Origin | None) -> list
     given = payload.get("input", [])
     if isinstance(given, str):
         said = Message.user(*([given] if given else []))
-        return [*out, said.replace(native=note(spelling={"input": "string"}))]
+        return [*out, said.replace(native=OWN.note(form={"input": "string"}))]
     if not isinstance(given, list):
         raise HistoryError('"input" must be a string or a list of items')
     reader = _Reader(out, origin)
@@ -82,7 +81,7 @@ def dump_conversation(out: Outgoing, *, after: int = -1) -> dict[str, Any]:
     for position in range(max(head, after + 1), len(out.messages)):
         items += Writer(out, position).items()
     last = out.messages[-1] if out.messages else None
-    if last is not None and len(items) == 1 and spelling(last.native).get("input") == "string":
+    if last is not None and len(items) == 1 and OWN.form(last.native).get("input") == "string":
         said = items[0].get("content")
         return {**payload, "input": said if isinstance(said, str) else items}
     return {**payload, "input": items}
@@ -95,8 +94,8 @@ def _is_text(value: Any) -> bool:
 def _head(messages: tuple[Message, ...]) -> int:
     """How many messages at the head are the instructions: plain text of the system's."""
     for position, message in enumerate(messages):
-        plain = all(isinstance(piece, TextPart) and not is_ours(piece.native) for piece in message.content)
-        if message.role is not Role.SYSTEM or not message.content or not plain or is_ours(message.native):
+        plain = all(isinstance(piece, TextPart) and not OWN.is_ours(piece.native) for piece in message.content)
+        if message.role is not Role.SYSTEM or not message.content or not plain or OWN.is_ours(message.native):
             return position
     return len(messages)
 
@@ -124,7 +123,7 @@ class _Reader:
             self._out.append(_said(item, side))
         else:
             result = load_result(item, self._calls) if item.get("type") in ANSWERS else None
-            piece = result or ProviderPart(str(item.get("type", "message")), note(item))
+            piece = result or ProviderPart(str(item.get("type", "message")), OWN.note(item))
             self._gather(side, [_as_is(piece, set())])
 
     def end(self) -> list[Message]:
@@ -143,7 +142,7 @@ class _Reader:
             self._side = side
         first = pieces[0]
         after_text = bool(self._pieces) and isinstance(self._pieces[-1], TextPart)
-        if first.native == OWN.noted(None, item={}) and len(pieces) == 1 and not after_text:
+        if first.native == OWN.with_notes(None, item={}) and len(pieces) == 1 and not after_text:
             first = msgspec.structs.replace(first, native=None)  # a text alone begins an item of its own anyway
         self._pieces += [first, *pieces[1:]]
 
@@ -154,7 +153,7 @@ def _said(item: dict[str, Any], role: Role) -> Message:
     pieces, how = load_content(item["content"], "input_text") if "content" in item else absent
     if item["role"] == "developer":
         how["role"] = "developer"
-    return _as_input(Message(role, tuple(pieces), native=note(rest(item, "role", "content"), spelling=how)))
+    return _as_input(Message(role, tuple(pieces), native=OWN.note(rest(item, "role", "content"), form=how)))
 
 
 def _as_is(piece: Content, known: set[str]) -> Content:
@@ -164,9 +163,11 @@ def _as_is(piece: Content, known: set[str]) -> Content:
     names_fit = isinstance(piece, ToolResultPart) or NAMES.fits(piece.name)
     if names_fit and piece.id not in known and STANDARD.fits(piece.id):
         return piece
-    return msgspec.structs.replace(piece, native=spelled(piece.native, id="as is"))
+    return msgspec.structs.replace(piece, native=OWN.with_form(piece.native, id="as is"))
 
 
 def _as_input(message: Message) -> Message:
     """A system message that does not stand in the instructions says so."""
-    return message.replace(native=spelled(message.native, place="input")) if message.role is Role.SYSTEM else message
+    return (
+        message.replace(native=OWN.with_form(message.native, place="input")) if message.role is Role.SYSTEM else message
+    )

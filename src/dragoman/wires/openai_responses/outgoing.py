@@ -12,8 +12,7 @@ from dragoman.loss import Loss
 from dragoman.message import Message, Origin, ToolCallPart
 from dragoman.request import ToolSpec
 from dragoman.wires.openai_responses.calls import FUNCTION, kind_of
-from dragoman.wires.openai_responses.native import spelling
-from dragoman.wires.openai_responses.quirks import Quirks
+from dragoman.wires.openai_responses.quirks import OWN, Quirks
 
 __all__ = ["Outgoing", "outgoing"]
 
@@ -65,14 +64,14 @@ def outgoing(
                 named.append(piece)
                 kinds[piece.id] = kind_of(piece) if reason is None else FUNCTION
                 (foreign.discard if reason is None else foreign.add)(piece.id)
-    as_is = [one.name for one in named if "as is" in spelling(one.native).values()]
+    as_is = [one.name for one in named if "as is" in OWN.form(one.native).values()]
     return Outgoing(
         messages,
         target,
         quirks,
         [] if losses is None else losses,
         reasons,
-        call_ids(messages, quirks.ids, as_is=lambda piece: spelling(piece.native).get("id") == "as is"),
+        call_ids(messages, quirks.ids, as_is=lambda piece: OWN.form(piece.native).get("id") == "as is"),
         fitted([one.name for one in named], quirks.names, as_is=as_is),
         kinds,
         foreign,

@@ -23,9 +23,9 @@ from dragoman.message import (
 )
 from dragoman.wires.openai_responses.calls import FUNCTION, dump_call, hold_result, holds_result
 from dragoman.wires.openai_responses.content import Block, dump_block, unsaid
-from dragoman.wires.openai_responses.items import ABSENT, is_plain
-from dragoman.wires.openai_responses.native import begun_item, fields, is_ours, note, spelling
+from dragoman.wires.openai_responses.items import ABSENT, begun_item, is_plain
 from dragoman.wires.openai_responses.outgoing import Outgoing
+from dragoman.wires.openai_responses.quirks import OWN
 from dragoman.wires.openai_responses.results import answer_type, dump_provider_result, dump_result
 from dragoman.wires.openai_responses.thinking import dump_reasoning, resolved
 
@@ -34,7 +34,7 @@ __all__ = ["Writer", "is_block"]
 
 def is_block(piece: Content) -> bool:
     """Whether a piece is a content block that only the provider understands."""
-    return isinstance(piece, ProviderPart) and bool(spelling(piece.native).get("block"))
+    return isinstance(piece, ProviderPart) and bool(OWN.form(piece.native).get("block"))
 
 
 _FORGOTTEN = "the provider does not hold it any more, or never did"
@@ -69,9 +69,9 @@ class Writer:
                 self._end()
                 self._apart = None
                 self._items.append(item)
-        if not content and "content" in (how := spelling(self._message.native)):
+        if not content and "content" in (how := OWN.form(self._message.native)):
             empty = {} if how["content"] == ABSENT else {"content": how["content"]}
-            self._items.append({**fields(self._message.native), "role": self._role(), **empty})
+            self._items.append({**OWN.fields(self._message.native), "role": self._role(), **empty})
         self._end()
         if not self._items and not any(loss.message == self._position for loss in self._out.losses):
             self._lose(None, "message", "it is empty")
@@ -79,7 +79,7 @@ class Writer:
 
     def _say(self, piece: Content, place: int) -> None:
         """A piece of a message item's content."""
-        if isinstance(piece, DataPart) and (call_id := spelling(piece.native).get("call")) is not None:
+        if isinstance(piece, DataPart) and (call_id := OWN.form(piece.native).get("call")) is not None:
             call = next((item for item in reversed(self._items) if holds_result(item, call_id)), None)
             if call is not None:
                 hold_result(call, piece)
@@ -87,15 +87,15 @@ class Writer:
         begun = begun_item(piece.native)
         if not self._model:
             if self._open is None:
-                self._how = spelling(self._message.native).get("content")
-                self._begin({**fields(self._message.native), "role": self._role()})
+                self._how = OWN.form(self._message.native).get("content")
+                self._begin({**OWN.fields(self._message.native), "role": self._role()})
         elif begun is not None or (self._open is None and self._apart is None):
-            self._begin_said(begun, spelling(piece.native).get("content"))
+            self._begin_said(begun, OWN.form(piece.native).get("content"))
         if self._open is not None:
             block = self._block(cast("Block", piece), place)
             if "id" in self._open and block.get("type") == "output_text" and self._how != "string":
                 block |= (
-                    {} if "annotations" in spelling(piece.native) else {"annotations": block.get("annotations", [])}
+                    {} if "annotations" in OWN.form(piece.native) else {"annotations": block.get("annotations", [])}
                 )
             self._open["content"].append(block)
         elif (text := self._text(piece, place)) is not None:
@@ -143,7 +143,7 @@ class Writer:
     def _role(self) -> str:
         if self._message.role is not Role.SYSTEM:
             return "user"
-        told = spelling(self._message.native).get("role")
+        told = OWN.form(self._message.native).get("role")
         return "developer" if told == "developer" and self._out.quirks.developer else "system"
 
     def _may_keep(self, own: Mapping[str, Any]) -> bool:
@@ -164,7 +164,9 @@ class Writer:
             return self._call(piece, place)
         if isinstance(piece, ToolResultPart):
             return self._result(piece, place)
-        return self._signed(piece, fields(piece.native), place, f"an item of the provider's, {cast(Any, piece).kind}")
+        return self._signed(
+            piece, OWN.fields(piece.native), place, f"an item of the provider's, {cast(Any, piece).kind}"
+        )
 
     def _thinking(self, part: ThinkingPart, place: int) -> dict[str, Any] | None:
         out = self._out
@@ -183,16 +185,16 @@ class Writer:
 
     def _call(self, call: ToolCallPart, place: int) -> dict[str, Any] | None:
         if call.run_by == "provider":
-            item = dump_call(call, call.id, call.name) if is_ours(call.native) else {}
+            item = dump_call(call, call.id, call.name) if OWN.is_ours(call.native) else {}
             return self._signed(call, item, place, f"a call of {call.name}, which the provider ran")
         if not self._model:
             self._lose(place, "a call", "the API takes calls from the model alone")
             return None
         out = self._out
-        own = fields(call.native) if self._unreadable is None else {}
+        own = OWN.fields(call.native) if self._unreadable is None else {}
         if not self._may_keep(own):
             own = rest(own, "id", "status")
-        sent = msgspec.structs.replace(call, native=note(own, spelling=spelling(call.native)))
+        sent = msgspec.structs.replace(call, native=OWN.note(own, form=OWN.form(call.native)))
         id_ = out.ids.get((self._position, place), call.id)
         return dump_call(sent, id_, out.names.get(call.name, call.name))
 
@@ -229,7 +231,7 @@ class Writer:
 
     def _signed(self, piece: Content, item: dict[str, Any], place: int, what: str) -> dict[str, Any] | None:
         """An item that goes back to its own origin and to nobody else."""
-        why = self._unreadable or (None if is_ours(piece.native) else "it is another provider's")
+        why = self._unreadable or (None if OWN.is_ours(piece.native) else "it is another provider's")
         if why is None and self._model and not self._may_keep(item):
             why = _FORGOTTEN if not self._keeps else "it stands in the request already"
         if why is not None:

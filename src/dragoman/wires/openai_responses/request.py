@@ -13,10 +13,9 @@ from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ToolSpec
 from dragoman.wires.openai_responses.linking import LINKED_BY_CALLER, anchor, is_stored
 from dragoman.wires.openai_responses.messages import dump_conversation, load_conversation
-from dragoman.wires.openai_responses.native import fields, note, spelling
 from dragoman.wires.openai_responses.outgoing import outgoing
 from dragoman.wires.openai_responses.output import dump_output, load_output
-from dragoman.wires.openai_responses.quirks import Quirks
+from dragoman.wires.openai_responses.quirks import OWN, Quirks
 from dragoman.wires.openai_responses.settings import FIELDS, UNKNOWN, dump_settings, load_settings
 from dragoman.wires.openai_responses.tools import dump_tool, load_tool
 
@@ -66,7 +65,7 @@ def load_request(
         schema,
         stream is True,
         options=left,
-        native=note(own, spelling=spelled),
+        native=OWN.note(own, form=spelled),
     )
 
 
@@ -91,13 +90,13 @@ def _written(
 ) -> tuple[dict[str, Any], Mapping[str, str]]:
     """The body, and the name under which each tool is sent."""
     quirks = quirks or Quirks()
-    options, spelled = request.options, spelling(request.native)
+    options, spelled = request.options, OWN.form(request.native)
     tools = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
     out = outgoing(request.messages, target, quirks, losses, tools, holds=is_stored(options))
     linked = anchor(out, options)
     body: dict[str, Any] = {"model": request.model} if request.model else {}
     body |= dump_conversation(out, after=-1 if linked is None else linked[0])
-    if not body["input"] and ("input" in spelled or "input" in fields(request.native)):
+    if not body["input"] and ("input" in spelled or "input" in OWN.fields(request.native)):
         del body["input"]
     if linked is not None:
         body["previous_response_id"] = linked[1]
@@ -111,7 +110,7 @@ def _written(
     for name in UNKNOWN:
         if getattr(request.settings, name) is not None:
             out.lose(None, None, name, "the API has no such setting")
-    own = fields(request.native)
+    own = OWN.fields(request.native)
     stated = if_object(own.get("text")).get("format")
     if request.output_schema is not None:
         body["text"] = {"format": dump_output(request.output_schema, if_object(stated) or None)}

@@ -11,7 +11,7 @@ from dragoman.codec.media import data_url
 from dragoman.message import DataPart, FilePart, LinkPart, ProviderPart, TextPart, ToolCallPart, ToolResultPart
 from dragoman.wires.openai_responses.calls import FUNCTION, KINDS, kind_of
 from dragoman.wires.openai_responses.content import dump_block, load_block
-from dragoman.wires.openai_responses.native import fields, note, spelling
+from dragoman.wires.openai_responses.quirks import OWN
 
 __all__ = ["ANSWERS", "answer_type", "dump_provider_result", "dump_result", "load_provider_result", "load_result"]
 
@@ -22,7 +22,7 @@ _WITH_BLOCKS = ("function_call_output", "custom_tool_call_output")
 
 def answer_type(part: ToolResultPart) -> str | None:
     """Type of the item that a result came in; `None`: it is that of its call's answer, or came through another wire."""
-    kind = if_text(fields(part.native).get("type"))
+    kind = if_text(OWN.fields(part.native).get("type"))
     return kind if kind in ANSWERS else None
 
 
@@ -37,12 +37,12 @@ def load_result(item: Mapping[str, Any], calls: Mapping[str, ToolCallPart]) -> T
     field = KINDS[ANSWERS[type_]].result
     result, how = _loaded(item[field], type_) if field in item else (None, {"output": "absent"})
     known = ["call_id", field, *(["type"] if KINDS[call_type].answer == type_ else [])]
-    return ToolResultPart(id_, call.name if call else "", result, native=note(rest(item, *known), spelling=how))
+    return ToolResultPart(id_, call.name if call else "", result, native=OWN.note(rest(item, *known), form=how))
 
 
 def dump_result(part: ToolResultPart, id_: str, call_type: str) -> dict[str, Any]:
     """A result → the answer to a call of that type."""
-    own, how = fields(part.native), spelling(part.native).get("output")
+    own, how = OWN.fields(part.native), OWN.form(part.native).get("output")
     type_ = answer_type(part) or KINDS[call_type].answer or "function_call_output"
     item: dict[str, Any] = {"type": type_, "call_id": id_, **rest(own, "type", "call_id")}
     field = KINDS[ANSWERS[type_]].result
@@ -78,14 +78,14 @@ def load_provider_result(
     if not isinstance(id_, str):  # it answers the latest call of its type
         id_ = next((known for known in reversed(calls) if kind_of(calls[known]) == call_type), "")
     name = calls[id_].name if id_ in calls else KINDS[call_type].name or ""
-    native = note(rest(item, field, *([] if how else ["call_id"])), spelling=how, response=unsent)
+    native = OWN.note(rest(item, field, *([] if how else ["call_id"])), form=how, response=unsent)
     return ToolResultPart(id_, name, item.get(field), run_by="provider", native=native)
 
 
 def dump_provider_result(part: ToolResultPart) -> dict[str, Any]:
     """The inverse of `load_provider_result`, of a result that has an `answer_type`."""
-    own = fields(part.native)
-    call_id = {} if spelling(part.native).get("call_id") == "absent" else {"call_id": part.id}
+    own = OWN.fields(part.native)
+    call_id = {} if OWN.form(part.native).get("call_id") == "absent" else {"call_id": part.id}
     return {**own, **call_id, KINDS[ANSWERS[own["type"]]].result: part.result}
 
 

@@ -10,8 +10,9 @@ from dragoman.codec.media import as_text
 from dragoman.fold import arguments_text
 from dragoman.message import Content, DataPart, ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires.openai_responses.calls import FUNCTION, dump_call, hold_result, holds_result, kind_of
-from dragoman.wires.openai_responses.native import begun_item, fields, is_ours, response, spelling
+from dragoman.wires.openai_responses.items import begun_item
 from dragoman.wires.openai_responses.pieces import is_block
+from dragoman.wires.openai_responses.quirks import OWN
 from dragoman.wires.openai_responses.results import answer_type, dump_provider_result
 from dragoman.wires.openai_responses.thinking import dump_reasoning
 
@@ -64,13 +65,13 @@ class Telling:
         if isinstance(part, ToolResultPart):
             return self._end_result(part)
         if isinstance(part, ProviderPart):
-            if not is_ours(part.native):
+            if not OWN.is_ours(part.native):
                 return None
             if is_block(part):
-                return self._end_block(part, fields(part.native))
-            return self._whole({"type": part.kind, **fields(part.native), **response(part.native)})
+                return self._end_block(part, OWN.fields(part.native))
+            return self._whole({"type": part.kind, **OWN.fields(part.native), **OWN.response(part.native)})
         item = self._item
-        if isinstance(part, DataPart) and item is not None and holds_result(item, spelling(part.native).get("call")):
+        if isinstance(part, DataPart) and item is not None and holds_result(item, OWN.form(part.native).get("call")):
             hold_result(item, part)
             return item
         if isinstance(part, DataPart) and part.mime_type.startswith("image/"):
@@ -124,7 +125,7 @@ class Telling:
             self._begin_item(_call_item(part), arguments="")
             return
         if isinstance(part, ThinkingPart):
-            self._begin_item({**dump_reasoning(part), **response(part.native), "summary": []})
+            self._begin_item({**dump_reasoning(part), **OWN.response(part.native), "summary": []})
             if _name(part) == _SUMMARY:
                 self._tell("reasoning_summary_part.added", **self._at(part), part=_summary(""))
             return
@@ -156,7 +157,7 @@ class Telling:
         if isinstance(part, ThinkingPart):
             if _name(part) == _SUMMARY:
                 self._tell("reasoning_summary_part.done", **self._at(part), part=_summary(part.text))
-            item |= {**dump_reasoning(part), **response(part.native)}
+            item |= {**dump_reasoning(part), **OWN.response(part.native)}
             self.end_item()
             return item
         block = _block(part, part.text)
@@ -197,11 +198,11 @@ class Telling:
 
     def _end_result(self, part: ToolResultPart) -> dict[str, Any] | None:
         if answer_type(part) is not None:
-            return self._whole({**dump_provider_result(part), **response(part.native)})
+            return self._whole({**dump_provider_result(part), **OWN.response(part.native)})
         item = self._item
         if item is None or not holds_result(item, part.id):
             return None
-        if item["type"] == "mcp_call" and not is_ours(part.native):
+        if item["type"] == "mcp_call" and not OWN.is_ours(part.native):
             text = part.result if isinstance(part.result, str) else json_bytes.encode(part.result).decode()
             failed = {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": text}]}
             item |= {"error": failed} if part.is_error else {"output": text}
@@ -216,10 +217,10 @@ _SUMMARY = "reasoning_summary_text"
 def _name(part: Content) -> str:
     """What the events of a part's piece are named."""
     if isinstance(part, ThinkingPart):
-        return "reasoning_text" if "content" in if_object(spelling(part.native).get("pieces")) else _SUMMARY
+        return "reasoning_text" if "content" in if_object(OWN.form(part.native).get("pieces")) else _SUMMARY
     if isinstance(part, ToolCallPart):
         return f"{kind_of(part)}_arguments"
-    return "refusal" if spelling(part.native).get("type") == "refusal" else "output_text"
+    return "refusal" if OWN.form(part.native).get("type") == "refusal" else "output_text"
 
 
 def _streams(call: ToolCallPart) -> bool:
@@ -239,14 +240,14 @@ def _block(part: TextPart, text: str) -> dict[str, Any]:
     """The block of a text, as a response tells it."""
     if _name(part) == "refusal":
         return {"type": "refusal", "refusal": text}
-    own = {**fields(part.native), **response(part.native)} if text else {}
+    own = {**OWN.fields(part.native), **OWN.response(part.native)} if text else {}
     block: dict[str, Any] = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
     return block | own
 
 
 def _call_item(call: ToolCallPart) -> dict[str, Any]:
     """The item of a call, with all that a response tells of it. What another provider ran is told as of an MCP server."""
-    item = {**dump_call(call, call.id, call.name), **response(call.native)}
+    item = {**dump_call(call, call.id, call.name), **OWN.response(call.native)}
     item.setdefault("status", "incomplete" if call.state == "cut" else "completed")
     if _streams(call):
         item["arguments"] = arguments_text(call) if call.state == "complete" else call.raw or ""

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from dragoman.codec.json_values import if_list, if_object, rest
 from dragoman.message import ThinkingPart
-from dragoman.wires.openai_responses.native import fields, note, spelling
+from dragoman.wires.openai_responses.quirks import OWN
 
 __all__ = ["BETWEEN", "TYPES", "dump_reasoning", "load_reasoning", "resolved", "texts_of"]
 
@@ -29,16 +29,16 @@ def load_reasoning(item: Mapping[str, Any], unsent: Mapping[str, Any] = {}) -> T
     usual = pieces == ({"summary": [len(text)]} if text else {"summary": []})
     return ThinkingPart(
         text,
-        note(rest(item, "type", *told), spelling={} if usual else {"pieces": pieces}, response=unsent),
+        OWN.note(rest(item, "type", *told), form={} if usual else {"pieces": pieces}, response=unsent),
     )
 
 
 def dump_reasoning(part: ThinkingPart) -> dict[str, Any]:
     """The part → its reasoning item."""
-    own = fields(part.native)
+    own = OWN.fields(part.native)
     pieces: Mapping[str, list[int]] = {
         field: [length if type(length) is int else 0 for length in if_list(lengths)]
-        for field, lengths in if_object(spelling(part.native).get("pieces")).items()
+        for field, lengths in if_object(OWN.form(part.native).get("pieces")).items()
         if field in TYPES
     }
     if not pieces and "summary" not in own:
@@ -53,7 +53,7 @@ def dump_reasoning(part: ThinkingPart) -> dict[str, Any]:
 
 def resolved(part: ThinkingPart) -> bool:
     """Whether the item can be understood without the provider having stored it."""
-    return bool(fields(part.native).get("encrypted_content"))
+    return bool(OWN.fields(part.native).get("encrypted_content"))
 
 
 def texts_of(pieces: Any, kind: str) -> list[str] | None:

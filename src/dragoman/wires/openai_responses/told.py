@@ -16,7 +16,7 @@ from dragoman.fold import arguments_text
 from dragoman.message import Content, DataPart, TextPart, ThinkingPart, ToolCallPart
 from dragoman.wires.openai_responses.calls import FUNCTION, KINDS, kind_of
 from dragoman.wires.openai_responses.items import Calls, load_item, sendable
-from dragoman.wires.openai_responses.native import note, spelling
+from dragoman.wires.openai_responses.quirks import OWN
 from dragoman.wires.openai_responses.thinking import BETWEEN, TYPES
 
 __all__ = ["ToldItems"]
@@ -77,7 +77,7 @@ class ToldItems:
         sent, unsent = sendable(item)
         opened: Content | None = None
         if told.type == "reasoning":
-            opened = ThinkingPart(native=note(rest(sent, "type", "summary", "content"), response=unsent))
+            opened = ThinkingPart(native=OWN.note(rest(sent, "type", "summary", "content"), response=unsent))
         elif told.type in KINDS:
             known = {**sent, "arguments": ""} if told.type == FUNCTION else rest(sent, "result")
             call = load_item(known, {}, unsent)[0]
@@ -174,7 +174,7 @@ class ToldItems:
         sent, unsent = sendable(item)
         pieces = told.pieces = load_item(sent, self._calls, unsent, images=self._images)
         self._images += sum(isinstance(piece, DataPart) for piece in pieces)
-        self.refused = self.refused or any(spelling(piece.native).get("type") == "refusal" for piece in pieces)
+        self.refused = self.refused or any(OWN.form(piece.native).get("type") == "refusal" for piece in pieces)
         parts = [told.parts[place] for place in sorted(told.parts)]
         for piece in pieces:
             text = isinstance(piece, (TextPart, ThinkingPart, ToolCallPart))
@@ -191,7 +191,7 @@ class ToldItems:
         part = told.parts.get(place)
         if part is None:
             item = None if told.parts else rest(told.fields, "role", "content", "status")
-            native = note(item=item, spelling={"type": what} if what == "refusal" else {})
+            native = OWN.note(item=item, form={"type": what} if what == "refusal" else {})
             part = told.parts[place] = self._out.part((told.number, place), OpenText(native=native))
         return part
 

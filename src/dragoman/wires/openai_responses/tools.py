@@ -9,8 +9,7 @@ from dragoman.codec.ids import NAMES
 from dragoman.codec.json_values import rest
 from dragoman.errors import HistoryError
 from dragoman.request import ServerTool, ToolSpec
-from dragoman.wires.openai_responses.native import fields, note, spelling
-from dragoman.wires.openai_responses.quirks import Quirks
+from dragoman.wires.openai_responses.quirks import OWN, Quirks
 
 __all__ = ["dump_tool", "load_tool"]
 
@@ -40,7 +39,7 @@ def load_tool(tool: Any) -> ToolSpec | ServerTool:
         name,
         cast("str", description) if "description" in known else "",
         cast("dict[str, Any]", parameters) if "parameters" in known else {},
-        note(rest(tool, *known, *(["strict"] if tool.get("strict") is False else [])), spelling=how),
+        OWN.note(rest(tool, *known, *(["strict"] if tool.get("strict") is False else [])), form=how),
     )
 
 
@@ -53,7 +52,7 @@ def dump_tool(tool: ToolSpec | ServerTool, names: Mapping[str, str], quirks: Qui
         if type_ == "code_interpreter":
             options.setdefault("container", {"type": "auto"})
         return {"type": type_, **options}
-    own, how = fields(tool.native), spelling(tool.native)
+    own, how = OWN.fields(tool.native), OWN.form(tool.native)
     entry = {"type": "function", **own, "name": names.get(tool.name, tool.name)}
     if tool.description:
         entry["description"] = tool.description

@@ -1,7 +1,7 @@
-"""This wire's own fields of a value: those beyond the neutral ones, and how the neutral ones were spelled.
+"""The keys of this wire's objects. The API takes every key in camelCase and in snake_case.
 
-The API takes every key in camelCase and in snake_case. Keys that this wire reads are kept in camelCase, and those that
-came in snake_case are noted (`spelling["snake"]`); all other keys stay as they came.
+Keys that this wire reads are kept in camelCase, and those that came in snake_case are noted (`"snake"` of the wire form);
+all other keys stay as they came.
 """
 
 from __future__ import annotations
@@ -11,33 +11,15 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from dragoman.codec.json_values import if_list
-from dragoman.codec.native import Own
 
 __all__ = [
-    "NAME",
     "camelled",
-    "fields",
     "given",
-    "is_ours",
     "merged",
     "not_usual",
-    "note",
-    "response",
     "snaked",
     "snakes",
-    "spelled",
-    "spelling",
 ]
-
-NAME = "google"
-
-_OWN = Own(NAME)
-fields = _OWN.fields
-is_ours = _OWN.is_ours
-note = _OWN.note
-response = _OWN.response
-spelled = _OWN.spelled
-spelling = _OWN.spelling
 
 _KEYS = (
     "allowedFunctionNames", "codeExecution", "codeExecutionResult", "computerUse", "displayName", "enterpriseWebSearch",

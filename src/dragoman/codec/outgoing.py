@@ -1,0 +1,74 @@
+"""What the dump of a conversation must know beside its messages: where they go, by which quirks, under which ids and names, and
+what could not be sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from dragoman.codec.replay import readable
+from dragoman.loss import Loss
+from dragoman.message import Message, Origin, ToolCallPart, ToolResultPart
+
+__all__ = ["Outgoing", "prepared"]
+
+Q = TypeVar("Q")
+O = TypeVar("O", bound="Outgoing[Any]")  # noqa: E741 the letter of its bound
+
+
+class Outgoing(msgspec.Struct, Generic[Q], frozen=True, kw_only=True, gc=False):
+    """One conversation on its way out. A wire that must know more has a subclass of its own."""
+
+    messages: Sequence[Message]
+    target: Origin | None
+    """Who will read it; `None`: nobody yet, so that each message goes as if to its own origin."""
+    quirks: Q
+    losses: list[Loss]
+    """Grows with what is left out or changed."""
+    unreadable: Sequence[str | None]
+    """For each message why what its provider signed may not go along; `None`: it may."""
+    ids: Mapping[tuple[int, int], str]
+    """Place of a call or result → the id to send."""
+    names: Mapping[str, str]
+    """Name of a tool → the one to send."""
+
+    def lose(self, position: int | None, part: int | None, what: str, why: str) -> None:
+        """Notes something that is left out or changed. `position`: of the message; `None`: it concerns the request. `part`: its
+        place in the message; `None`: it concerns the message."""
+        self.losses.append(Loss(position, part, what, why))
+
+    def exact(self, position: int) -> bool:
+        """Whether a message goes to its own origin, so that what was odd about it is understood there."""
+        origin = self.messages[position].origin
+        return self.target is None or (origin is not None and origin.provider == self.target.provider)
+
+    def id(self, position: int, place: int, piece: ToolCallPart | ToolResultPart) -> str:
+        """The id under which a call or result is sent."""
+        return self.ids.get((position, place), piece.id)
+
+    def name(self, name: str) -> str:
+        """The name under which a tool is sent."""
+        return self.names.get(name, name)
+
+
+def prepared(
+    of: type[O],
+    messages: Iterable[Message],
+    target: Origin | None,
+    quirks: Any,
+    losses: list[Loss] | None,
+    **own: Any,
+) -> O:
+    """A conversation made ready for its dump. `quirks` tells by `reads` whose signatures the target takes; `own`: `ids`, `names`
+    and the fields of the subclass."""
+    messages = tuple(messages)
+    return of(
+        messages=messages,
+        target=target,
+        quirks=quirks,
+        losses=[] if losses is None else losses,
+        unreadable=readable(messages, target, quirks.reads),
+        **own,
+    )
