@@ -12,7 +12,7 @@ import pytest
 
 import dragoman.model
 from dragoman import Capability, FilePart, Message, TextPart, ThinkingPart, ToolCallPart, ToolSpec
-from dragoman.codec.digest import chain
+from dragoman.codec.digest import prefix
 from dragoman.errors import DragomanError, ProviderError, RateLimitError, SettingsError, StreamCutError
 from dragoman.event import (
     Event,
@@ -68,7 +68,7 @@ async def events_of(one: ChatModel, request: ModelRequest) -> list[Event]:
 
 
 def origin(messages: tuple[Message, ...], **more: Any) -> Origin:
-    return Origin("scripted", URL, "m", prefix=chain(messages)[-1], **more)
+    return Origin("scripted", URL, "m", prefix=prefix(messages, "openai_chat"), **more)
 
 
 async def test_all_events_of_an_answer() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 
 import strategies as some
 from dragoman.codec import replay
-from dragoman.codec.digest import chain
+from dragoman.codec.digest import prefix, signed_chain
 from dragoman.codec.replay import readable
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, ThinkingPart
@@ -50,8 +50,8 @@ def test_a_message_of_unknown_origin_is_not_readable():
 
 def test_signed_content_is_valid_while_what_stood_before_is_as_it_was():
     ask, again = Message.user("ask").replace(id="1"), Message.user("and?")
-    first = signed(prefix=chain([ask])[-1])
-    second = signed(prefix=chain([ask, first, again])[-1])
+    first = signed(prefix=prefix([ask], "w"))
+    second = signed(prefix=prefix([ask, first, again], "w"))
     history = [ask, first, again, second]
     assert readable(history, TARGET) == [None] * 4
     assert readable([ask.replace(id="2", metadata={"k": 1}), *history[1:]], TARGET) == [None] * 4, (
@@ -67,10 +67,12 @@ def test_signed_content_is_valid_while_what_stood_before_is_as_it_was():
 
 def test_the_chain_is_made_once_and_only_where_a_prefix_asks_for_it(monkeypatch: pytest.MonkeyPatch):
     made: list[int] = []
-    monkeypatch.setattr(replay, "chain", lambda messages: made.append(1) or chain(messages))
+    monkeypatch.setattr(
+        replay.digest, "signed_chain", lambda messages, wire: made.append(1) or signed_chain(messages, wire)
+    )
     readable([signed()] * 3, TARGET)
     assert made == []
-    readable([signed(prefix="x")] * 3, TARGET)
+    readable([signed(prefix="2:w:x")] * 3, TARGET)
     assert made == [1]
 
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from dragoman import wires
-from dragoman.codec.digest import chain
+from dragoman.codec.digest import prefix
 from dragoman.loss import Loss
 from dragoman.message import Message, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.providers.provider import Provider
@@ -135,7 +135,7 @@ def signed(wire: str) -> list[Message]:
     messages: list[Message] = []
     for message in native(wire, TARGETS[wire])[0]:
         if message.role is Role.MODEL and message.origin is not None:
-            origin = msgspec.structs.replace(message.origin, prefix=chain(messages)[-1])
+            origin = msgspec.structs.replace(message.origin, prefix=prefix(messages, "w"))
             message = message.replace(origin=origin)
         messages.append(message)
     return messages
@@ -157,7 +157,7 @@ def dumped(wire: str, messages: list[Message], losses: list[Loss] | None = None)
 def test_going_on_with_another_and_back_keeps_what_was_signed_byte_exact_and_in_place(first: str, then: str) -> None:
     own = signed(first)
     alone = inner(dumped(first, own))
-    answer = Message.model("Sure.").replace(origin=msgspec.structs.replace(TARGETS[then], prefix=chain(own)[-1]))
+    answer = Message.model("Sure.").replace(origin=msgspec.structs.replace(TARGETS[then], prefix=prefix(own, "w")))
     longer = [*own, *([] if own[-1].role is Role.USER else [Message.user("Well?")]), answer, Message.user("Back.")]
     assert [seal for seal in sealed(own) if seal in json.dumps(sent(then, longer))] == []
     back = inner(dumped(first, longer))
@@ -191,7 +191,7 @@ def bound(wire: str) -> list[Message]:
         [["A cat."], [Message.user("And now?")]],
     )
     for seal, (said, after) in zip(SEALS[wire], answers, strict=True):
-        origin = msgspec.structs.replace(target, prefix=chain(messages)[-1])
+        origin = msgspec.structs.replace(target, prefix=prefix(messages, "w"))
         messages += [Message.model(ThinkingPart("Hm.", {wire: seal}), *said).replace(origin=origin), *after]
     return messages
 

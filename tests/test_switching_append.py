@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman import wires
-from dragoman.codec.digest import chain
+from dragoman.codec.digest import prefix
 from dragoman.message import (
     DataPart,
     LinkPart,
@@ -78,7 +78,7 @@ def conversation(drawn: list[tuple[str | None, list[Message]]]) -> tuple[list[Me
     lengths = [len(messages)]
     for wire, turn in drawn:
         if wire is not None:
-            origin = msgspec.structs.replace(TARGETS[wire], prefix=chain(repair(messages))[-1])
+            origin = msgspec.structs.replace(TARGETS[wire], prefix=prefix(repair(messages), "w"))
             turn = [turn[0].replace(origin=origin), *turn[1:]]
         messages += turn
         lengths.append(len(messages))

@@ -22,9 +22,11 @@ class Outgoing(msgspec.Struct, Generic[Q], frozen=True, kw_only=True, gc=False):
     """One conversation on its way out. A wire that must know more has a subclass of its own."""
 
     messages: Sequence[Message]
+    """All of it, in order."""
     target: Origin | None
     """Who will read it; `None`: nobody yet, so that each message goes as if to its own origin."""
     quirks: Q
+    """What its reader does differently."""
     losses: list[Loss]
     """Grows with what is left out or changed."""
     unreadable: Sequence[str | None]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from dragoman.codec.digest import chain
+from dragoman.codec import digest, digest_v1
 from dragoman.message import Content, Message, Origin, Role
 
 __all__ = ["kind_of", "readable"]
@@ -21,7 +21,7 @@ def readable(messages: Sequence[Message], target: Origin | None, reads: Collecti
     """
     if target is None:
         return [None] * len(messages)
-    digests: list[str] | None = None
+    chains: dict[str, list[str]] = {}
     out: list[str | None] = []
     for position, message in enumerate(messages):
         origin = message.origin
@@ -38,8 +38,10 @@ def readable(messages: Sequence[Message], target: Origin | None, reads: Collecti
         ):
             out.append(f"it comes from another endpoint, {origin.endpoint}")
         elif origin.prefix is not None:
-            digests = chain(messages) if digests is None else digests
-            out.append(None if digests[position] == origin.prefix else "what stood before it has changed")
+            wire = digest.wire_of(origin.prefix)
+            if wire not in chains:
+                chains[wire] = digest.signed_chain(messages, wire) if wire else digest_v1.chain(messages)
+            out.append(None if chains[wire][position] == origin.prefix else "what stood before it has changed")
         else:
             out.append(None)
     return out

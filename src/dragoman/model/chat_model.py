@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman import wires
 from dragoman.capability import Capability
-from dragoman.codec.digest import chain
+from dragoman.codec.digest import prefix
 from dragoman.codec.error_rules import request_id
 from dragoman.errors import DragomanError, ProviderConnectionError, ProviderError, SettingsError
 from dragoman.event import Event, MessageStarted, PartFinished, PartStarted, RunError
@@ -120,7 +120,7 @@ class ChatModel:
             mended, losses = repaired(request.messages)
             messages = tuple(mended)
             target = Origin(self.provider.name, public_url(base_url), self.name)
-            origin = msgspec.structs.replace(target, prefix=chain(messages)[-1])
+            origin = msgspec.structs.replace(target, prefix=prefix(messages, self.wire.name))
             body = request.replace(model=self.name, messages=messages)
             http = self.wire.dump_http(body, target=target, quirks=self.provider.quirks, losses=losses)
             if request.on_loss == "error" and (refused := refusal(losses)) is not None:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.digest import chain
+from dragoman.codec.digest import prefix
 from dragoman.codec.media import text_of
 from dragoman.errors import HistoryError
 from dragoman.message import (
@@ -165,7 +165,7 @@ def signatures_go_back_to_their_origin_alone(bench: WireBench) -> None:
     """What a provider signed goes back byte-exact to the origin that signed it while all before it is as it was, and nowhere
     else; where it is left out a `Loss` says so. Text, calls and results go everywhere."""
     asked = Message.user("Where?")
-    own = msgspec.structs.replace(OWN, prefix=chain([asked])[-1])
+    own = msgspec.structs.replace(OWN, prefix=prefix([asked], bench.name))
     signed = Message.model(bench.signed, "There.", ToolCallPart("c", "f", {})).replace(origin=own)
     rest = [signed, Message.user(ToolResultPart("c", "f", "ok")), Message.model("Good."), Message.user("And?")]
     seal = seal_of(bench.signed, bench.name)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from dragoman.codec.digest import digest
+from dragoman.codec import digest_v1
+from dragoman.codec.digest import signed_chain
 from dragoman.message import FinishReason, Message, Role
 from dragoman.wires.openai_responses.outgoing import Outgoing
-from dragoman.wires.openai_responses.quirks import OWN
+from dragoman.wires.openai_responses.quirks import NAME, OWN
 
 __all__ = ["LINKED_BY_CALLER", "anchor", "content_digest", "is_stored"]
 
@@ -40,7 +41,7 @@ def anchor(out: Outgoing, options: Mapping[str, Any]) -> tuple[int, str] | None:
 
 def content_digest(message: Message) -> str:
     """Fingerprint of what a message holds, whatever stands before or around it."""
-    return digest("", Message(message.role, message.content))
+    return signed_chain([Message(message.role, message.content)], NAME)[-1]
 
 
 def _response_id(message: Message, out: Outgoing, unreadable: str | None) -> str | None:
@@ -57,4 +58,9 @@ def _response_id(message: Message, out: Outgoing, unreadable: str | None) -> str
     if not ours or message.finish_reason in _BROKEN or OWN.response(message.native).get("store") is False:
         return None
     sealed = OWN.notes(message.native).get("digest")
-    return origin.response_id if sealed is None or sealed == content_digest(message) else None
+    return origin.response_id if sealed is None or sealed in _digests(message) else None
+
+
+def _digests(message: Message) -> tuple[str, ...]:
+    """What this release and an earlier one noted of such a message."""
+    return content_digest(message), digest_v1.digest("", Message(message.role, message.content))
