@@ -28,7 +28,19 @@ loaded = {{name.partition(".")[0] for name in set(sys.modules) - before}}
 print(*sorted(loaded - set(sys.stdlib_module_names) - {{"__mp_main__"}}))
 """
 
-GROUND = ["message", "event", "fold", "codec.emitter", "codec.framing", "codec.digest", "codec.replay", "repair", "request", "result", "errors"]
+GROUND = [
+    "message",
+    "event",
+    "fold",
+    "codec.emitter",
+    "codec.framing",
+    "codec.digest",
+    "codec.replay",
+    "repair",
+    "request",
+    "result",
+    "errors",
+]
 GROUND += ["capability", "wires", "providers.provider"]
 
 

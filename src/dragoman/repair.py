@@ -33,6 +33,9 @@ def repair(messages: Iterable[Message]) -> list[Message]:
 
 def repaired(messages: Iterable[Message]) -> tuple[list[Message], list[Loss]]:
     """`repair`, and what it made up or dropped; positions are those in `messages`."""
+    messages = list(messages)
+    if _is_paired(messages):
+        return messages, []
     losses: list[Loss] = []
     return [message for round_ in _rounds(messages) for message in _mended(round_, losses)], losses
 
@@ -49,6 +52,31 @@ def missing(messages: Sequence[Message]) -> tuple[list[ToolResultPart], list[Los
     calls = [(loss, messages[loss.message or 0].content[loss.part or 0]) for loss in losses]
     made_up = [(loss, call) for loss, call in calls if isinstance(call, ToolCallPart)]
     return [_stand_in(call) for _, call in made_up], [loss for loss, _ in made_up]
+
+
+def _is_paired(messages: Iterable[Message]) -> bool:
+    """Whether every message with calls is followed by one that begins with their results, in order, and there are no others: then
+    nothing is to be mended, which is cheaper to see than to do."""
+    expected: list[str] = []
+    for message in messages:
+        content, answered = message.content, len(expected)
+        if answered:
+            if message.role is not Role.USER or len(content) < answered:
+                return False
+            for piece, call_id in zip(content, expected, strict=False):
+                if not isinstance(piece, ToolResultPart) or piece.id != call_id:
+                    return False
+                if not piece.name or piece.run_by == "provider":
+                    return False
+            content, expected = content[answered:], []
+        for piece in content:
+            if not isinstance(piece, ToolCallPart | ToolResultPart) or piece.run_by == "provider":
+                continue
+            if isinstance(piece, ToolResultPart):
+                return False
+            if message.role is Role.MODEL:
+                expected.append(piece.id)
+    return not expected
 
 
 def _rounds(messages: Iterable[Message]) -> list[list[tuple[int, Message]]]:

@@ -61,6 +61,7 @@ def fitted(names: Iterable[str], rule: Rule = NAMES, *, as_is: Collection[str] =
 
     The inverse tells which tool a model means when it calls one by the name that it was sent.
     """
+    names = dict.fromkeys(names)
     out = {name: name for name in names if name in as_is or rule.fits(name)}
     fresh = _Fresh(rule, set(out.values()))
     for name in names:
@@ -81,12 +82,15 @@ def call_ids(
     *,
     as_is: Callable[[ToolCallPart | ToolResultPart], bool] | None = None,
 ) -> dict[tuple[int, int], str]:
-    """(position of the message, position in its content) → the id to send, for every call and result that is not the provider's own.
+    """(position of the message, position in its content) → the id to send, for every call and result that has another; what the
+    provider ran keeps its own.
 
     An id that was used before, in this round or an earlier one, gets another. A result has the id of its call: the
     first call of its round that has the same id and no result yet, else the latest one with that id.
     `as_is` tells the pieces whose id is sent whatever the rule says.
     """
+    if _are_fit(messages, rule, as_is):
+        return {}
     out: dict[tuple[int, int], str] = {}
     fresh = _Fresh(rule, set())
     taken = fresh.taken
@@ -111,8 +115,27 @@ def call_ids(
             else:
                 sent = latest.get(piece.id) or (piece.id if keep or rule.fits(piece.id) else fresh(piece.id))
             taken.add(sent)
-            out[position, place] = sent
+            if sent != piece.id:
+                out[position, place] = sent
     return out
+
+
+def _are_fit(
+    messages: Sequence[Message], rule: Rule, as_is: Callable[[ToolCallPart | ToolResultPart], bool] | None
+) -> bool:
+    """Whether no id comes for two calls, and all may be sent."""
+    taken: set[str] = set()
+    for message in messages:
+        for piece in message.content:
+            if not isinstance(piece, ToolCallPart | ToolResultPart) or piece.run_by == "provider":
+                continue
+            if piece.id in taken:
+                if isinstance(piece, ToolCallPart):
+                    return False
+            elif not (rule.fits(piece.id) or (as_is is not None and as_is(piece))):
+                return False
+            taken.add(piece.id)
+    return True
 
 
 class _Fresh:
