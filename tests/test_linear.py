@@ -101,8 +101,8 @@ def test_many_calls_of_one_id(rule: Rule) -> None:
         calls = Message.model(*[ToolCallPart("c", "f", {}) for _ in range(size)])
         results = Message.user(*[ToolResultPart("c", "f", 1) for _ in range(size)])
         ids = call_ids([calls, results], rule)
-        assert len({ids.get((0, place), "c") for place in range(size)}) == size
-        assert all(ids.get((0, place)) == ids.get((1, place)) for place in range(size))
+        assert len({ids[0, place] for place in range(size)}) == size
+        assert all(ids[0, place] == ids[1, place] for place in range(size))
         return ids
 
     assert is_linear(work, 300)

@@ -110,7 +110,7 @@ def load_answer(body: bytes | Mapping[str, Any]) -> dict[str, Any]:
     return cast("dict[str, Any]", answer)
 
 
-def load_vector(told: Any) -> Vector:
+def load_vector(value: Any) -> Vector:
     """A vector as it was sent → its numbers.
 
     Base64 holds 32-bit floats, little endian (OpenAI, Voyage, Cohere), or where these would make no sense, signed bytes
@@ -120,11 +120,11 @@ def load_vector(told: Any) -> Vector:
         DecodeError: it is no vector.
     """
     try:
-        vector = _unpacked(told) if isinstance(told, str) else msgspec.convert(told, Vector)
+        vector = _unpacked(value) if isinstance(value, str) else msgspec.convert(value, Vector)
     except ValueError as error:  # among them half a pair of surrogates, which is not convertible
-        raise malformed(told, "a vector that is no list of numbers") from error
+        raise malformed(value, "a vector that is no list of numbers") from error
     if not isfinite(sum(vector)):
-        raise malformed(told, "a vector with numbers that are none (NaN or infinity)")
+        raise malformed(value, "a vector with numbers that are none (NaN or infinity)")
     return vector
 
 
@@ -138,7 +138,7 @@ def dump_vector(vector: Vector, *, packed: bool = False) -> list[float] | str:
     return b64encode(floats.tobytes()).decode()
 
 
-def load_entries(told: Any) -> list[Vector]:
+def load_entries(value: Any) -> list[Vector]:
     """A list of `{"index", "embedding"}` (OpenAI, Mistral) → the vectors in the order of their indexes.
 
     Where no index is told, or one for all, the list's order counts.
@@ -146,7 +146,7 @@ def load_entries(told: Any) -> list[Vector]:
     Raises:
         DecodeError: it is no such list, or an index is told twice.
     """
-    entries = [as_object(entry, "vector") for entry in as_list(told, "vectors")]
+    entries = [as_object(entry, "vector") for entry in as_list(value, "vectors")]
     places = [entry.get("index") for entry in entries]
     if len({str(place) for place in places}) > 1:
         if sorted(place for place in places if isinstance(place, int)) != list(range(len(entries))):
@@ -196,11 +196,11 @@ def input_usage(usage: Usage | None) -> Usage | None:
     )
 
 
-def _unpacked(told: str) -> Vector:
+def _unpacked(value: str) -> Vector:
     try:
-        data = b64decode(told, validate=True)
+        data = b64decode(value, validate=True)
     except ValueError as error:
-        raise malformed(told, "a vector that is no base64") from error
+        raise malformed(value, "a vector that is no base64") from error
     if len(data) % 4 == 0:
         floats = array("f", data)
         if sys.byteorder == "big":

@@ -120,9 +120,9 @@ class Emitter:
     def whole(self, part: Content) -> None:
         """A part that came whole. It is told as if it had been streamed in one delta."""
         self.start()
-        told = whole_part(self.message_id, self._next, part)
-        self._builder.add(told[-1])
-        self.events += told
+        events = whole_part(self.message_id, self._next, part)
+        self._builder.add(events[-1])
+        self.events += events
         self._next += 1
 
     def close(self, open_part: OpenPart, *, cut: bool = False) -> Content | None:

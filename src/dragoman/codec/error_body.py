@@ -47,46 +47,46 @@ def parsed(body: bytes) -> Any:
     return " ".join(unescape(seen[:_OPENED]).split())[:_SHOWN]
 
 
-def words(told: Any, depth: int = _DEPTH) -> str:
+def words(value: Any, depth: int = _DEPTH) -> str:
     """The words for people in what was told; of checked fields where each stands and what is wrong with it, not what it held."""
-    if not told or depth == 0:
+    if not value or depth == 0:
         return ""
-    if isinstance(told, str):
-        around, inner = _opened(told)
-        said = words(inner, depth - 1) if inner else ""
-        return f"{around}{said}" if said else told
-    if places := [entry for entry in if_objects(told) if "msg" in entry]:
+    if isinstance(value, str):
+        before, inner = _opened(value)
+        text = words(inner, depth - 1) if inner else ""
+        return f"{before}{text}" if text else value
+    if places := [entry for entry in if_objects(value) if "msg" in entry]:
         return "; ".join(
             f"{'.'.join(map(as_text, if_list(one.get('loc'))))}: {as_text(one['msg'])}".removeprefix(": ")
             for one in places
         )
-    if entries := if_list(told):
+    if entries := if_list(value):
         return "; ".join(filter(None, (words(entry, depth - 1) for entry in entries)))
-    fields = if_object(told)
+    fields = if_object(value)
     error = fields.get("error")
     order = ("error", *(key for key in _WORDS if key != "error")) if isinstance(error, dict) else _WORDS
     found = (words(fields.get(key), depth - 1) for key in order)
     return next(filter(None, found), "")
 
 
-def codes(told: Any, depth: int = _DEPTH) -> Iterator[str]:
+def codes(value: Any, depth: int = _DEPTH) -> Iterator[str]:
     """What else says of its kind: codes, types and reasons, of all levels."""
     if depth == 0:
         return
-    for entry in if_list(told):
+    for entry in if_list(value):
         yield from codes(entry, depth - 1)
-    for key, value in if_object(told).items():
+    for key, inner in if_object(value).items():
         if key in _CODES:
-            yield from (str(each) for each in (if_list(value) or [value]) if isinstance(each, (str, int)) and each)
-        elif isinstance(value, str):
-            yield from codes(_opened(value)[1], depth - 1)
+            yield from (str(each) for each in (if_list(inner) or [inner]) if isinstance(each, (str, int)) and each)
+        elif isinstance(inner, str):
+            yield from codes(_opened(inner)[1], depth - 1)
         elif key in _INNER:
-            yield from codes(value, depth - 1)
+            yield from codes(inner, depth - 1)
 
 
-def plain(said: str) -> str:
+def plain(text: str) -> str:
     """Words without the names and values that they quote: these are the request's, and say nothing of the fault."""
-    return _NAME.sub("''", _ECHO.sub(r"\1''", said))
+    return _NAME.sub("''", _ECHO.sub(r"\1''", text))
 
 
 def _opened(text: str) -> tuple[str, Any]:

@@ -224,11 +224,11 @@ def error_info(payload: Any) -> ErrorInfo:
     error = if_object(outer.get("error"))
     statuses = (as_text(fields.get(key)) for fields in (error, outer) for key in _STATUS_KEYS)
     behind = if_object(error.get("metadata"))  # OpenRouter: what the provider behind it said
-    said = words(payload)
+    text = words(payload)
     param = if_text(error.get("param"))  # Xiaomi: not a field's name, but the reason
-    reason = param if " " in param and param not in said else ""
+    reason = param if " " in param and param not in text else ""
     return ErrorInfo(
-        words=": ".join(filter(None, (said, reason, words(if_text(behind.get("raw")))[:_BEHIND]))),
+        words=": ".join(filter(None, (text, reason, words(if_text(behind.get("raw")))[:_BEHIND]))),
         codes=" ".join(dict.fromkeys(codes(payload)))[:_READ],
         status=next((int(status) for status in statuses if re.fullmatch("[45][0-9][0-9]", status)), None),
         means=_VENDOR_STATUSES.get(vendor_status(outer)),

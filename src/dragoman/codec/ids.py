@@ -82,15 +82,14 @@ def call_ids(
     *,
     as_is: Callable[[ToolCallPart | ToolResultPart], bool] | None = None,
 ) -> dict[tuple[int, int], str]:
-    """(position of the message, position in its content) → the id to send, for every call and result that has another; what the
-    provider ran keeps its own.
+    """(position of the message, position in its content) → the id to send, for every call and result that is not the provider's own.
 
     An id that was used before, in this round or an earlier one, gets another. A result has the id of its call: the
     first call of its round that has the same id and no result yet, else the latest one with that id.
     `as_is` tells the pieces whose id is sent whatever the rule says.
     """
-    if _are_fit(messages, rule, as_is):
-        return {}
+    if (own := _own_ids(messages, rule, as_is)) is not None:
+        return own
     out: dict[tuple[int, int], str] = {}
     fresh = _Fresh(rule, set())
     taken = fresh.taken
@@ -115,27 +114,28 @@ def call_ids(
             else:
                 sent = latest.get(piece.id) or (piece.id if keep or rule.fits(piece.id) else fresh(piece.id))
             taken.add(sent)
-            if sent != piece.id:
-                out[position, place] = sent
+            out[position, place] = sent
     return out
 
 
-def _are_fit(
+def _own_ids(
     messages: Sequence[Message], rule: Rule, as_is: Callable[[ToolCallPart | ToolResultPart], bool] | None
-) -> bool:
-    """Whether no id comes for two calls, and all may be sent."""
+) -> dict[tuple[int, int], str] | None:
+    """The same where all may be sent as they are and none comes for two calls; else `None`."""
+    out: dict[tuple[int, int], str] = {}
     taken: set[str] = set()
-    for message in messages:
-        for piece in message.content:
+    for position, message in enumerate(messages):
+        for place, piece in enumerate(message.content):
             if not isinstance(piece, ToolCallPart | ToolResultPart) or piece.run_by == "provider":
                 continue
             if piece.id in taken:
                 if isinstance(piece, ToolCallPart):
-                    return False
+                    return None
             elif not (rule.fits(piece.id) or (as_is is not None and as_is(piece))):
-                return False
+                return None
             taken.add(piece.id)
-    return True
+            out[position, place] = piece.id
+    return out
 
 
 class _Fresh:

@@ -152,8 +152,8 @@ class _Fitting:
             elif key not in _READ and key not in _SILENT and key not in _DEFINITIONS and key != "description":
                 words.append(f"{key}: {json_bytes.encode(value).decode()}")
         if words:
-            told = [str(schema["description"])] if schema.get("description") else []
-            out["description"] = "\n".join([*told, *words])
+            before = [str(schema["description"])] if schema.get("description") else []
+            out["description"] = "\n".join([*before, *words])
         return out
 
     def _flat(self, schema: Schema) -> Schema:

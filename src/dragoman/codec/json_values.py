@@ -144,14 +144,14 @@ def telling(fields: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value or (value is not None and value not in _EMPTY)}
 
 
-def gather(told: dict[str, Any], more: Mapping[str, Any]) -> None:
-    """Adds to `told` fields that come in pieces: lists go on, of anything else the last word counts. Linear in what comes."""
+def gather(fields: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Adds to `fields` those that come in pieces: lists go on, of anything else the last word counts. Linear in what comes."""
     for name, value in more.items():
         if not isinstance(value, list):
-            told[name] = value
+            fields[name] = value
             continue
-        if not isinstance(before := told.get(name), list):
-            before = told[name] = []
+        if not isinstance(before := fields.get(name), list):
+            before = fields[name] = []
         cast("list[Any]", before).extend(cast("list[Any]", value))
 
 

@@ -129,10 +129,10 @@ def whole_message(events: Iterable[Event], losses: list[Loss] | None = None) -> 
         if isinstance(event, RunError):
             return event.error
     messages = [message for message in fold(events) if message.role is Role.MODEL] or [Message.model()]
-    told = [message.usage for message in messages if message.usage is not None]
+    usages = [message.usage for message in messages if message.usage is not None]
     return messages[-1].replace(
         id=messages[0].id,
         origin=next((message.origin for message in messages if message.origin is not None), None),
         content=tuple(piece for message in messages for piece in message.content),
-        usage=sum(told, Usage()) if told else None,
+        usage=sum(usages, Usage()) if usages else None,
     )

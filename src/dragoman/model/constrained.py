@@ -129,10 +129,10 @@ async def _calls(
     """A message with calls of one tool; no event at all where none of them is new."""
     most = 1 if request.settings.parallel_tool_calls is False else MOST_CALLS
     schema = arguments_schema(tool.input_schema, most)
-    asked = _question(request, ask_arguments(exchange, tool, schema, most), schema)
-    limit = msgspec.structs.replace(asked.settings, max_tokens=request.settings.max_tokens)
+    question = _question(request, ask_arguments(exchange, tool, schema, most), schema)
+    limit = msgspec.structs.replace(question.settings, max_tokens=request.settings.max_tokens)
     reader = _CallReader(tool, exchange, steps)
-    async with _open(following, asked.replace(settings=limit)) as events:
+    async with _open(following, question.replace(settings=limit)) as events:
         async for event in events:
             for mine in reader.feed(event):
                 yield mine

@@ -85,8 +85,8 @@ def next_page(url: str, body: Any) -> str | None:
     parts = urlsplit(url)
     if link := if_text(if_object(fields.get("links")).get("next")):  # OpenRouter
         return urlunsplit(parts._replace(query=urlsplit(link).query))
-    for told, sent in _CURSORS.items():
-        if (cursor := if_text(fields.get(told))) and fields.get("has_more", True):
+    for field, sent in _CURSORS.items():
+        if (cursor := if_text(fields.get(field))) and fields.get("has_more", True):
             return urlunsplit(parts._replace(query=urlencode(dict(parse_qsl(parts.query)) | {sent: cursor})))
     return None
 

@@ -75,8 +75,8 @@ class DefaultStreamingOrchestrator:
         while True:
             async with aclosing(model.batches(request)) as batches:
                 async for events in batches:
-                    if told := intake.feed(events):
-                        yield StreamingIterationResult(events=told)
+                    if added := intake.feed(events):
+                        yield StreamingIterationResult(events=added)
                     if intake.error is not None:
                         raise intake.error
             if intake.finish is None or intake.finish.finish_reason is not FinishReason.pause:
@@ -126,7 +126,7 @@ class DefaultStreamingOrchestrator:
             if state.failure is not None:
                 raise state.failure
         elif (correction := self.correction(state, message)) is not None:
-            yield self.said(state, correction)
+            yield self.added(state, correction)
 
     def asks_again_when_empty(self, state: StreamingState) -> bool:
         """A message in which nothing is said, right after tools: asked again once for each round of tools."""
@@ -163,12 +163,12 @@ class DefaultStreamingOrchestrator:
             return StreamingIterationResult(
                 should_continue=False, pending=pending, finish_reason=FinishReason.tool_calls
             )
-        told = self.said(state, Message.user(*results))
+        added = self.added(state, Message.user(*results))
         if not pending:
-            return told
+            return added
         return StreamingIterationResult(
-            events=told.events,
-            messages=told.messages,
+            events=added.events,
+            messages=added.messages,
             should_continue=False,
             pending=pending,
             finish_reason=FinishReason.tool_calls,
@@ -181,7 +181,7 @@ class DefaultStreamingOrchestrator:
         results = await state.executor.execute_batch(calls, state.tool_map)
         return [result.part for result in results]
 
-    def said(self, state: StreamingState, message: Message) -> StreamingIterationResult:
+    def added(self, state: StreamingState, message: Message) -> StreamingIterationResult:
         """A user message of the run's own: kept and told whole."""
         if state.new_id is not None:
             message = message.replace(id=state.new_id(), created_at=state.clock())

@@ -79,7 +79,7 @@ def typed_output(output_type: type[T] | Any) -> Output[T]:
         try:
             return adapter.validate_json(msgspec.json.encode(value))
         except ValidationError as error:
-            raise ValueError(_told(error)) from error
+            raise ValueError(_problems(error)) from error
 
     return Output(schema, read)
 
@@ -93,6 +93,6 @@ def _decoded(text: str) -> Any:
         raise ValueError(f"it is no JSON: {error}") from error
 
 
-def _told(error: Any) -> str:
+def _problems(error: Any) -> str:
     """A validator's findings as plain lines."""
     return "; ".join(f"{'.'.join(map(str, item['loc'])) or 'the value'}: {item['msg']}" for item in error.errors())

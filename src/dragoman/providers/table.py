@@ -102,7 +102,7 @@ def markdown(rows: Sequence[Row]) -> str:
     ]
     used = [capability for capability in Capability if any(capability in row.capabilities for row in rows)]
     able = [(f"`{row.provider}`", *("✓" if c in row.capabilities else "–" for c in used)) for row in rows]
-    told = [
+    calls = [
         (
             f"`{row.provider}`",
             row.calls.ids if row.calls else "–",
@@ -126,7 +126,7 @@ def markdown(rows: Sequence[Row]) -> str:
             "call is first seen. Whatever the form, a call is run when it is whole. `–`: it calls no tools by itself (its calls",
             "go through constrained decoding), or it depends on the server.",
             "",
-            *_table(("provider", "ids of calls", "arguments in a stream", "goes on from"), told),
+            *_table(("provider", "ids of calls", "arguments in a stream", "goes on from"), calls),
             "",
         ]
     )
