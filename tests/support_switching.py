@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import msgspec
+from pages.switching import NAMES
 
 from dragoman import wires
 from dragoman.errors import DragomanError
@@ -16,7 +17,6 @@ from dragoman.fold import fold
 from dragoman.message import Message, Origin, Role, ToolResultPart
 from dragoman.providers.provider import Provider
 from dragoman.providers.registry import Registry
-from dragoman.providers.switching import NAMES
 from dragoman.repair import repair
 from dragoman.request import ModelRequest
 from dragoman.wires.google.quirks import Quirks

@@ -19,12 +19,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from pages.fields import fields, markdown
 
 import dragoman
 from dragoman import Provider, testing, wires
 from dragoman.prompt import RunOptions
 from dragoman.providers import REGISTRY
-from dragoman.providers.fields import fields, markdown
 from support import PROVIDER
 from support_llm import Llm, obliging
 
@@ -117,7 +117,7 @@ def test_no_document_sends_its_reader_into_the_source() -> None:
 
 def test_the_documented_fields_are_those_of_the_source() -> None:
     written = (ROOT / "docs" / "fields.md").read_text()
-    assert written == markdown(), "python -m dragoman.providers.fields > docs/fields.md"
+    assert written == markdown(), "make pages"
     told = {field.name: field for field in fields(Provider)}
     assert list(told) == list(Provider.__struct_fields__)
     assert told["wire"].default is None

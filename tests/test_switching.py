@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from pages.switching import markdown
 
 from dragoman import wires
 from dragoman.codec.digest import prefix
 from dragoman.loss import Loss
 from dragoman.message import Message, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.providers.provider import Provider
-from dragoman.providers.switching import markdown
 from dragoman.repair import repair
 from histories import NEUTRAL, native
 from rules import problems
@@ -252,4 +252,4 @@ def test_a_seal_is_for_its_own_endpoint(wire: str) -> None:
 
 def test_the_documented_table_is_what_the_wires_tell() -> None:
     written = Path(__file__).resolve().parents[1] / "docs" / "switching.md"
-    assert written.read_text() == markdown(), "python -m dragoman.providers.switching > docs/switching.md"
+    assert written.read_text() == markdown(), "make pages"

@@ -1,13 +1,12 @@
 """Every field of a provider's record and of the wires' quirks, as tables: the source of `docs/fields.md`, written by
 
-python -m dragoman.providers.fields > docs/fields.md
+make pages > docs/fields.md
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
-import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
@@ -18,7 +17,7 @@ import msgspec
 from dragoman.capability import Capability
 from dragoman.codec.ids import Rule
 from dragoman.providers.provider import Provider
-from dragoman.providers.switching import NAMES
+from pages.switching import NAMES
 
 __all__ = ["Field", "fields", "markdown"]
 
@@ -56,7 +55,7 @@ def markdown() -> str:
         [
             "# Every field of a provider's record",
             "",
-            "Generated from the source by `python -m dragoman.providers.fields`; a test holds it to that. How to write a record stands",
+            "Generated from the source by `make pages`; a test holds it to that. How to write a record stands",
             "in [providers.md](providers.md). A field without a meaning here means what its name says.",
             "",
             "## `dragoman.Provider`",
@@ -130,7 +129,3 @@ def _code(text: str) -> str:
 
 def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(markdown())
