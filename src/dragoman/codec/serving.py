@@ -1,0 +1,45 @@
+"""What a server must know of a wire beside its formats: where its API stands, how it refuses, how a stream is kept open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from dragoman.errors import DragomanError, OverloadedError, RateLimitError
+
+__all__ = ["SSE_PING", "ErrorResponse", "Route", "error_response"]
+
+SSE_PING = b": ping\n\n"
+"""A comment in Server-Sent Events, which keeps a stream open and tells nothing."""
+
+
+class Route(msgspec.Struct, frozen=True):
+    """A place of a wire's API."""
+
+    method: str
+    """`GET` or `POST`."""
+    path: str
+    """From the root of the official API's host, such as `/v1/messages`; `{model}` stands for a model's name."""
+    purpose: str
+    """What is there: `chat`, `embeddings`, `models`, `count_tokens`."""
+
+
+class ErrorResponse(NamedTuple):
+    """An error as the wire's API answers with it."""
+
+    status: int
+    """HTTP status."""
+    headers: Mapping[str, str]
+    """Names in lower case; `retry-after` in seconds, where the error has a wait."""
+    body: dict[str, Any]
+    """JSON."""
+
+
+def error_response(error: DragomanError, status: int, body: dict[str, Any]) -> ErrorResponse:
+    """An error's response, with the wait that the error asks for."""
+    headers = {"content-type": "application/json"}
+    if isinstance(error, RateLimitError | OverloadedError) and error.retry_after is not None:
+        headers["retry-after"] = f"{error.retry_after:g}"
+    return ErrorResponse(status, headers, body)
