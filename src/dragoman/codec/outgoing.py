@@ -11,8 +11,9 @@ import msgspec
 from dragoman.codec.replay import readable
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, ToolCallPart, ToolResultPart
+from dragoman.request import ModelRequest
 
-__all__ = ["Outgoing", "prepared"]
+__all__ = ["Outgoing", "own_options", "prepared"]
 
 Q = TypeVar("Q")
 O = TypeVar("O", bound="Outgoing[Any]")  # noqa: E741 the letter of its bound
@@ -74,3 +75,11 @@ def prepared(
         unreadable=readable(messages, target, quirks.reads),
         **own,
     )
+
+
+def own_options(request: ModelRequest, wire: str, losses: list[Loss]) -> ModelRequest:
+    """The request without options that are fields of another wire; each is a loss."""
+    if request.wire in (None, wire) or not request.options:
+        return request
+    losses += [Loss(None, None, name, f"it is a field of {request.wire}") for name in request.options]
+    return request.replace(options={}, wire=None)
