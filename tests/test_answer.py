@@ -39,7 +39,7 @@ def test_messages_of_the_model_are_one_answer_with_the_last_end_and_all_usage():
 
 def test_decision_25_choices_beyond_the_first_are_losses_of_the_answer():
     events = [started(), started("b", candidate=1), started("c", candidate=2), RunFinished("r")]
-    assert [loss.what for loss in further_candidates(events)] == ["candidate 1", "candidate 2"]
+    assert [loss.which for loss in further_candidates(events)] == ["candidate 1", "candidate 2"]
     assert further_candidates(unfold([FIRST, RESULT, LAST])) == []
 
 
@@ -135,4 +135,4 @@ def test_decision_25_each_wire_names_the_choices_that_its_response_leaves_out(wi
     assert wires.get(wire).dump_response(events, losses=losses, id="r1") == wires.get(wire).dump_response(
         events, id="r1"
     )
-    assert [loss.what for loss in losses] == ["candidate 1"]
+    assert [loss.which for loss in losses] == ["candidate 1"]

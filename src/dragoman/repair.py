@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from dragoman.loss import Loss
+from dragoman.loss import Loss, Lost
 from dragoman.message import Content, Message, Role, ToolCallPart, ToolResultPart
 
 __all__ = ["INTERRUPTED", "missing", "repair", "repaired"]
@@ -133,14 +133,14 @@ def _mended(round_: Sequence[tuple[int, Message]], losses: list[Loss]) -> list[M
                     carrier = len(kept)
             else:
                 why = "its call is already answered" if piece.id in waiting else "no call of its round has its id"
-                losses.append(Loss(position, place, "tool result", why))
+                losses.append(Loss(position, place, Lost.tool_result, why))
         if content or not message.content or carrier == len(kept):
             kept.append((message, tuple(content)))
         where.append(len(kept))
     for number, (n, place, call) in enumerate(calls):
         if number not in answers:
             answers[number] = _stand_in(call)
-            losses.append(Loss(round_[n][0], place, "tool result", "it never came; an error stands in for it"))
+            losses.append(Loss(round_[n][0], place, Lost.tool_result, "it never came; an error stands in for it"))
     for n in sorted({n for n, _, _ in calls}, reverse=True):
         message, rest = Message(Role.USER), ()
         if carrier is not None and (carrier == where[n] or not kept[carrier][1]):

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from dragoman.codec.replay import readable
-from dragoman.loss import Loss
+from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin, ToolCallPart, ToolResultPart
 from dragoman.request import ModelRequest
 
@@ -37,10 +37,9 @@ class Outgoing(msgspec.Struct, Generic[Q], frozen=True, kw_only=True, gc=False):
     names: Mapping[str, str]
     """Name of a tool → the one to send."""
 
-    def lose(self, position: int | None, part: int | None, what: str, why: str) -> None:
-        """Notes something that is left out or changed. `position`: of the message; `None`: it concerns the request. `part`: its
-        place in the message; `None`: it concerns the message."""
-        self.losses.append(Loss(position, part, what, why))
+    def lose(self, position: int | None, part: int | None, what: str, why: str, which: str = "") -> None:
+        """Notes something that is left out or changed; see `Loss`."""
+        self.losses.append(Loss(position, part, what, why, which))
 
     def exact(self, position: int) -> bool:
         """Whether a message goes to its own origin, so that what was odd about it is understood there."""
@@ -81,5 +80,5 @@ def own_options(request: ModelRequest, wire: str, losses: list[Loss]) -> ModelRe
     """The request without options that are fields of another wire; each is a loss."""
     if request.wire in (None, wire) or not request.options:
         return request
-    losses += [Loss(None, None, name, f"it is a field of {request.wire}") for name in request.options]
+    losses += [Loss(None, None, Lost.option, f"it is a field of {request.wire}", name) for name in request.options]
     return request.replace(options={}, wire=None)

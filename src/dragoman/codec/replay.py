@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from dragoman.codec import digest, digest_v1
+from dragoman.loss import Lost
 from dragoman.message import Content, Message, Origin, Role
 
 __all__ = ["kind_of", "readable"]
@@ -47,6 +48,6 @@ def readable(messages: Sequence[Message], target: Origin | None, reads: Collecti
     return out
 
 
-def kind_of(piece: Content) -> str:
-    """What a piece of content is, in a word, such as `thinking`."""
-    return str(piece.__struct_config__.tag)
+def kind_of(piece: Content) -> Lost:
+    """What a piece of content is, such as `thinking`, as a loss of it says; a mark is never one."""
+    return Lost(str(piece.__struct_config__.tag).replace("_", " "))

@@ -22,7 +22,7 @@ from dragoman.event import (
     RunFinished,
 )
 from dragoman.fold import fold
-from dragoman.loss import Loss
+from dragoman.loss import Loss, Lost
 from dragoman.message import FinishReason, Message, Native, Origin, Role, Usage
 
 __all__ = ["ResponseState", "kept", "further_candidates", "model_of", "whole_message"]
@@ -92,7 +92,9 @@ class ResponseState:
 def further_candidates(events: Iterable[Event]) -> list[Loss]:
     """What the response of these events leaves out on every wire: the candidates beyond the first."""
     others = [event.candidate for event in events if isinstance(event, MessageStarted) and event.candidate]
-    return [Loss(None, None, f"candidate {number}", "a response holds the first alone") for number in others]
+    return [
+        Loss(None, None, Lost.candidate, "a response holds the first alone", f"candidate {number}") for number in others
+    ]
 
 
 def model_of(origin: Origin | None) -> str:

@@ -21,7 +21,7 @@ import msgspec
 
 from dragoman.codec.emitter import Emitter, OpenPart
 from dragoman.event import Event, MessageFinished, MessageStarted, PartDelta, RunError
-from dragoman.loss import Loss, refusal
+from dragoman.loss import Loss, Lost, refusal
 from dragoman.message import FinishReason, Message, ToolCallPart, Usage
 from dragoman.model.chat_model import new_id
 from dragoman.model.json_items import JsonItems
@@ -74,7 +74,9 @@ async def constrained_tools(request: ModelRequest, following: Next, *, rounds: i
     if request.settings.tool_choice == "none" or exchange.rounds >= rounds:
         tools = {}
     unknown = [tool.name for tool in request.tools if not isinstance(tool, ToolSpec)]
-    steps = _Steps([Loss(None, None, name, "the model has no tools that its provider runs") for name in unknown])
+    steps = _Steps(
+        [Loss(None, None, Lost.tool, "the model has no tools that its provider runs", name) for name in unknown]
+    )
     if request.on_loss == "error" and (refused := refusal(steps.losses)) is not None:
         yield RunError(refused)
         return
