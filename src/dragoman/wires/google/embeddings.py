@@ -17,9 +17,9 @@ from dragoman.message import Usage
 from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
 from dragoman.result import BatchEmbeddingsResult
 from dragoman.wires.google.errors import error_of
-from dragoman.wires.google.outcome import load_usage, other_usage
 from dragoman.wires.google.quirks import OWN, Quirks
 from dragoman.wires.google.request import model_of_path
+from dragoman.wires.google.usage import load_usage, other_usage
 
 __all__ = ["dump_http", "dump_request", "dump_response", "load_request", "load_response"]
 

@@ -27,9 +27,9 @@ from dragoman.fold import close_part
 from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Origin, Role, TextPart, ThinkingPart, Usage
 from dragoman.wires.google.errors import dump_error
-from dragoman.wires.google.outcome import BLOCKED, dump_finish, dump_usage
 from dragoman.wires.google.pieces import Writer
 from dragoman.wires.google.quirks import OWN, Quirks
+from dragoman.wires.google.usage import BLOCKED, dump_finish, dump_usage
 
 __all__ = ["Encoder", "dump_response", "encoder"]
 
