@@ -18,8 +18,8 @@ from dragoman.codec.json_values import if_list, if_object, rest
 from dragoman.errors import DecodeError, DragomanError
 from dragoman.event import OpenText
 from dragoman.message import Content, ThinkingPart, ToolCallPart
-from dragoman.wires.google.pairing import Pairing
-from dragoman.wires.google.parts import load_part
+from dragoman.wires.google.content import load_block
+from dragoman.wires.google.tools import Pairing
 
 __all__ = ["Candidate"]
 
@@ -78,7 +78,7 @@ class Candidate:
             if not if_object(call).get("willContinue"):
                 self.close()
         elif part and call != {}:
-            self.out.whole(load_part(part, self._pairing))
+            self.out.whole(load_block(part, self._pairing))
 
     def close(self, *, cut: bool = False) -> None:
         """Nothing more comes for what is open. `cut`: a call whose arguments are still coming has not all of them."""
@@ -125,7 +125,7 @@ class _PartialCall:
     def call(self, *, cut: bool = False) -> Content:
         """The call, with the arguments that have come; what is no call alone stays the provider's."""
         inner = {**rest(self._part["functionCall"], "partialArgs", "willContinue"), "args": self._arguments}
-        whole = load_part({**self._part, "functionCall": inner}, self._pairing)
+        whole = load_block({**self._part, "functionCall": inner}, self._pairing)
         if not cut or not isinstance(whole, ToolCallPart):
             return whole
         return replace(whole, arguments={}, raw=json_bytes.encode(self._arguments).decode(), state="cut")
