@@ -10,14 +10,16 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from dragoman.codec.json_values import if_list
+from dragoman.codec.json_values import if_list, if_object
 
 __all__ = [
     "camelled",
     "given",
     "merged",
     "not_usual",
+    "snake_form",
     "snaked",
+    "snaked_part",
     "snakes",
 ]
 
@@ -47,9 +49,14 @@ def camelled(block: Mapping[str, Any], snake: set[str]) -> dict[str, Any]:
     return out
 
 
-def snakes(how: Mapping[str, Any], key: str = "snake") -> list[Any]:
-    """The keys that came in snake_case, as they were noted under `key`."""
-    return if_list(how.get(key))
+def snake_form(snake: Collection[str], key: str = "snake") -> dict[str, Any]:
+    """What the wire form notes of keys that came in snake_case."""
+    return {key: sorted(snake)} if snake else {}
+
+
+def snakes(form: Mapping[str, Any], key: str = "snake") -> list[Any]:
+    """The inverse: the keys that were noted under `key`."""
+    return if_list(form.get(key))
 
 
 def snaked(block: Mapping[str, Any], snake: Collection[str]) -> dict[str, Any]:
@@ -70,10 +77,18 @@ def given(noted: Any, key: str) -> dict[str, Any]:
     return {key: noted[0] if isinstance(noted, list) and noted else noted}
 
 
-def merged(own: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
-    """Own fields and those that are told; objects that stand in both are merged too."""
-    out = {**own, **told}
-    for key in own.keys() & told.keys():
-        if isinstance(own[key], Mapping) and isinstance(told[key], Mapping):
-            out[key] = {**own[key], **told[key]}
+def merged(own: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Own fields and the neutral ones; objects that stand in both are merged too."""
+    out = {**own, **fields}
+    for key in own.keys() & fields.keys():
+        if isinstance(own[key], Mapping) and isinstance(fields[key], Mapping):
+            out[key] = {**own[key], **fields[key]}
     return out
+
+
+def snaked_part(part: dict[str, Any], form: Mapping[str, Any]) -> dict[str, Any]:
+    """A part with the keys in snake_case that came so, also those one level deeper."""
+    if not (snake := snakes(form)):
+        return part
+    deeper = {key: snaked(if_object(value), snake) if isinstance(value, dict) else value for key, value in part.items()}
+    return snaked(deeper, snake)

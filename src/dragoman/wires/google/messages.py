@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, cast
 
 from dragoman.codec.ids import call_ids, fitted
-from dragoman.codec.json_values import bounded, if_list, if_object
-from dragoman.codec.replay import readable
+from dragoman.codec.json_values import bounded, if_list, if_object, rest
+from dragoman.codec.outgoing import prepared
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, Role, ToolCallPart, ToolResultPart
-from dragoman.request import ToolSpec
+from dragoman.request import ServerTool, ToolSpec
+from dragoman.wires.google.content import dump_content, load_content
 from dragoman.wires.google.keys import camelled, given, not_usual
-from dragoman.wires.google.pairing import Pairing, is_unnamed
-from dragoman.wires.google.parts import load_part
-from dragoman.wires.google.pieces import Writer
 from dragoman.wires.google.quirks import OWN, Quirks
+from dragoman.wires.google.tools import Outgoing, Pairing, is_unnamed
 
-__all__ = ["dump_messages", "load_conversation", "load_messages", "sent_names", "write_conversation"]
+__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing"]
 
 _ROLES = {"user": Role.USER, "model": Role.MODEL, "function": Role.USER, "tool": Role.USER}
 _Content = dict[str, Any]
@@ -50,13 +50,13 @@ def load_conversation(payload: Mapping[str, Any], origin: Origin | None) -> list
     before: Message | None = None
     for position, content in enumerate([if_object(contents)] if isinstance(contents, dict) else if_list(contents)):
         content = _object(content, f"contents[{position}]")
-        given: Any = content.get("role") or "user"
-        role = _ROLES.get(given) if isinstance(given, str) else None
+        name: Any = content.get("role") or "user"
+        role = _ROLES.get(name) if isinstance(name, str) else None
         if role is None:
-            raise HistoryError(f'"contents[{position}]" has the role {given!r}; there are user and model')
+            raise HistoryError(f'"contents[{position}]" has the role {name!r}; there are user and model')
         if role is Role.MODEL and (before is None or before.role is not Role.MODEL):
             pairing.round()
-        message = _load(role, content, pairing, "user" if role is Role.USER else "model")
+        message = _load(role, content, pairing, role.value)
         if role is Role.MODEL:
             message = message.replace(origin=origin)
         elif before is not None and _joins(message, before):
@@ -74,52 +74,53 @@ def dump_messages(
     losses: list[Loss] | None = None,
 ) -> dict[str, Any]:
     """Messages → `{"systemInstruction": …, "contents": […]}` (no `systemInstruction` where there is none)."""
-    messages = list(messages)
-    quirks = quirks or Quirks()
     model = (target.model if target else None) or ""
-    return write_conversation(messages, sent_names(messages, quirks, target), model, target, quirks, losses)
+    return dump_conversation(outgoing(messages, target, quirks, losses, model))
 
 
-def sent_names(
-    messages: Sequence[Message], quirks: Quirks, target: Origin | None, tools: Sequence[ToolSpec] = ()
-) -> dict[str, str]:
-    """Name of each function of the request and of its history → the name to send. One that breaks the rules and was
-    recorded so goes back as it is where there is no target."""
-    calls = [p for m in messages for p in m.content if isinstance(p, ToolCallPart) and p.run_by != "provider"]
-    recorded = (*tools, *calls) if target is None else ()
-    as_is = [named.name for named in recorded if OWN.form(named.native).get("name") == "as is"]
-    return fitted([named.name for named in (*tools, *calls)], quirks.names, as_is=as_is)
-
-
-def write_conversation(
-    messages: Sequence[Message],
-    names: Mapping[str, str],
-    model: str,
+def outgoing(
+    messages: Iterable[Message],
     target: Origin | None,
-    quirks: Quirks,
+    quirks: Quirks | None,
     losses: list[Loss] | None,
-) -> dict[str, Any]:
-    """As `dump_messages`, with the names of functions and the model that the request tells."""
-    losses = [] if losses is None else losses
-    calls = [p for m in messages for p in m.content if isinstance(p, ToolCallPart) and p.run_by != "provider"]
-    unnamed = {call.id for call in calls if is_unnamed(call.native)}
-    called = {call.id: call.name for call in calls}
-    order = {call.id: position for position, call in enumerate(calls)}
-    ids = call_ids(messages, quirks.ids, as_is=None if target else _as_it_is)
-    writers = [
-        Writer(quirks, losses, names, unnamed, called, model, position, message.role, why, ids, target is not None)
-        for position, (message, why) in enumerate(zip(messages, readable(messages, target, quirks.reads), strict=True))
-    ]
+    model: str,
+    tools: Iterable[ToolSpec | ServerTool] = (),
+) -> Outgoing:
+    """A conversation made ready for its dump. `tools`: of the request; those and the functions that are called in the history
+    get names that the API takes. A name that breaks the rules and was recorded so goes back as it is where there is no target."""
+    messages, quirks = tuple(messages), quirks or Quirks()
+    calls = _calls(messages)
+    named = [*(tool for tool in tools if isinstance(tool, ToolSpec)), *calls]
+    recorded = named if target is None else ()
+    as_is = [each.name for each in recorded if OWN.form(each.native).get("name") == "as is"]
+    return prepared(
+        Outgoing,
+        messages,
+        target,
+        quirks,
+        losses,
+        ids=call_ids(messages, quirks.ids, as_is=None if target else _as_it_is),
+        names=fitted([each.name for each in named], quirks.names, as_is=as_is),
+        model=model,
+        unnamed={call.id for call in calls if is_unnamed(call.native)},
+        functions={call.id: call.name for call in calls},
+    )
+
+
+def dump_conversation(out: Outgoing) -> dict[str, Any]:
+    """As `dump_messages`, of a conversation made ready."""
+    messages = out.messages
+    order = {call.id: number for number, call in enumerate(_calls(messages))}
     head = next((place for place, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
     payload: dict[str, Any] = {}
     if head:  # D-120, as decision 20b reads it
-        parts = [part for place in range(head) for part in writers[place].parts(messages[place].content)]
+        parts = list(chain.from_iterable(dump_content(messages[at].content, out, at) for at in range(head)))
         if parts or "parts" in OWN.form(messages[0].native):
             payload["systemInstruction"] = _content(messages[0], parts, "")
     contents: list[_Content] = []
     joined: Message | None = None
-    for writer, message in zip(writers[head:], messages[head:], strict=True):
-        content = _entry(writer, _in_order(message, unnamed, order))
+    for position, message in enumerate(messages[head:], head):
+        content = _entry(_in_order(message, out.unnamed, order), out, position)
         if content is None:
             continue
         if joined is not None and _joins(message, joined) and "turn" not in OWN.form(message.native):
@@ -128,48 +129,55 @@ def write_conversation(
         else:
             contents.append(content)
         joined = message
-    if target is not None and contents and contents[0].get("role") == "model":
-        losses.append(Loss(head, None, "beginning", "the API wants the user to speak first; a placeholder does"))
-        contents.insert(0, {"role": "user", "parts": [{"text": quirks.opening}]})
+    if out.target is not None and contents and contents[0].get("role") == "model":
+        out.lose(head, None, "beginning", "the API wants the user to speak first; a placeholder does")
+        contents.insert(0, {"role": "user", "parts": [{"text": out.quirks.opening}]})
     return {**payload, "contents": contents}
 
 
 def _load(role: Role, content: _Content, pairing: Pairing, usual: str) -> Message:
-    told: dict[str, Any] = {}
+    """`usual`: the role's usual name; empty where it has none."""
+    form: dict[str, Any] = {}
     if usual and content.get("role") != usual:
-        told["role"] = content.get("role", "absent")
-    own = {key: value for key, value in content.items() if key not in (("role", "parts") if usual else ("parts",))}
-    parts = content.get("parts")
-    if not isinstance(parts, list) or not parts:
-        told["parts"] = not_usual(content, "parts")
-        parts = []
-    pieces = [load_part(_object(part, "a part"), pairing) for part in cast("list[Any]", parts)]
-    return Message(role, tuple(pieces), native=OWN.note(own, form=told))
+        form["role"] = content.get("role", "absent")
+    own = rest(content, "parts", *(["role"] if usual else []))
+    if not (parts := if_list(content.get("parts"))):
+        form["parts"] = not_usual(content, "parts")
+    pieces = load_content([_object(part, "a part") for part in parts], pairing)
+    return Message(role, pieces, native=OWN.note(own, form=form))
 
 
 def _content(message: Message, parts: list[dict[str, Any]], usual: str) -> _Content:
-    told = OWN.form(message.native)
+    form = OWN.form(message.native)
     content = OWN.fields(message.native)
-    if usual and (role := told.get("role", usual)) != "absent":
+    if usual and (role := form.get("role", usual)) != "absent":
         content["role"] = role
-    if parts or "parts" not in told:
+    if parts or "parts" not in form:
         return {**content, "parts": parts}
-    return {**content, **given(told["parts"], "parts")}
+    return {**content, **given(form["parts"], "parts")}
 
 
-def _entry(writer: Writer, message: Message) -> _Content | None:
+def _entry(message: Message, out: Outgoing, position: int) -> _Content | None:
     """A content; `None` where nothing of it can be sent."""
-    parts = writer.parts(message.content)
+    parts = dump_content(message.content, out, position)
     if not parts and "parts" not in OWN.form(message.native):
-        writer.lose(None, "message", "nothing of it can be sent, and the API takes no empty content")
+        why = "nothing of it can be sent, and the API takes no empty content"
+        out.lose(position, None, "message", why)
         return None
     if message.role is Role.SYSTEM:
-        writer.lose(None, "system message", "the API takes none within the conversation; sent as a marked user text")
+        why = "the API takes none within the conversation; sent as a marked user text"
+        out.lose(position, None, "system message", why)
         return {"role": "user", "parts": [{"text": f"<system>\n{message.text}\n</system>"}]}
     return _content(message, parts, message.role.value)
 
 
-def _in_order(message: Message, unnamed: set[str], order: Mapping[str, int]) -> Message:
+def _calls(messages: Sequence[Message]) -> list[ToolCallPart]:
+    """All calls of functions."""
+    content = chain.from_iterable(message.content for message in messages)
+    return [piece for piece in content if isinstance(piece, ToolCallPart) and piece.run_by != "provider"]
+
+
+def _in_order(message: Message, unnamed: Collection[str], order: Mapping[str, int]) -> Message:
     """The message with results that have no id to send in the order of their calls, name by name."""
     content = list(message.content)
     places: dict[str, list[int]] = {}

@@ -16,16 +16,16 @@ from dragoman.codec.json_values import if_list, if_object, if_text, rest
 from dragoman.errors import DecodeError
 from dragoman.event import Event
 from dragoman.message import Origin, ThinkingPart
-from dragoman.wires.ollama.calls import is_call, load_call
+from dragoman.wires.ollama.content import load_images
 from dragoman.wires.ollama.errors import error_of
-from dragoman.wires.ollama.images import load_images
-from dragoman.wires.ollama.outcome import add_fields, load_reason, load_usage
 from dragoman.wires.ollama.quirks import OWN
+from dragoman.wires.ollama.tools import is_call, load_call
+from dragoman.wires.ollama.usage import add_fields, load_finish, load_usage
 
 __all__ = ["Decoder", "decoder", "load_response"]
 
 
-class _Said(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+class _Message(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     role: str = ""
     content: str = ""
     thinking: str = ""
@@ -34,7 +34,7 @@ class _Said(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 class _Line(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """The lines that nearly all of a stream consists of; all others are read as plain JSON."""
 
-    message: _Said
+    message: _Message
     model: str
     created_at: str
     done: bool
@@ -68,7 +68,7 @@ class Decoder(MessageDecoder):
         self._open: OpenPart | None = None  # the text or thinking that deltas go to
         self._thinks = False  # it is thinking
         self._created = ""
-        self._end: dict[str, Any] = {}  # counts, reason
+        self._last: dict[str, Any] = {}  # the fields of all lines, as they were last: counts, reason
         self._envelope: dict[str, Any] = {}
         self._own: dict[str, Any] = {}  # further fields of the message
 
@@ -92,7 +92,7 @@ class Decoder(MessageDecoder):
         if self._open is None or self._thinks is not thinks:
             self._close()
             self._thinks = thinks
-            self._open = self._out.part("said", ThinkingPart() if thinks else None)
+            self._open = self._out.part("text", ThinkingPart() if thinks else None)
         self._out.add(self._open, text)
 
     def _close(self) -> None:
@@ -113,7 +113,7 @@ class Decoder(MessageDecoder):
             self._out.origin = replace(self._out.origin or Origin(""), served_model=if_text(event.get("model")) or None)
             self._own = rest(if_object(event.get("message")), *_MESSAGE)
             self._out.start(native=OWN.note(self._own))
-        self._end |= {name: value for name, value in event.items() if value is not None}
+        self._last |= {name: value for name, value in event.items() if value is not None}
         self._created = if_text(event.get("created_at")) or self._created
         add_fields(self._envelope, event)
         self._add(if_object(message), payload)
@@ -144,9 +144,9 @@ class Decoder(MessageDecoder):
     def _finish(self) -> None:
         self._over = True
         self._close()
-        told = self._end.get("done_reason")
-        reason = load_reason(told if isinstance(told, str) else None, bool(self._out.calls()))
-        around = {**self._envelope, **({"created_at": self._created} if self._created else {})}
-        if told is not None and told not in ("stop", "length"):
-            around["done_reason"] = told
-        self._out.finish(reason, load_usage(self._end), native=OWN.note(self._own, response=around))
+        why = self._last.get("done_reason")
+        reason = load_finish(why if isinstance(why, str) else None, bool(self._out.calls()))
+        envelope = {**self._envelope, **({"created_at": self._created} if self._created else {})}
+        if why is not None and why not in ("stop", "length"):
+            envelope["done_reason"] = why
+        self._out.finish(reason, load_usage(self._last), native=OWN.note(self._own, response=envelope))

@@ -10,14 +10,14 @@ from dragoman.codec.json_values import as_list, if_object, rest
 from dragoman.request import EmbeddingsRequest, HttpRequest
 from dragoman.result import BatchEmbeddingsResult
 from dragoman.wires.ollama.errors import error_of
-from dragoman.wires.ollama.outcome import dump_usage, load_usage
 from dragoman.wires.ollama.quirks import OWN
+from dragoman.wires.ollama.usage import dump_usage, load_usage
 
 __all__ = ["dump_http", "dump_request", "dump_response", "load_request", "load_response"]
 
 
 def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsRequest:
-    """A body of `/api/embed` → the neutral request. `path` tells nothing on this wire.
+    """A body of `/api/embed` → the neutral request. `path` is not read.
 
     Raises:
         InvalidRequestError: its input is no text.
@@ -48,11 +48,11 @@ def load_response(body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
         DecodeError: it holds no vectors.
     """
     answer = load_answer(body)
-    told = [answer["embedding"]] if "embedding" in answer else answer.get("embeddings")
-    if told is None:
+    vectors = [answer["embedding"]] if "embedding" in answer else answer.get("embeddings")
+    if vectors is None:
         raise error_of(answer)
     return BatchEmbeddingsResult(
-        [load_vector(vector) for vector in as_list(told, "vectors")],
+        [load_vector(vector) for vector in as_list(vectors, "vectors")],
         input_usage(load_usage(answer)),
         metadata=rest(answer, "embedding", "embeddings", "prompt_eval_count"),
     )

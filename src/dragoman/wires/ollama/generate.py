@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.codec.json_values import if_text
 from dragoman.message import Message, Role, TextPart
-from dragoman.wires.ollama.images import dump_image, load_images
+from dragoman.wires.ollama.content import dump_image, load_images
 
 __all__ = ["GENERATE", "PROMPT", "dump_prompt", "is_prompt", "load_prompt"]
 
@@ -46,9 +46,9 @@ def dump_prompt(messages: Sequence[Message]) -> dict[str, Any] | None:
     if system and system[0].content != (TextPart(text),):
         return None
     fields: dict[str, Any] = {"system": text} if system else {}
-    said = prompts[0].content if prompts else ()
-    images = [dump_image(piece) for piece in said if not isinstance(piece, TextPart)]
-    texts = [piece.text for piece in said if isinstance(piece, TextPart)]
+    content = prompts[0].content if prompts else ()
+    images = [dump_image(piece) for piece in content if not isinstance(piece, TextPart)]
+    texts = [piece.text for piece in content if isinstance(piece, TextPart)]
     if None in images or len(texts) > 1 or (prompts and prompts[0].role is not Role.USER):
         return None
     return fields | ({"prompt": texts[0]} if texts else {}) | ({"images": images} if images else {})

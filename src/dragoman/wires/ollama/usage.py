@@ -1,4 +1,4 @@
-"""How an answer ended and what stood around it: `done_reason`, counts and the other fields of its lines, both ways."""
+"""How an answer ended: `done_reason`, counts and the further fields of its lines, both ways."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from dragoman.codec.json_values import if_list, rest
 from dragoman.message import FinishReason, Usage
 
-__all__ = ["add_fields", "dump_reason", "dump_usage", "load_reason", "load_usage"]
+__all__ = ["add_fields", "dump_finish", "dump_usage", "load_finish", "load_usage"]
 
 _REASONS = {"stop": FinishReason.stop, "length": FinishReason.length}
 _SENT = {reason: name for name, reason in _REASONS.items()}
@@ -26,23 +26,23 @@ _READ = (
 """Fields of a line that are read elsewhere; `response` and `thinking` are those of `/api/generate`."""
 
 
-def load_reason(told: str | None, calls: bool) -> FinishReason:
+def load_finish(name: str | None, calls: bool) -> FinishReason:
     """`done_reason` → the neutral reason; `load`, `unload` and what is not known are unspecified."""
-    reason = _REASONS.get(told or "", FinishReason.unspecified)
-    asks = calls and (told is None or reason is FinishReason.stop)
+    reason = _REASONS.get(name or "", FinishReason.unspecified)
+    asks = calls and (name is None or reason is FinishReason.stop)
     return FinishReason.tool_calls if asks else reason
 
 
-def dump_reason(reason: FinishReason | None, original: Any = None) -> str | None:
-    """The neutral reason → `done_reason`: the original one where it was kept; `None` where none was told."""
+def dump_finish(reason: FinishReason | None, original: Any = None) -> str | None:
+    """The neutral reason → `done_reason`: the original one where it was kept; `None` where there was none."""
     if isinstance(original, str):
         return original
     return None if reason is FinishReason.unspecified else _SENT.get(reason or FinishReason.stop, "stop")
 
 
-def load_usage(told: Mapping[str, Any]) -> Usage | None:
+def load_usage(fields: Mapping[str, Any]) -> Usage | None:
     """Counts; a prompt that was all in the cache may have none."""
-    prompt, answer = told.get("prompt_eval_count"), told.get("eval_count")
+    prompt, answer = fields.get("prompt_eval_count"), fields.get("eval_count")
     prompt = prompt if type(prompt) is int else None
     answer = answer if type(answer) is int else None
     if prompt is None and answer is None:
@@ -60,10 +60,10 @@ def dump_usage(usage: Usage | None) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count is not None}
 
 
-def add_fields(around: dict[str, Any], line: Mapping[str, Any]) -> None:
-    """Adds what a line tells around its message: lists (of log probabilities) grow, of all else the last stands."""
+def add_fields(fields: dict[str, Any], line: Mapping[str, Any]) -> None:
+    """Adds the fields of a line beside its message: lists (of log probabilities) grow, of all else the last stands."""
     for name, value in rest(line, *_READ).items():
         if name == "logprobs":
-            around.setdefault(name, []).extend(if_list(value))
+            fields.setdefault(name, []).extend(if_list(value))
         elif value is not None:
-            around[name] = value
+            fields[name] = value

@@ -1,4 +1,4 @@
-"""How an answer ended and what stood around it: finish reasons, usage and the response's other fields, both ways."""
+"""How an answer ended: finish reasons, counts, and the further fields of a response, both ways."""
 
 from __future__ import annotations
 
@@ -80,15 +80,15 @@ def load_usage(raw: Mapping[str, Any]) -> Usage | None:
 
 
 def other_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """What the provider's usage tells beyond the neutral counts."""
+    """What the provider's usage has beyond the neutral counts."""
     return {key: value for key, value in raw.items() if key not in _READ or key == "toolUsePromptTokenCount"}
 
 
 def dump_usage(usage: Usage | None, other: Mapping[str, Any]) -> dict[str, Any]:
-    """Usage → as the API tells it; what is not known is left out."""
+    """Usage → the API's counts; what is not known is left out."""
     usage = usage or Usage()
     made, thought, by_tools = usage.output_tokens, usage.reasoning_tokens, other.get("toolUsePromptTokenCount")
-    told = {
+    counts = {
         "promptTokenCount": None
         if usage.input_tokens is None
         else usage.input_tokens - (by_tools if type(by_tools) is int else 0),
@@ -97,17 +97,17 @@ def dump_usage(usage: Usage | None, other: Mapping[str, Any]) -> dict[str, Any]:
         "cachedContentTokenCount": usage.cache_read_tokens,
         "totalTokenCount": usage.total_tokens,
     }
-    return {**{key: value for key, value in told.items() if value is not None}, **other}
+    return {**{key: value for key, value in counts.items() if value is not None}, **other}
 
 
-def add_fields(around: dict[str, Any], told: Mapping[str, Any]) -> None:
-    """Adds fields of a chunk to those of the answer so far. What is told in pieces is put together, all else is replaced."""
-    for key, value in told.items():
+def add_fields(fields: dict[str, Any], further: Mapping[str, Any]) -> None:
+    """Adds fields of a chunk to those of the answer so far. What comes in pieces is put together, all else is replaced."""
+    for key, value in further.items():
         if isinstance(value, dict):
-            before, more = if_object(around.get(key)), if_object(value)
-            around[key] = {**before, **(_grown(before, more) if key in _IN_PIECES else more)}
+            before, more = if_object(fields.get(key)), if_object(value)
+            fields[key] = {**before, **(_grown(before, more) if key in _IN_PIECES else more)}
         elif value is not None:
-            around[key] = value
+            fields[key] = value
 
 
 def _grown(before: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
