@@ -39,7 +39,7 @@ class Lost(StrEnum):
     """That a tool failed; its result is sent."""
     media = "media"
     """That files stood inside a result; they are sent elsewhere."""
-    name = "name"
+    file_name = "name"
     """A file's name."""
     order = "order"
     """The order of pieces; all are sent."""
@@ -63,7 +63,7 @@ class Lost(StrEnum):
     """An alternative answer; `which` is its number."""
 
 
-_MINOR = (Lost.name, Lost.order, Lost.texts)
+_MINOR = (Lost.file_name, Lost.order, Lost.texts)
 
 
 class Loss(msgspec.Struct, frozen=True):

@@ -52,6 +52,8 @@ class ResponseEncoder(ABC):
 
     DONE: ClassVar[bytes] = b""
     """What stands behind the last object."""
+    EMPTY: ClassVar[bool] = False
+    """Whether there is a stream of no message too."""
 
     def __init__(self, own: Own, envelope: Mapping[str, Any]) -> None:
         """`own`: the wire's; `envelope`: what no event holds, such as the response's id."""
@@ -65,8 +67,7 @@ class ResponseEncoder(ABC):
 
     def close(self) -> bytes:
         """The end of the events → the end of the response."""
-        ends = self._state.started and not self._over
-        return self._framed(self._end()) + self.DONE if ends else b""
+        return self._framed(self._end()) + self.DONE if self._ends() else b""
 
     def objects(self, event: Event) -> Objects:
         """One event → the objects that tell of it, before they are framed."""
@@ -127,8 +128,11 @@ class ResponseEncoder(ABC):
         """An object as bytes."""
         return as_event(data)
 
+    def _ends(self) -> bool:
+        return (self.EMPTY or self._state.started) and not self._over
+
     def _end(self) -> Objects:
-        if self._over or not self._state.started:
+        if not self._ends():
             return NONE
         self._over = True
         return self.end()

@@ -1,28 +1,38 @@
 """The conversation: `{"instructions": …, "input": …}` ↔ messages, exactly and in order.
 
-What the model said, thought and called, item by item, is one message until somebody else speaks; answers to its calls
+What the model answered, item by item, is one message until somebody else speaks; answers to its calls
 that follow each other are one message of the user's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.ids import NAMES, STANDARD
-from dragoman.codec.json_values import bounded, rest
+from dragoman.codec.ids import NAMES, STANDARD, call_ids, fitted
+from dragoman.codec.json_values import bounded, if_text, rest
+from dragoman.codec.replay import readable
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
-from dragoman.wires.openai_responses.items import ABSENT, ROLES, Calls, load_content, load_item, side_of
-from dragoman.wires.openai_responses.outgoing import Outgoing, outgoing
-from dragoman.wires.openai_responses.pieces import Writer
+from dragoman.request import ToolSpec
+from dragoman.wires.openai_responses.content import load_content
+from dragoman.wires.openai_responses.items import (
+    ABSENT,
+    ROLES,
+    Calls,
+    Conversation,
+    dump_items,
+    load_item,
+    side_of,
+)
 from dragoman.wires.openai_responses.quirks import OWN, Quirks
-from dragoman.wires.openai_responses.results import ANSWERS, load_result
+from dragoman.wires.openai_responses.tools import FUNCTION, kind_of
+from dragoman.wires.openai_responses.tools_results import ANSWERS, load_result
 
-__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages"]
+__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing"]
 
 
 def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message]:
@@ -38,11 +48,11 @@ def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message
 
 def load_conversation(payload: Mapping[str, Any], origin: Origin | None) -> list[Message]:
     """As `load_messages`, of an object that is known to be bounded in depth."""
-    out = [Message.system(payload["instructions"])] if _is_text(payload.get("instructions")) else []
+    out = [Message.system(text)] if (text := if_text(payload.get("instructions"))) else []
     given = payload.get("input", [])
     if isinstance(given, str):
-        said = Message.user(*([given] if given else []))
-        return [*out, said.replace(native=OWN.note(form={"input": "string"}))]
+        message = Message.user(*([given] if given else []))
+        return [*out, message.replace(native=OWN.note(form={"input": "string"}))]
     if not isinstance(given, list):
         raise HistoryError('"input" must be a string or a list of items')
     reader = _Reader(out, origin)
@@ -57,6 +67,43 @@ def load_conversation(payload: Mapping[str, Any], origin: Origin | None) -> list
     return reader.end()
 
 
+def outgoing(
+    messages: Iterable[Message],
+    target: Origin | None,
+    quirks: Quirks,
+    losses: list[Loss] | None,
+    tools: Sequence[ToolSpec] = (),
+    *,
+    holds: bool = True,
+) -> Conversation:
+    """Prepares a dump. `tools`: those of the request. `holds`: whether the provider was to store what it answered."""
+    messages = tuple(messages)
+    unreadable = readable(messages, target, quirks.reads)
+    kinds: dict[str, str] = {}
+    foreign: set[str] = set()
+    named: list[ToolSpec | ToolCallPart] = [*tools]
+    for message, reason in zip(messages, unreadable, strict=True):
+        for piece in message.content:
+            if isinstance(piece, ToolCallPart) and piece.run_by != "provider":
+                named.append(piece)
+                kinds[piece.id] = kind_of(piece) if reason is None else FUNCTION
+                (foreign.discard if reason is None else foreign.add)(piece.id)
+    as_is = [one.name for one in named if "as is" in OWN.form(one.native).values()]
+    return Conversation(
+        messages=messages,
+        target=target,
+        quirks=quirks,
+        losses=[] if losses is None else losses,
+        unreadable=unreadable,
+        ids=call_ids(messages, quirks.ids, as_is=lambda piece: OWN.form(piece.native).get("id") == "as is"),
+        names=fitted([one.name for one in named], quirks.names, as_is=as_is),
+        kinds=kinds,
+        foreign=foreign,
+        holds=holds and quirks.links,
+        taken=set(),
+    )
+
+
 def dump_messages(
     messages: Iterable[Message],
     *,
@@ -65,10 +112,10 @@ def dump_messages(
     losses: list[Loss] | None = None,
 ) -> dict[str, Any]:
     """Messages → `{"instructions": …, "input": [...]}` (no `instructions` where there are none)."""
-    return dump_conversation(outgoing(messages, target, quirks, losses))
+    return dump_conversation(outgoing(messages, target, quirks or Quirks(), losses))
 
 
-def dump_conversation(out: Outgoing, *, after: int = -1) -> dict[str, Any]:
+def dump_conversation(out: Conversation, *, after: int = -1) -> dict[str, Any]:
     """A conversation on its way out. `after`: position of the last message that the provider holds already."""
     head = _head(out.messages)
     payload: dict[str, Any] = {}
@@ -79,19 +126,15 @@ def dump_conversation(out: Outgoing, *, after: int = -1) -> dict[str, Any]:
                 out.lose(position, None, "texts", "the instructions are one text; they are joined")
     items: list[dict[str, Any]] = []
     for position in range(max(head, after + 1), len(out.messages)):
-        items += Writer(out, position).items()
+        items += dump_items(out, position)
     last = out.messages[-1] if out.messages else None
     if last is not None and len(items) == 1 and OWN.form(last.native).get("input") == "string":
-        said = items[0].get("content")
-        return {**payload, "input": said if isinstance(said, str) else items}
+        content = items[0].get("content")
+        return {**payload, "input": content if isinstance(content, str) else items}
     return {**payload, "input": items}
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and value != ""
-
-
-def _head(messages: tuple[Message, ...]) -> int:
+def _head(messages: Sequence[Message]) -> int:
     """How many messages at the head are the instructions: plain text of the system's."""
     for position, message in enumerate(messages):
         plain = all(isinstance(piece, TextPart) and not OWN.is_ours(piece.native) for piece in message.content)
@@ -120,7 +163,7 @@ class _Reader:
             self._known.update([piece.id for piece in pieces if isinstance(piece, ToolCallPart)])
         elif "role" in item and item.get("type", "message") == "message" and item["role"] in ROLES:
             self.end()
-            self._out.append(_said(item, side))
+            self._out.append(_message(item, side))
         else:
             result = load_result(item, self._calls) if item.get("type") in ANSWERS else None
             piece = result or ProviderPart(str(item.get("type", "message")), OWN.note(item))
@@ -147,13 +190,13 @@ class _Reader:
         self._pieces += [first, *pieces[1:]]
 
 
-def _said(item: dict[str, Any], role: Role) -> Message:
+def _message(item: dict[str, Any], role: Role) -> Message:
     """A message item of a user's, the system's or a developer's."""
     absent: tuple[list[Content], dict[str, Any]] = ([], {"content": ABSENT})
-    pieces, how = load_content(item["content"], "input_text") if "content" in item else absent
+    pieces, form = load_content(item["content"], "input_text") if "content" in item else absent
     if item["role"] == "developer":
-        how["role"] = "developer"
-    return _as_input(Message(role, tuple(pieces), native=OWN.note(rest(item, "role", "content"), form=how)))
+        form["role"] = "developer"
+    return _as_input(Message(role, tuple(pieces), native=OWN.note(rest(item, "role", "content"), form=form)))
 
 
 def _as_is(piece: Content, known: set[str]) -> Content:

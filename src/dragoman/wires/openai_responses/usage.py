@@ -1,4 +1,4 @@
-"""How a response ended: status, finish reason, usage, and what else it says of itself; both ways."""
+"""How a response ended: status, finish reason, usage, and what else a response says of itself; both ways."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, cast
 from dragoman.codec.json_values import if_object, rest
 from dragoman.message import FinishReason, Usage
 
-__all__ = ["USUAL", "around", "dump_status", "dump_usage", "echo", "load_finish", "load_usage", "other_usage"]
+__all__ = ["USUAL", "dump_finish", "dump_usage", "echo", "load_envelope", "load_finish", "load_usage"]
 
 _INCOMPLETE = {"max_output_tokens": FinishReason.length, "content_filter": FinishReason.content_filter}
 _STATUSES = {"completed": FinishReason.stop, "cancelled": FinishReason.cancelled}
@@ -24,7 +24,7 @@ _ECHOED = (
     "prompt_cache_options", "prompt_cache_retention", "reasoning", "safety_identifier", "stream", "temperature", "text",
     "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user",
 )  # fmt: skip
-"""Fields of a response that only say again what was asked for."""
+"""Fields of a response that only repeat those of its request."""
 _LARGE = ("include", "instructions", "prompt", "tools")
 """Those that are not kept: they would stand in every message again."""
 USUAL: Mapping[str, Any] = {
@@ -44,7 +44,7 @@ USUAL: Mapping[str, Any] = {
     "truncation": "disabled",
     "user": None,
 }
-"""What a response says again of its request, where the envelope does not."""
+"""What a response repeats of its request, where the envelope does not say otherwise."""
 
 
 def load_finish(response: Mapping[str, Any], *, calls: bool, refused: bool) -> FinishReason:
@@ -60,7 +60,7 @@ def load_finish(response: Mapping[str, Any], *, calls: bool, refused: bool) -> F
     return FinishReason.tool_calls if reason is FinishReason.stop and calls else reason
 
 
-def dump_status(reason: FinishReason | None) -> dict[str, Any]:
+def dump_finish(reason: FinishReason | None) -> dict[str, Any]:
     """The neutral reason → the fields of a response that say it."""
     if reason is not None and reason in _SENT:
         return {"status": "incomplete", "incomplete_details": {"reason": _SENT[reason]}}
@@ -68,28 +68,30 @@ def dump_status(reason: FinishReason | None) -> dict[str, Any]:
     return {"status": status or "completed", "incomplete_details": None}
 
 
-def around(response: Mapping[str, Any]) -> dict[str, Any]:
-    """What a response says beyond the neutral, without what it was asked for. `store` only where nothing is stored."""
-    told = {key: value for key, value in rest(response, *_NEUTRAL, *_ECHOED).items() if value not in (None, {}, [])}
-    if told.get("store") is not False:
-        told.pop("store", None)
-    return told
+def load_envelope(response: Mapping[str, Any]) -> dict[str, Any]:
+    """A response's fields beyond the neutral, but for what its request held. `store` only where nothing is stored."""
+    fields = {key: value for key, value in rest(response, *_NEUTRAL, *_ECHOED).items() if value not in (None, {}, [])}
+    if fields.get("store") is not False:
+        fields.pop("store", None)
+    if other := _other_usage(response.get("usage")):
+        fields["usage"] = other
+    return fields
 
 
 def echo(response: Mapping[str, Any]) -> dict[str, Any]:
-    """What a response says again of its request, where that is not the usual and not large."""
-    told = {key: response[key] for key in _ECHOED if key in response and key not in _LARGE}
+    """What a response repeats of its request, where that is not the usual and not large."""
+    echoed = {key: response[key] for key in _ECHOED if key in response and key not in _LARGE}
     objects = [key for key, usual in USUAL.items() if isinstance(usual, dict)]
     return {
         key: value
-        for key, value in told.items()
+        for key, value in echoed.items()
         if value is not None and value != USUAL.get(key) and (isinstance(value, dict) or key not in objects)
     }
 
 
-def load_usage(told: Any) -> Usage | None:
-    """Usage; cached and reasoning tokens are parts of the totals. `None`: nothing told."""
-    raw = if_object(told)
+def load_usage(usage: Any) -> Usage | None:
+    """Usage; cached and reasoning tokens are parts of the totals. `None`: there is none."""
+    raw = if_object(usage)
     counts = {
         "input_tokens": raw.get("input_tokens"),
         "output_tokens": raw.get("output_tokens"),
@@ -104,9 +106,9 @@ def load_usage(told: Any) -> Usage | None:
     return Usage(**known) if known else None
 
 
-def other_usage(told: Any) -> dict[str, Any]:
-    """What a provider's usage tells beyond the neutral counts, without what is zero or empty."""
-    raw = if_object(told)
+def _other_usage(usage: Any) -> dict[str, Any]:
+    """A provider's usage beyond the neutral counts, without what is zero or empty."""
+    raw = if_object(usage)
     left = rest(raw, "input_tokens", "output_tokens", "total_tokens", "input_tokens_details", "output_tokens_details")
     for name, known in (
         ("input_tokens_details", ("cached_tokens", "cache_write_tokens")),
@@ -117,21 +119,21 @@ def other_usage(told: Any) -> dict[str, Any]:
 
 
 def dump_usage(usage: Usage, other: Mapping[str, Any] = {}) -> dict[str, Any]:
-    """Usage → as the API tells it. What is not known is 0 where the API demands a number."""
+    """The inverse. What is not known is 0 where the API demands a number."""
     written = {} if usage.cache_write_tokens is None else {"cache_write_tokens": usage.cache_write_tokens}
-    taken, given = usage.input_tokens or 0, usage.output_tokens or 0
+    inputs, outputs = usage.input_tokens or 0, usage.output_tokens or 0
     return {
         **other,
-        "input_tokens": taken,
+        "input_tokens": inputs,
         "input_tokens_details": {
             **if_object(other.get("input_tokens_details")),
             "cached_tokens": usage.cache_read_tokens or 0,
             **written,
         },
-        "output_tokens": given,
+        "output_tokens": outputs,
         "output_tokens_details": {
             **if_object(other.get("output_tokens_details")),
             "reasoning_tokens": usage.reasoning_tokens or 0,
         },
-        "total_tokens": taken + given if usage.total_tokens is None else usage.total_tokens,
+        "total_tokens": inputs + outputs if usage.total_tokens is None else usage.total_tokens,
     }

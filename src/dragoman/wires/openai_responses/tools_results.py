@@ -9,9 +9,9 @@ from dragoman import json_bytes
 from dragoman.codec.json_values import if_text, rest
 from dragoman.codec.media import data_url
 from dragoman.message import DataPart, FilePart, LinkPart, ProviderPart, TextPart, ToolCallPart, ToolResultPart
-from dragoman.wires.openai_responses.calls import FUNCTION, KINDS, kind_of
 from dragoman.wires.openai_responses.content import dump_block, load_block
 from dragoman.wires.openai_responses.quirks import OWN
+from dragoman.wires.openai_responses.tools import FUNCTION, KINDS, kind_of
 
 __all__ = ["ANSWERS", "answer_type", "dump_provider_result", "dump_result", "load_provider_result", "load_result"]
 
@@ -27,7 +27,7 @@ def answer_type(part: ToolResultPart) -> str | None:
 
 
 def load_result(item: Mapping[str, Any], calls: Mapping[str, ToolCallPart]) -> ToolResultPart | None:
-    """An answer → the result; `None` where it names no call. `calls`: the calls so far by id; they tell the tool."""
+    """An answer → the result; `None` where it names no call. `calls`: the calls so far by id, which have the tools' names."""
     id_ = item.get("call_id")
     if not isinstance(id_, str):
         return None
@@ -35,20 +35,20 @@ def load_result(item: Mapping[str, Any], calls: Mapping[str, ToolCallPart]) -> T
     call = calls.get(id_)
     call_type = FUNCTION if call is None else kind_of(call)
     field = KINDS[ANSWERS[type_]].result
-    result, how = _loaded(item[field], type_) if field in item else (None, {"output": "absent"})
+    result, form = _loaded(item[field], type_) if field in item else (None, {"output": "absent"})
     known = ["call_id", field, *(["type"] if KINDS[call_type].answer == type_ else [])]
-    return ToolResultPart(id_, call.name if call else "", result, native=OWN.note(rest(item, *known), form=how))
+    return ToolResultPart(id_, call.name if call else "", result, native=OWN.note(rest(item, *known), form=form))
 
 
 def dump_result(part: ToolResultPart, id_: str, call_type: str) -> dict[str, Any]:
     """A result → the answer to a call of that type."""
-    own, how = OWN.fields(part.native), OWN.form(part.native).get("output")
+    own, form = OWN.fields(part.native), OWN.form(part.native).get("output")
     type_ = answer_type(part) or KINDS[call_type].answer or "function_call_output"
     item: dict[str, Any] = {"type": type_, "call_id": id_, **rest(own, "type", "call_id")}
     field = KINDS[ANSWERS[type_]].result
-    if how == "absent" and part.result is None:
+    if form == "absent" and part.result is None:
         return item
-    if how == "raw":
+    if form == "raw":
         return {**item, field: part.result}
     if type_ in _WITH_BLOCKS:
         output: Any = [dump_block(piece) for piece in _pieces(part)] if part.is_content else _text(part)
@@ -74,11 +74,11 @@ def load_provider_result(
     call_type = ANSWERS[item["type"]]
     field = KINDS[call_type].result
     id_: Any = item.get("call_id")
-    how = {} if isinstance(id_, str) else {"call_id": "absent"}
+    form = {} if isinstance(id_, str) else {"call_id": "absent"}
     if not isinstance(id_, str):  # it answers the latest call of its type
         id_ = next((known for known in reversed(calls) if kind_of(calls[known]) == call_type), "")
     name = calls[id_].name if id_ in calls else KINDS[call_type].name or ""
-    native = OWN.note(rest(item, field, *([] if how else ["call_id"])), form=how, response=unsent)
+    native = OWN.note(rest(item, field, *([] if form else ["call_id"])), form=form, response=unsent)
     return ToolResultPart(id_, name, item.get(field), run_by="provider", native=native)
 
 
@@ -90,7 +90,7 @@ def dump_provider_result(part: ToolResultPart) -> dict[str, Any]:
 
 
 def _loaded(output: Any, type_: str) -> tuple[Any, dict[str, str]]:
-    """What a tool returned, and how it was spelled, where neither a text nor blocks of a known shape."""
+    """What a tool returned, and its form, where it is neither a text nor blocks of a known shape."""
     if isinstance(output, str):
         return output, {}
     if type_ in _WITH_BLOCKS and isinstance(output, list) and output:

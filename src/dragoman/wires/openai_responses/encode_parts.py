@@ -1,4 +1,4 @@
-"""Parts → the items of a response, and the events that tell of them, one part after the other."""
+"""Parts → the items of a response, and their events, one part after the other."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.codec.media import as_text
 from dragoman.fold import arguments_text
 from dragoman.message import Content, DataPart, ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.wires.openai_responses.calls import FUNCTION, dump_call, hold_result, holds_result, kind_of
+from dragoman.wires.openai_responses.content import dump_reasoning, is_block
 from dragoman.wires.openai_responses.items import begun_item
-from dragoman.wires.openai_responses.pieces import is_block
 from dragoman.wires.openai_responses.quirks import OWN
-from dragoman.wires.openai_responses.results import answer_type, dump_provider_result
-from dragoman.wires.openai_responses.thinking import dump_reasoning
+from dragoman.wires.openai_responses.tools import FUNCTION, dump_call, hold_result, holds_result, kind_of
+from dragoman.wires.openai_responses.tools_results import answer_type, dump_provider_result
 
-__all__ = ["Tell", "Telling"]
+__all__ = ["Add", "ItemWriter"]
 
 _PREFIXES = {"message": "msg", "reasoning": "rs", FUNCTION: "fc", "custom_tool_call": "ctc", "mcp_call": "mcp"}
 """Type of an item → how ids of such items begin."""
@@ -31,22 +30,23 @@ _STAGES = {
 """Type of an item that the provider works on → the events that say how far it is, the last of them at its end."""
 
 
-class Tell(Protocol):
-    """Writes one event."""
+class Add(Protocol):
+    """Adds one event to the stream."""
 
     def __call__(self, kind: str, /, **fields: Any) -> None:
         """`kind`: its type without `response.`."""
         ...
 
 
-class Telling:
-    """Tells parts. One is told at a time: `more` any number of times, then `end`."""
+class ItemWriter:
+    """Writes parts as items. One is written at a time: `more` any number of times, then `end`."""
 
-    def __init__(self, tell: Tell) -> None:
+    def __init__(self, add: Add) -> None:
+        """`add` is given objects that stay as they are."""
         self.output: list[dict[str, Any]] = []
-        """The items that are told, and those of which more may come."""
+        """The items so far, the last of which may be open."""
         self.response_id = ""
-        self._tell = tell
+        self._add = add
         self._item: dict[str, Any] | None = None
         self._piece = False  # the item's latest piece is open
 
@@ -54,10 +54,10 @@ class Telling:
         """More of a part, as it began."""
         if isinstance(part, (TextPart, ThinkingPart)) or (isinstance(part, ToolCallPart) and _streams(part)):
             self._open(part)
-            self._tell(f"{_name(part)}.delta", **self._at(part), delta=delta, **_logprobs(part))
+            self._add(f"{_name(part)}.delta", **self._at(part), delta=delta, **_logprobs(part))
 
     def end(self, part: Content) -> dict[str, Any] | None:
-        """A part that is whole → the item that it is told in."""
+        """A part that is whole → the item that it stands in."""
         if isinstance(part, (TextPart, ThinkingPart)):
             return self._end_text(part)
         if isinstance(part, ToolCallPart):
@@ -85,8 +85,8 @@ class Telling:
         item, self._item = self._item, None
         if item is not None:
             if stages := _STAGES.get(if_text(item["type"])):
-                self._tell(f"{item['type']}.{stages[-1]}", item_id=item["id"], output_index=len(self.output) - 1)
-            self._tell("output_item.done", output_index=len(self.output) - 1, item=item)
+                self._add(f"{item['type']}.{stages[-1]}", item_id=item["id"], output_index=len(self.output) - 1)
+            self._add("output_item.done", output_index=len(self.output) - 1, item=dict(item))
 
     def _begin_item(self, item: dict[str, Any], **unknown: Any) -> dict[str, Any]:
         """An item begins; `unknown`: its fields whose values are still to come."""
@@ -98,9 +98,9 @@ class Telling:
         self.output.append(item)
         self._item = item
         status = {"status": "in_progress"} if "status" in item else {}
-        self._tell("output_item.added", output_index=index, item={**item, **status, **unknown})
+        self._add("output_item.added", output_index=index, item={**item, **status, **unknown})
         for stage in _STAGES.get(type_, ())[:-1]:
-            self._tell(f"{type_}.{stage}", item_id=item["id"], output_index=index)
+            self._add(f"{type_}.{stage}", item_id=item["id"], output_index=index)
         return item
 
     def _whole(self, item: dict[str, Any]) -> dict[str, Any]:
@@ -117,7 +117,7 @@ class Telling:
         return at if isinstance(part, ToolCallPart) else {**at, "content_index": len(item["content"])}
 
     def _open(self, part: TextPart | ThinkingPart | ToolCallPart) -> None:
-        """Begins the item and the piece that deltas of a part are told in, where they have not begun."""
+        """Begins the item and the piece that deltas of a part stand in, where they have not begun."""
         if self._piece:
             return
         self._piece = True
@@ -127,10 +127,10 @@ class Telling:
         if isinstance(part, ThinkingPart):
             self._begin_item({**dump_reasoning(part), **OWN.response(part.native), "summary": []})
             if _name(part) == _SUMMARY:
-                self._tell("reasoning_summary_part.added", **self._at(part), part=_summary(""))
+                self._add("reasoning_summary_part.added", **self._at(part), part=_summary(""))
             return
         self._open_message(part)
-        self._tell("content_part.added", **self._at(part), part=_block(part, ""))
+        self._add("content_part.added", **self._at(part), part=_block(part, ""))
 
     def _open_message(self, part: TextPart | ProviderPart) -> dict[str, Any]:
         begun = begun_item(part.native)
@@ -142,28 +142,28 @@ class Telling:
                 "role": "assistant",
                 "content": [],
             }
-            return self._begin_item(own)
+            return self._begin_item(own, content=[])
         return self._item
 
     def _end_text(self, part: TextPart | ThinkingPart) -> dict[str, Any]:
         if not self._piece:
             self._open(part)
             if part.text:
-                self._tell(f"{_name(part)}.delta", **self._at(part), delta=part.text, **_logprobs(part))
+                self._add(f"{_name(part)}.delta", **self._at(part), delta=part.text, **_logprobs(part))
         self._piece = False
         item = self._item or {}
         field = "refusal" if _name(part) == "refusal" else "text"
-        self._tell(f"{_name(part)}.done", **self._at(part), **{field: part.text}, **_logprobs(part))
+        self._add(f"{_name(part)}.done", **self._at(part), **{field: part.text}, **_logprobs(part))
         if isinstance(part, ThinkingPart):
             if _name(part) == _SUMMARY:
-                self._tell("reasoning_summary_part.done", **self._at(part), part=_summary(part.text))
+                self._add("reasoning_summary_part.done", **self._at(part), part=_summary(part.text))
             item |= {**dump_reasoning(part), **OWN.response(part.native)}
             self.end_item()
             return item
         block = _block(part, part.text)
         for index, annotation in enumerate(if_list(block.get("annotations"))):
-            self._tell("output_text.annotation.added", **self._at(part), annotation_index=index, annotation=annotation)
-        self._tell("content_part.done", **self._at(part), part=block)
+            self._add("output_text.annotation.added", **self._at(part), annotation_index=index, annotation=annotation)
+        self._add("content_part.done", **self._at(part), part=block)
         item["content"].append(block)
         if status := (begun_item(part.native) or {}).get("status"):
             item["status"] = status
@@ -180,15 +180,15 @@ class Telling:
             item = self._begin_item(item)
             if item["type"] == "custom_tool_call":
                 at, text = {"item_id": item["id"], "output_index": len(self.output) - 1}, item.get("input", "")
-                self._tell("custom_tool_call_input.delta", **at, delta=text)
-                self._tell("custom_tool_call_input.done", **at, input=text)
+                self._add("custom_tool_call_input.delta", **at, delta=text)
+                self._add("custom_tool_call_input.done", **at, input=text)
         else:
             if not self._piece:
                 self._open(call)
                 if item["arguments"]:
-                    self._tell(f"{_name(call)}.delta", **self._at(call), delta=item["arguments"])
+                    self._add(f"{_name(call)}.delta", **self._at(call), delta=item["arguments"])
             self._piece = False
-            self._tell(f"{_name(call)}.done", **self._at(call), arguments=item["arguments"])
+            self._add(f"{_name(call)}.done", **self._at(call), arguments=item["arguments"])
             own = self._item or {}
             item = own | {**item, "id": own["id"]}
             self._item = self.output[-1] = item
@@ -215,7 +215,7 @@ _SUMMARY = "reasoning_summary_text"
 
 
 def _name(part: Content) -> str:
-    """What the events of a part's piece are named."""
+    """The name in the events of a part's piece."""
     if isinstance(part, ThinkingPart):
         return "reasoning_text" if "content" in if_object(OWN.form(part.native).get("pieces")) else _SUMMARY
     if isinstance(part, ToolCallPart):
@@ -224,7 +224,7 @@ def _name(part: Content) -> str:
 
 
 def _streams(call: ToolCallPart) -> bool:
-    """Whether a call's arguments are told piece by piece."""
+    """Whether a call's arguments come piece by piece."""
     return kind_of(call) in (FUNCTION, "mcp_call")
 
 
@@ -237,7 +237,7 @@ def _summary(text: str) -> dict[str, str]:
 
 
 def _block(part: TextPart, text: str) -> dict[str, Any]:
-    """The block of a text, as a response tells it."""
+    """The block of a text, as a response has it."""
     if _name(part) == "refusal":
         return {"type": "refusal", "refusal": text}
     own = {**OWN.fields(part.native), **OWN.response(part.native)} if text else {}
@@ -246,7 +246,7 @@ def _block(part: TextPart, text: str) -> dict[str, Any]:
 
 
 def _call_item(call: ToolCallPart) -> dict[str, Any]:
-    """The item of a call, with all that a response tells of it. What another provider ran is told as of an MCP server."""
+    """The item of a call, with all that a response has of it. What another provider ran is the call of an MCP server."""
     item = {**dump_call(call, call.id, call.name), **OWN.response(call.native)}
     item.setdefault("status", "incomplete" if call.state == "cut" else "completed")
     if _streams(call):

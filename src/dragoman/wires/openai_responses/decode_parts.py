@@ -1,4 +1,4 @@
-"""The items of a response while they are told: what is open of each, and how it ends."""
+"""The items of a response while they come: what is open of each, and how it ends."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dragoman.errors import DecodeError
 from dragoman.event import OpenText
 from dragoman.fold import arguments_text
 from dragoman.message import Content, DataPart, TextPart, ThinkingPart, ToolCallPart
-from dragoman.wires.openai_responses.calls import FUNCTION, KINDS, kind_of
-from dragoman.wires.openai_responses.items import Calls, load_item, sendable
+from dragoman.wires.openai_responses.content import BETWEEN, REASONING, sendable
+from dragoman.wires.openai_responses.items import Calls, load_item
 from dragoman.wires.openai_responses.quirks import OWN
-from dragoman.wires.openai_responses.thinking import BETWEEN, TYPES
+from dragoman.wires.openai_responses.tools import FUNCTION, KINDS, kind_of
 
-__all__ = ["ToldItems"]
+__all__ = ["OpenItems"]
 
 _SLOW = {
     "response.output_text.delta": ("text", "content_index"),
@@ -37,8 +37,8 @@ _WHOLE = -1
 _encode = json_bytes.encode
 
 
-class _Told:
-    """One item: the parts that are open of it, in order, and how the last piece of thinking was named."""
+class _OpenItem:
+    """One item: the parts that are open of it, in order, and the name of the last piece of thinking."""
 
     __slots__ = ("fields", "number", "parts", "piece", "pieces", "type")
 
@@ -51,15 +51,15 @@ class _Told:
         self.pieces: list[Content] | None = None  # once it is whole
 
 
-class ToldItems:
-    """Tells items to an emitter. They are known by their index, where a server tells it, else by their id."""
+class OpenItems:
+    """Reads items into an emitter. They are known by their index, where a server gives it, else by their id."""
 
     def __init__(self, out: Emitter) -> None:
         self.refused = False
         """Whether the model declined."""
         self._out = out
-        self._items: list[_Told] = []
-        self._at: dict[int, _Told] = {}
+        self._items: list[_OpenItem] = []
+        self._at: dict[int, _OpenItem] = {}
         self._ids: dict[str, int] = {}  # id of an item → its index
         self._last = 0  # the largest index
         self._calls: Calls = {}
@@ -67,52 +67,52 @@ class ToldItems:
 
     def add(self, index: int | None, item: dict[str, Any]) -> None:
         """An item begins."""
-        told = _Told(len(self._items), item)
-        self._items.append(told)
-        index = told.number if index is None else index
-        self._at[index] = told
+        entry = _OpenItem(len(self._items), item)
+        self._items.append(entry)
+        index = entry.number if index is None else index
+        self._at[index] = entry
         if id_ := if_text(item.get("id")):
             self._ids[id_] = index
         self._last = max(self._last, index)
         sent, unsent = sendable(item)
         opened: Content | None = None
-        if told.type == "reasoning":
+        if entry.type == "reasoning":
             opened = ThinkingPart(native=OWN.note(rest(sent, "type", "summary", "content"), response=unsent))
-        elif told.type in KINDS:
-            known = {**sent, "arguments": ""} if told.type == FUNCTION else rest(sent, "result")
+        elif entry.type in KINDS:
+            known = {**sent, "arguments": ""} if entry.type == FUNCTION else rest(sent, "result")
             call = load_item(known, {}, unsent)[0]
             if isinstance(call, ToolCallPart):
                 opened = msgspec.structs.replace(call, arguments={}, raw=None, state="complete")
         if opened is not None:
-            told.parts[_WHOLE] = self._out.part((told.number, _WHOLE), opened)
+            entry.parts[_WHOLE] = self._out.part((entry.number, _WHOLE), opened)
 
     def part(self, what: str, index: int, place: int) -> OpenPart | None:
-        """The open part that a delta is more of; `None`: its item is whole, and has told it.
+        """The open part that a delta is more of; `None`: its item is whole already.
 
         Raises:
             DecodeError: it names none.
         """
         if index not in self._at and what != "call":
-            kind = "reasoning" if what in TYPES else "message"
+            kind = "reasoning" if what in REASONING else "message"
             self.add(index, {"type": kind})  # a server that does not say when an item begins
-        told = self._at.get(index)
-        if told is None:
+        entry = self._at.get(index)
+        if entry is None:
             raise DecodeError(f"a delta names item {index}, which has not begun")
-        if told.pieces is not None:
+        if entry.pieces is not None:
             return None
         if what in ("text", "refusal"):
-            return self._text(told, what, place)
-        part = told.parts.get(_WHOLE)
+            return self._text(entry, what, place)
+        part = entry.parts.get(_WHOLE)
         if part is None:
-            raise DecodeError(f"a delta of {what} does not fit item {index}, which is a {told.type}")
+            raise DecodeError(f"a delta of {what} does not fit item {index}, which is a {entry.type}")
         if what != "call":
-            if told.piece is not None and told.piece != (what, place):
+            if entry.piece is not None and entry.piece != (what, place):
                 self._out.add(part, BETWEEN)
-            told.piece = (what, place)
+            entry.piece = (what, place)
         return part
 
     def delta(self, kind: str, event: Mapping[str, Any], delta: str) -> None:
-        """A delta of an unusual kind or shape. Those that are not known are passed over: the whole item tells all."""
+        """A delta of an unusual kind or shape. Those that are not known are passed over: the whole item has all."""
         if kind not in _SLOW:
             return
         what, field = _SLOW[kind]
@@ -122,27 +122,27 @@ class ToldItems:
         if what not in ("input", "code"):
             if (part := self.part(what, index, place if isinstance(place, int) else 0)) is not None:
                 self._out.add(part, delta)
-        elif (part := self.part("call", index, 0)) is not None:  # told as the text that its arguments' JSON will be
+        elif (part := self.part("call", index, 0)) is not None:  # it becomes the text that its arguments' JSON will be
             escaped = _encode(delta).decode()[1:-1]
             self._out.add(part, escaped if part.deltas else f'{{"{what}":"{escaped}')
 
     def finish(self, index: int | None, item: dict[str, Any]) -> None:
         """An item is whole."""
-        told = self._at.get(self._named(item.get("id")) if index is None else index)
-        if told is None or (told.pieces is not None and told.fields.get("id") != item.get("id")):
+        entry = self._at.get(self._named(item.get("id")) if index is None else index)
+        if entry is None or (entry.pieces is not None and entry.fields.get("id") != item.get("id")):
             self.add(index, item)
-            told = self._items[-1]
-        if told.pieces is None:
-            self._end(told, item)
+            entry = self._items[-1]
+        if entry.pieces is None:
+            self._end(entry, item)
 
     def settle(self, output: Any) -> None:
-        """The terminal word on all items: tells what was not told, and amends thinking that is told otherwise."""
-        left: dict[str, dict[int, _Told]] = {}
-        named: dict[tuple[str, str], list[_Told]] = {}  # the first of them last
-        for told in self._items:
-            left.setdefault(told.type, {})[told.number] = told
-        for told in reversed(self._items):
-            named.setdefault((told.type, if_text(told.fields.get("id"))), []).append(told)
+        """The terminal word on all items: adds what is missing, and amends thinking that is another now."""
+        left: dict[str, dict[int, _OpenItem]] = {}
+        named: dict[tuple[str, str], list[_OpenItem]] = {}  # the first of them last
+        for entry in self._items:
+            left.setdefault(entry.type, {})[entry.number] = entry
+        for entry in reversed(self._items):
+            named.setdefault((entry.type, if_text(entry.fields.get("id"))), []).append(entry)
         for item in cast("list[Any]", output) if isinstance(output, list) else ():
             if not isinstance(item, dict):
                 raise DecodeError("an item of the output is no JSON object")
@@ -156,26 +156,25 @@ class ToldItems:
             same = named.get((type_, if_text(item.get("id"))), [])
             while same and same[-1].number not in alike:
                 same.pop()
-            told = (
-                same.pop() if same else next(iter(alike.values()))
-            )  # some servers give an item another id in each event
-            del alike[told.number]
-            if told.pieces is None:
-                self._end(told, item)
-            elif type_ == "reasoning" and (part := told.parts.get(_WHOLE)) and isinstance(part.part, ThinkingPart):
+            # some servers give an item another id in each event
+            entry = same.pop() if same else next(iter(alike.values()))
+            del alike[entry.number]
+            if entry.pieces is None:
+                self._end(entry, item)
+            elif type_ == "reasoning" and (part := entry.parts.get(_WHOLE)) and isinstance(part.part, ThinkingPart):
                 sent, unsent = sendable(item)
                 amended = load_item(sent, {}, unsent)
-                if amended != told.pieces:
+                if amended != entry.pieces:
                     self._out.amend(part, amended[0])
 
-    def _end(self, told: _Told, item: dict[str, Any]) -> None:
-        """Closes the parts of an item with what it really is, and tells what was not told of it."""
-        told.type = str(item.get("type", "message"))  # some servers only now say what it is
+    def _end(self, entry: _OpenItem, item: dict[str, Any]) -> None:
+        """Closes the parts of an item with what it really is, and adds what is missing."""
+        entry.type = str(item.get("type", "message"))  # some servers only now say what it is
         sent, unsent = sendable(item)
-        pieces = told.pieces = load_item(sent, self._calls, unsent, images=self._images)
+        pieces = entry.pieces = load_item(sent, self._calls, unsent, images=self._images)
         self._images += sum(isinstance(piece, DataPart) for piece in pieces)
         self.refused = self.refused or any(OWN.form(piece.native).get("type") == "refusal" for piece in pieces)
-        parts = [told.parts[place] for place in sorted(told.parts)]
+        parts = [entry.parts[place] for place in sorted(entry.parts)]
         for piece in pieces:
             text = isinstance(piece, (TextPart, ThinkingPart, ToolCallPart))
             if text and (part := next((part for part in parts if _may_be(part, piece)), None)) is not None:
@@ -186,13 +185,13 @@ class ToldItems:
         for part in parts:
             self._out.close(part)
 
-    def _text(self, told: _Told, what: str, place: int) -> OpenPart:
+    def _text(self, entry: _OpenItem, what: str, place: int) -> OpenPart:
         self.refused = self.refused or what == "refusal"
-        part = told.parts.get(place)
+        part = entry.parts.get(place)
         if part is None:
-            item = None if told.parts else rest(told.fields, "role", "content", "status")
+            item = None if entry.parts else rest(entry.fields, "role", "content", "status")
             native = OWN.note(item=item, form={"type": what} if what == "refusal" else {})
-            part = told.parts[place] = self._out.part((told.number, place), OpenText(native=native))
+            part = entry.parts[place] = self._out.part((entry.number, place), OpenText(native=native))
         return part
 
     def _close(self, part: OpenPart, piece: TextPart | ThinkingPart | ToolCallPart) -> None:
@@ -202,7 +201,7 @@ class ToldItems:
             self._out.add(part, text[len(streamed) :])
         part.part, part.deltas = piece, []
         if not (isinstance(piece, ToolCallPart) and piece.state == "invalid"):
-            self._out.close(part)  # else the end of the response tells whether it was cut
+            self._out.close(part)  # else it is known at the end of the response whether it was cut
 
     def _named(self, id_: Any) -> int:
         """The index of the item of that id, else of the latest."""

@@ -63,7 +63,7 @@ def responses():
 
 
 def final(exchange):
-    """The response as the provider last told it."""
+    """The response as the provider last sent it."""
     if exchange.framing == "json":
         return json.loads(exchange.body)
     lines = [line[5:].strip() for line in exchange.body.decode().splitlines() if line.startswith("data:")]
@@ -140,14 +140,14 @@ def without_addresses(item):
 def test_a_whole_answer_is_written_back_as_it_was():
     """But for what it says again of its request, and for what is empty, null or zero."""
     for exchange, events in responses():
-        told, ours = final(exchange), wire.dump_response(events)
+        recorded, ours = final(exchange), wire.dump_response(events)
         for field in ("id", "model", "created_at", "status", "incomplete_details", "service_tier", "usage"):
-            assert without_empty(ours.get(field)) == without_empty(told.get(field)), (exchange, field)
+            assert without_empty(ours.get(field)) == without_empty(recorded.get(field)), (exchange, field)
         items = [without_empty(without_addresses(item)) for item in ours["output"]]
         assert [
             {key: value for key, value in item.items() if key != "id" or "id" in theirs}
-            for item, theirs in zip(items, told["output"], strict=True)
-        ] == [without_empty(without_addresses(item)) for item in told["output"]], exchange
+            for item, theirs in zip(items, recorded["output"], strict=True)
+        ] == [without_empty(without_addresses(item)) for item in recorded["output"]], exchange
 
 
 def counted(message):
@@ -178,19 +178,19 @@ def test_every_written_event_is_of_the_official_type_and_in_order():
     for exchange, events in responses()[::2]:
         encoder = wire.encoder()
         written = b"".join(map(encoder.feed, events)) + encoder.close()
-        told = [json.loads(line[6:]) for line in written.decode().splitlines() if line.startswith("data: ")]
+        sent = [json.loads(line[6:]) for line in written.decode().splitlines() if line.startswith("data: ")]
         names = [line[7:] for line in written.decode().splitlines() if line.startswith("event: ")]
-        assert [event["type"] for event in told] == names, exchange
-        assert [event["sequence_number"] for event in told] == list(range(len(told))), exchange
+        assert [event["type"] for event in sent] == names, exchange
+        assert [event["sequence_number"] for event in sent] == list(range(len(sent))), exchange
         assert names[:2] == ["response.created", "response.in_progress"], exchange
         assert names[-1] in ("response.completed", "response.incomplete"), exchange
-        added = [event["output_index"] for event in told if event["type"] == "response.output_item.added"]
-        done = [event["output_index"] for event in told if event["type"] == "response.output_item.done"]
+        added = [event["output_index"] for event in sent if event["type"] == "response.output_item.added"]
+        done = [event["output_index"] for event in sent if event["type"] == "response.output_item.done"]
         assert added == done == list(range(len(added))), exchange
-        ids = [event["item"]["id"] for event in told if event["type"] == "response.output_item.added"]
-        assert all(ids[event["output_index"]] == event["item_id"] for event in told if "item_id" in event), exchange
+        ids = [event["item"]["id"] for event in sent if event["type"] == "response.output_item.added"]
+        assert all(ids[event["output_index"]] == event["item_id"] for event in sent if "item_id" in event), exchange
         if not exchange.path.stem.startswith(NOT_AS_TYPED):
-            for event in told:
+            for event in sent:
                 if usage := (event.get("response") or {}).get("usage"):  # the types demand it, servers leave it out
                     usage["input_tokens_details"].setdefault("cache_write_tokens", 0)
                 try:
@@ -391,9 +391,9 @@ def test_recorded_errors_have_their_classes():
     names = set()
     for exchange in seen:
         error = wire.load_error(exchange.status, exchange.headers, exchange.body)
-        told = json.loads(exchange.body)
-        words = told["error"] if isinstance(told["error"], str) else told["error"]["message"]
-        code = None if isinstance(told["error"], str) else told["error"]["code"]
+        body = json.loads(exchange.body)
+        words = body["error"] if isinstance(body["error"], str) else body["error"]["message"]
+        code = None if isinstance(body["error"], str) else body["error"]["code"]
         expected = {
             "invalid_api_key": "AuthenticationError",
             "model_not_found": "ModelNotFoundError",
