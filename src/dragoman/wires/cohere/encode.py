@@ -110,10 +110,10 @@ class Encoder(ResponseEncoder):
     def delta(self, event: PartDelta) -> Objects:
         """See `ResponseEncoder`."""
         key = (event.message_id, event.index)
-        if key not in self._open:
+        if (opened := self._open.get(key)) is None:
             return NONE
         self._sent.add(key)
-        return [_more(*self._open[key], str(event.delta))]
+        return [_more(*opened, str(event.delta))]
 
     def part_finished(self, event: PartFinished) -> Objects:
         """See `ResponseEncoder`."""
@@ -183,11 +183,11 @@ def _event(kind: str, **fields: Any) -> dict[str, Any]:
 def _more(part: Content, number: int | None, text: str) -> dict[str, Any]:
     """More of an open part; the plan has no number."""
     if number is None:
-        return _event("tool-plan-delta", delta={"message": {PLAN: text}})
+        return {"type": "tool-plan-delta", "delta": {"message": {PLAN: text}}}
     if isinstance(part, ToolCallPart):
         calls = {"function": {"arguments": text}}
-        return _event("tool-call-delta", index=number, delta={"message": {"tool_calls": calls}})
-    return _event("content-delta", index=number, delta={"message": {"content": _block(part, text)}})
+        return {"type": "tool-call-delta", "index": number, "delta": {"message": {"tool_calls": calls}}}
+    return {"type": "content-delta", "index": number, "delta": {"message": {"content": _block(part, text)}}}
 
 
 def _close(part: Content, number: int | None) -> list[dict[str, Any]]:
