@@ -9,7 +9,7 @@ from dragoman.event import MessageDropped, MessageStarted, OpenText, PartDelta, 
 from dragoman.fold import fold, unfold
 from dragoman.message import Message, Role, TextPart, Usage
 from dragoman.wires import anthropic as wire
-from dragoman.wires.anthropic import deltas
+from dragoman.wires.anthropic import decode as decoding
 
 TIER = {
     "input_tokens": 3,
@@ -119,7 +119,7 @@ def test_further_deltas_cost_linear_time():
 
     def cost(size: int) -> int:
         Counted.copied = 0
-        grown = deltas.grown({"citations": Counted()}, [{"citations": Counted([n])} for n in range(size)])
+        grown = decoding.grown({"citations": Counted()}, [{"citations": Counted([n])} for n in range(size)])
         assert grown == {"citations": list(range(size))}
         return Counted.copied
 

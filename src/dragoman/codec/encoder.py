@@ -63,6 +63,9 @@ class ResponseEncoder(ABC):
 
     def feed(self, event: Event) -> bytes:
         """One event → the bytes that tell of it (`b""`: none)."""
+        if isinstance(event, PartDelta):  # nearly all are, and nearly all of them are one object
+            objects = NONE if self._over or not self._state.takes(event) else self.delta(event)
+            return self.frame(objects[0]) if len(objects) == 1 else self._framed(objects)
         return self.close() if isinstance(event, RunFinished) else self._framed(self.objects(event))
 
     def close(self) -> bytes:

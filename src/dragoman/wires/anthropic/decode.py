@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -15,13 +15,13 @@ from dragoman.errors import DecodeError, DragomanError
 from dragoman.event import Event, OpenText
 from dragoman.fold import parse_call
 from dragoman.message import Content, FinishReason, Origin, ThinkingPart, ToolCallPart
-from dragoman.wires.anthropic.blocks import CALLS, load_block
-from dragoman.wires.anthropic.deltas import grown
+from dragoman.wires.anthropic.content import load_block
 from dragoman.wires.anthropic.errors import error_of
-from dragoman.wires.anthropic.outcome import dump_stop, load_stop, load_usage, other_usage
 from dragoman.wires.anthropic.quirks import NAME, OWN
+from dragoman.wires.anthropic.tools import CALLS, load_call
+from dragoman.wires.anthropic.usage import dump_finish, load_finish, load_usage, other_usage
 
-__all__ = ["Decoder", "decoder", "load_response"]
+__all__ = ["Decoder", "decoder", "grown", "load_response"]
 
 
 class _Text(msgspec.Struct, tag="text_delta", gc=False, forbid_unknown_fields=True):
@@ -55,7 +55,8 @@ _MAIN: Mapping[str, tuple[type, str]] = {
     "input_json_delta": (ToolCallPart, "partial_json"),
 }
 """The deltas that a block mostly consists of → its part, and their field that is added to it."""
-_AROUND = ("type", "role", "content", "id", "model", "usage", "stop_reason")
+_MESSAGE = ("type", "role", "content", "id", "model", "usage", "stop_reason")
+"""Fields of a message that are read; the others stand in the message's `response`."""
 
 
 def decoder(*, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> Decoder:
@@ -78,7 +79,7 @@ class Decoder(MessageDecoder):
         super().__init__(origin, new_id)
         self._stop_reason: str | None = None
         self._usage: dict[str, Any] = {}
-        self._envelope: dict[str, Any] = {}  # fields of the response around the message
+        self._response: dict[str, Any] = {}  # fields of the response beyond the message's
         self._held: dict[int, dict[str, Any]] = {}  # blocks that become parts when they are whole
         self._further: dict[int, list[Mapping[str, Any]]] = {}  # the deltas of each open block, but for its main ones
         self._names: dict[str, str] = {}  # id of each call so far → its tool
@@ -147,7 +148,7 @@ class Decoder(MessageDecoder):
             served_model=model if isinstance(model, str) else None,
             response_id=id_ if isinstance(id_, str) else None,
         )
-        self._note(message, _AROUND)
+        self._note(rest(message, *_MESSAGE))
         self._count(message.get("usage"))
         begun = {"usage": dict(self._usage)} if other_usage(self._usage) else {}  # whole; the end's takes its place
         self._out.start(native=OWN.note(response=begun))
@@ -173,13 +174,13 @@ class Decoder(MessageDecoder):
         if kind == "text" and isinstance(text := block.get("text"), str):
             return OpenText(native=OWN.note({key: value for key, value in own.items() if value})), text
         if kind == "thinking" and isinstance(text := block.get("thinking"), str):
-            spelled = {} if "signature" in own else {"signature": "absent"}
-            return ThinkingPart(native=OWN.note(own, form=spelled)), text
+            form = {} if "signature" in own else {"signature": "absent"}
+            return ThinkingPart(native=OWN.note(own, form=form)), text
         if kind in CALLS:
             given = block.get("id")
             minted = given or (self._out.new_id() if self._out.new_id else f"call-{len(self._names)}")
-            call = load_block({**block, "id": minted, "input": {}})
-            if isinstance(call, ToolCallPart):
+            call = load_call({**block, "id": minted, "input": {}})
+            if call is not None:
                 self._names[call.id] = call.name
                 text = json_bytes.encode(block["input"]).decode() if block.get("input") else ""
                 native = call.native if given else OWN.note({**OWN.fields(call.native), "id": None})
@@ -187,7 +188,7 @@ class Decoder(MessageDecoder):
         return None
 
     def _add(self, index: int, delta: dict[str, Any]) -> None:
-        """A delta that is not the block's main one: a signature, a citation, or one of a block that is told whole."""
+        """A delta that is not the block's main one: a signature, a citation, or one of a block that comes whole."""
         kind = if_text(delta.get("type"))
         part = self._out.find(index)
         if index in self._held:
@@ -218,7 +219,7 @@ class Decoder(MessageDecoder):
             self._out.close(part)
 
     def _settle(self, index: int) -> None:
-        """What further deltas told of a block that is a part."""
+        """Adds what further deltas held to a block that is a part."""
         part, deltas = self._out.find(index), self._further.pop(index, ())
         if part is not None and deltas:
             part.native[NAME] = grown(OWN.fields(part.part.native), deltas)
@@ -227,20 +228,20 @@ class Decoder(MessageDecoder):
         delta = need_object(event.get("delta") or {}, "delta")
         reason = delta.get("stop_reason")
         self._stop_reason = reason if isinstance(reason, str) else self._stop_reason
-        self._note(delta, ("stop_reason",))
-        self._note(event, ("type", "delta", "usage"))
+        self._note(rest(delta, "stop_reason"))
+        self._note(rest(event, "type", "delta", "usage"))
         self._count(event.get("usage"))
 
-    def _note(self, told: Mapping[str, Any], known: tuple[str, ...]) -> None:
-        self._envelope |= {key: value for key, value in told.items() if key not in known and value is not None}
+    def _note(self, fields: Mapping[str, Any]) -> None:
+        self._response |= {key: value for key, value in fields.items() if value is not None}
 
     def _count(self, usage: Any) -> None:
-        """The last count that was told is the total so far, never a part to be added."""
+        """The last count that came is the total so far, never a part to be added."""
         self._usage |= {key: value for key, value in if_object(usage).items() if value is not None}
 
     def _finish(self) -> None:
         self._over = True
-        reason = load_stop(self._stop_reason)
+        reason = load_finish(self._stop_reason)
         cut = reason is FinishReason.length
         for index in list(self._held):
             self._close(index)
@@ -250,15 +251,31 @@ class Decoder(MessageDecoder):
         self._out.close_all(cut=cut)
         if reason is FinishReason.stop and self._out.calls():
             reason = FinishReason.tool_calls
-        around = dict(self._envelope)
-        if self._stop_reason is not None and dump_stop(reason) != self._stop_reason:
-            around["stop_reason"] = self._stop_reason
+        response = dict(self._response)
+        if self._stop_reason is not None and dump_finish(reason) != self._stop_reason:
+            response["stop_reason"] = self._stop_reason
         if other := other_usage(self._usage):
-            around["usage"] = other
-        self._out.finish(reason, load_usage(self._usage), native=OWN.note(response=around))
+            response["usage"] = other
+        self._out.finish(reason, load_usage(self._usage), native=OWN.note(response=response))
 
 
 def _number(value: Any) -> int:
     if not isinstance(value, int):
         raise DecodeError("a block has no index")
     return value
+
+
+def grown(block: Mapping[str, Any], deltas: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """A block with the fields of its deltas: text is added to text, list to list, anything else stands in place of what was there."""
+    runs: dict[str, list[Any]] = {key: [value] for key, value in block.items()}
+    for delta in deltas:
+        for key, value in rest(delta, "type").items():
+            run = runs.setdefault(key, [])
+            if run and not (type(run[-1]) is type(value) and isinstance(value, (str, list))):
+                run.clear()
+            run.append(value)
+    return {key: run[0] if len(run) == 1 else _joined(run) for key, run in runs.items()}
+
+
+def _joined(run: list[Any]) -> Any:
+    return "".join(run) if isinstance(run[0], str) else [entry for entries in run for entry in entries]

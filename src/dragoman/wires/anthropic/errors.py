@@ -1,4 +1,4 @@
-"""Errors: an error's response ↔ the exception that says it. The kind is told by `error.type`, the words and the status."""
+"""Errors: an error's response ↔ the exception that says it. The kind follows from `error.type`, the words and the status."""
 
 from __future__ import annotations
 

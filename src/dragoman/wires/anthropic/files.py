@@ -7,7 +7,7 @@ from urllib.parse import quote
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.message import Content, DataPart, FilePart, ToolResultPart
 from dragoman.request import Download, HttpRequest
-from dragoman.wires.anthropic.media import load_media
+from dragoman.wires.anthropic.content import load_media
 from dragoman.wires.anthropic.quirks import NAME, OWN
 
 __all__ = ["dump_download", "load_files"]
@@ -29,6 +29,6 @@ def load_files(piece: Content) -> list[DataPart | FilePart]:
 
 
 def dump_download(part: FilePart) -> Download:
-    """How the provider is asked for a file that it holds."""
+    """The requests for a file that the provider holds."""
     path = f"/files/{quote(part.id, safe='')}"
     return Download(HttpRequest(f"{path}/content", _BETA, method="GET"), HttpRequest(path, _BETA, method="GET"))

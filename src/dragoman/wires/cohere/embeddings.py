@@ -14,8 +14,8 @@ from dragoman.errors import InvalidRequestError
 from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
 from dragoman.result import BatchEmbeddingsResult
 from dragoman.wires.cohere.errors import error_of
-from dragoman.wires.cohere.outcome import dump_usage, load_usage
 from dragoman.wires.cohere.quirks import OWN
+from dragoman.wires.cohere.usage import dump_usage, load_usage
 
 __all__ = ["dump_http", "dump_request", "dump_response", "load_request", "load_response"]
 
@@ -67,10 +67,11 @@ def load_response(body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
         DecodeError: it holds no vectors.
     """
     answer = load_answer(body)
-    told = answer.get("embeddings")
-    if told is None:
+    embeddings = answer.get("embeddings")
+    if embeddings is None:
         raise error_of(answer)
-    types = {kind: vectors for kind, vectors in if_object(told).items() if vectors is not None} or {"float": told}
+    by_type = {kind: vectors for kind, vectors in if_object(embeddings).items() if vectors is not None}
+    types = by_type or {"float": embeddings}
     kind = next((kind for kind in _PREFERRED if kind in types), next(iter(types)))
     metadata = rest(answer, "id", "embeddings", "texts", "response_type")
     if others := rest(types, kind):

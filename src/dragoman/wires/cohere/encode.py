@@ -22,18 +22,17 @@ from dragoman.event import (
 from dragoman.fold import arguments_text
 from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, TextPart, ThinkingPart, ToolCallPart, Usage
-from dragoman.wires.cohere.calls import dump_call
-from dragoman.wires.cohere.content import dump_block
+from dragoman.wires.cohere.content import PLAN, dump_block, is_plan
 from dragoman.wires.cohere.errors import dump_error
-from dragoman.wires.cohere.messages import PLAN
-from dragoman.wires.cohere.outcome import dump_finish, dump_usage
 from dragoman.wires.cohere.quirks import OWN
+from dragoman.wires.cohere.tools import dump_call
+from dragoman.wires.cohere.usage import dump_finish, dump_usage
 
 __all__ = ["Encoder", "dump_response", "encoder"]
 
 
 def encoder(**envelope: Any) -> Encoder:
-    """An encoder of one response. `envelope`: `id`, where the events' own is not to be told."""
+    """An encoder of one response. `envelope`: `id`, where it is not to be the events' own."""
     return Encoder(envelope)
 
 
@@ -44,18 +43,20 @@ def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, 
         return dump_error(message)[1]
     plan, blocks, calls = "", list[Any](), list[dict[str, Any]]()
     for piece in message.content:
-        if _is_plan(piece):
-            plan += _text(piece)
+        if is_plan(piece):
+            plan += piece.text
         elif isinstance(piece, ToolCallPart):
             calls += [_call(piece, _text(piece))] if piece.run_by != "provider" else []
-        elif isinstance(block := dump_block(piece), dict):
+        elif (block := dump_block(piece)[0]) is not None:
             blocks.append(block)
     fields = {PLAN: plan, "content": blocks, "tool_calls": calls}
-    said = {field: value for field, value in fields.items() if value}
     origin = message.origin
     return {
         "id": envelope.get("id") or (origin and origin.response_id) or message.id or "message-0",
-        "message": merged({"role": "assistant", **said}, OWN.fields(message.native)),
+        "message": merged(
+            {"role": "assistant", **{field: value for field, value in fields.items() if value}},
+            OWN.fields(message.native),
+        ),
         **_end(message.finish_reason, message.usage, rest(OWN.response(message.native), "id", "message")),
     }
 
@@ -87,7 +88,7 @@ class Encoder(ResponseEncoder):
     def part_started(self, event: PartStarted) -> Objects:
         """The start of a part; a block that is neither text nor thinking is sent whole at its end."""
         key, part = (event.message_id, event.index), event.part
-        if _is_plan(part):
+        if is_plan(part):
             self._open[key] = (part, None)
             return NONE
         if not isinstance(part, (TextPart, ThinkingPart, ToolCallPart)):
@@ -109,18 +110,18 @@ class Encoder(ResponseEncoder):
     def delta(self, event: PartDelta) -> Objects:
         """See `ResponseEncoder`."""
         key = (event.message_id, event.index)
-        if key not in self._open:
+        if (opened := self._open.get(key)) is None:
             return NONE
         self._sent.add(key)
-        return [_more(*self._open[key], str(event.delta))]
+        return [_more(*opened, str(event.delta))]
 
     def part_finished(self, event: PartFinished) -> Objects:
         """See `ResponseEncoder`."""
         key, part = (event.message_id, event.index), event.part
         if key in self._whole:
             self._whole.remove(key)
-            block = dump_block(part)
-            return NONE if isinstance(block, str) else self._block(block)
+            block, _ = dump_block(part)
+            return NONE if block is None else self._block(block)
         if key not in self._open:
             return NONE
         opened, number = self._open.pop(key)
@@ -182,11 +183,11 @@ def _event(kind: str, **fields: Any) -> dict[str, Any]:
 def _more(part: Content, number: int | None, text: str) -> dict[str, Any]:
     """More of an open part; the plan has no number."""
     if number is None:
-        return _event("tool-plan-delta", delta={"message": {PLAN: text}})
+        return {"type": "tool-plan-delta", "delta": {"message": {PLAN: text}}}
     if isinstance(part, ToolCallPart):
         calls = {"function": {"arguments": text}}
-        return _event("tool-call-delta", index=number, delta={"message": {"tool_calls": calls}})
-    return _event("content-delta", index=number, delta={"message": {"content": _block(part, text)}})
+        return {"type": "tool-call-delta", "index": number, "delta": {"message": {"tool_calls": calls}}}
+    return {"type": "content-delta", "index": number, "delta": {"message": {"content": _block(part, text)}}}
 
 
 def _close(part: Content, number: int | None) -> list[dict[str, Any]]:
@@ -194,10 +195,6 @@ def _close(part: Content, number: int | None) -> list[dict[str, Any]]:
     if number is None:
         return []
     return [_event("tool-call-end" if isinstance(part, ToolCallPart) else "content-end", index=number)]
-
-
-def _is_plan(piece: Content) -> bool:
-    return isinstance(piece, ThinkingPart) and OWN.form(piece.native).get("field") == PLAN
 
 
 def _text(piece: Content) -> str:
@@ -218,9 +215,9 @@ def _call(call: ToolCallPart, text: str) -> dict[str, Any]:
     return {**block, "function": {**block["function"], "arguments": text}}
 
 
-def _end(reason: FinishReason | None, usage: Usage | None, around: Mapping[str, Any]) -> dict[str, Any]:
-    """What ends a response."""
-    end: dict[str, Any] = {"finish_reason": dump_finish(reason, around.get("finish_reason"))}
-    if told := dump_usage(usage, around.get("usage", {})):
-        end["usage"] = told
-    return {**end, **rest(around, "finish_reason", "usage")}
+def _end(reason: FinishReason | None, usage: Usage | None, response: Mapping[str, Any]) -> dict[str, Any]:
+    """What ends a response. `response`: its fields beyond the message's."""
+    end: dict[str, Any] = {"finish_reason": dump_finish(reason, response.get("finish_reason"))}
+    if counts := dump_usage(usage, response.get("usage", {})):
+        end["usage"] = counts
+    return {**end, **rest(response, "finish_reason", "usage")}

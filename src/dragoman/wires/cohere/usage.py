@@ -1,4 +1,4 @@
-"""How an answer ended: finish reasons and usage, both ways."""
+"""Finish reasons and counts of tokens, both ways."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _SENT = {reason: name for name, reason in reversed(_REASONS.items())}
 _COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens")
 
 
-def load_finish(told: object, calls: bool) -> FinishReason:
+def load_finish(word: object, calls: bool) -> FinishReason:
     """A finish reason → the neutral one; `unspecified` for one that is not known."""
-    reason = _REASONS.get(str(told), FinishReason.unspecified)
+    reason = _REASONS.get(str(word), FinishReason.unspecified)
     return FinishReason.tool_calls if calls and reason is FinishReason.stop else reason
 
 
@@ -35,32 +35,32 @@ def dump_finish(reason: FinishReason | None, original: Any = None) -> str:
 
 
 def load_usage(raw: Mapping[str, Any]) -> Usage | None:
-    """Usage by `tokens`, which counts all of the prompt; where it is missing, by what is billed. `None`: nothing told."""
+    """Usage by `tokens`, which counts all of the prompt; where it is missing, by what is billed. `None`: there are no counts."""
     counts = if_object(raw.get("tokens")) or if_object(raw.get("billed_units"))
-    told, answer, reasoning = (_whole(counts.get(name)) for name in _COUNTS)
-    if told is None and answer is None:
+    prompt, answer, reasoning = (_whole(counts.get(name)) for name in _COUNTS)
+    if prompt is None and answer is None:
         return None
     return Usage(
-        input_tokens=told,
+        input_tokens=prompt,
         output_tokens=answer,
-        total_tokens=None if told is None or answer is None else told + answer,
+        total_tokens=None if prompt is None or answer is None else prompt + answer,
         cache_read_tokens=_whole(raw.get("cached_tokens")),
         reasoning_tokens=reasoning,
     )
 
 
 def other_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """What the provider's usage tells beyond the neutral counts."""
+    """What the provider's usage holds beyond the neutral counts."""
     beside = rest(raw, "tokens", "cached_tokens")
     counts = rest(if_object(raw.get("tokens")), *_COUNTS)
     return {**beside, **({"tokens": counts} if counts else {})}
 
 
 def dump_usage(usage: Usage | None, other: Any) -> dict[str, Any]:
-    """Usage → as the API tells it."""
+    """Usage → as the API has it."""
     usage = usage or Usage()
-    told = (usage.input_tokens, usage.output_tokens, usage.reasoning_tokens)
-    counts = {name: count for name, count in zip(_COUNTS, told, strict=True) if count is not None}
+    known = zip(_COUNTS, (usage.input_tokens, usage.output_tokens, usage.reasoning_tokens), strict=True)
+    counts = {name: count for name, count in known if count is not None}
     raw: dict[str, Any] = {**if_object(other)}
     if counts:
         raw["tokens"] = {**if_object(raw.get("tokens")), **counts}

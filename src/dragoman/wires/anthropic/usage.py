@@ -1,4 +1,4 @@
-"""How a call ended: stop reasons and usage, both ways."""
+"""Stop reasons and counts of tokens, both ways."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 from dragoman.codec.json_values import if_object
 from dragoman.message import FinishReason, Usage
 
-__all__ = ["dump_stop", "dump_usage", "load_stop", "load_usage", "other_usage"]
+__all__ = ["dump_finish", "dump_usage", "load_finish", "load_usage", "other_usage"]
 
-_REASONS = {  # D-112, with decision 21 for pauses and refusals; the first of each kind is what is written
+_REASONS = {  # the first of each kind is what is written
     "end_turn": FinishReason.stop,
     "stop_sequence": FinishReason.stop,
     "max_tokens": FinishReason.length,
@@ -26,23 +26,23 @@ _SENT = {reason: name for name, reason in reversed(_REASONS.items())} | {
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
-def load_stop(reason: str | None) -> FinishReason:
+def load_finish(reason: str | None) -> FinishReason:
     """A stop reason → the neutral one; `unspecified` for one that is not known."""
     return _REASONS.get(reason or "", FinishReason.unspecified)
 
 
-def dump_stop(reason: FinishReason | None, original: Any = None) -> str:
+def dump_finish(reason: FinishReason | None, original: Any = None) -> str:
     """The neutral reason → a stop reason: the original one where it means the same."""
-    if isinstance(original, str) and (load_stop(original) is reason or reason is FinishReason.tool_calls):
+    if isinstance(original, str) and (load_finish(original) is reason or reason is FinishReason.tool_calls):
         return original
     return _SENT.get(reason or FinishReason.stop, "end_turn")
 
 
 def load_usage(raw: Mapping[str, Any]) -> Usage | None:
-    """Usage, whose `input_tokens` do not count what was read from or written to the cache. `None`: nothing told."""
+    """Usage, whose `input_tokens` do not count what was read from or written to the cache. `None`: there are no counts."""
     fresh, output, read, write = (_count(raw.get(name)) for name in _COUNTS)
-    told = [count for count in (fresh, read, write) if count is not None]
-    total = sum(told) if told else None
+    known = [count for count in (fresh, read, write) if count is not None]
+    total = sum(known) if known else None
     reasoning = _details(raw).get("thinking_tokens")
     if total is None and output is None:
         return None
@@ -57,7 +57,7 @@ def load_usage(raw: Mapping[str, Any]) -> Usage | None:
 
 
 def other_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """What the provider's usage tells beyond the neutral counts."""
+    """What the provider's usage holds beyond the neutral counts."""
     rest = {key: value for key, value in raw.items() if key not in _COUNTS and value is not None}
     if set(_details(raw)) == {"thinking_tokens"}:
         del rest["output_tokens_details"]
@@ -65,7 +65,7 @@ def other_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def dump_usage(usage: Usage | None, other: Any) -> dict[str, Any]:
-    """Usage → as the API tells it. What is not known is 0 where the API demands a number."""
+    """Usage → as the API has it. What is not known is 0 where the API demands a number."""
     usage = usage or Usage()
     read, write = usage.cache_read_tokens, usage.cache_write_tokens
     raw: dict[str, Any] = {
