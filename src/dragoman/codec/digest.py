@@ -1,8 +1,8 @@
 """Digests of a conversation: chains H(parent, content), one for each of two questions.
 
 - `signed`: does it still hold what a provider signed over, so that its signatures are valid and its stored response may be
-  linked to? Role and content count, and of `native` the fields of that provider's wire. System text at the head does not: no
-  provider signs it.
+  linked to? Role and content count, and of `native` the fields of that provider's wire. System text at the head does not, unless it
+  stood among the messages in a way of its own: it is of each request, and no provider signs it.
 - `neutral`: is it the same conversation to a reader, though it went through another format? Role and content count, without
   `native` and ids; results of tools compare as JSON.
 
@@ -45,7 +45,7 @@ def signed_chain(messages: Iterable[Message], wire: str) -> list[str]:
     """For each message the digest of all before it, as `Origin.prefix` has it, and last that of all: one more than there are
     messages. `wire`: that of the provider which signs, or has signed."""
     messages = tuple(messages)
-    head = sum(1 for _ in takewhile(lambda message: message.role is Role.SYSTEM, messages))
+    head = sum(1 for _ in takewhile(lambda message: message.role is Role.SYSTEM and not message.native, messages))
     digests = [b""] * (head + 1)
     for message in messages[head:]:
         digests.append(_next(digests[-1], _of(message, wire, lambda message: _signed(message, wire))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from dragoman.codec.digest import chain
+from dragoman.codec.digest import prefix
 from dragoman.fold import fold
 from dragoman.message import FinishReason, Message, Origin, TextPart, ToolResultPart
 from dragoman.wires import openai_responses as wire
@@ -14,7 +14,7 @@ from support_responses import HI, OPENAI, dump
 
 def answer(before, id_="resp_1", text="Hello", **fields):
     """What the provider answered to a conversation, as `ChatModel` hands it on."""
-    origin = msgspec.structs.replace(OPENAI, prefix=chain(before)[-1])
+    origin = msgspec.structs.replace(OPENAI, prefix=prefix(before, "w"))
     item = {"type": "message", "id": f"msg_{id_}", "role": "assistant", "status": "completed"}
     output = [{**item, "content": [{"type": "output_text", "text": text, "annotations": []}]}]
     body = {"id": id_, "object": "response", "status": "completed", "model": "gpt-5-x", "output": output, **fields}
@@ -58,7 +58,7 @@ def test_the_newest_of_several_is_taken():
 
 def test_what_others_said_in_between_is_sent():
     """Back from another provider, the conversation goes on from the last response that is stored here."""
-    other = Message.model("Bonjour").replace(origin=Origin("google", prefix=chain([*FIRST, MORE])[-1]))
+    other = Message.model("Bonjour").replace(origin=Origin("google", prefix=prefix([*FIRST, MORE], "w")))
     assert linked(*FIRST, MORE, other, Message.user("again")) == ("resp_1", ["more", "Bonjour", "again"])
 
 
@@ -85,12 +85,28 @@ def edited(message, text):
     return message.replace(content=(TextPart(text, message.content[0].native),))
 
 
+@pytest.mark.parametrize("system", [[], [Message.system("be kind")]], ids=["none", "other"])
+def test_decision_29_instructions_are_of_each_request(system):
+    dumped = dump(*system, HI, FIRST[2], MORE, target=OPENAI)
+    assert dumped["previous_response_id"] == "resp_1"
+    assert dumped.get("instructions") == (system[0].text if system else None)
+
+
+def test_a_system_message_among_the_items_is_held_with_them():
+    def place(text):
+        return Message.system(text).replace(native={"openai_responses:notes": {"spelling": {"place": "input"}}})
+
+    before = [place("be brief"), HI]
+    origin = msgspec.structs.replace(OPENAI, prefix=prefix(before, "openai_responses"))
+    answer = FIRST[2].replace(origin=msgspec.structs.replace(origin, response_id="resp_1"))
+    assert "previous_response_id" in dump(*before, answer, MORE, target=OPENAI)
+    assert "previous_response_id" not in dump(place("be kind"), HI, answer, MORE, target=OPENAI)
+
+
 @pytest.mark.parametrize(
     "history",
     [
         [SYSTEM, Message.user("Hi!"), FIRST[2], MORE],
-        [Message.system("be kind"), HI, FIRST[2], MORE],
-        [HI, FIRST[2], MORE],
         [SYSTEM, HI, edited(FIRST[2], "Hello?"), MORE],
         [SYSTEM, HI, FIRST[2].replace(origin=msgspec.structs.replace(FIRST[2].origin, provider="azure-responses")), MORE],
         [SYSTEM, HI, FIRST[2].replace(origin=msgspec.structs.replace(FIRST[2].origin, endpoint="https://x")), MORE],

@@ -8,7 +8,16 @@ from dragoman import json_bytes
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.codec.media import as_text
 from dragoman.fold import arguments_text
-from dragoman.message import Content, DataPart, ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    Content,
+    DataPart,
+    MarkPart,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.wires.openai_responses.content import dump_reasoning, is_block
 from dragoman.wires.openai_responses.items import begun_item
 from dragoman.wires.openai_responses.quirks import OWN
@@ -64,6 +73,8 @@ class ItemWriter:
             return self._end_call(part)
         if isinstance(part, ToolResultPart):
             return self._end_result(part)
+        if isinstance(part, MarkPart):
+            return None
         if isinstance(part, ProviderPart):
             if not OWN.is_ours(part.native):
                 return None
