@@ -1,4 +1,4 @@
-"""The anthropic wire's errors: one class for each kind, whatever the body looks like, and back."""
+"""The anthropic wire: one class for each kind of error, both ways."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import errors
-from dragoman.errors import DragomanError, RateLimitError
+from dragoman.errors import DragomanError, HistoryError, RateLimitError
 from dragoman.wires import anthropic as wire
+
+
+def test_a_conversation_that_cannot_be_read_is_a_bad_request():
+    status, body = wire.dump_error(HistoryError("no messages"))
+    assert (status, body["error"]["type"]) == (400, "invalid_request_error")
+    assert wire.dump_error(DragomanError("x"))[0] == 500
 
 
 def body(kind, message):

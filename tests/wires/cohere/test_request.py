@@ -1,0 +1,49 @@
+"""The cohere wire: bodies of requests there and back."""
+
+from __future__ import annotations
+
+import pytest
+from yarl import URL
+
+from dragoman import errors
+from dragoman.providers.registry import Registry
+from dragoman.wires import cohere as wire
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"stream": True},
+        {"stream": None},
+        {"tool_choice": "NONE"},
+        {"tool_choice": "ODD", "max_tokens": None, "stop_sequences": None, "temperature": "hot", "seed": True},
+        {"thinking": {"type": "enabled"}},
+        {"thinking": {"type": "disabled"}},
+        {"thinking": {"type": "enabled", "token_budget": 7}},
+        {"thinking": {"type": "enabled", "own": 1}},
+        {"thinking": {}},
+        {"response_format": {"type": "json_object"}},
+        {"response_format": {"type": "text"}},
+        {"response_format": {"type": "json_object", "schema": {"type": "object"}}},
+        {"response_format": {"type": "json_object", "json_schema": {"type": "object"}, "own": 1}},
+        {"response_format": {"type": "json_object", "json_schema": {"type": "object", "properties": {}}}},
+        {"tools": []},
+        {"tools": [{"type": "function", "function": {"name": "g", "parameters": {}, "x": 1}, "y": 2}]},
+        {"tools": [{"type": "function", "function": {"name": "g"}}], "strict_tools": True},
+        {"model": None, "documents": ["x"], "citation_options": {"mode": "FAST"}},
+    ],
+)
+def test_odd_bodies_come_back_as_they_were(fields):
+    body = {"model": "m", "messages": [{"role": "user", "content": "x"}], **fields}
+    assert wire.dump_request(wire.load_request(body)) == body
+
+
+def test_bodies_of_version_1_are_refused():
+    with pytest.raises(errors.HistoryError, match="version 2"):
+        wire.load_request({"message": "hi", "chat_history": []})
+
+
+def test_the_list_of_models_is_that_of_version_1():
+    provider = Registry(plug_ins=lambda: ()).get("cohere")
+    assert str(URL(f"{provider.base_url}{provider.models_path}")).startswith("https://api.cohere.com/v1/models?")
