@@ -1,4 +1,4 @@
-"""The google wire's errors: one class for each kind, from the bodies that the API sends, and back."""
+"""Errors of Google's wire: one class for each kind, both ways."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman import errors
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
     ContextLengthError,
+    HistoryError,
     InvalidRequestError,
     LimitReachedError,
     ModelNotFoundError,
@@ -22,10 +24,51 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
+from dragoman.event import RunError
 from dragoman.wires import google as wire
 
 
-def load(status, message="", name=None, details=(), headers=None):
+def test_errors_to_the_last_field():
+    def error(code, name, message, **more):
+        return code, {"error": {"code": code, "message": message, "status": name, **more}}
+
+    assert [wire.dump_error(kind("x")) for kind in (
+        errors.ContextLengthError, errors.ContentRefusedError, errors.InvalidRequestError, errors.HistoryError, errors.AuthenticationError,
+        errors.PermissionDeniedError, errors.ModelNotFoundError, errors.RateLimitError, errors.OverloadedError, errors.ProviderTimeoutError,
+        errors.ProviderConnectionError, errors.DragomanError,
+    )] == [
+        error(400, "INVALID_ARGUMENT", "The input token count exceeds the maximum number of tokens allowed: x"),
+        error(400, "INVALID_ARGUMENT", "Blocked by safety settings: x"), error(400, "INVALID_ARGUMENT", "x"), error(400, "INVALID_ARGUMENT", "x"),
+        error(401, "UNAUTHENTICATED", "x"), error(403, "PERMISSION_DENIED", "x"), error(404, "NOT_FOUND", "model: x"),
+        error(429, "RESOURCE_EXHAUSTED", "x"), error(503, "UNAVAILABLE", "x"), error(504, "DEADLINE_EXCEEDED", "x"),
+        error(502, "UNKNOWN", "x"), error(500, "INTERNAL", "x"),
+    ]  # fmt: skip
+    rpc = "type.googleapis.com/google.rpc."
+    assert wire.dump_error(errors.RateLimitError("no Model", retry_after=1.5, request_id="q")) == error(
+        429, "RESOURCE_EXHAUSTED", "no Model",
+        details=[{"@type": f"{rpc}RetryInfo", "retryDelay": "1.5s"}, {"@type": f"{rpc}RequestInfo", "requestId": "q"}],
+    )  # fmt: skip
+    assert wire.dump_error(errors.ModelNotFoundError("no Model"))[1]["error"]["message"] == "no Model"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("INVALID_ARGUMENT", errors.InvalidRequestError), ("OUT_OF_RANGE", errors.InvalidRequestError), ("UNAUTHENTICATED", errors.AuthenticationError),
+        ("PERMISSION_DENIED", errors.PermissionDeniedError), ("FAILED_PRECONDITION", errors.PermissionDeniedError), ("NOT_FOUND", errors.ModelNotFoundError),
+        ("RESOURCE_EXHAUSTED", errors.RateLimitError), ("UNAVAILABLE", errors.OverloadedError), ("DEADLINE_EXCEEDED", errors.ProviderTimeoutError),
+    ],
+)  # fmt: skip
+def test_an_error_of_a_stream_is_known_by_its_name_alone(name, kind):
+    event = wire.load_response({"error": {"status": name, "message": "model x"}})[-1]
+    assert isinstance(event, RunError) and type(event.error) is kind
+
+
+def test_a_history_that_cannot_be_read_is_the_callers_fault():
+    assert wire.dump_error(HistoryError("no conversation"))[0] == 400
+
+
+def load_error(status, message="", name=None, details=(), headers=None):
     error = {"code": status, "message": message, **({"status": name} if name else {}), "details": list(details)}
     return wire.load_error(status, headers or {}, json.dumps({"error": error}).encode())
 
@@ -56,7 +99,7 @@ def load(status, message="", name=None, details=(), headers=None):
     ],
 )  # fmt: skip
 def test_one_class_for_each_kind(status, name, message, kind):
-    error = load(status, message, name)
+    error = load_error(status, message, name)
     assert type(error) is kind
     assert message.rstrip(".") in error.message
     assert error.status == status
@@ -64,11 +107,11 @@ def test_one_class_for_each_kind(status, name, message, kind):
 
 def test_the_reason_tells_a_bad_key():
     details = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]
-    assert type(load(400, "?", "INVALID_ARGUMENT", details)) is AuthenticationError
+    assert type(load_error(400, "?", "INVALID_ARGUMENT", details)) is AuthenticationError
 
 
 def wait(details=(), headers=None):
-    return load(429, "slow down", "RESOURCE_EXHAUSTED", details, headers).retry_after
+    return load_error(429, "slow down", "RESOURCE_EXHAUSTED", details, headers).retry_after
 
 
 def test_how_long_to_wait():
@@ -87,8 +130,8 @@ def test_how_long_to_wait():
 
 def test_the_requests_id():
     info = {"@type": "type.googleapis.com/google.rpc.RequestInfo", "requestId": "r1"}
-    assert load(500, "", details=[info]).request_id == "r1"
-    assert load(500, headers={"X-Request-Id": "r2"}).request_id == "r2"
+    assert load_error(500, "", details=[info]).request_id == "r1"
+    assert load_error(500, headers={"X-Request-Id": "r2"}).request_id == "r2"
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,11 @@ import pytest
 
 from dragoman import wires
 from dragoman.errors import HistoryError
-from dragoman.event import MessageDropped, MessageFinished, MessageStarted, OpenText, PartDelta, PartStarted
 from dragoman.fold import fold, unfold
-from dragoman.message import DataPart, Message, Role, ThinkingPart, ToolCallPart
+from dragoman.message import DataPart, Message, ThinkingPart, ToolCallPart
 from dragoman.wires import ollama as wire
+from support_ollama import PNG
 
-PNG = b"\x89PNG\r\n\x1a\n0000"
 GENERATE = "/api/generate"
 
 
@@ -93,33 +92,3 @@ def test_an_answer_is_written_in_the_form_of_the_endpoint():
     decoder = wire.decoder()
     data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
     assert fold([*decoder.feed(data), *decoder.close()])[0].content == ANSWER.content
-
-
-def told(events: Any) -> list[Any]:
-    encoder = wire.encoder()
-    return [json.loads(line) for line in (b"".join(map(encoder.feed, events)) + encoder.close()).splitlines()]
-
-
-def test_further_fields_of_a_message_go_out_live_and_from_storage():
-    line = {"message": {"role": "assistant", "content": "a", "annotations": [1]}, "done": True}
-    events = wire.load_response(line)
-    (message,) = fold(events)
-    for lines in (told(events), told(unfold([Message.from_json(message.to_json())]))):
-        assert lines[-1]["message"]["annotations"] == [1]
-
-
-def test_what_is_retracted_does_not_run_into_what_follows():
-    void = [
-        MessageStarted("a", Role.MODEL),
-        PartStarted("a", 0, OpenText()),
-        PartDelta("a", 0, "half an answ"),
-        MessageFinished("a", native={"ollama": {"annotations": [1]}}),
-        MessageDropped("a"),
-    ]
-    whole = unfold([Message.model("whole").replace(id="b")])
-    lines = told([*void, *whole])
-    assert "".join(line["message"]["content"] for line in lines) == "half an answ\nwhole"
-    assert "annotations" not in lines[-1]["message"]
-    assert wire.dump_response([*void, *whole])["message"] == {"role": "assistant", "content": "whole"}
-    silent = [MessageStarted("a", Role.MODEL), MessageDropped("a")]
-    assert [line["message"]["content"] for line in told([*silent, *whole])] == ["whole", ""]

@@ -1,0 +1,140 @@
+"""The conversation of Ollama's wire."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from dragoman import wires
+from dragoman.errors import DecodeError, HistoryError
+from dragoman.fold import unfold
+from dragoman.message import Message, Origin, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.wires import embeddings
+from dragoman.wires import ollama as wire
+
+HERE = Origin("ollama", "http://localhost:11434", "qwen3")
+
+
+def test_decision_4_thinking_goes_back_to_its_origin_and_to_nobody_else():
+    (message,) = wire.load_messages([{"role": "assistant", "content": "hi", "thinking": "hm"}], origin=HERE)
+    assert message.thinking == "hm" and message.content == (ThinkingPart("hm"), TextPart("hi"))
+    assert wire.dump_messages([message], target=HERE) == [{"role": "assistant", "content": "hi", "thinking": "hm"}]
+    losses = []
+    other = Origin("other", model="m")
+    assert wire.dump_messages([message], target=other, losses=losses) == [{"role": "assistant", "content": "hi"}]
+    assert [(loss.message, loss.part, loss.what) for loss in losses] == [(0, 0, "thinking")]
+    kin = wire.Quirks(reads=("ollama",))
+    assert wire.dump_messages([message], target=other, quirks=kin)[0]["thinking"] == "hm"
+
+
+def test_decision_2_what_the_format_holds_in_another_order_is_a_loss():
+    losses = []
+    message = Message.model(ToolCallPart("1", "f"), "after", ThinkingPart("late"))
+    (dumped,) = wire.dump_messages([message], losses=losses)
+    assert list(dumped) == ["role", "content", "thinking", "tool_calls"]
+    assert [(loss.part, loss.what) for loss in losses] == [(1, "order"), (2, "order")]
+    losses = []
+    wire.dump_messages([Message.user("first", ToolResultPart("1", "f", "x", is_error=True))], losses=losses)
+    assert [(loss.part, loss.what) for loss in losses] == [(1, "is_error"), (1, "order")]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": None},
+        {"role": "user"},
+        {"role": "user", "content": "", "images": ["no base64!"]},
+        {"role": "user", "content": "x", "images": "odd"},
+        {"role": "assistant", "content": "", "thinking": "", "tool_calls": []},
+        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": '{"a": 1}'}}]},
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "", "type": "function", "function": {"name": "f"}}]},
+        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": "{cut"}}]},
+        {"role": "tool", "content": "x"},
+        {"role": "tool", "content": None, "tool_name": None, "own": 1},
+        {"role": "tool", "tool_name": "f", "tool_call_id": "1"},
+        {"role": "system", "content": "be brief", "name": "n"},
+    ],
+)
+def test_odd_spellings_come_back_as_they_were(message):
+    loaded = [Message.from_json(m.to_json()) for m in wire.load_messages([message])]
+    assert wire.dump_messages(loaded) == [message]
+
+
+@pytest.mark.parametrize("payload", ["x", [1], [{"role": "robot", "content": ""}], [{"role": "user", "content": [1]}]])
+def test_what_is_no_conversation_is_refused(payload):
+    with pytest.raises(HistoryError):
+        wire.load_messages(payload)
+
+
+ANYWHERE = Origin("ollama", None, "qwen3")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": "a", "response": "x", "spelling": "y"},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"function": {"name": "f", "arguments": "x"}, "response": 1}],
+        },
+        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {"x": "\ud800"}}}]},
+        {"role": "assistant", "content": "a", "tool_calls": [{"function": {"name": ["f"]}}], "thinking": 5},
+        {"role": "user", "content": "a", "images": ["\ud800"]},
+        {"role": "user", "content": "a", "images": [5]},
+        {"role": "tool", "content": "a", "tool_name": ["f"], "tool_call_id": {}},
+    ],
+)
+def test_decision_27_odd_messages_come_back_as_they_were(message: dict[str, Any]):
+    messages = wire.load_messages([message])
+    assert wire.dump_messages(messages) == [message]
+    for name in ("anthropic", "cohere", "ollama"):
+        other = wires.get(name)
+        other.dump_messages(messages, target=ANYWHERE, losses=[])
+        encoder = other.encoder()
+        b"".join(map(encoder.feed, unfold([m.replace(role="model") for m in messages]))) + encoder.close()
+
+
+@pytest.mark.parametrize("own", ["x", 5, {"id": {}, "message": 5, "role": 0, "data": 5}])
+@pytest.mark.parametrize(
+    "notes",
+    [
+        "x",
+        {"spelling": 5},
+        {
+            "spelling": {"arguments": 5, "content": {}, "id": []},
+            "response": {"model": 1, "message": 2, "done": 3, "created_at": []},
+        },
+    ],
+)
+@pytest.mark.parametrize(
+    "piece",
+    [
+        {"type": "text", "text": "a"},
+        {"type": "tool_call", "id": "a", "name": "f"},
+        {"type": "tool_result", "id": "a", "name": "f", "result": {"a": 1}},
+        {"type": "provider", "kind": "image"},
+    ],
+)
+def test_d8_a_stored_native_of_any_shape_can_be_dumped(piece: dict[str, Any], notes: Any, own: Any):
+    native = {"ollama": own, "ollama:notes": notes}
+    stored = {"v": 2, "role": "model", "content": [{**piece, "native": native}], "native": native}
+    message = Message.from_json(json.dumps(stored))
+    for target in (None, ANYWHERE):
+        wire.dump_messages([message, message.replace(role="user")], target=target)
+    whole = wire.dump_response(unfold([message]), model="m")
+    assert whole["model"] == "m" and whole["done"] is True and whole["message"]["role"] == "assistant"
+    encoder = wire.encoder()
+    last = json.loads((b"".join(map(encoder.feed, unfold([message]))) + encoder.close()).splitlines()[-1])
+    assert last["done"] is True and last["message"]["role"] == "assistant"
+
+
+def test_half_a_pair_of_surrogates_is_told_as_json():
+    (result,) = wire.dump_messages([Message.user(ToolResultPart("a", "f", {"x": "\ud800"}))])
+    assert json.loads(result["content"]) == {"x": "\ud800"}
+    own = embeddings("ollama")
+    assert own is not None
+    with pytest.raises(DecodeError):
+        own.load_response({"embeddings": [["\ud800"]]})
