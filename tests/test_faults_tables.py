@@ -32,7 +32,8 @@ from dragoman.errors import (
     RateLimitError,
 )
 from dragoman.retry_after import duration, limit_reset, retry_after, waiting_words
-from dragoman.wires.openai_chat.errors import vendor_error
+from dragoman.wires.openai_chat.dialect import WIRE
+from dragoman.wires.openai_chat.errors import error_of
 
 DATE = "Fri, 15 Jan 2027 08:00:00 GMT"
 """1,800,000,000 seconds since 1970."""
@@ -106,7 +107,7 @@ def test_a_status_says_it_where_the_words_do_not_and_each_kind_has_its_advice(
 )
 def test_minimaxs_numbers_say_it_without_words(code: int, kind: type[ProviderError]) -> None:
     words = "so" if kind in (ProviderError, InvalidRequestError) else "context length"
-    error = vendor_error({"base_resp": {"status_code": code, "status_msg": words}})
+    error = error_of(WIRE, {"base_resp": {"status_code": code, "status_msg": words}})
     assert type(error) is kind
     assert (error.message, error.status) == (f"{words}. {ADVICE[kind]}", None)
 
@@ -143,7 +144,7 @@ def test_a_fault_is_the_providers_only_from_500_on() -> None:
 @pytest.mark.parametrize("told", [None, "x", {}, {"status_code": 0}, {"status_code": "1004"}, {"status_code": None}])
 def test_what_is_no_number_of_minimaxs_is_no_fault(told: Any) -> None:
     assert vendor_status({"base_resp": told}) == 0
-    assert vendor_error({"base_resp": told}) is None
+    assert error_of(WIRE, {"base_resp": told}) is None
 
 
 @pytest.mark.parametrize("where", [lambda one: {"error": one}, lambda one: one, lambda one: [{"error": one}]])

@@ -22,7 +22,8 @@ from dragoman.errors import (
     RateLimitError,
 )
 from dragoman.event import RunError
-from dragoman.wires.openai_chat.errors import vendor_error
+from dragoman.wires.openai_chat.dialect import WIRE
+from dragoman.wires.openai_chat.errors import error_of
 from test_faults import WIRES
 from traffic import exchanges
 
@@ -117,11 +118,11 @@ def test_a_reason_in_the_place_of_a_fields_name_is_shown() -> None:
 def test_minimax_tells_errors_in_a_shape_of_its_own(code: int, words: str, kind: type[DragomanError]) -> None:
     """With status 200, without choices."""
     body = {"id": "r1", "choices": None, "base_resp": {"status_code": code, "status_msg": words}}
-    for error in (vendor_error(body), load("openai_chat", 400 if kind is InvalidRequestError else 200, body)):
+    for error in (error_of(WIRE, body), load("openai_chat", 400 if kind is InvalidRequestError else 200, body)):
         assert type(error) is kind
         assert words in error.message
     for event in wires.get("openai_chat").load_response(body)[-1:]:
         assert isinstance(event, RunError)
         assert type(event.error) is kind
-    assert vendor_error({"choices": [], "base_resp": {"status_code": 0, "status_msg": ""}}) is None
-    assert vendor_error({"choices": [], "base_resp": "x"}) is None
+    assert error_of(WIRE, {"choices": [], "base_resp": {"status_code": 0, "status_msg": ""}}) is None
+    assert error_of(WIRE, {"choices": [], "base_resp": "x"}) is None

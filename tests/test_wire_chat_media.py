@@ -52,7 +52,7 @@ LINKED: dict[str, dict[str | None, Any]] = {
 }  # fmt: skip
 WHY = {
     "openai_chat": "the API has no block for it; a text tells of it",
-    "mistral": "the API has no chunk for it; a text tells of it",
+    "mistral": "the API has no block for it; a text tells of it",
 }
 
 

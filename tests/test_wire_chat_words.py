@@ -44,7 +44,7 @@ MALFORMED: list[tuple[tuple[str, ...], Any, str]] = [
     (CHAT, {"message": {"executed_tools": 5}}, "executed tools that are no list"),
     (CHAT, {"message": {"executed_tools": [5]}}, "a executed tool that is no object"),
     (CHAT, {"message": {"function_call": 5}}, "a function call that is no object"),
-    (CHAT, {"message": {"function_call": {"arguments": "{}"}}}, "a piece of a function call that nobody began"),
+    (CHAT, {"message": {"function_call": {"arguments": "{}"}}}, "a piece of a tool call that nobody began"),
     (CHAT, {"message": {"reasoning_details": 5}}, "reasoning details that are no list"),
     (CHAT, {"message": {"reasoning_details": [5]}}, "a reasoning detail that is no object"),
     (CHAT, {"message": {"images": 5}}, "images that are no list"),
@@ -73,17 +73,17 @@ def test_what_is_malformed_around_the_choices_is_named(name: str) -> None:
     assert failed(name, {**good, "usage": 5}).startswith("the provider sent a usage that is no object: 5.")
     assert failed(name, {"choices": 5}).startswith("the provider sent choices that are no list: 5.")
     assert failed(name, {"x": 1}).startswith('the provider sent an answer without choices: {"x":1}.')
-    assert failed(name, b"data: [1]\n\n").startswith("the provider sent a chunk that is no object: [1].")
+    assert failed(name, b"data: [1]\n\n").startswith("an event is no JSON object")
     assert failed("openai_chat", {**good, "x_groq": 5}).startswith("the provider sent a x_groq that is no object: 5.")
     long = b'data: {"a": "' + b"x" * 300 + b"\xff\n\n"
     told = wires.get(name).load_response(long)[-1]
     assert isinstance(told, RunError) and told.error.body == long[6:-2]
     shown = long[6:206].decode()
-    assert told.error.message.startswith("the provider sent what is no JSON (")
-    assert told.error.message.endswith(f"): {shown}. Try again.")
+    assert told.error.message.startswith("a piece of the answer is not JSON (")
+    assert told.error.message.endswith(f"): {shown}")
     (cut,) = wires.get(name).decoder(origin=Origin("p")).close()
     assert isinstance(cut, RunError) and isinstance(cut.error, StreamCutError)
-    assert (cut.error.message, cut.error.provider) == ("the stream ended before the answer did. Try again.", "p")
+    assert (cut.error.message, cut.error.provider) == ("the stream ended before the answer did. Send the request again.", "p")
 
 
 # ------------------------------------------------------------------ a whole history

@@ -85,6 +85,10 @@ class Own:
         """The notes of a part that is being streamed, to be added to."""
         return native.setdefault(self._notes, {})
 
+    def open_form(self, native: dict[str, Any]) -> dict[str, Any]:
+        """The wire form of a part that is being streamed, to be added to."""
+        return self.open_notes(native).setdefault(_FORM, {})
+
     def open_fields(self, native: dict[str, Any]) -> dict[str, Any]:
         """The fields of a part that is being streamed, to be added to."""
         return native.setdefault(self._fields, {})

@@ -1,0 +1,244 @@
+"""The conversation: the list of messages ⇄ our messages.
+
+Consecutive tool messages are one user message of results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count, groupby
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec.structs import replace
+
+from dragoman.codec.json_values import bounded, if_text, merged, rest, says_error
+from dragoman.codec.media import as_text, label, text_of
+from dragoman.codec.replay import kind_of
+from dragoman.errors import HistoryError
+from dragoman.message import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    Message,
+    Origin,
+    ProviderPart,
+    Role,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from dragoman.wires.chat.content import dump_content, load_content
+from dragoman.wires.chat.content_thinking import dump_thinking, load_thinking
+from dragoman.wires.chat.outgoing import Outgoing
+from dragoman.wires.chat.tools import call_id, dump_call, dump_result, load_calls, load_result
+
+if TYPE_CHECKING:
+    from dragoman.wires.chat.dialect import Chat
+
+__all__ = [
+    "Loader",
+    "dump_conversation",
+    "dump_other",
+    "dump_piece",
+    "load_conversation",
+    "load_messages",
+    "unsendable",
+]
+
+Loader = Callable[["Chat", Any, Iterator[str]], Sequence[Content]]
+"""(the wire, the value of a field, ids for calls that came without one) → the pieces that stand in it."""
+
+
+def load_messages(chat: Chat, payload: Any, origin: Origin | None) -> list[Message]:
+    """The list of messages → ours.
+
+    Raises:
+        HistoryError: it is no such list.
+    """
+    bounded(payload)
+    return load_conversation(chat, payload, origin)
+
+
+def load_conversation(chat: Chat, payload: Any, origin: Origin | None) -> list[Message]:
+    """The same for a list of messages that is bounded in its depth."""
+    if not isinstance(payload, list) or not all(isinstance(message, dict) for message in cast("list[Any]", payload)):
+        raise HistoryError(f"the messages of a {chat.title} request are a list of objects")
+    fresh_ids = (f"call-{number}" for number in count())
+    calls: dict[str, ToolCallPart] = {}
+    messages: list[Message] = []
+    entries = cast("list[dict[str, Any]]", payload)
+    for of_results, group in groupby(entries, lambda entry: entry.get("role") in chat.result_roles):
+        if of_results:
+            results = [load_result(chat, entry, calls, fresh_ids) for entry in group]
+            messages.append(Message(Role.USER, tuple(results)))
+            continue
+        for entry in group:
+            if entry.get("role") == "assistant":
+                messages.append(_load_answer(chat, entry, origin, fresh_ids))
+                calls.update({call.id: call for call in messages[-1].tool_calls})
+            else:
+                messages.append(_load_other(chat, entry))
+    return chat.loaded(messages)
+
+
+def _load_other(chat: Chat, entry: Mapping[str, Any]) -> Message:
+    """A system message, or a user's."""
+    role = entry.get("role")
+    if not isinstance(role, str) or role not in chat.roles:
+        raise HistoryError(f"{chat.title} has no role {role!r}; it has {', '.join(chat.roles)}, assistant and tool")
+    form: dict[str, Any] = {} if role in ("system", "user") else {"role": role}
+    content = load_content(chat, entry, "", form)
+    return Message(chat.roles[role], tuple(content), native=chat.own.note(rest(entry, "role", "content"), form))
+
+
+def _load_answer(chat: Chat, entry: Mapping[str, Any], origin: Origin | None, fresh_ids: Iterator[str]) -> Message:
+    """A message of the role `assistant` → the model's. `fresh_ids`: ids for calls that came without one."""
+    form: dict[str, Any] = {}
+    thinking, read = load_thinking(chat, entry)
+    content: list[Content] = [*thinking, *load_content(chat, entry, chat.empty, form)]
+    for field, load in {**chat.fields, chat.calls: load_calls}.items():
+        if pieces := load(chat, entry.get(field), fresh_ids):
+            content += pieces
+            read = (*read, field)
+    native = chat.own.note(rest(entry, "role", "content", *read), form)
+    return Message(Role.MODEL, tuple(content), origin=origin, native=native)
+
+
+def dump_conversation(out: Outgoing) -> list[dict[str, Any]]:
+    """A conversation on its way out → the list of messages."""
+    dumped: list[dict[str, Any]] = []
+    sent: dict[str, str | None] = {}
+    for position, message in enumerate(out.messages):
+        if message.role is Role.MODEL:
+            dumped += _dump_answer(out, position)
+            for place, piece in enumerate(message.content):
+                if isinstance(piece, ToolCallPart):
+                    sent[piece.id] = call_id(out, position, place, piece)
+            continue
+        for entry in out.chat.dump_other(out, position, sent):
+            if out.bridge and entry["role"] == "user" and dumped and dumped[-1]["role"] == "tool":
+                out.lose(
+                    position, None, "order", "the API wants the model to speak after its tools; a placeholder does"
+                )
+                dumped.append({"role": "assistant", "content": out.bridge})
+            dumped.append(entry)
+    return dumped
+
+
+def dump_other(out: Outgoing, position: int, sent: Mapping[str, str | None]) -> list[dict[str, Any]]:
+    """A system message, or a user's: its results as tool messages, then the rest of it. `sent`: the ids of calls → those under
+    which they were sent."""
+    message = out.messages[position]
+    dumped: list[dict[str, Any]] = []
+    blocks: list[dict[str, Any]] = []
+    later: list[dict[str, Any]] = []
+    for place, piece in enumerate(message.content):
+        if not isinstance(piece, ToolResultPart) or piece.run_by == "provider" or message.role is Role.SYSTEM:
+            blocks += _dump_block(out, position, place, piece)
+            continue
+        if blocks:
+            out.lose(position, place, "order", "this format has the results of tools before all else")
+        unnamed = piece.id in sent and sent[piece.id] is None
+        result_id = None if unnamed else out.ids.get((position, place), sent.get(piece.id, piece.id))
+        answer, media = dump_result(out, position, place, piece, result_id)
+        dumped.append(answer)
+        if media:
+            later += [{"type": "text", "text": f"[result of {piece.name or piece.id}]"}, *media]
+            out.lose(position, place, "media", "tool messages hold text only; it follows in a user message")
+        if piece.is_error and not says_error(piece.result):
+            out.lose(position, place, "is_error", "this format has no mark for a failed tool")
+    blocks = later + blocks
+    if dumped and not blocks:
+        return dumped
+    if not blocks and out.target is not None and not out.chat.takes_empty:
+        out.lose(position, None, "message", "it says nothing, and the API takes no empty message")
+        return []
+    form = out.chat.own.form(message.native)
+    role = if_text(form.get("role"))
+    if role not in out.roles or out.roles[role] is not message.role:
+        role = "system" if message.role is Role.SYSTEM else "user"
+    content = dump_content(blocks, "", form, string_only=out.string_only)
+    return [*dumped, merged({"role": role, **content}, out.chat.own.fields(message.native))]
+
+
+def _dump_block(out: Outgoing, position: int, place: int, piece: Content) -> list[dict[str, Any]]:
+    """The block of a piece that is no result, where it has one."""
+    of_system = out.messages[position].role is Role.SYSTEM
+    if out.target and of_system and isinstance(piece, (DataPart, LinkPart, FilePart)):
+        if text_of(piece) is None:
+            out.lose(position, place, label(piece), "a system message holds text only")
+        return [{"type": "text", "text": as_text(piece)}]
+    if (block := out.chat.sent_block(out, position, place, piece)) is not None:
+        return [block]
+    out.lose(position, place, kind_of(piece), "this format has no place for it in such a message")
+    return []
+
+
+def _dump_answer(out: Outgoing, position: int) -> list[dict[str, Any]]:
+    """A model's message → a message of the role `assistant`; none, where nothing of it is left for a target that would refuse it."""
+    chat, message, reason = out.chat, out.messages[position], out.unreadable[position]
+    thinking: list[ThinkingPart] = []
+    body: dict[str, Any] = {}
+    for place, piece in enumerate(message.content):
+        sent = _sendable(out, position, place, piece)
+        if sent is None:
+            continue
+        if chat.thinking and isinstance(sent, ThinkingPart):
+            thinking.append(sent)
+            continue
+        field, value = chat.dump_piece(out, position, place, sent)
+        if value is None:
+            continue
+        if field == "content" and chat.calls in body:
+            out.lose(position, place, "order", "this format has all text before the calls")
+        body[field] = body.get(field, "") + value if isinstance(value, str) else [*body.get(field, []), value]
+    if not body and not thinking and out.target is not None and not chat.takes_empty:
+        out.lose(position, None, "message", "it says nothing, and the API takes no empty message of the model's")
+        return []
+    form, own = chat.own.form(message.native), chat.own.fields(message.native)
+    content = dump_content(body.pop("content", []), chat.empty, form, string_only=out.string_only)
+    body |= {field: body[field][0] for field in chat.single if field in body}
+    entry = {"role": "assistant", **content, **dump_thinking(chat, thinking, out.thinking), **body}
+    if out.target is not None and entry.get("content", "") is None and not ({chat.calls, *chat.alone} & body.keys()):
+        entry["content"] = ""  # taken where null is refused
+    if own and reason is not None and chat.signed:
+        out.lose(position, None, ", ".join(own), reason)
+        return [entry]
+    return [merged(entry, own)]
+
+
+def dump_piece(out: Outgoing, position: int, place: int, piece: Content) -> tuple[str, Any]:
+    """A piece of the model's message → the field of the message that holds it, and what it adds to that."""
+    if isinstance(piece, ToolCallPart):
+        sent_id, exact = call_id(out, position, place, piece), out.exact(position)
+        return out.chat.calls, dump_call(out.chat, piece, sent_id, out.name(piece.name), exact=exact)
+    return "content", out.chat.sent_block(out, position, place, piece)
+
+
+def _sendable(out: Outgoing, position: int, place: int, piece: Content) -> Content | None:
+    """A piece as it may be sent; `None` where it may not. What is lost is noted."""
+    reason, own = out.unreadable[position], out.chat.own
+    if (why := out.chat.unsendable(out, position, piece)) is not None:
+        out.lose(position, place, kind_of(piece), why)
+        return None
+    if reason is not None and out.chat.signed and (fields := rest(own.fields(piece.native), "id")):
+        out.lose(position, place, ", ".join(fields), reason)
+        return replace(piece, native=own.without_fields(piece.native))
+    return piece
+
+
+def unsendable(out: Outgoing, position: int, piece: Content) -> str | None:
+    """Why a piece of a model's message cannot be sent; `None`: it can."""
+    reason, ours = out.unreadable[position], out.chat.own.is_ours(piece.native)
+    if isinstance(piece, ThinkingPart):
+        return reason or (None if ours or piece.text else "it is signed for another format")
+    if isinstance(piece, ProviderPart):
+        return reason or (None if ours else "it is a block of another format")
+    if isinstance(piece, (ToolCallPart, ToolResultPart)) and piece.run_by == "provider":
+        return reason or "this API takes no record of tools that it ran"
+    if isinstance(piece, ToolResultPart):
+        return "a result stands in a user message"
+    if isinstance(piece, (DataPart, LinkPart, FilePart)) and not out.exact(position):
+        return "a model's message holds no media in this format"
+    return None
