@@ -21,16 +21,16 @@ from weakref import ref
 import msgspec
 
 from dragoman import json_bytes
+from dragoman.codec.marks import unmarked
 from dragoman.message import (
     Content,
-    MarkPart,
     Message,
     Role,
     ToolCallPart,
     ToolResultPart,
 )
 
-__all__ = ["neutral", "neutral_chain", "prefix", "signed_chain", "unmarked", "wire_of"]
+__all__ = ["neutral", "neutral_chain", "prefix", "signed_chain", "wire_of"]
 
 _VERSION = "2"
 
@@ -74,13 +74,6 @@ def neutral_chain(messages: Iterable[Message]) -> list[str]:
 def neutral(message: Message) -> str:
     """The neutral digest of one message, whatever stands before it."""
     return _of(message, "", _neutral).hex()
-
-
-def unmarked(message: Message) -> Message:
-    """The message without its marks: itself where it has none."""
-    if any(isinstance(piece, MarkPart) for piece in message.content):
-        return message.replace(content=tuple([piece for piece in message.content if not isinstance(piece, MarkPart)]))
-    return message
 
 
 def _next(parent: bytes, own: bytes) -> bytes:

@@ -10,7 +10,7 @@ from weakref import ref
 
 import msgspec
 
-from dragoman.codec.digest import unmarked
+from dragoman.codec.marks import unmarked
 from dragoman.message import NOTES, Content, Message, Native, ToolResultPart
 
 __all__ = ["chain", "digest"]

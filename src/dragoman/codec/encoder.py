@@ -23,6 +23,7 @@ from dragoman.event import (
     RunError,
     RunFinished,
 )
+from dragoman.message import MarkPart
 
 __all__ = ["NONE", "Objects", "ResponseEncoder", "as_event", "as_line", "as_typed_event"]
 
@@ -81,9 +82,9 @@ class ResponseEncoder(ABC):
         if isinstance(event, PartDelta):
             return self.delta(event)
         if isinstance(event, PartStarted):
-            return self.part_started(event)
+            return NONE if isinstance(event.part, MarkPart) else self.part_started(event)
         if isinstance(event, PartFinished):
-            return self.part_finished(event)
+            return NONE if isinstance(event.part, MarkPart) else self.part_finished(event)
         if isinstance(event, MessageStarted):
             return self.message_started(event, first=first)
         if isinstance(event, MessageFinished):

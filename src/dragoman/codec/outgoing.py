@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from dragoman.codec.marks import Places
 from dragoman.codec.replay import readable
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin, ToolCallPart, ToolResultPart
@@ -36,9 +37,13 @@ class Outgoing(msgspec.Struct, Generic[Q], frozen=True, kw_only=True, gc=False):
     """Place of a call or result → the id to send."""
     names: Mapping[str, str]
     """Name of a tool → the one to send."""
+    places: Places = {}
+    """Where pieces stood in messages that had marks, which `messages` are without."""
 
     def lose(self, position: int | None, part: int | None, what: str, why: str, which: str = "") -> None:
         """Notes something that is left out or changed; see `Loss`."""
+        if part is not None and position is not None and position in self.places:
+            part = self.places[position][part]
         self.losses.append(Loss(position, part, what, why, which))
 
     def exact(self, position: int) -> bool:
@@ -63,8 +68,8 @@ def prepared(
     losses: list[Loss] | None,
     **own: Any,
 ) -> O:
-    """A conversation made ready for its dump. `quirks` tells by `reads` whose signatures the target takes; `own`: `ids`, `names`
-    and the fields of the subclass."""
+    """A conversation, without its marks (`codec.marks.unmarked_all`), made ready for its dump. `quirks` tells by `reads` whose
+    signatures the target takes; `own`: `ids`, `names`, `places` and the fields of the subclass."""
     messages = tuple(messages)
     return of(
         messages=messages,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from dragoman.codec.marks import unmarked
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
@@ -135,6 +136,6 @@ def whole_message(events: Iterable[Event], losses: list[Loss] | None = None) -> 
     return messages[-1].replace(
         id=messages[0].id,
         origin=next((message.origin for message in messages if message.origin is not None), None),
-        content=tuple(piece for message in messages for piece in message.content),
+        content=tuple(piece for message in messages for piece in unmarked(message).content),
         usage=sum(usages, Usage()) if usages else None,
     )

@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.errors import DragomanError, OverloadedError, RateLimitError
 
-__all__ = ["SSE_PING", "ErrorResponse", "Route", "error_response"]
+__all__ = ["SSE_PING", "ErrorResponse", "Problem", "Route", "error_response"]
 
 SSE_PING = b": ping\n\n"
 """A comment in Server-Sent Events, which keeps a stream open and tells nothing."""
@@ -35,6 +35,17 @@ class ErrorResponse(NamedTuple):
     """Names in lower case; `retry-after` in seconds, where the error has a wait."""
     body: dict[str, Any]
     """JSON."""
+
+
+class Problem(NamedTuple):
+    """What of a conversation could not be read, where the rest of it could."""
+
+    index: int
+    """Position of the element in the list that holds the conversation."""
+    field: str | None
+    """The field at fault, where one is known."""
+    error: str
+    """What was wrong, in words for people."""
 
 
 def error_response(error: DragomanError, status: int, body: dict[str, Any]) -> ErrorResponse:
