@@ -37,7 +37,7 @@ class ErrorResponse(NamedTuple):
     """JSON."""
 
 
-class Problem(NamedTuple):
+class Problem(msgspec.Struct, frozen=True):
     """What of a conversation could not be read, where the rest of it could."""
 
     index: int
