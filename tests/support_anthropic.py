@@ -28,8 +28,6 @@ START = {
         },
     },
 }
-
-
 STOP = {"type": "message_stop"}
 
 
@@ -78,8 +76,6 @@ def encode(events, **envelope):
 
 
 HERE = Origin("anthropic", "https://api.anthropic.com/v1", "claude-sonnet-4-0")
-
-
 SIGNED = ThinkingPart("hm", native={"anthropic": {"signature": "c2lnbmVk"}})
 
 
@@ -106,8 +102,6 @@ def read_back(role, *blocks):
 
 
 ASKED = [{"role": "user", "content": "Hi"}]
-
-
 HI = (Message.user("Hi"),)
 
 
@@ -124,43 +118,22 @@ def load_request(**fields):
     return request
 
 
-def decode_events(*events: Any) -> list[Any]:
-    decoder = wire.decoder()
-    return [*decoder.feed(sse(*events)), *decoder.close()]
+def decode_events(*events):
+    return decode(sse(*events))
 
 
-def encode_events(events: Any) -> list[Any]:
-    encoder = wire.encoder()
-    written = b"".join(map(encoder.feed, events)) + encoder.close()
-    return [json.loads(line[6:]) for line in written.splitlines() if line.startswith(b"data: ")]
+def encode_events(events):
+    return [json.loads(line[6:]) for line in encode(events).splitlines() if line.startswith(b"data: ")]
 
 
-def start_of(**usage: Any) -> dict[str, Any]:
-    return {
-        "type": "message_start",
-        "message": {"id": "m", "model": "c", "content": [], "usage": {"output_tokens": 1, **usage}},
-    }
+def start_of(**usage):
+    """The start of a message with this usage."""
+    message = {"id": "m", "model": "c", "content": [], "usage": {"output_tokens": 1, **usage}}
+    return {"type": "message_start", "message": message}
 
 
-def one_block(start_of: dict[str, Any], *deltas: dict[str, Any]) -> list[dict[str, Any]]:
-    return [
-        {"type": "content_block_start", "index": 0, "content_block": start_of},
-        *({"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas),
-        {"type": "content_block_stop", "index": 0},
-    ]
-
-
-END = [
-    {
-        "type": "message_delta",
-        "delta": {"stop_reason": "end_turn", "stop_sequence": None},
-        "usage": {"output_tokens": 7},
-    },
-    {"type": "message_stop"},
-]
-
-
-TEXT = one_block({"type": "text", "text": ""}, {"type": "text_delta", "text": "a"})
+END = [end(), STOP]
+TEXT = text(0, "a")
 
 
 def deep(levels: int) -> Any:

@@ -9,8 +9,6 @@ from dragoman.message import Origin
 from dragoman.wires import cohere as wire
 
 HERE = Origin("cohere", "https://api.cohere.com/v2", "command-a-03-2025")
-
-
 PLAN = {"cohere:notes": {"spelling": {"field": "tool_plan"}}}
 
 

@@ -32,7 +32,6 @@ from support_anthropic import (
     encode_events,
     end,
     message,
-    one_block,
     sse,
     start_of,
     text,
@@ -257,7 +256,8 @@ def test_blocks_that_nobody_closed_are_whole_at_the_end():
 
 
 def test_further_fields_of_a_delta_are_kept_and_never_sent_back():
-    thought = one_block(
+    thought = block(
+        0,
         {"type": "thinking", "thinking": "", "signature": ""},
         {"type": "thinking_delta", "thinking": "", "estimated_tokens": 50},
         {"type": "thinking_delta", "thinking": "hm", "estimated_tokens": 80},

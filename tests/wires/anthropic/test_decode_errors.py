@@ -13,7 +13,7 @@ from dragoman.event import MessageFinished, RunError
 from dragoman.fold import fold
 from dragoman.message import FinishReason, TextPart
 from dragoman.wires import anthropic as wire
-from support_anthropic import START, STOP, call, decode, decode_events, deep, end, one_block, sse, start_of, text
+from support_anthropic import START, STOP, block, call, decode, decode_events, deep, end, sse, start_of, text
 
 
 def test_pings_comments_done_and_new_events_are_ignored():
@@ -157,7 +157,7 @@ def test_no_answer_makes_the_decoder_raise(pieces):
 
 def test_a_stream_cut_in_a_block_keeps_its_further_deltas():
     cited = {"type": "citations_delta", "citation": {"title": "t"}}
-    events = decode_events(start_of(), *one_block({"type": "text", "text": "a"}, cited, cited)[:-1])
+    events = decode_events(start_of(), *block(0, {"type": "text", "text": "a"}, cited, cited)[:-1])
     assert events[-1].error.partial.content == (TextPart("a", {"anthropic": {"citations": [{"title": "t"}] * 2}}),)
 
 

@@ -117,15 +117,10 @@ def load_media(block: Mapping[str, Any]) -> Media | None:
     match source:
         case None if isinstance(file_id := block.get("file_id"), str):
             part: Media = FilePart(file_id, _OTHER, None, held)
-        case {"type": "base64", "media_type": str(mime_type), "data": str(data)}:
+        case {"type": "base64" | "text" as how, "media_type": str(mime_type), "data": str(data)}:
             try:
-                part = DataPart(b64decode(data), mime_type, name, own)
-            except ValueError:
-                return None
-        case {"type": "text", "media_type": str(mime_type), "data": str(data)}:
-            try:
-                part = DataPart(data.encode(), mime_type, name, own)
-            except ValueError:  # half a pair of surrogates
+                part = DataPart(b64decode(data) if how == "base64" else data.encode(), mime_type, name, own)
+            except ValueError:  # no base64, or half a pair of surrogates
                 return None
         case {"type": "url", "url": str(url)}:
             part = LinkPart(url, _PDF if kind == "document" else None, name, own)

@@ -146,9 +146,10 @@ def load_result(
     known = ("tool_use_id", *(("is_error",) if is_error else ()))
     content = block.get("content")
     if block["type"] != "tool_result":
+        if "content" not in block:
+            return None
         native = OWN.note(rest(block, *known, "content"))
-        made = ToolResultPart(id_, names.get(id_, ""), content, is_error, "provider", native)
-        return made if "content" in block else None
+        return ToolResultPart(id_, names.get(id_, ""), content, is_error, "provider", native)
     if not isinstance(content, (str, list, NoneType)):
         return None
     how = "absent" if "content" not in block else "blocks" if isinstance(content, list) and not parts else ""
