@@ -83,7 +83,10 @@ def test_what_is_malformed_around_the_choices_is_named(name: str) -> None:
     assert told.error.message.endswith(f"): {shown}")
     (cut,) = wires.get(name).decoder(origin=Origin("p")).close()
     assert isinstance(cut, RunError) and isinstance(cut.error, StreamCutError)
-    assert (cut.error.message, cut.error.provider) == ("the stream ended before the answer did. Send the request again.", "p")
+    assert (cut.error.message, cut.error.provider) == (
+        "the stream ended before the answer did. Send the request again.",
+        "p",
+    )
 
 
 # ------------------------------------------------------------------ a whole history

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from dragoman.codec.digest import chain
+from dragoman.codec.digest import prefix
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import (
@@ -434,7 +434,7 @@ def test_signed_thinking_goes_back_byte_exact_while_what_stood_before_it_is_unch
     entry = {"type": "reasoning.text", "text": "hm", "signature": "s=", "format": None, "index": 0}
     asked = Message.user("Why?")
     [said] = openai_chat.load_messages([{"role": "assistant", "content": "Yes", "reasoning_details": [entry]}])
-    said = said.replace(origin=Origin("openai", HERE.endpoint, prefix=chain([asked])[-1]))
+    said = said.replace(origin=Origin("openai", HERE.endpoint, prefix=prefix([asked], "w")))
     assert dump(asked, said, target=HERE)[1]["reasoning_details"] == [entry]
     assert dump(Message.user("How?"), said, target=HERE)[1] == {"role": "assistant", "content": "Yes"}
     assert losses(Message.user("How?"), said, target=HERE) == [(1, 0, "thinking")]

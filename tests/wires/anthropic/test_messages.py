@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.codec.digest import chain
+from dragoman.codec.digest import prefix
 from dragoman.errors import HistoryError
 from dragoman.fold import unfold
 from dragoman.message import Message, Origin, ProviderPart, Role, ToolCallPart, ToolResultPart
@@ -117,7 +117,7 @@ def test_decision_4_what_another_origin_signed_is_left_out_and_said(origin, targ
 
 def test_decision_4_a_quirk_lets_a_target_read_another_provider_and_the_prefix_must_match():
     user = Message.user("Hi")
-    prefix = chain([user])[-1]
+    prefix = prefix([user], "w")
     model = Message.model(SIGNED).replace(origin=Origin("vertex", prefix=prefix))
     assert (
         dump(user, model, target=HERE, quirks=wire.Quirks(reads=("vertex",)))[1]["content"][0]["signature"]
