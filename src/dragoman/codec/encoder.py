@@ -74,7 +74,7 @@ class ResponseEncoder(ABC):
         first = not state.started
         if self._over or not state.takes(event):
             return NONE
-        if isinstance(event, PartDelta):
+        if isinstance(event, PartDelta):  # nearly all of a stream
             return self.delta(event)
         if isinstance(event, PartStarted):
             return self.part_started(event)
@@ -134,4 +134,4 @@ class ResponseEncoder(ABC):
         return self.end()
 
     def _framed(self, objects: Objects) -> bytes:
-        return b"".join([self.frame(each) for each in objects])
+        return self.frame(objects[0]) if len(objects) == 1 else b"".join([self.frame(each) for each in objects])
