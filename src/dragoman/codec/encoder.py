@@ -61,7 +61,10 @@ class ResponseEncoder(ABC):
 
     def feed(self, event: Event) -> bytes:
         """One event → the bytes that tell of it (`b""`: none)."""
-        return self.close() if isinstance(event, RunFinished) else self._framed(self.objects(event))
+        if isinstance(event, RunFinished):
+            return self.close()
+        objects = self.objects(event)
+        return self.frame(objects[0]) if len(objects) == 1 else self._framed(objects)
 
     def close(self) -> bytes:
         """The end of the events → the end of the response."""
@@ -134,4 +137,4 @@ class ResponseEncoder(ABC):
         return self.end()
 
     def _framed(self, objects: Objects) -> bytes:
-        return self.frame(objects[0]) if len(objects) == 1 else b"".join([self.frame(each) for each in objects])
+        return b"".join([self.frame(each) for each in objects])
