@@ -23,8 +23,8 @@ VERTEX = Origin("vertex", "https://v/v1", "gemini-3.5-flash")
 
 def contents(*messages, **how):
     """The contents, without the user's that stands before a conversation which the model began."""
-    told = wire.dump_messages(messages, **how)["contents"]
-    return told[1:] if told and told[0] == {"role": "user", "parts": [{"text": wire.Quirks().opening}]} else told
+    sent = wire.dump_messages(messages, **how)["contents"]
+    return sent[1:] if sent and sent[0] == {"role": "user", "parts": [{"text": wire.Quirks().opening}]} else sent
 
 
 def load_parts(*some, role="user"):
@@ -88,9 +88,9 @@ def same_request(body, path=""):
     return request
 
 
-def chunk(*parts, finish=None, index=0, **around):
+def chunk(*parts, finish=None, index=0, **fields):
     candidate = {"content": {"parts": list(parts), "role": "model"}, "index": index}
-    return {"candidates": [{**candidate, **({"finishReason": finish} if finish else {})}], **around}
+    return {"candidates": [{**candidate, **({"finishReason": finish} if finish else {})}], **fields}
 
 
 def sse(*chunks, end="\n\n"):
@@ -109,13 +109,13 @@ def decode(data, cuts=(), **how):
 
 
 def message(*chunks):
-    (told,) = fold(decode(sse(*chunks)))
-    return told
+    (read,) = fold(decode(sse(*chunks)))
+    return read
 
 
-def whole(*parts, **around):
-    (told,) = fold(wire.load_response(chunk(*parts, finish="STOP", **around)))
-    return told
+def whole(*parts, **fields):
+    (read,) = fold(wire.load_response(chunk(*parts, finish="STOP", **fields)))
+    return read
 
 
 def text(piece, **more):

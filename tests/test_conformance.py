@@ -11,9 +11,9 @@ import pytest
 from dragoman import Capability, Message, Provider, ThinkingPart, testing, wires
 from dragoman.providers import REGISTRY
 from dragoman.providers.registry import BUILT_IN
-from dragoman.testing import wire_recordings
 from dragoman.testing.__main__ import main
 from dragoman.testing.report import table
+from dragoman.testing.wire import recordings as wire_recordings
 from dragoman.transport import Player, Recorder
 from traffic import FOLDER
 

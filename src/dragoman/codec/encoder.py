@@ -64,10 +64,10 @@ class ResponseEncoder(ABC):
 
     def feed(self, event: Event) -> bytes:
         """One event → the bytes that tell of it (`b""`: none)."""
-        if isinstance(event, PartDelta):  # nearly all are, and nearly all of them are one object
-            objects = NONE if self._over or not self._state.takes(event) else self.delta(event)
-            return self.frame(objects[0]) if len(objects) == 1 else self._framed(objects)
-        return self.close() if isinstance(event, RunFinished) else self._framed(self.objects(event))
+        if isinstance(event, RunFinished):
+            return self.close()
+        objects = self.objects(event)
+        return self.frame(objects[0]) if len(objects) == 1 else self._framed(objects)
 
     def close(self) -> bytes:
         """The end of the events → the end of the response."""
@@ -79,7 +79,7 @@ class ResponseEncoder(ABC):
         first = not state.started
         if self._over or not state.takes(event):
             return NONE
-        if isinstance(event, PartDelta):
+        if isinstance(event, PartDelta):  # nearly all of a stream
             return self.delta(event)
         if isinstance(event, PartStarted):
             return NONE if isinstance(event.part, MarkPart) else self.part_started(event)

@@ -42,19 +42,19 @@ from support_google import (
 
 
 def test_text_of_several_chunks_is_one_part():
-    told = message(chunk(text("Hel")), chunk(text("lo")), chunk(text("!"), finish="STOP"))
-    assert told.content == (TextPart("Hello!"),)
-    assert told.finish_reason is FinishReason.stop
+    read = message(chunk(text("Hel")), chunk(text("lo")), chunk(text("!"), finish="STOP"))
+    assert read.content == (TextPart("Hello!"),)
+    assert read.finish_reason is FinishReason.stop
 
 
 def test_decision_2_separate_parts_stay_separate():
     assert whole(text("a"), text("b")).content == (TextPart("a"), TextPart("b"))
-    told = message(chunk(text("a")), chunk(text("b"), text("c")), chunk(text("d"), finish="STOP"))
-    assert [piece.text for piece in told.content] == ["ab", "cd"]
+    read = message(chunk(text("a")), chunk(text("b"), text("c")), chunk(text("d"), finish="STOP"))
+    assert [piece.text for piece in read.content] == ["ab", "cd"]
 
 
 def test_d125_thoughts_are_thinking():
-    told = message(
+    read = message(
         chunk(text("h", thought=True)),
         chunk(text("m", thought=True)),
         chunk(text("so")),
@@ -65,21 +65,21 @@ def test_d125_thoughts_are_thinking():
             finish="STOP",
         ),
     )
-    assert told.content == (ThinkingPart("hm"), TextPart("so"))
+    assert read.content == (ThinkingPart("hm"), TextPart("so"))
 
 
 def test_decision_14_signed_parts_are_never_merged():
-    told = message(
+    read = message(
         chunk(text("a")), chunk(text("b", thoughtSignature="AA==")), chunk(text("c")),
         chunk(text("", thoughtSignature="BB==")), chunk(text(""), finish="STOP"),
     )  # fmt: skip
-    assert told.content == (
+    assert read.content == (
         TextPart("a"),
         TextPart("b", {"google": {"thoughtSignature": "AA=="}}),
         TextPart("c"),
         ThinkingPart("", {"google": {"thoughtSignature": "BB=="}, "google:notes": {"spelling": {"thought": "absent"}}}),
     )
-    assert [part.get("thoughtSignature") for part in wire.dump_messages([told])["contents"][0]["parts"]] == [
+    assert [part.get("thoughtSignature") for part in wire.dump_messages([read])["contents"][0]["parts"]] == [
         None, "AA==", None, "BB==",
     ]  # fmt: skip
 
@@ -99,34 +99,34 @@ def test_d122_calls_with_and_without_ids():
         {"functionCall": {"name": "f", "args": {"a": 1}, "id": "x"}, "thoughtSignature": "AA=="},
         {"functionCall": {"name": "g"}},
     ]
-    told = whole(*calls)
-    assert told.finish_reason is FinishReason.tool_calls
-    assert [(call.id, call.name, call.arguments) for call in told.tool_calls] == [
+    read = whole(*calls)
+    assert read.finish_reason is FinishReason.tool_calls
+    assert [(call.id, call.name, call.arguments) for call in read.tool_calls] == [
         ("x", "f", {"a": 1}),
         ("call-1", "g", {}),
     ]
-    assert wire.dump_messages([told])["contents"][0]["parts"] == calls
+    assert wire.dump_messages([read])["contents"][0]["parts"] == calls
     numbers = count()
-    (told,) = fold(wire.load_response(chunk(*calls, finish="STOP"), new_id=lambda: f"n{next(numbers)}"))
-    assert (told.id, [call.id for call in told.tool_calls]) == ("n0", ["x", "n1"])
+    (read,) = fold(wire.load_response(chunk(*calls, finish="STOP"), new_id=lambda: f"n{next(numbers)}"))
+    assert (read.id, [call.id for call in read.tool_calls]) == ("n0", ["x", "n1"])
 
 
 def test_decision_22_what_the_provider_ran():
-    told = whole(
+    read = whole(
         {"executableCode": {"code": "1", "language": "PYTHON"}}, {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
         {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}, {"something_new": 1}, text("so"),
     )  # fmt: skip
-    code, output, image, unknown, _ = told.content
+    code, output, image, unknown, _ = read.content
     assert (code.run_by, output.run_by, output.id) == ("provider", "provider", code.id)
     assert image == DataPart(b"\0\0\0", "image/png")
     assert unknown == ProviderPart("something_new", {"google": {"something_new": 1}})
-    assert told.finish_reason is FinishReason.stop
+    assert read.finish_reason is FinishReason.stop
 
 
 def test_the_origin_that_was_given_is_completed():
     mine = Origin("google", "https://x", "m", prefix="p")
-    (told,) = fold(decode(sse(chunk(text("a"), finish="STOP", modelVersion="v")), origin=mine))
-    assert told.origin == Origin("google", "https://x", "m", "v", None, "p")
+    (read,) = fold(decode(sse(chunk(text("a"), finish="STOP", modelVersion="v")), origin=mine))
+    assert read.origin == Origin("google", "https://x", "m", "v", None, "p")
 
 
 def test_an_answer_may_go_on_after_a_finish_reason():
@@ -142,8 +142,8 @@ def test_an_answer_may_go_on_after_a_finish_reason():
     ],
 )
 def test_a_candidate_without_content_is_an_empty_message(candidate):
-    (told,) = fold(decode(sse({"candidates": [candidate]})))
-    assert (told.content, told.finish_reason) == ((), FinishReason.stop)
+    (read,) = fold(decode(sse({"candidates": [candidate]})))
+    assert (read.content, read.finish_reason) == ((), FinishReason.stop)
 
 
 def test_parts_that_say_nothing_leave_nothing():
@@ -182,8 +182,8 @@ def test_several_candidates():
 
 
 def test_a_whole_answer_without_a_finish_reason_is_whole():
-    (told,) = fold(wire.load_response(chunk(text("a"))))
-    assert told.finish_reason is FinishReason.unspecified
+    (read,) = fold(wire.load_response(chunk(text("a"))))
+    assert read.finish_reason is FinishReason.unspecified
 
 
 def test_a_stream_without_a_finish_reason_is_cut():
@@ -272,9 +272,11 @@ def test_nothing_that_a_provider_sends_raises(value):
 
 def test_what_a_decoder_tells_to_the_last_field():
     """D-125, decisions 14 and 22: no event and no field is more or less than this."""
-    told = wire.load_response(body([{"text": "hm", "thought": True}, {"text": "a", "thoughtSignature": "AA=="}, CALL]))
+    events = wire.load_response(
+        body([{"text": "hm", "thought": True}, {"text": "a", "thoughtSignature": "AA=="}, CALL])
+    )
     origin = Origin("", served_model="m", response_id="r")
-    assert [event for event in told if isinstance(event, (MessageStarted, MessageFinished))] == [
+    assert [event for event in events if isinstance(event, (MessageStarted, MessageFinished))] == [
         MessageStarted("message-0", Role.MODEL, origin=origin),
         MessageFinished(
             "message-0", FinishReason.tool_calls,
@@ -282,8 +284,8 @@ def test_what_a_decoder_tells_to_the_last_field():
             native={"google:notes": {"response": {"usageMetadata": {key: USAGE[key] for key in ("toolUsePromptTokenCount", "promptTokensDetails", "trafficType")}}}},
         ),
     ]  # fmt: skip
-    assert [event.index for event in told if isinstance(event, PartStarted)] == [0, 1, 2]
-    assert [event.part for event in told if isinstance(event, PartFinished)] == [
+    assert [event.index for event in events if isinstance(event, PartStarted)] == [0, 1, 2]
+    assert [event.part for event in events if isinstance(event, PartFinished)] == [
         ThinkingPart("hm"),
         TextPart("a", {"google": {"thoughtSignature": "AA=="}}),
         ToolCallPart("c", "f", {"a": 1}),

@@ -27,7 +27,7 @@ def partial(*pieces, name=None, more=True, **part):
 
 
 def test_arguments_that_come_in_pieces():
-    told = message(
+    read = message(
         partial(name="f", thoughtSignature="AA=="),
         partial(piece("$.towns[0].name", stringValue="Os", more=True)),
         partial(piece("$.towns[0].name", stringValue="lo")),
@@ -37,24 +37,24 @@ def test_arguments_that_come_in_pieces():
         partial(name="g"),
         chunk(text("and"), finish="STOP"),
     )
-    first, second = told.tool_calls
+    first, second = read.tool_calls
     assert first.arguments == {
         "towns": [{"name": "Oslo"}, {"full name": "Bergen", "people": 7.5}], "sure": True, "why": None,
     }  # fmt: skip
-    assert (first.native["google"]["thoughtSignature"], second.arguments, told.text) == ("AA==", {}, "and")
-    assert told.finish_reason is FinishReason.tool_calls
+    assert (first.native["google"]["thoughtSignature"], second.arguments, read.text) == ("AA==", {}, "and")
+    assert read.finish_reason is FinishReason.tool_calls
 
 
 def test_arguments_that_come_whole_before_the_pieces():
     start = chunk({"functionCall": {"name": "f", "args": {"a": 1}, "willContinue": True}})
-    told = message(start, partial(piece("$.b", numberValue=2), more=False), chunk(finish="STOP"))
-    assert told.tool_calls[0].arguments == {"a": 1, "b": 2}
+    read = message(start, partial(piece("$.b", numberValue=2), more=False), chunk(finish="STOP"))
+    assert read.tool_calls[0].arguments == {"a": 1, "b": 2}
 
 
 def test_arguments_that_are_cut():
     start = [partial(name="f"), partial(piece("$.a", stringValue="lon", more=True))]
-    told = message(*start, chunk(finish="MAX_TOKENS"))
-    assert (told.tool_calls[0].state, told.tool_calls[0].raw) == ("cut", '{"a":"lon"}')
+    read = message(*start, chunk(finish="MAX_TOKENS"))
+    assert (read.tool_calls[0].state, read.tool_calls[0].raw) == ("cut", '{"a":"lon"}')
     events = decode(sse(*start))
     assert error_of(events).partial.tool_calls[0].state == "cut"
 

@@ -13,7 +13,7 @@ from support_google import NESTED, content
 VERTEX_QUIRKS = Quirks(models="publishers/google/models", vertex_embeddings=True)
 
 
-ASKED = {"outputDimensionality": 8, "title": "t", "autoTruncate": True}
+SETTINGS = {"outputDimensionality": 8, "title": "t", "autoTruncate": True}
 
 
 TASK = {"taskType": "RETRIEVAL_QUERY"}
@@ -22,12 +22,12 @@ TASK = {"taskType": "RETRIEVAL_QUERY"}
 @pytest.mark.parametrize(
     ("model", "quirks", "texts", "path", "body"),
     [
-        ("gemini-e", Quirks(), ("a",), "/models/gemini-e:batchEmbedContents", {"requests": [{"model": "models/gemini-e", **content("a"), **TASK, **ASKED}]}),
-        ("tuned/x", None, ("a", "b"), "/tuned/x:batchEmbedContents", {"requests": [{"model": "tuned/x", **content(each), **TASK, **ASKED} for each in "ab"]}),
-        ("maas-e", VERTEX_QUIRKS, ("a",), "/publishers/google/models/maas-e:embedContent", {**content("a"), "embedContentConfig": {**TASK, **ASKED}}),
+        ("gemini-e", Quirks(), ("a",), "/models/gemini-e:batchEmbedContents", {"requests": [{"model": "models/gemini-e", **content("a"), **TASK, **SETTINGS}]}),
+        ("tuned/x", None, ("a", "b"), "/tuned/x:batchEmbedContents", {"requests": [{"model": "tuned/x", **content(each), **TASK, **SETTINGS} for each in "ab"]}),
+        ("maas-e", VERTEX_QUIRKS, ("a",), "/publishers/google/models/maas-e:embedContent", {**content("a"), "embedContentConfig": {**TASK, **SETTINGS}}),
         (
             "gemini-e", VERTEX_QUIRKS, ("a", "b"), "/publishers/google/models/gemini-e:batchEmbedContents",
-            {"requests": [{**content(each), "embedContentConfig": {**TASK, **ASKED}} for each in "ab"]},
+            {"requests": [{**content(each), "embedContentConfig": {**TASK, **SETTINGS}} for each in "ab"]},
         ),
         (
             "text-e", VERTEX_QUIRKS, ("a", "b"), "/publishers/google/models/text-e:predict",
@@ -81,7 +81,7 @@ def test_an_embeddings_request_without_its_texts_is_refused(body):
 
 
 @pytest.mark.parametrize(
-    ("told", "vectors", "tokens", "metadata"),
+    ("answer", "vectors", "tokens", "metadata"),
     [
         ({"embedding": {"values": [0.5, 1]}}, [[0.5, 1.0]], None, {}),
         ({"embeddings": [{"values": [1]}, {"values": [2]}], "x": 1}, [[1.0], [2.0]], None, {"x": 1}),
@@ -96,8 +96,8 @@ def test_an_embeddings_request_without_its_texts_is_refused(body):
         ({"predictions": [{"embeddings": {"values": [1], "statistics": {"token_count": 0}}}]}, [[1.0]], 0, {}),
     ],
 )  # fmt: skip
-def test_an_embeddings_answer_to_the_last_field(told, vectors, tokens, metadata):
-    result = embeddings.load_response(told)
+def test_an_embeddings_answer_to_the_last_field(answer, vectors, tokens, metadata):
+    result = embeddings.load_response(answer)
     assert (result.embeddings, result.usage and result.usage.input_tokens, result.metadata) == (
         vectors,
         tokens,

@@ -86,8 +86,8 @@ def test_text_is_written_as_it_comes():
 def test_text_that_comes_in_pieces_is_one_part_again():
     start = [MessageStarted("m", Role.MODEL), PartStarted("m", 0, OpenText())]
     events = [*start, PartDelta("m", 0, "a"), PartDelta("m", 0, "b"), PartFinished("m", 0, TextPart("ab"))]
-    (told,) = fold(decode(written([*events, MessageFinished("m", FinishReason.stop)])))
-    assert told.content == (TextPart("ab"),)
+    (read,) = fold(decode(written([*events, MessageFinished("m", FinishReason.stop)])))
+    assert read.content == (TextPart("ab"),)
 
 
 def test_parts_that_are_told_side_by_side_are_written_in_their_order():
@@ -97,17 +97,17 @@ def test_parts_that_are_told_side_by_side_are_written_in_their_order():
         PartDelta("m", 1, "hm"), PartDelta("m", 0, '{"a":'), PartDelta("m", 0, "1}"), PartFinished("m", 0, call),
         PartFinished("m", 1, ThinkingPart("hm")), MessageFinished("m", FinishReason.tool_calls), RunFinished("r"),
     ]  # fmt: skip
-    (told,) = fold(decode(written(events)))
-    assert [type(p) for p in told.content] == [ToolCallPart, ThinkingPart]
-    assert told.tool_calls == (call,)
+    (read,) = fold(decode(written(events)))
+    assert [type(p) for p in read.content] == [ToolCallPart, ThinkingPart]
+    assert read.tool_calls == (call,)
 
 
 def test_a_signature_that_comes_after_the_text_is_written_after_it():
     signed = TextPart("ab", {"google": {"thoughtSignature": "AA=="}})
     events = [MessageStarted("m", Role.MODEL), PartStarted("m", 0, ThinkingPart()), PartDelta("m", 0, "ab"),
               PartFinished("m", 0, ThinkingPart("ab", signed.native)), MessageFinished("m", FinishReason.stop)]  # fmt: skip
-    (told,) = fold(decode(written(events)))
-    assert [(p.text, (p.native or {}).get("google", {}).get("thoughtSignature")) for p in told.content] == [
+    (read,) = fold(decode(written(events)))
+    assert [(p.text, (p.native or {}).get("google", {}).get("thoughtSignature")) for p in read.content] == [
         ("ab", None),
         ("", "AA=="),
     ]
@@ -138,8 +138,8 @@ def test_an_error_is_written_as_an_error():
 def test_several_messages_become_one_answer_and_results_are_not_shown():
     run = [Message.model("a").replace(usage=Usage(output_tokens=1)), Message.user(ToolResultPart("1", "f", 1)),
            Message.model("b").replace(usage=Usage(output_tokens=2), finish_reason=FinishReason.stop)]  # fmt: skip
-    (told,) = fold(decode(written(unfold(run))))
-    assert ([p.text for p in told.content], told.usage.output_tokens) == (["a", "b"], 3)
+    (read,) = fold(decode(written(unfold(run))))
+    assert ([p.text for p in read.content], read.usage.output_tokens) == (["a", "b"], 3)
     body = wire.dump_response(unfold(run))
     assert body["candidates"][0]["content"]["parts"] == [{"text": "a"}, {"text": "b"}]
 
@@ -157,7 +157,7 @@ words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5
 signature = st.sampled_from([None, {"google": {"thoughtSignature": "AA=="}}])
 
 
-said = st.one_of(
+content = st.one_of(
     st.builds(TextPart, words, signature),
     st.builds(ThinkingPart, words, signature),
     st.builds(ToolCallPart, st.sampled_from(["1", "2"]), st.sampled_from(["f", "g"]), st.dictionaries(words, st.integers(0, 9), max_size=2), native=signature),
@@ -166,7 +166,7 @@ said = st.one_of(
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(st.lists(said, max_size=5))
+@given(st.lists(content, max_size=5))
 def test_any_message_is_read_as_it_was_written(pieces):
     reason = FinishReason.tool_calls if any(isinstance(p, ToolCallPart) for p in pieces) else FinishReason.stop
     made, again = through(*pieces, reason=reason)
@@ -177,14 +177,14 @@ def test_d128_what_is_said_around_an_answer_has_the_seeds_keys():
     ran = ({"executableCode": {"code": "1"}}, {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}})
     answer = chunk(*ran, text("a"), finish="STOP", modelVersion="gemini-3-pro-x", turnToken="t")
     answer["candidates"][0] |= {"safetyRatings": [1], "citationMetadata": {"citations": []}}
-    told = agent(*fold(wire.load_response(answer)))[0].send_sync("x").metadata
-    assert told["safety_ratings"] == [1] and told["citation_metadata"] == {"citations": []}
-    assert told["executable_code"][0]["arguments"] == {"code": "1"}
-    assert told["code_execution_result"][0]["result"] == {"outcome": "OUTCOME_OK", "output": "1"}
-    assert (told["turn_token"], told["model"]) == ("t", "gemini-3-pro-x")
+    metadata = agent(*fold(wire.load_response(answer)))[0].send_sync("x").metadata
+    assert metadata["safety_ratings"] == [1] and metadata["citation_metadata"] == {"citations": []}
+    assert metadata["executable_code"][0]["arguments"] == {"code": "1"}
+    assert metadata["code_execution_result"][0]["result"] == {"outcome": "OUTCOME_OK", "output": "1"}
+    assert (metadata["turn_token"], metadata["model"]) == ("t", "gemini-3-pro-x")
     blocked = {"promptFeedback": {"blockReason": "SAFETY", "safetyRatings": [2]}}
-    told = agent(*fold(wire.load_response(blocked)))[0].send_sync("x").metadata
-    assert told["block_reason"] == "SAFETY" and not [key for key in told if key != key.lower()]
+    metadata = agent(*fold(wire.load_response(blocked)))[0].send_sync("x").metadata
+    assert metadata["block_reason"] == "SAFETY" and not [key for key in metadata if key != key.lower()]
 
 
 def test_a_part_that_waited_is_written_in_one_piece():
@@ -194,9 +194,9 @@ def test_a_part_that_waited_is_written_in_one_piece():
         PartFinished("m", 1, TextPart("bcd")), MessageFinished("m", FinishReason.stop),
     ]  # fmt: skip
     encoder = wire.encoder()
-    told = b"".join(map(encoder.feed, events)) + encoder.close()
+    stream = b"".join(map(encoder.feed, events)) + encoder.close()
     candidates = [
-        json.loads(line[6:])["candidates"][0] for line in told.decode().splitlines() if line.startswith("data: ")
+        json.loads(line[6:])["candidates"][0] for line in stream.decode().splitlines() if line.startswith("data: ")
     ]
     parts = [one["content"].get("parts") for one in candidates]
     assert parts == [[{"text": "a"}], [{"text": ""}, {"text": "bc"}], [{"text": "d"}], None]
@@ -209,13 +209,13 @@ def test_a_part_that_is_whole_keeps_its_fields_behind_one_that_nobody_finished()
         PartDelta("m", 1, "b"), PartFinished("m", 1, signed), PartDelta("m", 2, "c"), MessageFinished("m", FinishReason.stop),
     ]  # fmt: skip
     encoder = wire.encoder()
-    told = b"".join(map(encoder.feed, events)) + encoder.close()
+    stream = b"".join(map(encoder.feed, events)) + encoder.close()
     contents = [
         json.loads(line[6:])["candidates"][0]["content"]
-        for line in told.decode().splitlines()
+        for line in stream.decode().splitlines()
         if line.startswith("data: ")
     ]
-    (read,) = fold(wire.load_response(told))
+    (read,) = fold(wire.load_response(stream))
     assert [part for one in contents for part in one.get("parts", [])] == [
         {"text": "b"}, {"text": "", "thoughtSignature": "AA=="}, {"text": "c"},
     ]  # fmt: skip
@@ -224,8 +224,8 @@ def test_a_part_that_is_whole_keeps_its_fields_behind_one_that_nobody_finished()
 
 def test_turn_token_stands_beside_the_candidates():
     body = {**answer({"text": "a"}, finishReason="STOP"), "turnToken": "t"}
-    told = wire.dump_response(wire.load_response(body))
-    assert told["turnToken"] == "t" and "turnToken" not in told["candidates"][0]
+    response = wire.dump_response(wire.load_response(body))
+    assert response["turnToken"] == "t" and "turnToken" not in response["candidates"][0]
 
 
 def test_a_message_that_was_dropped_leaves_nothing_that_was_not_sent_yet():

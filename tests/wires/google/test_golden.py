@@ -200,8 +200,11 @@ def test_the_chunks_of_a_stream_are_written_as_they_were_read(name):
     }
     data = b"".join(b"data: " + json.dumps(chunk).encode() + b"\r\n\r\n" for chunk in [*chunks, end])
     encoder = wire.encoder()
-    told = b"".join(map(encoder.feed, wire.load_response(data))) + encoder.close()
-    assert [json.loads(line[6:]) for line in told.decode().splitlines() if line.startswith("data: ")] == [*chunks, end]
+    stream = b"".join(map(encoder.feed, wire.load_response(data))) + encoder.close()
+    assert [json.loads(line[6:]) for line in stream.decode().splitlines() if line.startswith("data: ")] == [
+        *chunks,
+        end,
+    ]
 
 
 STORED = {'text': [{'type': 'text', 'text': 'Hi'}],

@@ -12,7 +12,7 @@ from support_google import CONTENTS, HI, NEWER, OLDER, dump, same_request
 
 
 def test_settings_have_their_fields():
-    told = {
+    generation = {
         "temperature": 0.5, "topP": 0.9, "topK": 40, "maxOutputTokens": 9, "presencePenalty": 0.1, "frequencyPenalty": 0.2,
         "seed": 7, "stopSequences": ["END"],
     }  # fmt: skip
@@ -26,8 +26,8 @@ def test_settings_have_their_fields():
         seed=7,
         stop=("END",),
     )
-    assert wire.dump_request(ModelRequest(NEWER, (HI,), settings=settings))["generationConfig"] == told
-    request = same_request({"generationConfig": {**told, "candidateCount": 2}})
+    assert wire.dump_request(ModelRequest(NEWER, (HI,), settings=settings))["generationConfig"] == generation
+    request = same_request({"generationConfig": {**generation, "candidateCount": 2}})
     assert request.settings == settings
     assert request.options == {"generationConfig": {"candidateCount": 2}}
 
@@ -101,8 +101,10 @@ def test_d125_what_thinking_is_asked_for(model, reasoning, sent, lost):
     losses = []
     body = wire.dump_request(ModelRequest(model, settings=Settings(reasoning=reasoning)), losses=losses)
     assert body == {"contents": [], "generationConfig": {"thinkingConfig": sent}}
-    told = [(loss.message, loss.part, loss.what, loss.why) for loss in losses]
-    assert told == ([(None, None, "reasoning", f"the model cannot stop thinking; asked for {lost}")] if lost else [])
+    lost_settings = [(loss.message, loss.part, loss.what, loss.why) for loss in losses]
+    assert lost_settings == (
+        [(None, None, "reasoning", f"the model cannot stop thinking; asked for {lost}")] if lost else []
+    )
 
 
 @pytest.mark.parametrize(

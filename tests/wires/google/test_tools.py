@@ -68,15 +68,17 @@ def test_d122_results_made_here_of_calls_without_ids_are_sent_without_and_in_cal
 
 
 def test_decision_12_an_unanswered_round_does_not_take_the_next_ones_results():
-    asked = {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]}
-    told = {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {}}}]}
-    messages = wire.load_messages({"contents": [asked, {"role": "user", "parts": [{"text": "?"}]}, asked, told]})
+    calling = {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]}
+    answered = {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {}}}]}
+    messages = wire.load_messages(
+        {"contents": [calling, {"role": "user", "parts": [{"text": "?"}]}, calling, answered]}
+    )
     assert messages[3].tool_results[0].id == messages[2].tool_calls[0].id == "call-1"
 
 
 def test_a_minted_id_is_none_that_was_given():
-    asked = [{"functionCall": {"name": "f", "id": "call-1"}}, {"functionCall": {"name": "f"}}]
-    assert [piece.id for piece in load_parts(*asked, role="model")] == ["call-1", "call-2"]
+    calling = [{"functionCall": {"name": "f", "id": "call-1"}}, {"functionCall": {"name": "f"}}]
+    assert [piece.id for piece in load_parts(*calling, role="model")] == ["call-1", "call-2"]
 
 
 def test_a_result_that_does_not_tell_its_tool_has_the_name_of_its_call():
@@ -119,10 +121,10 @@ def test_decision_12_names_that_the_api_does_not_take_are_mapped_alike_everywher
 
 def test_decision_22_what_the_provider_ran_looks_like_calls_and_results():
     pieces = same_parts(*SIGNED[2:6], role="model")
-    code, output, asked, found = pieces
+    code, output, search, found = pieces
     assert (code.name, code.arguments) == ("codeExecution", {"code": "1+1", "language": "PYTHON"})
     assert (output.id, output.result["output"], output.is_error) == (code.id, "2", False)
-    assert (asked.name, asked.id, asked.arguments) == ("GOOGLE_SEARCH_WEB", "s1", {"queries": ["x"]})
+    assert (search.name, search.id, search.arguments) == ("GOOGLE_SEARCH_WEB", "s1", {"queries": ["x"]})
     assert (found.id, found.result) == ("s1", {"hits": 1})
     assert all(piece.run_by == "provider" for piece in pieces)
     assert not Message.model(*pieces).tool_calls
@@ -332,8 +334,8 @@ def test_d130_choices_as_they_are_kept(config, choice, notes):
 def test_results_and_parts_cost_linear_time():
     def load(size):
         calls = [{"functionCall": {"name": "f", "id": f"c{n}", "args": {}}} for n in range(size)]
-        told = [{"functionResponse": {"name": "f", "id": f"c{n}", "response": {}}} for n in reversed(range(size))]
-        return wire.load_messages({"contents": [{"role": "model", "parts": calls}, {"role": "user", "parts": told}]})
+        results = [{"functionResponse": {"name": "f", "id": f"c{n}", "response": {}}} for n in reversed(range(size))]
+        return wire.load_messages({"contents": [{"role": "model", "parts": calls}, {"role": "user", "parts": results}]})
 
     def encode(size):
         encoder = wire.encoder()
@@ -349,8 +351,8 @@ def test_results_and_parts_cost_linear_time():
 
 def test_repeated_calls_are_answered_in_order():
     calls = [{"functionCall": {"name": "f", "args": {"n": n}}} for n in range(3)]
-    told = [{"functionResponse": {"name": "f", "response": {"n": n}}} for n in range(3)]
-    body = {"contents": [{"role": "model", "parts": calls}, {"role": "user", "parts": told}]}
+    results = [{"functionResponse": {"name": "f", "response": {"n": n}}} for n in range(3)]
+    body = {"contents": [{"role": "model", "parts": calls}, {"role": "user", "parts": results}]}
     model, user = wire.load_messages(body)
     assert [part.id for part in user.content if isinstance(part, ToolResultPart)] == [
         call.id for call in model.tool_calls

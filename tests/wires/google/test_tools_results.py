@@ -136,5 +136,5 @@ def test_d121_any_result_is_an_object_and_is_read_as_one_that_is_written_alike(v
 
 def test_media_recorded_inside_a_response_stays_there_whatever_the_model():
     media = {"inlineData": {"mimeType": "a/b", "data": "AAAA"}}
-    told = {"functionResponse": {"name": "f", "id": "1", "response": {"result": "x"}, "parts": [media]}}
-    same_request({"contents": [{"role": "user", "parts": [told]}]}, path=f"/models/{OLDER}:generateContent")
+    part = {"functionResponse": {"name": "f", "id": "1", "response": {"result": "x"}, "parts": [media]}}
+    same_request({"contents": [{"role": "user", "parts": [part]}]}, path=f"/models/{OLDER}:generateContent")

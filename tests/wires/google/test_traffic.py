@@ -40,7 +40,7 @@ def bodies():
     return [e for e in exchanges("google") if e.request and e.request.keys() & {"contents", "generateContentRequest"}]
 
 
-def asked(body):
+def request_of(body):
     """The request itself, also where a request to count its tokens holds it."""
     return body.get("generateContentRequest", body)
 
@@ -77,13 +77,13 @@ def test_every_good_answer_decodes_without_an_error():
         reasons[message.finish_reason] = reasons.get(message.finish_reason, 0) + 1
         assert message.origin is not None and message.origin.served_model, exchange
         assert Message.from_json(message.to_json()) == message, exchange
-        told = chunks(exchange)[-1]["usageMetadata"]
-        if "promptTokenCount" in told:
+        counts = chunks(exchange)[-1]["usageMetadata"]
+        if "promptTokenCount" in counts:
             usage = message.usage
-            assert usage.input_tokens == told["promptTokenCount"] + told.get("toolUsePromptTokenCount", 0), exchange
-            thoughts = told.get("thoughtsTokenCount") or 0
-            assert (usage.output_tokens or 0) == told.get("candidatesTokenCount", 0) + thoughts, exchange
-            assert usage.total_tokens == told["totalTokenCount"], exchange
+            assert usage.input_tokens == counts["promptTokenCount"] + counts.get("toolUsePromptTokenCount", 0), exchange
+            thoughts = counts.get("thoughtsTokenCount") or 0
+            assert (usage.output_tokens or 0) == counts.get("candidatesTokenCount", 0) + thoughts, exchange
+            assert usage.total_tokens == counts["totalTokenCount"], exchange
     assert set(reasons) == {
         FinishReason.stop, FinishReason.tool_calls, FinishReason.length, FinishReason.content_filter, FinishReason.unspecified,
     }  # fmt: skip
@@ -183,7 +183,7 @@ def test_an_appended_message_changes_exactly_that():
         request = load(exchange)
         longer = request.replace(messages=(*request.messages, Message.user("and now?")))
         expected = json.loads(json.dumps(exchange.request))
-        asked(expected)["contents"].append({"role": "user", "parts": [{"text": "and now?"}]})
+        request_of(expected)["contents"].append({"role": "user", "parts": [{"text": "and now?"}]})
         assert wire.dump_request(longer) == expected, exchange
 
 
@@ -197,7 +197,7 @@ def test_a_renamed_tool_changes_exactly_its_name():
             other = ToolSpec("another_name", tool.description, tool.input_schema, tool.native)
             tools = [*request.tools[:place], other, *request.tools[place + 1 :]]
             expected = json.loads(json.dumps(exchange.request))
-            entries = asked(expected)["tools"]
+            entries = request_of(expected)["tools"]
             for entry in [entries] if isinstance(entries, dict) else entries:
                 for function in entry.get("functionDeclarations") or entry.get("function_declarations") or ():
                     if function["name"] == tool.name:
@@ -237,7 +237,7 @@ def test_native_repeats_nothing_that_the_neutral_fields_say():
 
 def test_every_conversation_loads_as_messages_alone():
     for exchange in bodies():
-        body = asked(exchange.request)
+        body = request_of(exchange.request)
         payload = {key: body[key] for key in ("systemInstruction", "contents") if body.get(key) is not None}
         assert wire.dump_messages(wire.load_messages(payload)) == payload, exchange
 
@@ -261,8 +261,8 @@ def test_d_122_calls_without_ids_get_distinct_ones_and_their_results_find_them()
 def test_what_an_answer_signed_goes_back_byte_exact_and_in_its_place():
     signed = 0
     for exchange, events in decoded():
-        told = [c for chunk in chunks(exchange) for c in chunk.get("candidates", ()) if not c.get("index")]
-        parts = [p for c in told for p in c.get("content", {}).get("parts", ()) if p not in ({"text": ""}, {})]
+        candidates = [c for chunk in chunks(exchange) for c in chunk.get("candidates", ()) if not c.get("index")]
+        parts = [p for c in candidates for p in c.get("content", {}).get("parts", ()) if p not in ({"text": ""}, {})]
         if any("willContinue" in str(part) for part in parts):
             continue
         (content,) = wire.dump_messages(fold(events))["contents"] or [{"parts": []}]
@@ -334,8 +334,8 @@ def test_the_official_client_reads_the_same(framing):
         usage = theirs[-1].usage_metadata
         if usage is not None and usage.prompt_token_count is not None:
             assert ours.usage.input_tokens == usage.prompt_token_count + (usage.tool_use_prompt_token_count or 0)
-            said = (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0)
-            assert (ours.usage.output_tokens or 0) == said, exchange
+            counted = (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0)
+            assert (ours.usage.output_tokens or 0) == counted, exchange
             assert ours.usage.cache_read_tokens == usage.cached_content_token_count, exchange
         compared += 1
     assert compared > 100
@@ -344,13 +344,13 @@ def test_the_official_client_reads_the_same(framing):
 def test_recorded_errors_have_their_classes():
     seen = [e for e in exchanges("google") if e.status >= 400]
     assert len(seen) == 12
-    told = {}
+    classes = {}
     for exchange in seen:
         error = wire.load_error(exchange.status, exchange.headers, exchange.body)
-        told.setdefault(type(error).__name__, []).append(exchange)
+        classes.setdefault(type(error).__name__, []).append(exchange)
         assert json.loads(exchange.body)["error"]["message"].rstrip(".") in error.message, exchange
         assert (error.status, error.body) == (exchange.status, exchange.body), exchange
-    assert {name: len(found) for name, found in told.items()} == {
+    assert {name: len(found) for name, found in classes.items()} == {
         "AuthenticationError": 4,
         "ModelNotFoundError": 4,
         "InvalidRequestError": 2,

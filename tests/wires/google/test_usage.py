@@ -11,7 +11,7 @@ from support_google import ENDS, PARTS, answer, body, chunk, decode, decode_chun
 
 
 def test_d128_what_stands_around_the_answer_is_kept():
-    around = {
+    beside = {
         "groundingMetadata": {"a": 1},
         "citationMetadata": {"citations": [1]},
         "safetyRatings": [],
@@ -19,12 +19,12 @@ def test_d128_what_stands_around_the_answer_is_kept():
     }
     first, last = chunk(text("a")), chunk(text("b"), finish="STOP", createTime="t", modelVersion="v", responseId="r")
     first["candidates"][0] |= {"groundingMetadata": {"b": 2}, "citationMetadata": {"citations": [0]}}
-    last["candidates"][0] |= around
-    told = message(first, last)
-    assert told.native["google:notes"]["response"] == {
-        **around, "groundingMetadata": {"a": 1, "b": 2}, "citationMetadata": {"citations": [0, 1]}, "createTime": "t",
+    last["candidates"][0] |= beside
+    read = message(first, last)
+    assert read.native["google:notes"]["response"] == {
+        **beside, "groundingMetadata": {"a": 1, "b": 2}, "citationMetadata": {"citations": [0, 1]}, "createTime": "t",
     }  # fmt: skip
-    assert (told.origin.served_model, told.origin.response_id) == ("v", "r")
+    assert (read.origin.served_model, read.origin.response_id) == ("v", "r")
 
 
 def test_usage_is_the_last_that_was_told():
@@ -33,10 +33,10 @@ def test_usage_is_the_last_that_was_told():
         "promptTokenCount": 5, "candidatesTokenCount": 4, "thoughtsTokenCount": 3, "cachedContentTokenCount": 2,
         "toolUsePromptTokenCount": 10, "totalTokenCount": 22, "serviceTier": None, "promptTokensDetails": [1],
     }  # fmt: skip
-    told = message(
+    read = message(
         chunk(text("a"), usageMetadata=first), chunk(text("b"), usageMetadata=last), chunk(text("c"), finish="STOP")
     )
-    assert told.usage == Usage(
+    assert read.usage == Usage(
         input_tokens=15,
         output_tokens=7,
         total_tokens=22,
@@ -44,7 +44,7 @@ def test_usage_is_the_last_that_was_told():
         cache_write_tokens=None,
         reasoning_tokens=3,
     )
-    assert told.native["google:notes"]["response"]["usageMetadata"] == {
+    assert read.native["google:notes"]["response"]["usageMetadata"] == {
         "toolUsePromptTokenCount": 10, "serviceTier": "standard", "promptTokensDetails": [1],
     }  # fmt: skip
 
@@ -61,7 +61,7 @@ def test_usage_that_is_not_told_is_not_made_up():
 
 
 @pytest.mark.parametrize(
-    ("told", "reason"),
+    ("name", "reason"),
     [
         *[(name, FinishReason.content_filter) for name in ("SAFETY", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY", "SPII", "MODEL_ARMOR", "IMAGE_PROHIBITED_CONTENT")],
         *[(name, FinishReason.recitation) for name in ("RECITATION", "IMAGE_RECITATION")],
@@ -71,10 +71,10 @@ def test_usage_that_is_not_told_is_not_made_up():
         ("MAX_TOKENS", FinishReason.length),
     ],
 )  # fmt: skip
-def test_d126_finish_reasons_and_back(told, reason):
-    events = decode(sse(chunk(text("a"), finish=told)))
+def test_d126_finish_reasons_and_back(name, reason):
+    events = decode(sse(chunk(text("a"), finish=name)))
     assert fold(events)[0].finish_reason is reason
-    assert wire.dump_response(events)["candidates"][0]["finishReason"] == told
+    assert wire.dump_response(events)["candidates"][0]["finishReason"] == name
 
 
 def test_a_blocked_prompt_is_an_empty_message_that_the_filter_cut():
@@ -83,9 +83,9 @@ def test_a_blocked_prompt_is_an_empty_message_that_the_filter_cut():
         "usageMetadata": {"promptTokenCount": 4},
     }
     for events in (decode(sse(feedback)), wire.load_response(feedback)):
-        (told,) = fold(events)
-        assert (told.content, told.finish_reason, told.usage.input_tokens) == ((), FinishReason.content_filter, 4)
-        assert told.native["google:notes"]["response"] == {
+        (read,) = fold(events)
+        assert (read.content, read.finish_reason, read.usage.input_tokens) == ((), FinishReason.content_filter, 4)
+        assert read.native["google:notes"]["response"] == {
             "block_reason": "SAFETY",
             "promptFeedback": {"safetyRatings": []},
         }
@@ -94,11 +94,11 @@ def test_a_blocked_prompt_is_an_empty_message_that_the_filter_cut():
 
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize(
-    "around",
+    "fields",
     [{}, {"createTime": "t", "modelStatus": {"a": 1}, "turnToken": "k"}, {"promptFeedback": {"safetyRatings": []}}],
 )
-def test_d126_d128_how_an_answer_ended_is_written_as_it_was_read(end, around):
-    answer = body(PARTS["text"], end, **around)
+def test_d126_d128_how_an_answer_ended_is_written_as_it_was_read(end, fields):
+    answer = body(PARTS["text"], end, **fields)
     assert wire.dump_response(wire.load_response(answer)) == answer
 
 
@@ -134,10 +134,10 @@ def test_d126_reasons_by_their_numbers(number):
     ],
 )  # fmt: skip
 def test_d126_reasons_of_others(reason, name):
-    said = Message.model("a").replace(
+    made = Message.model("a").replace(
         finish_reason=reason, usage=Usage(input_tokens=5, output_tokens=3, reasoning_tokens=3)
     )
-    assert wire.dump_response(unfold([said])) == {
+    assert wire.dump_response(unfold([made])) == {
         "candidates": [{"content": {"role": "model", "parts": [{"text": "a"}]}, "finishReason": name, "index": 0}],
         "usageMetadata": {"promptTokenCount": 5, "thoughtsTokenCount": 3},
     }

@@ -57,10 +57,10 @@ def test_only_the_models_first_answer_is_written():
     encoder = wire.encoder()
     others = [MessageStarted("u", Role.USER), MessageStarted("b", Role.MODEL, 1), MessageStarted("d", Role.MODEL)]
     dropped = unfold([Message.model("no").replace(id="d")])[1:-1]
-    told = [event for message in ("u", "b") for event in unfold([Message.model("no").replace(id=message)])[1:]]
+    parts = [event for message in ("u", "b") for event in unfold([Message.model("no").replace(id=message)])[1:]]
     shown = [
         *others[:2],
-        *told,
+        *parts,
         others[2],
         MessageDropped("d"),
         *dropped,

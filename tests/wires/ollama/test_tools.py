@@ -38,8 +38,8 @@ def test_decision_12_an_id_that_the_provider_gave_stays_and_pairs():
 
 
 def test_an_edited_call_is_sent_as_edited():
-    spelled = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": '{"a": 1}'}}]}
-    (message,) = wire.load_messages([spelled])
+    entry = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": '{"a": 1}'}}]}
+    (message,) = wire.load_messages([entry])
     edited = msgspec.structs.replace(message.tool_calls[0], arguments={"a": 2})
     (dumped,) = wire.dump_messages([message.replace(content=(edited,))])
     assert dumped["tool_calls"][0]["function"]["arguments"] == {"a": 2}
@@ -61,7 +61,7 @@ def test_decision_27_calls_come_back_as_they_were_whatever_they_hold(arguments: 
 
 def test_results_find_their_calls_in_any_order_and_each_call_once():
     calls = [{"id": f"c{n}", "function": {"name": f"f{n % 2}", "arguments": {}}} for n in range(4)]
-    results = [{"role": "tool", "content": "x", **told} for told in (
+    results = [{"role": "tool", "content": "x", **named} for named in (
         {"tool_call_id": "c2"}, {"tool_name": "f0"}, {"tool_name": "f0"}, {}, {"tool_name": "f1"}, {"tool_call_id": "c3"},
     )]  # fmt: skip
     _, answered = wire.load_messages([{"role": "assistant", "content": "", "tool_calls": calls}, *results])

@@ -180,8 +180,8 @@ def test_the_official_client_reads_the_same():
             base_url="http://x",
             transport=httpx.MockTransport(lambda _, body=exchange.body: httpx.Response(200, content=body)),
         )
-        asked = {"model": "m", "messages": [{"role": "user", "content": "?"}]}
-        chunks = list(client.chat(**asked, stream=True)) if exchange.framing == "ndjson" else [client.chat(**asked)]
+        request = {"model": "m", "messages": [{"role": "user", "content": "?"}]}
+        chunks = list(client.chat(**request, stream=True)) if exchange.framing == "ndjson" else [client.chat(**request)]
         assert ours.text == "".join(chunk.message.content or "" for chunk in chunks), exchange
         assert (ours.thinking or "") == "".join(chunk.message.thinking or "" for chunk in chunks), exchange
         calls = [call.function for chunk in chunks for call in chunk.message.tool_calls or ()]

@@ -11,7 +11,7 @@ from support_ollama import call, decode, line
 
 
 @pytest.mark.parametrize(
-    ("told", "calls", "reason"),
+    ("why", "calls", "reason"),
     [
         ("stop", False, "stop"),
         ("stop", True, "tool_calls"),
@@ -22,12 +22,12 @@ from support_ollama import call, decode, line
         (None, False, "unspecified"),
     ],
 )
-def test_how_an_answer_ended(told, calls, reason):
+def test_how_an_answer_ended(why, calls, reason):
     last = line(done=True, **({"tool_calls": [call()]} if calls else {}))
-    (message,) = fold(decode(last | ({"done_reason": told} if told else {})))
+    (message,) = fold(decode(last | ({"done_reason": why} if why else {})))
     assert message.finish_reason is FinishReason[reason]
     kept = (message.native or {}).get("ollama:notes", {}).get("response", {}).get("done_reason")
-    assert kept == (told if told in ("load", "unload") else None)
+    assert kept == (why if why in ("load", "unload") else None)
 
 
 def test_log_probabilities_of_all_lines_are_kept():

@@ -52,7 +52,7 @@ def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, 
     response = OWN.response(message.native)
     body = {
         **_head(message.origin, envelope, response),
-        **_body(fields, OWN.fields(message.native), envelope),
+        **_body(fields, OWN.fields(message.native), generates=_generates(envelope)),
         **_tail(message.finish_reason, message.usage, response),
     }
     return merged(body, rest(response, "created_at"))
@@ -65,6 +65,7 @@ class Encoder(ResponseEncoder):
     def __init__(self, envelope: Mapping[str, Any]) -> None:
         """`envelope`: `model` and `created_at` of the response, `path` of the request."""
         super().__init__(OWN, envelope)
+        self._generates = _generates(envelope)
         self._head: dict[str, Any] = {}
         self._fields: dict[tuple[str, int], str] = {}  # parts that are open → the field of their deltas
         self._sent: set[tuple[str, int]] = set()  # those of which a delta was sent
@@ -120,7 +121,7 @@ class Encoder(ResponseEncoder):
         line = {
             **self._head,
             **_created(self._envelope, state.envelope),
-            **_body({}, own, self._envelope),
+            **_body({}, own, generates=self._generates),
             **_tail(state.reason, state.usage, state.envelope),
         }
         return [merged(line, rest(state.envelope, "created_at"))]
@@ -135,7 +136,7 @@ class Encoder(ResponseEncoder):
         return NONE
 
     def _line(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        return {**self._head, **_body(fields, {}, self._envelope), "done": False}
+        return {**self._head, **_body(fields, {}, generates=self._generates), "done": False}
 
 
 def _fields(piece: Content) -> dict[str, Any]:
@@ -157,9 +158,14 @@ def _created(envelope: Mapping[str, Any], response: Mapping[str, Any]) -> dict[s
     return {"created_at": envelope.get("created_at") or response.get("created_at") or _NO_TIME}
 
 
-def _body(fields: Mapping[str, Any], own: Mapping[str, Any], envelope: Mapping[str, Any]) -> dict[str, Any]:
+def _generates(envelope: Mapping[str, Any]) -> bool:
+    """Whether it answers a request of `/api/generate`."""
+    return str(envelope.get("path", "")).endswith(GENERATE)
+
+
+def _body(fields: Mapping[str, Any], own: Mapping[str, Any], *, generates: bool) -> dict[str, Any]:
     """The fields of a message, as the request's endpoint has them."""
-    if str(envelope.get("path", "")).endswith(GENERATE):
+    if generates:
         return merged({"response": fields.get("content", ""), **rest(fields, "content")}, own)
     return {"message": merged({"role": "assistant", "content": "", **fields}, own)}
 
