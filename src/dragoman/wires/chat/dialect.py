@@ -104,6 +104,8 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Takes messages that hold nothing."""
     signed: bool = True
     """What a model's message has of its own goes back to its origin only."""
+    bare_results: bool = False
+    """A result goes to a target without fields of its own."""
     keeps_form: bool = False
     """A request goes in the form in which it was loaded, whatever the vendor's quirks are."""
     calls_have_names: bool = False

@@ -254,6 +254,8 @@ def dump_result(
     """A result → its tool message, and the blocks of media that the vendor takes in a user message only."""
     own = out.chat.own
     form, fields = own.form(part.native) if out.target is None else {}, own.fields(part.native)
+    if out.target is not None and out.chat.bare_results:
+        fields = {}
     if "id" in fields and fields["id"] is None and out.target is None:
         call_id = _given_id(own, part.native, part.id)
     role = form.get("role")
