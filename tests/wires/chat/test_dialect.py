@@ -30,17 +30,15 @@ RESPONSE = {
 
 def test_conversations() -> None:
     assert ACME.load_messages(WIRE_FORM) == MESSAGES
-    assert ACME.dump_messages(MESSAGES) == ACME.dump_messages(MESSAGES, target=Origin("acme")) == WIRE_FORM
+    assert ACME.dump_messages(MESSAGES) == WIRE_FORM
+    loaded = ACME.load_messages(WIRE_FORM, origin=Origin("acme"))
+    assert ACME.dump_messages(loaded, target=Origin("acme")) == WIRE_FORM
 
 
 def test_requests() -> None:
     function = {"name": "add", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
-    body = {
-        "model": "m",
-        "messages": WIRE_FORM,
-        "abilities": [{"type": "function", "function": function}],
-        "top_p": 0.5,
-    }
+    abilities = [{"type": "function", "function": function}]
+    body = {"model": "m", "messages": WIRE_FORM, "abilities": abilities, "top_p": 0.5}
     tools = (ToolSpec("add", "", function["parameters"]),)
     request = ModelRequest("m", tuple(MESSAGES), tools, Settings(top_p=0.5))
     assert ACME.load_request(body) == request

@@ -30,11 +30,10 @@ from dragoman.message import (
 )
 from dragoman.wires.chat.content import dump_content, load_content
 from dragoman.wires.chat.content_thinking import dump_thinking, load_thinking
-from dragoman.wires.chat.outgoing import Outgoing
 from dragoman.wires.chat.tools import call_id, dump_call, dump_result, load_calls, load_result
 
 if TYPE_CHECKING:
-    from dragoman.wires.chat.dialect import Chat
+    from dragoman.wires.chat.dialect import Chat, Outgoing
 
 __all__ = [
     "Loader",

@@ -11,11 +11,10 @@ import msgspec
 from dragoman.codec.json_schema import strict_schema
 from dragoman.codec.json_values import if_list, if_object, merged, rest
 from dragoman.request import Settings
-from dragoman.wires.chat.outgoing import Outgoing
 from dragoman.wires.chat.tools import dump_tool_choice, load_tool_choice
 
 if TYPE_CHECKING:
-    from dragoman.wires.chat.dialect import Chat
+    from dragoman.wires.chat.dialect import Chat, Outgoing
 
 __all__ = [
     "SETTINGS",

@@ -14,11 +14,10 @@ from dragoman.fold import arguments_json, parse_call
 from dragoman.message import Native, ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, ToolSpec
 from dragoman.wires.chat.content import ABSENT, dump_content, load_block
-from dragoman.wires.chat.outgoing import Outgoing
 
 if TYPE_CHECKING:
     from dragoman.codec.native import Own
-    from dragoman.wires.chat.dialect import Chat
+    from dragoman.wires.chat.dialect import Chat, Outgoing
 
 __all__ = [
     "call_id",

@@ -64,12 +64,12 @@ class Parts(ChatParts):
 
     def more_thinking(
         self,
-        place: Place,
-        opened: OpenPart,
-        part: ThinkingPart,
+        place: Place,  # noqa: ARG002
+        opened: OpenPart,  # noqa: ARG002
+        part: ThinkingPart,  # noqa: ARG002
         delta: str,
         *,
-        first: bool,  # noqa: ARG002
+        first: bool,
     ) -> list[Delta]:
         """See the family's. Two thoughts in a row would be read as one."""
         end = [_thinking([])] if first and self._thinks else []

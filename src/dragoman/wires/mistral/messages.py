@@ -15,8 +15,7 @@ from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
 from dragoman.wires.chat import messages
-from dragoman.wires.chat.dialect import Chat
-from dragoman.wires.chat.outgoing import Outgoing, named, prepared
+from dragoman.wires.chat.dialect import Chat, Outgoing, named, prepared
 from dragoman.wires.mistral.quirks import OWN, Quirks
 
 __all__ = ["dump_other", "loaded", "outgoing", "unsendable"]
