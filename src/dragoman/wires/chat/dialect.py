@@ -284,6 +284,8 @@ class Outgoing(outgoing.Outgoing[Any], frozen=True, kw_only=True, gc=False):
     """Fields of the body that the vendor refuses."""
     ways: Mapping[str, str] = _NOTHING
     """Setting → the way in which the vendor takes it, where that is not the usual one."""
+    head: int = 0
+    """How many system messages stand before all others, where the place of one matters."""
     bridge: str | None = None
     """What the model is made to say between results of tools and a user's message; `None`: nothing."""
 
