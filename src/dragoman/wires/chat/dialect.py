@@ -171,8 +171,11 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     )
     """(…, events, losses, envelope) → a whole response."""
     decoder_type: type[Decoder] = Decoder
+    """Reads a response; a wire's own has a short way for its ordinary chunks."""
     candidate_type: type[Candidate] = Candidate
+    """Reads one candidate of a response."""
     encoder_type: type[Encoder] = Encoder
+    """Writes a streamed response."""
     embeddings: Any = None
     """The wire's embeddings (`wires.EmbeddingsWire`), where it has some."""
 

@@ -198,7 +198,8 @@ def _dump_answer(out: Outgoing, position: int) -> list[dict[str, Any]]:
     form, own = chat.own.form(message.native), chat.own.fields(message.native)
     content = dump_content(body.pop("content", []), chat.empty, form, string_only=out.string_only)
     body |= {field: body[field][0] for field in chat.single if field in body}
-    entry = {"role": "assistant", **content, **dump_thinking(chat, thinking, out.thinking), **body}
+    thoughts = dump_thinking(chat, thinking, out.thinking) if thinking else {}
+    entry = {"role": "assistant", **content, **thoughts, **body}
     if out.target is not None and entry.get("content", "") is None and not ({chat.calls, *chat.alone} & body.keys()):
         entry["content"] = ""  # taken where null is refused
     if own and reason is not None and chat.signed:
