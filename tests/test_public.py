@@ -89,7 +89,8 @@ NAMED_ONLY = {
     "wires.anthropic.content.Outgoing",
     "testing.check.Check", "testing.server.Answer", "transport.base.Bounds", "transport.base.Timeouts",
     "transport.exchange.Exchange", "wires.openai_responses.calls.Kind",
-    *(f"wires.{wire}.quirks.Quirks" for wire in ("anthropic", "cohere", "google", "mistral", "ollama", "openai_chat", "openai_responses")),
+    "wires.chat.dialect.Chat", "wires.chat.dialect.Outgoing",
+    *(f"wires.{wire}.quirks.Quirks" for wire in ("anthropic", "chat", "cohere", "google", "mistral", "ollama", "openai_chat", "openai_responses")),
 }  # fmt: skip
 """Values whose fields have no order that anybody would know."""
 

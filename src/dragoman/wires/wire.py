@@ -46,7 +46,10 @@ class Wire(Protocol):
     reads its origin; without a target, as if for its own origin. `quirks` is the wire's own `Quirks` record.
     """
 
-    name: str
+    @property
+    def name(self) -> str:
+        """By which providers' records name it; an attribute."""
+        ...
 
     def load_messages(self, payload: Any, *, origin: Origin | None = None) -> list[Message]:
         """The part of a request that holds the conversation → messages. `origin` is given to the model's messages.

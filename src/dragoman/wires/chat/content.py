@@ -15,10 +15,9 @@ from dragoman.codec.json_values import if_object, if_objects, if_text, merged, r
 from dragoman.codec.media import ELSEWHERE, IMAGES, as_text, data_url, decoded, from_url, label, text_of
 from dragoman.errors import HistoryError
 from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart, ThinkingPart
-from dragoman.wires.chat.outgoing import Outgoing
 
 if TYPE_CHECKING:
-    from dragoman.wires.chat.dialect import Chat
+    from dragoman.wires.chat.dialect import Chat, Outgoing
 
 __all__ = [
     "ABSENT",

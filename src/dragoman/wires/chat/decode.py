@@ -94,7 +94,7 @@ class Decoder(ResponseDecoder):
     def done(self) -> None:
         """The answer is complete. Its usage stands with the first candidate."""
         self._over = True
-        usage, response = self._around()
+        usage, response = self._envelope()
         if not self._candidates:
             self._candidate(0)
         for index, candidate in sorted(self._candidates.items()):
@@ -105,7 +105,7 @@ class Decoder(ResponseDecoder):
         """The answer ends with an error, which carries what came before it and what that cost."""
         self._over = True
         error.at(provider=self._origin.provider or None)
-        usage, response = self._around()
+        usage, response = self._envelope()
         if usage is not None and any((usage.input_tokens, usage.output_tokens, usage.total_tokens)):
             self._candidate(min(self._candidates, default=0))
         candidates: list[Candidate] = [self._candidates[index] for index in sorted(self._candidates)]
@@ -125,7 +125,7 @@ class Decoder(ResponseDecoder):
             candidate = self._candidates[index] = self._chat.candidate_type(self._chat, emitter, new_id)
         return candidate
 
-    def _around(self) -> tuple[Usage | None, dict[str, Any]]:
+    def _envelope(self) -> tuple[Usage | None, dict[str, Any]]:
         """The tokens, and what stood around the choices."""
         usage, beside = self._chat.load_usage(self._chat, self._usage)
         return usage, {**self._response, **({"usage": beside} if beside else {})}

@@ -137,8 +137,8 @@ class Candidate:
 
     def _native(self, response: dict[str, Any], finish: dict[str, Any] = {}) -> Native:
         """The message's own fields; what stood beside its content, and around it."""
-        around = telling({**response, **self.response, **finish})
-        return self.chat.own.note(self.fields, message=self._beside, response=around)
+        envelope = telling({**response, **self.response, **finish})
+        return self.chat.own.note(self.fields, message=self._beside, response=envelope)
 
     def _think(self, message: dict[str, Any], *, whole: bool) -> None:
         entries = as_list(message.get(self.chat.details), "reasoning details") if self.chat.details else []

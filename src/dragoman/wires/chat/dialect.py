@@ -3,17 +3,19 @@ Such a record is a wire (`wires.Wire`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
 
+from dragoman.codec import outgoing
 from dragoman.codec.error_rules import ErrorInfo, ErrorRules, error_info
+from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.native import Own
 from dragoman.errors import DragomanError
 from dragoman.event import Event
 from dragoman.loss import Loss
-from dragoman.message import Content, FinishReason, Message, Origin, Role, Usage
+from dragoman.message import Content, FinishReason, Message, Origin, Role, ToolCallPart, ToolResultPart, Usage
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
 from dragoman.wires.chat.content import READERS, Reader, sent_block, usual_type, write_block
 from dragoman.wires.chat.decode import Decoder
@@ -21,18 +23,33 @@ from dragoman.wires.chat.decode_parts import Candidate
 from dragoman.wires.chat.encode import Encoder, dump_response
 from dragoman.wires.chat.errors import ERRORS, ErrorLine, dump_error, error_body, error_of, load_error
 from dragoman.wires.chat.messages import Loader, dump_conversation, dump_other, dump_piece, load_messages, unsendable
-from dragoman.wires.chat.outgoing import Outgoing, usual
 from dragoman.wires.chat.quirks import Quirks
 from dragoman.wires.chat.request import dump_http, load_request
 from dragoman.wires.chat.settings import SETTINGS, Way
 from dragoman.wires.chat.tools import dump_tools, load_tool, load_tools
 from dragoman.wires.chat.usage import COUNTS, FINISH, WORDS, load_usage
 
-__all__ = ["Chat"]
+__all__ = ["Chat", "Outgoing", "named", "prepared"]
+
+_NOTHING: dict[str, str] = {}
 
 
 def _as_loaded(messages: list[Message]) -> list[Message]:
     return messages
+
+
+def _usual(
+    chat: Chat,
+    messages: Sequence[Message],
+    target: Origin | None,
+    quirks: Any,
+    losses: list[Loss] | None,
+    tools: Sequence[ToolSpec],
+) -> Outgoing:
+    """A conversation made ready for a vendor that takes ids and names of the usual kind, and thinking in its first field for it."""
+    ids, names = call_ids(messages), fitted([one.name for one in named(messages, tools)])
+    thinking = next(iter(chat.thinking), None)
+    return prepared(chat, messages, target, quirks, losses, ids=ids, names=names, thinking=thinking)
 
 
 class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -104,6 +121,8 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Takes messages that hold nothing."""
     signed: bool = True
     """What a model's message has of its own goes back to its origin only."""
+    bare_results: bool = False
+    """A result goes to a target without fields of its own."""
     keeps_form: bool = False
     """A request goes in the form in which it was loaded, whatever the vendor's quirks are."""
     calls_have_names: bool = False
@@ -117,7 +136,7 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Makes the usual quirks."""
     outgoing: Callable[
         [Chat, Sequence[Message], Origin | None, Any, list[Loss] | None, Sequence[ToolSpec]], Outgoing
-    ] = usual
+    ] = _usual
     """(…, messages, target, quirks, losses, tools) → the conversation, ready for its dump."""
     loaded: Callable[[list[Message]], list[Message]] = _as_loaded
     """A whole conversation that was loaded → with what only the whole tells."""
@@ -152,8 +171,11 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     )
     """(…, events, losses, envelope) → a whole response."""
     decoder_type: type[Decoder] = Decoder
+    """Reads a response; a wire's own has a short way for its ordinary chunks."""
     candidate_type: type[Candidate] = Candidate
+    """Reads one candidate of a response."""
     encoder_type: type[Encoder] = Encoder
+    """Writes a streamed response."""
     embeddings: Any = None
     """The wire's embeddings (`wires.EmbeddingsWire`), where it has some."""
 
@@ -242,3 +264,49 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def dump_error(self, error: DragomanError) -> tuple[int, dict[str, Any]]:
         """An exception → status and body."""
         return dump_error(self, error)
+
+
+class Outgoing(outgoing.Outgoing[Any], frozen=True, kw_only=True, gc=False):
+    """One conversation on its way out. The fields beyond the general ones are what a vendor's quirks say."""
+
+    chat: Chat
+    """The format in which it goes."""
+    roles: Mapping[str, Role]
+    """The roles that the target knows."""
+    blocks: Mapping[str, str] = _NOTHING
+    """Media type, or its first half → the block that carries it, beyond the usual ones."""
+    string_only: bool = False
+    """Text is one string only, never a list of blocks."""
+    tool_media: bool = False
+    """Tool messages may hold media; else they follow in a user message."""
+    thinking: str | None = None
+    """The field for thinking that came in no field of this format; `None`: it is left out."""
+    json_schema: bool = True
+    """The vendor takes a schema of the output; else JSON mode stands in for it."""
+    refuses: Collection[str] = ()
+    """Fields of the body that the vendor refuses."""
+    ways: Mapping[str, str] = _NOTHING
+    """Setting → the way in which the vendor takes it, where that is not the usual one."""
+    head: int = 0
+    """How many system messages stand before all others, where the place of one matters."""
+    bridge: str | None = None
+    """What the model is made to say between results of tools and a user's message; `None`: nothing."""
+
+
+def prepared(
+    chat: Chat,
+    messages: Sequence[Message],
+    target: Origin | None,
+    quirks: Any,
+    losses: list[Loss] | None,
+    **own: Any,
+) -> Outgoing:
+    """A conversation made ready for its dump; `own`: `ids`, `names` and what else differs from the usual."""
+    fields = {"chat": chat, "roles": chat.roles, "tool_media": quirks.tool_media, **own}
+    return outgoing.prepared(Outgoing, messages, target, quirks, losses, **fields)
+
+
+def named(messages: Iterable[Message], tools: Sequence[ToolSpec]) -> list[ToolSpec | ToolCallPart | ToolResultPart]:
+    """All that has the name of a tool."""
+    pieces = [piece for message in messages for piece in message.content]
+    return [*tools, *(one for one in pieces if isinstance(one, (ToolCallPart, ToolResultPart)) and one.name)]

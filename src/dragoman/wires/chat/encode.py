@@ -130,9 +130,9 @@ class Encoder(ResponseEncoder):
 
     def finish(self) -> dict[str, Any]:
         """What a choice holds beside its message."""
-        around = self._state.envelope
-        beside = {name: around[name] for name in self.OF_CHOICE if name in around}
-        return {**beside, "finish_reason": dump_finish(self.chat, self._state.reason, around.get("finish_reason"))}
+        fields = self._state.envelope
+        beside = {name: fields[name] for name in self.OF_CHOICE if name in fields}
+        return {**beside, "finish_reason": dump_finish(self.chat, self._state.reason, fields.get("finish_reason"))}
 
     def usage(self) -> dict[str, Any]:
         """The field that holds the usage, where it is known."""

@@ -113,6 +113,8 @@ class Parts:
     def text(self, place: Place, fields: Sequence[str], delta: str) -> Delta:
         """More text in these fields, of which a client joins all that it gets."""
         self._texts.setdefault(place[0], set()).update(fields)
+        if not self._void:
+            return dict.fromkeys(fields, delta)
         apart = self._void.intersection(fields)
         self._void -= apart
         return {field: f"\n{delta}" if field in apart else delta for field in fields}

@@ -30,11 +30,10 @@ from dragoman.message import (
 )
 from dragoman.wires.chat.content import dump_content, load_content
 from dragoman.wires.chat.content_thinking import dump_thinking, load_thinking
-from dragoman.wires.chat.outgoing import Outgoing
 from dragoman.wires.chat.tools import call_id, dump_call, dump_result, load_calls, load_result
 
 if TYPE_CHECKING:
-    from dragoman.wires.chat.dialect import Chat
+    from dragoman.wires.chat.dialect import Chat, Outgoing
 
 __all__ = [
     "Loader",
@@ -199,7 +198,8 @@ def _dump_answer(out: Outgoing, position: int) -> list[dict[str, Any]]:
     form, own = chat.own.form(message.native), chat.own.fields(message.native)
     content = dump_content(body.pop("content", []), chat.empty, form, string_only=out.string_only)
     body |= {field: body[field][0] for field in chat.single if field in body}
-    entry = {"role": "assistant", **content, **dump_thinking(chat, thinking, out.thinking), **body}
+    thoughts = dump_thinking(chat, thinking, out.thinking) if thinking else {}
+    entry = {"role": "assistant", **content, **thoughts, **body}
     if out.target is not None and entry.get("content", "") is None and not ({chat.calls, *chat.alone} & body.keys()):
         entry["content"] = ""  # taken where null is refused
     if own and reason is not None and chat.signed:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from dragoman.codec.json_schema import strict_schema
-from dragoman.codec.json_values import if_object, merged, rest
+from dragoman.codec.json_values import if_list, if_object, merged, rest
 from dragoman.request import Settings
-from dragoman.wires.chat.outgoing import Outgoing
 from dragoman.wires.chat.tools import dump_tool_choice, load_tool_choice
 
 if TYPE_CHECKING:
-    from dragoman.wires.chat.dialect import Chat
+    from dragoman.wires.chat.dialect import Chat, Outgoing
 
 __all__ = [
     "SETTINGS",
@@ -89,8 +88,8 @@ def tool_choice(words: Mapping[str, str], form: str = "") -> Way:
 
 
 def _stops(value: Any) -> tuple[str, ...] | None:
-    texts = cast("list[Any]", value) if isinstance(value, list) else [None]
-    return tuple(texts) if all(isinstance(text, str) for text in texts) else None
+    texts = if_list(value)
+    return tuple(texts) if isinstance(value, list) and all(isinstance(text, str) for text in texts) else None
 
 
 SETTINGS: Mapping[str, tuple[Way, ...]] = {

@@ -14,11 +14,10 @@ from dragoman.fold import arguments_json, parse_call
 from dragoman.message import Native, ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, ToolSpec
 from dragoman.wires.chat.content import ABSENT, dump_content, load_block
-from dragoman.wires.chat.outgoing import Outgoing
 
 if TYPE_CHECKING:
     from dragoman.codec.native import Own
-    from dragoman.wires.chat.dialect import Chat
+    from dragoman.wires.chat.dialect import Chat, Outgoing
 
 __all__ = [
     "call_id",
@@ -254,6 +253,8 @@ def dump_result(
     """A result → its tool message, and the blocks of media that the vendor takes in a user message only."""
     own = out.chat.own
     form, fields = own.form(part.native) if out.target is None else {}, own.fields(part.native)
+    if out.target is not None and out.chat.bare_results:
+        fields = {}
     if "id" in fields and fields["id"] is None and out.target is None:
         call_id = _given_id(own, part.native, part.id)
     role = form.get("role")

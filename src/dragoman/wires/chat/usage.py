@@ -54,10 +54,10 @@ def dump_usage(chat: Chat, usage: Usage, beside: Any = None) -> dict[str, Any]:
     """The neutral counts → `usage`. `beside`: what the vendor said beside them."""
     prompt, answer = usage.input_tokens or 0, usage.output_tokens or 0
     total = prompt + answer if usage.total_tokens is None else usage.total_tokens
-    told = {"input_tokens": prompt, "output_tokens": answer, "total_tokens": total}
+    totals = {"input_tokens": prompt, "output_tokens": answer, "total_tokens": total}
     body: dict[str, Any] = {}
     for name, paths in chat.counts.items():
-        if (number := told.get(name, getattr(usage, name))) is not None:
+        if (number := totals.get(name, getattr(usage, name))) is not None:
             *above, field = paths[0]
             inner = body.setdefault(above[0], {}) if above else body
             inner[field] = number

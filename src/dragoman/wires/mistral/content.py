@@ -15,8 +15,7 @@ from dragoman.codec.media import IMAGES, audio_type, data_url, decoded, from_url
 from dragoman.message import Content, DataPart, FilePart, LinkPart, Role, TextPart, ThinkingPart
 from dragoman.wires.chat import content
 from dragoman.wires.chat.content import plain_text, read_text, with_rest
-from dragoman.wires.chat.dialect import Chat
-from dragoman.wires.chat.outgoing import Outgoing
+from dragoman.wires.chat.dialect import Chat, Outgoing
 from dragoman.wires.mistral.quirks import OWN
 
 __all__ = ["BLOCKS", "sent_block", "usual_type", "write_block"]

@@ -28,6 +28,7 @@ WIRE = Chat(
     error_rules=errors.RULES,
     takes_empty=False,
     signed=False,
+    bare_results=True,
     keeps_form=True,
     calls_have_names=True,
     usage_apart=False,

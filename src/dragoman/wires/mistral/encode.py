@@ -63,28 +63,34 @@ class Parts(ChatParts):
         return super().text(place, fields, delta)
 
     def more_thinking(
-        self, place: Place, opened: OpenPart, part: ThinkingPart, delta: str, *, first: bool
+        self,
+        place: Place,  # noqa: ARG002
+        opened: OpenPart,  # noqa: ARG002
+        part: ThinkingPart,  # noqa: ARG002
+        delta: str,
+        *,
+        first: bool,
     ) -> list[Delta]:
         """See the family's. Two thoughts in a row would be read as one."""
         end = [_thinking([])] if first and self._thinks else []
         self._thinks = True
         return [*end, _thinking([{"type": "text", "text": delta}])]
 
-    def end_thinking(self, opened: OpenPart, part: ThinkingPart) -> list[Delta]:
+    def end_thinking(self, opened: OpenPart, part: ThinkingPart) -> list[Delta]:  # noqa: ARG002
         """See the family's."""
         own = OWN.fields(part.native)
         self._thinks = self._thinks and not own
         return [_thinking([], own)] if own else []
 
-    def begin_call(self, opened: OpenPart, part: ToolCallPart) -> list[Delta]:
+    def begin_call(self, opened: OpenPart, part: ToolCallPart) -> list[Delta]:  # noqa: ARG002
         """See the family's."""
         return []
 
-    def more_call(self, opened: OpenPart, part: ToolCallPart, delta: str) -> list[Delta]:
+    def more_call(self, opened: OpenPart, part: ToolCallPart, delta: str) -> list[Delta]:  # noqa: ARG002
         """See the family's."""
         return []
 
-    def end_call(self, opened: OpenPart, part: ToolCallPart) -> list[Delta]:
+    def end_call(self, opened: OpenPart, part: ToolCallPart) -> list[Delta]:  # noqa: ARG002
         """See the family's."""
         self._thinks = False
         return [{"tool_calls": [_call(self.chat, part, self.number("tool_calls"))]}]

@@ -15,8 +15,7 @@ from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
 from dragoman.wires.chat import messages
-from dragoman.wires.chat.dialect import Chat
-from dragoman.wires.chat.outgoing import Outgoing, named, prepared
+from dragoman.wires.chat.dialect import Chat, Outgoing, named, prepared
 from dragoman.wires.mistral.quirks import OWN, Quirks
 
 __all__ = ["dump_other", "loaded", "outgoing", "unsendable"]
@@ -28,7 +27,7 @@ def loaded(conversation: list[Message]) -> list[Message]:
     """Notes what would otherwise not be sent as it is: ids and names that are not fit, late system messages, thinking in messages
     that are none of the model's."""
     known: set[str] = set()
-    head = len(list(takewhile(lambda message: message.role is Role.SYSTEM, conversation)))
+    head = _head(conversation)
     out: list[Message] = []
     for position, message in enumerate(conversation):
         content = tuple([_noted(piece, message.role, known) for piece in message.content])
@@ -36,6 +35,11 @@ def loaded(conversation: list[Message]) -> list[Message]:
         native = OWN.with_form(message.native, place="here") if late else message.native
         out.append(message.replace(content=content, native=native))
     return out
+
+
+def _head(conversation: Sequence[Message]) -> int:
+    """How many system messages stand before all others."""
+    return sum(1 for _ in takewhile(lambda message: message.role is Role.SYSTEM, conversation))
 
 
 def _noted(piece: Content, role: Role, known: set[str]) -> Content:
@@ -57,7 +61,7 @@ def _noted(piece: Content, role: Role, known: set[str]) -> Content:
 def dump_other(out: Outgoing, position: int, sent: Mapping[str, str | None]) -> list[dict[str, Any]]:
     """A system message, or a user's. The API takes no system message after the first others."""
     message = out.messages[position]
-    late = message.role is Role.SYSTEM and any(one.role is not Role.SYSTEM for one in out.messages[:position])
+    late = message.role is Role.SYSTEM and position > out.head
     if not late or OWN.form(message.native).get("place") == "here":
         return messages.dump_other(out, position, sent)
     out.lose(position, None, "system message", "the API takes none after the first others; it is a user's text")
@@ -84,4 +88,6 @@ def outgoing(
     as_is = [one.name for one in all_named if target is None and "name_as_is" in OWN.form(one.native)]
     names = fitted([one.name for one in all_named], quirks.names, as_is=as_is)
     ids = call_ids(conversation, quirks.ids, as_is=lambda piece: target is None and "as_is" in OWN.form(piece.native))
-    return prepared(chat, conversation, target, quirks, losses, ids=ids, names=names, bridge=quirks.bridge)
+    return prepared(
+        chat, conversation, target, quirks, losses, ids=ids, names=names, bridge=quirks.bridge, head=_head(conversation)
+    )

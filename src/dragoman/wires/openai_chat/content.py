@@ -7,7 +7,7 @@ from typing import Any
 from dragoman.codec.media import as_text, guessed
 from dragoman.message import Content, LinkPart
 from dragoman.wires.chat.content import READERS, dump_block, lost, read_text
-from dragoman.wires.chat.outgoing import Outgoing
+from dragoman.wires.chat.dialect import Outgoing
 
 __all__ = ["BLOCKS", "sent_block"]
 

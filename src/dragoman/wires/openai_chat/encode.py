@@ -7,6 +7,7 @@ over.
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from dragoman.codec.json_values import rest
@@ -85,7 +86,7 @@ class Encoder(ChatEncoder):
     )  # fmt: skip
     LISTS: ClassVar[frozenset[str]] = ChatEncoder.LISTS | {"images"}
     INDEXED: ClassVar[frozenset[str]] = frozenset({"executed_tools"})
-    WHOLE: ClassVar[dict[str, Any]] = {"refusal": None}
+    WHOLE: ClassVar[Mapping[str, Any]] = {"refusal": None}
 
 
 def _is_custom(part: ToolCallPart) -> bool:

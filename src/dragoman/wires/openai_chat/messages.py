@@ -24,8 +24,7 @@ from dragoman.message import (
 from dragoman.request import ToolSpec
 from dragoman.wires.chat import messages
 from dragoman.wires.chat.content import load_block
-from dragoman.wires.chat.dialect import Chat
-from dragoman.wires.chat.outgoing import Outgoing, named, prepared
+from dragoman.wires.chat.dialect import Chat, Outgoing, named, prepared
 from dragoman.wires.openai_chat.quirks import NAME, OWN, Quirks
 from dragoman.wires.openai_chat.tools import dump_executed, load_executions, load_function_call
 

@@ -10,7 +10,12 @@ from dragoman.wires.openai_chat.tools import dump_function_choice, load_function
 
 __all__ = ["WAYS"]
 
-_NOT_AT_ALL = Way("", lambda _: None, lambda *_: None)
+
+def _nothing(_: Any, __: object = None) -> None:
+    return None
+
+
+_NOT_AT_ALL = Way("", _nothing, _nothing)
 
 
 def _reasoning(setting: str | int) -> dict[str, Any]:

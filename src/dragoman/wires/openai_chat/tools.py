@@ -13,8 +13,7 @@ from dragoman.fold import arguments_json
 from dragoman.message import ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, ToolSpec
 from dragoman.wires.chat import tools
-from dragoman.wires.chat.dialect import Chat
-from dragoman.wires.chat.outgoing import Outgoing
+from dragoman.wires.chat.dialect import Chat, Outgoing
 from dragoman.wires.openai_chat.quirks import OWN
 
 __all__ = [

@@ -1,23 +1,20 @@
-"""The wires that share the shape of Chat Completions: tables, defaults, ids, ordinary chunks, embeddings."""
+"""Ordinary chunks and parts of the wires of the Chat family, read and written."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-import msgspec
 import pytest
 
-from dragoman import errors, wires
+from dragoman import wires
 from dragoman.event import Event, MessageFinished, MessageStarted, OpenText, PartDelta, PartFinished, PartStarted
 from dragoman.fold import fold, unfold
-from dragoman.loss import Loss
 from dragoman.message import (
     FilePart,
     FinishReason,
     LinkPart,
     Message,
-    Origin,
     Role,
     TextPart,
     ThinkingPart,
@@ -25,10 +22,9 @@ from dragoman.message import (
     ToolResultPart,
     Usage,
 )
-from dragoman.request import EmbeddingsRequest, ModelRequest, ServerTool, Settings
-from dragoman.result import BatchEmbeddingsResult
+from dragoman.request import ServerTool
 
-CHAT, MISTRAL = wires.get("openai_chat"), wires.get("mistral")
+CHAT = wires.get("openai_chat")
 NAMES = ("openai_chat", "mistral")
 named = pytest.mark.parametrize("name", NAMES)
 DETAILS = "reasoning_details"
@@ -51,159 +47,6 @@ def deltas(name: str, events: list[Event]) -> list[dict[str, Any]]:
     lines = (b"".join(map(encoder.feed, events)) + encoder.close()).decode().split("\n\n")
     chunks = [json.loads(line[6:]) for line in lines if line and line != "data: [DONE]"]
     return [one["choices"][0]["delta"] for one in chunks if one["choices"]][1:-1]
-
-
-# ------------------------------------------------------------------ errors
-
-CHAT_ERRORS = [
-    (errors.AuthenticationError, 401, "invalid_request_error", "invalid_api_key"),
-    (errors.PermissionDeniedError, 403, "invalid_request_error", "forbidden"),
-    (errors.ModelNotFoundError, 404, "invalid_request_error", "model_not_found"),
-    (errors.ContextLengthError, 400, "invalid_request_error", "context_length_exceeded"),
-    (errors.InvalidRequestError, 400, "invalid_request_error", None),
-    (errors.HistoryError, 400, "invalid_request_error", None),
-    (errors.ContentRefusedError, 400, "invalid_request_error", "content_filter"),
-    (errors.RateLimitError, 429, "rate_limit_error", "rate_limit_exceeded"),
-    (errors.OverloadedError, 503, "server_error", "overloaded"),
-    (errors.ProviderTimeoutError, 504, "server_error", "timeout"),
-    (errors.ProviderError, 502, "server_error", None),
-    (errors.ProviderConnectionError, 502, "server_error", None),
-    (errors.DecodeError, 502, "server_error", None),
-    (errors.SettingsError, 500, "server_error", None),
-]
-MISTRAL_ERRORS = [
-    (errors.AuthenticationError, 401, "unauthorized", "1000"),
-    (errors.PermissionDeniedError, 403, "forbidden", None),
-    (errors.ModelNotFoundError, 400, "invalid_model", "1500"),
-    (errors.ContextLengthError, 400, "context_length_exceeded", "3051"),
-    (errors.InvalidRequestError, 400, "invalid_request_invalid_args", "3051"),
-    (errors.HistoryError, 400, "invalid_request_message_order", "3230"),
-    (errors.ContentRefusedError, 403, "content_policy", None),
-    (errors.RateLimitError, 429, "rate_limited", "1300"),
-    (errors.OverloadedError, 503, "overloaded", None),
-    (errors.ProviderTimeoutError, 504, "timeout", None),
-    (errors.ProviderError, 502, "internal_server_error", None),
-    (errors.ProviderConnectionError, 502, "internal_server_error", None),
-    (errors.DecodeError, 502, "internal_server_error", None),
-    (errors.SettingsError, 500, "internal_server_error", None),
-]
-
-
-@pytest.mark.parametrize(
-    ("name", "kind", "status", "type_", "code"),
-    [("openai_chat", *one) for one in CHAT_ERRORS] + [("mistral", *one) for one in MISTRAL_ERRORS],
-)
-def test_each_error_has_its_status_its_type_and_its_code(
-    name: str, kind: type[errors.DragomanError], status: int, type_: str, code: str | None
-) -> None:
-    def body(status: int) -> Any:
-        if name == "openai_chat":
-            return {"error": {"message": "no", "type": type_, "param": None, "code": code}}
-        told = {"object": "error", "message": "no", "type": type_, "param": None, "code": code}
-        return {**told, "raw_status_code": status}
-
-    dump = wires.get(name).dump_error
-    assert dump(kind("no")) == (status, body(status))
-    for own, sent in ((400, 400), (418, 418), (399, status), (200, status)):
-        error = kind("no")
-        error.status = own
-        assert dump(error) == (sent, body(sent))
-
-
-# ------------------------------------------------------------------ quirks
-
-
-def test_what_is_usual() -> None:
-    assert msgspec.structs.asdict(import_quirks("openai_chat")()) == {
-        "reads": (), "max_tokens": "max_tokens", "reasoning": "reasoning_effort", "cache": None,
-        "thinking": "reasoning_content", "developer": True, "string_content": False, "tool_media": False, "blocks": {},
-        "json_schema": True, "refuses": (), "executed_tools": False, "max_id_length": None,
-    }  # fmt: skip
-    mistral = import_quirks("mistral")()
-    assert (mistral.reads, mistral.bridge, mistral.thinking, mistral.tool_media) == ((), None, True, False)
-    assert (mistral.ids.letters, mistral.ids.least, mistral.ids.most) == ("a-zA-Z0-9", 9, 9)
-
-
-def import_quirks(name: str) -> Any:
-    return wires.get(name).Quirks
-
-
-@named
-def test_why_thinking_is_not_taken_back(name: str) -> None:
-    quirks = import_quirks(name)(thinking=None if name == "openai_chat" else False)
-    said = Message(Role.MODEL, (ThinkingPart("t"), "a"), origin=Origin("p"))
-    for target, why in (
-        ("p", "the vendor takes no thinking back" if name == "openai_chat" else "the server takes no thinking back"),
-        ("q", "it comes from p, which q does not read"),
-    ):
-        losses: list[Loss] = []
-        dumped = wires.get(name).dump_messages([said], target=Origin(target), quirks=quirks, losses=losses)
-        assert dumped == [{"role": "assistant", "content": "a"}]
-        assert losses == [Loss(0, 0, "thinking", why)]
-
-
-def test_ids_go_back_to_who_gave_them_unless_they_are_limited() -> None:
-    odd = "call:1/" + "x" * 60
-    said = [
-        Message(Role.MODEL, (ToolCallPart(odd, "f"),), origin=Origin("p")),
-        Message.user(ToolResultPart(odd, "f", 1)),
-    ]
-
-    def ids(target: str, **quirks: Any) -> set[str]:
-        dumped = CHAT.dump_messages(said, target=Origin(target), quirks=import_quirks("openai_chat")(**quirks))
-        return {dumped[0]["tool_calls"][0]["id"], dumped[1]["tool_call_id"]}
-
-    assert ids("p") == {odd}
-    (other,) = ids("q")
-    (limited,) = ids("p", max_id_length=20)
-    assert len(other) == 40 and len(limited) == 20
-
-
-def test_what_a_quirk_changes_of_a_request() -> None:
-    quirks = import_quirks("openai_chat")
-    request = ModelRequest(
-        "m",
-        (Message.system("s"), Message.user(TextPart("a"), TextPart("b"))),
-        settings=Settings(max_tokens=5, reasoning="low", cache="long", seed=1),
-        output_schema={"type": "object", "properties": {}, "additionalProperties": False},
-        stream=True,
-    )
-    plain = {"model": "m", "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "ab"}]}
-    losses: list[Loss] = []
-    how = quirks(
-        max_tokens="max_completion_tokens", reasoning=None, string_content=True, json_schema=False, refuses=("seed",)
-    )
-    assert CHAT.dump_request(request, quirks=how, losses=losses) == {
-        **plain, "max_completion_tokens": 5, "response_format": {"type": "json_object"}, "stream": True,
-        "stream_options": {"include_usage": True},
-    }  # fmt: skip
-    assert losses == [
-        Loss(None, None, "reasoning", "the vendor cannot be told 'low' as it is"),
-        Loss(None, None, "output_schema", "the vendor knows JSON mode only"),
-        Loss(None, None, "seed", "the vendor refuses it"),
-    ]
-    for field, setting, told in [
-        ("reasoning", "off", {"effort": "none"}), ("reasoning", 99, {"max_tokens": 99}), ("thinking", "off", {"type": "disabled"}),
-        ("thinking", 99, {"type": "enabled", "budget_tokens": 99}), ("enable_thinking", "off", False),
-    ]:  # fmt: skip
-        losses = []
-        asked = ModelRequest("m", settings=Settings(reasoning=setting))
-        assert CHAT.dump_request(asked, quirks=quirks(reasoning=field), losses=losses)[field] == told and losses == []
-    for field, setting in (("enable_thinking", "low"), ("thinking", "high"), ("reasoning_effort", 2048)):
-        losses = []
-        asked = ModelRequest("m", settings=Settings(reasoning=setting))
-        CHAT.dump_request(asked, quirks=quirks(reasoning=field), losses=losses)
-        assert losses == [Loss(None, None, "reasoning", f"the vendor cannot be told {setting!r} as it is")]
-    for cache, told in (("short", {"type": "ephemeral"}), ("long", {"type": "ephemeral", "ttl": "1h"})):
-        asked = ModelRequest("m", settings=Settings(cache=cache))
-        assert CHAT.dump_request(asked, quirks=quirks(cache="cache_control"))["cache_control"] == told
-
-
-@named
-@pytest.mark.parametrize(("budget", "effort"), [(2048, "low"), (2049, "medium"), (8192, "medium"), (8193, "high")])
-def test_a_budget_is_the_nearest_level(name: str, budget: int, effort: str) -> None:
-    body = wires.get(name).dump_request(ModelRequest("m", settings=Settings(reasoning=budget)))
-    assert body == {"model": "m", "messages": [], "reasoning_effort": effort}
 
 
 # ------------------------------------------------------------------ streams
@@ -402,33 +245,6 @@ def test_lists_of_fields_that_no_index_tells_apart_are_written_as_they_are() -> 
     assert (message["annotations"], message["odd"]) == ("x", odd)
 
 
-# ------------------------------------------------------------------ embeddings
-
-
-@named
-def test_vectors_are_written_as_they_were_read(name: str) -> None:
-    wire = wires.embeddings(name)
-    assert wire is not None
-    body: dict[str, Any] = {
-        "id": "e1", "object": "list", "model": "m",
-        "data": [{"object": "embedding", "index": 0, "embedding": [0.5, 1.0]}, {"object": "embedding", "index": 1, "embedding": [2.0, 0.0]}],
-        "usage": {"prompt_tokens": 3, "total_tokens": 3, "x": 1, **({"completion_tokens": 0} if name == "mistral" else {})},
-    }  # fmt: skip
-    result = wire.load_response(body)
-    assert isinstance(result, BatchEmbeddingsResult)
-    assert wire.dump_response(result, request=EmbeddingsRequest("other", ("a", "b"))) == body
-    assert wire.dump_response(result) == body
-    bare = BatchEmbeddingsResult(result.embeddings)
-    assert wire.dump_response(bare)["model"] == ""
-    assert wire.dump_response(bare, request=EmbeddingsRequest("m", ("a", "b")))["model"] == "m"
-    packed = EmbeddingsRequest("m", ("a", "b"), options={"encoding_format": "base64"})
-    again = wire.dump_response(result, request=packed)
-    assert isinstance(again["data"][0]["embedding"], str) and wire.load_response(again).embeddings == result.embeddings
-    sent = wire.dump_http(EmbeddingsRequest("m", ("a",), dimensions=2))
-    assert sent.path == "/embeddings"
-    assert sent.body == {"model": "m", "input": ["a"], "dimensions" if name == "openai_chat" else "output_dimension": 2}
-
-
 # ------------------------------------------------------------------ what ends without deltas, and what is alike
 
 
@@ -470,14 +286,6 @@ def test_a_tool_of_another_type_that_names_a_function_is_the_providers() -> None
         request = wires.get(name).load_request(body)
         assert request.tools == (ServerTool("odd", {"function": {"name": "f"}}),)
         assert wires.get(name).dump_request(request) == body
-
-
-def test_a_cache_that_the_vendor_does_not_know_is_not_asked_for() -> None:
-    quirks = import_quirks("openai_chat")(cache="prompt_cache_retention")
-    for cache, told in (("short", {}), ("long", {"prompt_cache_retention": "24h"})):
-        request = ModelRequest("m", settings=Settings(cache=cache))
-        assert CHAT.dump_request(request, quirks=quirks) == {"model": "m", "messages": [], **told}
-        assert CHAT.dump_request(request) == {"model": "m", "messages": []}
 
 
 def test_what_a_detail_says_of_itself_is_told_once() -> None:
