@@ -11,7 +11,7 @@ from dragoman import Agent, Chat, DataPart, Message, TextPart, ToolCallPart, Too
 from dragoman.errors import InvalidRequestError, ProviderError, SettingsError, ToolError, TypedOutputError
 from dragoman.message import FinishReason, Role, ThinkingPart, Usage
 from dragoman.providers import Provider
-from support import FORCING, PROVIDER, Script, agent, call, says
+from support.model import FORCING, PROVIDER, Script, agent, call, says
 
 pytestmark = pytest.mark.anyio
 

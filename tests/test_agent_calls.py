@@ -10,7 +10,7 @@ from dragoman import Agent, Chat, Limits, Settings, TextPart, Tool, ToolCallPart
 from dragoman.errors import LimitReachedError
 from dragoman.message import FilePart, Role
 from dragoman.model.strings import ModelString
-from support import PROVIDER, agent, call, says
+from support.model import PROVIDER, agent, call, says
 
 pytestmark = pytest.mark.anyio
 

@@ -25,8 +25,8 @@ import dragoman
 from dragoman import Provider, testing, wires
 from dragoman.prompt import RunOptions
 from dragoman.providers import REGISTRY
-from support import PROVIDER
-from support_llm import Llm, obliging
+from support.llm_server import Llm, obliging
+from support.model import PROVIDER
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])

@@ -16,7 +16,7 @@ from dragoman import tool, unfold
 from dragoman.errors import ProviderError
 from dragoman.logs import LoggingOptions, log_to
 from dragoman.loss import Loss
-from support import agent, call, says
+from support.model import agent, call, says
 
 pytestmark = pytest.mark.anyio
 

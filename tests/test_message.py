@@ -10,7 +10,6 @@ import msgspec
 import pytest
 from hypothesis import given
 
-import strategies as some
 from dragoman import message as module
 from dragoman.codec.digest import signed_chain
 from dragoman.errors import HistoryError
@@ -29,6 +28,7 @@ from dragoman.message import (
     ToolResultPart,
     Usage,
 )
+from support import strategies as some
 
 
 @given(some.messages)

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-import strategies as some
 from dragoman.codec.digest import signed_chain
 from dragoman.loss import Loss
 from dragoman.message import Content, DataPart, Message, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.repair import INTERRUPTED, repair, repaired
+from support import strategies as some
 
 
 def call(call_id: str = "a", name: str = "f", **more: Any) -> ToolCallPart:

@@ -15,7 +15,7 @@ from dragoman.errors import LimitReachedError
 from dragoman.event import Event, MessageStarted, OpenText, PartDelta, PartStarted, RunFinished
 from dragoman.message import FinishReason, Role
 from dragoman.request import ModelRequest
-from support import PROVIDER, agent, call, says
+from support.model import PROVIDER, agent, call, says
 
 pytestmark = pytest.mark.anyio
 

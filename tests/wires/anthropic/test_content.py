@@ -22,7 +22,7 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.wires import anthropic as wire
-from support_anthropic import HERE, SIGNED, dump, losses, payload_of, read_back, there_and_back
+from support.anthropic import HERE, SIGNED, dump, losses, payload_of, read_back, there_and_back
 
 
 def test_d107_decision_2_text_and_calls_keep_their_order():

@@ -21,7 +21,7 @@ from dragoman.message import (
 )
 from dragoman.wires import anthropic as wire
 from dragoman.wires.anthropic import decode as decoding
-from support_anthropic import (
+from support.anthropic import (
     END,
     START,
     STOP,

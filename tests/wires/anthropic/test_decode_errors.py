@@ -13,7 +13,7 @@ from dragoman.event import MessageFinished, RunError
 from dragoman.fold import fold
 from dragoman.message import FinishReason, TextPart
 from dragoman.wires import anthropic as wire
-from support_anthropic import START, STOP, block, call, decode, decode_events, deep, end, sse, start_of, text
+from support.anthropic import START, STOP, block, call, decode, decode_events, deep, end, sse, start_of, text
 
 
 def test_pings_comments_done_and_new_events_are_ignored():

@@ -39,7 +39,7 @@ from dragoman.message import (
     Usage,
 )
 from dragoman.wires import anthropic as wire
-from support_anthropic import decode, encode, encode_events
+from support.anthropic import decode, encode, encode_events
 
 EVENTS = TypeAdapter(RawMessageStreamEvent)
 

@@ -12,7 +12,7 @@ from dragoman.errors import HistoryError
 from dragoman.fold import unfold
 from dragoman.message import Message, Origin, ProviderPart, Role, ToolCallPart, ToolResultPart
 from dragoman.wires import anthropic as wire
-from support_anthropic import HERE, SIGNED, deep, dump, losses, payload_of, there_and_back
+from support.anthropic import HERE, SIGNED, deep, dump, losses, payload_of, there_and_back
 
 
 def test_d105_system_messages_at_the_head_become_system():

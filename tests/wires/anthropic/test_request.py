@@ -10,7 +10,7 @@ from dragoman.errors import HistoryError
 from dragoman.message import DataPart, FilePart, Message
 from dragoman.request import ModelRequest, ServerTool
 from dragoman.wires import anthropic as wire
-from support_anthropic import ASKED, HI, dump_request, load_request, payload_of
+from support.anthropic import ASKED, HI, dump_request, load_request, payload_of
 
 
 def test_the_plainest_request():

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.request import ModelRequest, Settings, ToolSpec
 from dragoman.wires import anthropic as wire
-from support_anthropic import HI, dump_request, load_request
+from support.anthropic import HI, dump_request, load_request
 
 TOOL = ToolSpec("get_weather", "Weather.", {"type": "object", "properties": {"city": {"type": "string"}}})
 

@@ -10,7 +10,7 @@ import pytest
 from dragoman.message import DataPart, LinkPart, Message, ProviderPart, TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, Settings, ToolSpec
 from dragoman.wires import anthropic as wire
-from support_anthropic import dump, dump_request, load_request, losses, payload_of, read_back, there_and_back
+from support.anthropic import dump, dump_request, load_request, losses, payload_of, read_back, there_and_back
 
 
 def result(id_, value="ok", **more):

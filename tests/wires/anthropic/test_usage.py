@@ -8,7 +8,7 @@ from dragoman.event import MessageFinished
 from dragoman.fold import fold, unfold
 from dragoman.message import FinishReason, Message, Usage
 from dragoman.wires import anthropic as wire
-from support_anthropic import (
+from support.anthropic import (
     END,
     START,
     STOP,

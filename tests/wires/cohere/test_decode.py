@@ -12,7 +12,7 @@ from dragoman.fold import fold, unfold
 from dragoman.message import FinishReason, Origin, ProviderPart, TextPart, ThinkingPart, ToolCallPart, Usage
 from dragoman.wires import cohere as wire
 from dragoman.wires.cohere.quirks import OWN
-from support_cohere import ANNOTATED, END, PLAN, START, call, content, decode, encode, end, opened, piece, stream
+from support.cohere import ANNOTATED, END, PLAN, START, call, content, decode, encode, end, opened, piece, stream
 
 
 def test_a_plan_then_calls_side_by_side():

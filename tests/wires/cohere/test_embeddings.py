@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.errors import InvalidRequestError
 from dragoman.wires import embeddings
-from support_cohere import deep
+from support.cohere import deep
 
 
 @pytest.mark.parametrize("body", [0, None, [], {"texts": 5}])

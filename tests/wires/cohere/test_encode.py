@@ -13,7 +13,7 @@ from dragoman.event import MessageDropped, MessageFinished, MessageStarted, Open
 from dragoman.fold import fold, unfold
 from dragoman.message import FinishReason, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, Usage
 from dragoman.wires import cohere as wire
-from support_cohere import ANNOTATED, END, PLAN, decode, encode, piece, stream
+from support.cohere import ANNOTATED, END, PLAN, decode, encode, piece, stream
 
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 

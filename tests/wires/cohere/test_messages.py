@@ -14,7 +14,7 @@ from dragoman.fold import unfold
 from dragoman.message import DataPart, LinkPart, Message, Origin, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.request import ModelRequest, ToolSpec
 from dragoman.wires import cohere as wire
-from support_cohere import HERE, PLAN, deep
+from support.cohere import HERE, PLAN, deep
 
 
 def test_the_usual_spelling():

@@ -15,8 +15,8 @@ from dragoman.fold import compact, fold
 from dragoman.message import Message, Role, ThinkingPart
 from dragoman.request import ToolSpec
 from dragoman.wires import cohere as wire
-from traffic import decode as decode_by
-from traffic import exchanges, through_storage
+from support.traffic import decode as decode_by
+from support.traffic import exchanges, through_storage
 
 decode = partial(decode_by, wire)
 

@@ -7,7 +7,7 @@ import pytest
 from dragoman.fold import fold
 from dragoman.message import FinishReason, Usage
 from dragoman.wires import cohere as wire
-from support_cohere import START, content, decode, end, opened, stream
+from support.cohere import START, content, decode, end, opened, stream
 
 
 def test_usage_counts_all_tokens_and_buckets_are_parts_of_them():

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.message import DataPart, FilePart, LinkPart, Message, Origin, ProviderPart, TextPart, ThinkingPart
 from dragoman.wires import google as wire
-from support_google import GOOGLE, NEWER_GOOGLE, SIGNED, VERTEX, contents, load_parts, same_parts
+from support.google import GOOGLE, NEWER_GOOGLE, SIGNED, VERTEX, contents, load_parts, same_parts
 
 
 def parts(*pieces, **how):

@@ -24,7 +24,7 @@ from dragoman.message import (
     Usage,
 )
 from dragoman.wires import google as wire
-from support_google import (
+from support.google import (
     CALL,
     STREAMED,
     USAGE,

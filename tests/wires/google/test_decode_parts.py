@@ -9,7 +9,7 @@ from dragoman.event import PartDelta
 from dragoman.fold import fold
 from dragoman.message import FinishReason
 from dragoman.wires import google as wire
-from support_google import STREAMED, answer, chunk, decode, decode_chunks, error_of, message, piece, sse, text
+from support.google import STREAMED, answer, chunk, decode, decode_chunks, error_of, message, piece, sse, text
 
 
 def test_a_call_is_told_with_its_arguments_as_a_delta():

@@ -8,7 +8,7 @@ from dragoman.errors import DecodeError, InvalidRequestError
 from dragoman.request import EmbeddingsRequest
 from dragoman.wires.google import embeddings
 from dragoman.wires.google.quirks import Quirks
-from support_google import NESTED, content
+from support.google import NESTED, content
 
 VERTEX_QUIRKS = Quirks(models="publishers/google/models", vertex_embeddings=True)
 

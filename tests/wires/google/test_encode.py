@@ -33,8 +33,8 @@ from dragoman.message import (
     Usage,
 )
 from dragoman.wires import google as wire
-from support import agent
-from support_google import answer, chunk, decode, error_of, text
+from support.google import answer, chunk, decode, error_of, text
+from support.model import agent
 
 
 def written(events, **envelope):

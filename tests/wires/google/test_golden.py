@@ -21,7 +21,7 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.wires import google as wire
-from support_google import PARTS, USAGE, body
+from support.google import PARTS, USAGE, body
 
 PDF = DataPart(b"%PDF", "application/pdf", "a.pdf")
 

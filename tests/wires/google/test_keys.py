@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from dragoman.wires import google as wire
-from support_google import CONTENTS, TOWN, same_request
+from support.google import CONTENTS, TOWN, same_request
 
 
 @pytest.mark.parametrize(

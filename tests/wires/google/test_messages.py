@@ -15,7 +15,7 @@ from dragoman.errors import HistoryError
 from dragoman.fold import fold, unfold
 from dragoman.message import Message, Origin, Role
 from dragoman.wires import google as wire
-from support_google import (
+from support.google import (
     CONTENTS,
     answer,
     call,

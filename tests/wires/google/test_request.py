@@ -12,7 +12,7 @@ from dragoman.providers.keys import request_headers
 from dragoman.request import ModelRequest
 from dragoman.wires import google as wire
 from dragoman.wires.google import embeddings
-from support_google import CONTENTS, HI, NESTED, NEWER, content, dump, same_request
+from support.google import CONTENTS, HI, NESTED, NEWER, content, dump, same_request
 
 
 def test_the_smallest_request():

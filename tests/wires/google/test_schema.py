@@ -10,7 +10,7 @@ import pytest
 from dragoman.request import ModelRequest, ToolSpec
 from dragoman.wires import google as wire
 from dragoman.wires.google.schema import lift, lower
-from support_google import CONTENTS, HI, NEWER, TOWN, same_request
+from support.google import CONTENTS, HI, NEWER, TOWN, same_request
 
 
 def test_the_older_fields_for_schemas():

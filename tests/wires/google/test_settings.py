@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.request import ModelRequest, Settings
 from dragoman.wires import google as wire
-from support_google import CONTENTS, HI, NEWER, OLDER, dump, same_request
+from support.google import CONTENTS, HI, NEWER, OLDER, dump, same_request
 
 
 def test_settings_have_their_fields():

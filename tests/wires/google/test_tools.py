@@ -11,7 +11,7 @@ from dragoman.event import MessageStarted, PartDelta, PartStarted
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
 from dragoman.request import ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.wires import google as wire
-from support_google import (
+from support.google import (
     HI,
     NEWER,
     NEWER_GOOGLE,
@@ -26,7 +26,7 @@ from support_google import (
     same_parts,
     same_request,
 )
-from test_linear import is_linear
+from support.linear import is_linear
 
 
 def test_calls_and_results():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dragoman.message import DataPart, Message, TextPart, ToolCallPart, ToolResultPart
 from dragoman.wires import google as wire
-from support_google import (
+from support.google import (
     GOOGLE,
     NEWER_GOOGLE,
     OLDER,

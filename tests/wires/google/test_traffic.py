@@ -17,8 +17,8 @@ from dragoman.fold import compact, fold
 from dragoman.message import DataPart, FinishReason, Message, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
 from dragoman.wires import google as wire
-from traffic import decode as decode_by
-from traffic import exchanges, through_storage
+from support.traffic import decode as decode_by
+from support.traffic import exchanges, through_storage
 
 decode = partial(decode_by, wire)
 

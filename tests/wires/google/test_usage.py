@@ -7,7 +7,7 @@ import pytest
 from dragoman.fold import fold, unfold
 from dragoman.message import FinishReason, Message, Usage
 from dragoman.wires import google as wire
-from support_google import ENDS, PARTS, answer, body, chunk, decode, decode_chunks, message, sse, text, whole
+from support.google import ENDS, PARTS, answer, body, chunk, decode, decode_chunks, message, sse, text, whole
 
 
 def test_d128_what_stands_around_the_answer_is_kept():

@@ -27,7 +27,7 @@ from dragoman.message import (
     Usage,
 )
 from dragoman.wires import mistral
-from traffic import exchanges
+from support.traffic import exchanges
 
 DONE = b"data: [DONE]\n\n"
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)

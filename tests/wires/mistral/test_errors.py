@@ -25,7 +25,7 @@ from dragoman.errors import (
 )
 from dragoman.providers.keys import request_headers
 from dragoman.wires import mistral
-from traffic import exchanges
+from support.traffic import exchanges
 
 
 def load(status: int, body: Any = b"", **headers: str) -> Any:

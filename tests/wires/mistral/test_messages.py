@@ -26,7 +26,7 @@ from dragoman.message import (
 from dragoman.repair import repair
 from dragoman.wires import mistral
 from dragoman.wires.mistral import Quirks
-from strategies import histories
+from support.strategies import histories
 
 HERE = Origin("mistral", "https://api.mistral.ai/v1", "mistral-small-latest")
 ELSEWHERE = Origin("anthropic", "https://api.anthropic.com/v1", "claude")

@@ -16,7 +16,7 @@ from dragoman.fold import compact, fold
 from dragoman.message import FinishReason, Message, ToolCallPart
 from dragoman.request import ModelRequest, Settings, ToolSpec
 from dragoman.wires import mistral
-from traffic import Exchange, exchanges
+from support.traffic import Exchange, exchanges
 
 FOLDERS = ("mistral",)
 NEUTRAL = {

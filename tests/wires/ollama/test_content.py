@@ -10,7 +10,7 @@ from dragoman.message import DataPart, LinkPart, Message, ProviderPart, TextPart
 from dragoman.wires import ollama as wire
 from dragoman.wires.ollama.content import Fields
 from dragoman.wires.ollama.messages import outgoing
-from support_ollama import PNG
+from support.ollama import PNG
 
 
 def test_d132_images_are_base64_and_a_result_names_its_tool():

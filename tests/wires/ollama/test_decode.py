@@ -9,7 +9,7 @@ import pytest
 from dragoman.event import RunError
 from dragoman.fold import fold
 from dragoman.message import FinishReason, TextPart, ThinkingPart, ToolCallPart, Usage
-from support_ollama import call, decode, line
+from support.ollama import call, decode, line
 
 
 def test_thinking_text_and_calls_over_several_lines():

@@ -14,7 +14,7 @@ from dragoman.event import MessageDropped, MessageFinished, MessageStarted, Open
 from dragoman.fold import fold, unfold
 from dragoman.message import FinishReason, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, Usage
 from dragoman.wires import ollama as wire
-from support_ollama import arguments, decode, words
+from support.ollama import arguments, decode, words
 
 
 @st.composite

@@ -13,7 +13,7 @@ from dragoman.errors import HistoryError
 from dragoman.fold import fold, unfold
 from dragoman.message import DataPart, Message, ThinkingPart, ToolCallPart
 from dragoman.wires import ollama as wire
-from support_ollama import PNG
+from support.ollama import PNG
 
 GENERATE = "/api/generate"
 

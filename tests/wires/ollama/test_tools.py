@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.message import Message, ToolResultPart
 from dragoman.wires import ollama as wire
-from support_ollama import call
+from support.ollama import call
 
 
 def test_d132_a_call_without_an_id_gets_one_and_goes_back_without():

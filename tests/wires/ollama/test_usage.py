@@ -7,7 +7,7 @@ import pytest
 from dragoman.fold import fold
 from dragoman.message import FinishReason
 from dragoman.wires import ollama as wire
-from support_ollama import call, decode, line
+from support.ollama import call, decode, line
 
 
 @pytest.mark.parametrize(

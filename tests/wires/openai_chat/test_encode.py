@@ -27,7 +27,7 @@ from dragoman.message import (
     Usage,
 )
 from dragoman.wires import openai_chat
-from traffic import exchanges
+from support.traffic import exchanges
 
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 arguments = st.dictionaries(words, st.integers() | words | st.none() | st.lists(words, max_size=2), max_size=3)

@@ -27,7 +27,7 @@ from dragoman.errors import (
     StreamCutError,
 )
 from dragoman.wires import openai_chat
-from traffic import exchanges
+from support.traffic import exchanges
 
 FOLDERS = ("openai_chat", "openai_compatible", "openrouter", "together", "ollama_openai")
 BY_STATUS = {

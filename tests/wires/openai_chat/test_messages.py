@@ -25,7 +25,7 @@ from dragoman.message import (
 )
 from dragoman.wires import openai_chat
 from dragoman.wires.openai_chat import Quirks
-from strategies import histories
+from support.strategies import histories
 
 FITTING = Quirks(max_id_length=40)
 HERE = Origin("openai", "https://api.openai.com/v1", "gpt")

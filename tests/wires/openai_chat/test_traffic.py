@@ -16,7 +16,7 @@ from dragoman.fold import compact, fold
 from dragoman.message import FinishReason, Message, TextPart, ToolCallPart
 from dragoman.request import ModelRequest, Settings, ToolSpec
 from dragoman.wires import openai_chat
-from traffic import Exchange, exchanges
+from support.traffic import Exchange, exchanges
 
 FOLDERS = ("openai_chat", "openai_compatible", "openrouter", "together", "ollama_openai")
 VENDORS = ("openai", "groq", "deepseek", "llama.cpp")

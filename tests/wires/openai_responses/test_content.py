@@ -16,7 +16,7 @@ from dragoman.message import (
     ThinkingPart,
 )
 from dragoman.wires import openai_responses as wire
-from support_responses import (
+from support.responses import (
     CALL,
     CUSTOM,
     PDF_PART,

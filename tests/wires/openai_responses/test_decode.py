@@ -33,7 +33,7 @@ from dragoman.message import (
     Usage,
 )
 from dragoman.wires import openai_responses as wire
-from support_responses import (
+from support.responses import (
     COMPLETED_HEAD,
     CREATED,
     NAME,

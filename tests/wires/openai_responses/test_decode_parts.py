@@ -24,7 +24,8 @@ from dragoman.message import (
     ToolCallPart,
 )
 from dragoman.wires import openai_responses as wire
-from support_responses import (
+from support.linear import is_linear
+from support.responses import (
     COMPLETED_HEAD,
     CREATED,
     NAME,
@@ -41,7 +42,6 @@ from support_responses import (
     text,
     write_all,
 )
-from test_linear import is_linear
 
 
 def test_decision_2_order_is_the_providers():

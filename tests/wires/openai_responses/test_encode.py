@@ -52,7 +52,7 @@ from dragoman.message import (
     Usage,
 )
 from dragoman.wires import openai_responses as wire
-from support_responses import COMPLETED_HEAD, decode, events_in, odd_message, pieces, write_all
+from support.responses import COMPLETED_HEAD, decode, events_in, odd_message, pieces, write_all
 
 
 def events_of(*content, reason=FinishReason.stop, usage=None, origin=None):

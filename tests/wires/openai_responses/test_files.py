@@ -9,7 +9,7 @@ from dragoman.message import (
     FilePart,
 )
 from dragoman.wires import openai_responses as wire
-from support_responses import WHOLE, message_block, text_block
+from support.responses import WHOLE, message_block, text_block
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from dragoman.codec.digest import prefix
 from dragoman.fold import fold
 from dragoman.message import FinishReason, Message, Origin, TextPart, ToolResultPart
 from dragoman.wires import openai_responses as wire
-from support_responses import HI, OPENAI, dump
+from support.responses import HI, OPENAI, dump
 
 
 def answer(before, id_="resp_1", text="Hello", **fields):

@@ -17,7 +17,7 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.wires import openai_responses as wire
-from support_responses import (
+from support.responses import (
     CALL_ITEM,
     COMPLETED_HEAD,
     ENCRYPTED,

@@ -11,7 +11,7 @@ from dragoman.message import (
 )
 from dragoman.request import ModelRequest
 from dragoman.wires import openai_responses as wire
-from support_responses import HI, SCHEMA, dump, reads_back
+from support.responses import HI, SCHEMA, dump, reads_back
 
 
 def test_the_plainest_request():

@@ -8,7 +8,7 @@ from dragoman.codec.json_dialect import Dialect, fit
 from dragoman.codec.json_schema import strict_schema
 from dragoman.request import ModelRequest, Settings
 from dragoman.wires import openai_responses as wire
-from support_responses import SCHEMA, dump, reads_back
+from support.responses import SCHEMA, dump, reads_back
 
 
 def test_settings():

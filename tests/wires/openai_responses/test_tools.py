@@ -17,7 +17,7 @@ from dragoman.message import (
 )
 from dragoman.request import ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.wires import openai_responses as wire
-from support_responses import (
+from support.responses import (
     CALL_ITEM,
     HI,
     OPENAI,

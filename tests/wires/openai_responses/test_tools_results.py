@@ -9,7 +9,7 @@ from dragoman.message import (
     TextPart,
     ToolResultPart,
 )
-from support_responses import OPENAI, PNG, answered, items, load
+from support.responses import OPENAI, PNG, answered, items, load
 
 
 def test_d138_results():

@@ -11,7 +11,7 @@ from dragoman.message import (
     Usage,
 )
 from dragoman.wires import openai_responses as wire
-from support_responses import (
+from support.responses import (
     CALL,
     FULL_HEAD,
     NAME,
