@@ -117,8 +117,8 @@ def test_decision_4_what_another_origin_signed_is_left_out_and_said(origin, targ
 
 def test_decision_4_a_quirk_lets_a_target_read_another_provider_and_the_prefix_must_match():
     user = Message.user("Hi")
-    prefix = prefix([user], "w")
-    model = Message.model(SIGNED).replace(origin=Origin("vertex", prefix=prefix))
+    before = prefix([user], "w")
+    model = Message.model(SIGNED).replace(origin=Origin("vertex", prefix=before))
     assert (
         dump(user, model, target=HERE, quirks=wire.Quirks(reads=("vertex",)))[1]["content"][0]["signature"]
         == "c2lnbmVk"
