@@ -122,12 +122,14 @@ class Reach:
         self.known = {test: taken for one in found for test, taken in one.seconds.items()}
 
     def tests(self, module: str, lines: range | None, own: Collection[str]) -> dict[str, list[str]]:
-        """File → tests that reach one of the lines (`None`: any of the module's), quickest first; the module's `own` files
-        first."""
+        """File → tests that reach one of the lines (`None`: what runs at the import: any of the module's, and all tests of its
+        `own` files), quickest first; the module's `own` files first."""
         groups: dict[str, list[str]] = {}
         for one in self.found:
             reached = one.lines.get(module, {})
             tests = {test for line, each in reached.items() if lines is None or int(line) in lines for test in each}
+            if lines is None and one.file in own:
+                tests.update(one.seconds)
             if tests:
                 groups[one.file] = sorted(tests, key=lambda test: self.known.get(test, 0.0))
         if not groups and lines is None:  # a module of data alone is read when it is imported, by no test

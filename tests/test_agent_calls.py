@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from itertools import count
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from dragoman import Agent, Chat, Limits, Settings, TextPart, Tool, ToolCallPart
 from dragoman.errors import LimitReachedError
 from dragoman.message import FilePart, Role
 from dragoman.model.strings import ModelString
+from dragoman.transport import Exchange, Player
 from support.model import PROVIDER, agent, call, says
 
 pytestmark = pytest.mark.anyio
@@ -105,3 +108,15 @@ def test_who_an_agent_is() -> None:
 
 def test_what_a_tool_knows_where_nobody_says_anything() -> None:
     assert ToolContext("d") == ToolContext("d", "", (), ToolCallPart("", ""))
+
+
+async def test_ids_that_a_provider_does_not_give_are_made_by_the_agents_function() -> None:
+    name = {"index": 0, "function": {"name": "look", "arguments": "{}"}}
+    chunk = {"choices": [{"index": 0, "delta": {"tool_calls": [name]}, "finish_reason": "tool_calls"}]}
+    body = b"data: " + json.dumps(chunk).encode() + b"\n\ndata: [DONE]\n\n"
+    player = Player([Exchange(body=body, headers={"content-type": "text/event-stream"})])
+    a = Agent(PROVIDER, transport=player, tools=[Tool("look")], id_factory=map("own{}".format, count()).__next__)
+    result = await a.send("hi")
+    ids = [*[message.id for message in result.messages], *[call.id for call in result.pending]]
+    assert sorted(ids) == [f"own{number}" for number in sorted(int(id_[3:]) for id_ in ids)]
+    assert len({*ids}) == 3

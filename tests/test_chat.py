@@ -170,3 +170,18 @@ async def test_a_history_that_is_given_is_copied_and_how_cannot_replace_it() -> 
     assert [message.text for message in script.requests[0].messages] == ["0", "1"]
     with pytest.raises(TypeError, match=r"history\[0\] must be Message, not str"):
         chat.history = ["x"]
+
+
+async def test_sends_side_by_side_stand_in_the_order_in_which_they_began() -> None:
+    a, _ = agent(says("a long answer"), says("two more"))
+    chat = Chat(a)
+    one, two = chat.send_stream("1"), chat.send_stream("2")
+    await anext(one)
+    await anext(two)
+    assert texts(chat) == ["1", "2"]
+    async for _ in one:
+        pass
+    assert texts(chat) == ["1", "a long answer", "2"]
+    async for _ in two:
+        pass
+    assert texts(chat) == ["1", "a long answer", "2", "two more"]

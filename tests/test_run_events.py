@@ -322,3 +322,36 @@ async def test_a_message_that_is_dropped_before_anything_stood_in_it() -> None:
         result = await run.result()
     assert result.output == "good"
     assert tuple(fold(events)) == result.messages
+
+
+async def test_d29_of_an_empty_message_after_tools_nothing_is_told() -> None:
+    calls, answer = says(call("t", x=1)), says("B")
+    results = Message.user(ToolResultPart("c1", "t", 2)).replace(id=OTHER)
+    events = await events_of(scripted(calls, says(usage=5), answer, tools=[t]))
+    assert told(events) == [
+        *BEGIN,
+        *step(1, *whole(calls, "m1"), *unfold([results])),
+        *step(2),
+        *step(3, *whole(answer, "m3")),
+        RunFinished(RUN, "success", Usage(input_tokens=0, output_tokens=5, total_tokens=5)),
+    ]
+
+
+async def test_a_run_that_was_cancelled_stays_so_when_its_time_ends_while_it_stops() -> None:
+    async def model(request: Any, following: Any) -> Any:
+        for event in HALF:
+            yield event
+        runs[0].cancel()
+        import anyio
+
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep(0.3)
+
+    runs: list[Any] = []
+    async with Agent(PROVIDER, middleware=[model], limits=Limits(seconds=0.1)).run("hi") as run:
+        runs.append(run)
+        events = [event async for event in run]
+    assert told(events)[-1] == RunFinished(RUN, "cancelled")

@@ -410,3 +410,12 @@ def test_what_stands_in_where_nothing_is_given() -> None:
     assert names == [[], ["end_repetition"], ["constrained_tools"]]
     both = msgspec.structs.replace(typed, repeats_itself=True)
     assert [one.__name__ for one in needed(both)] == ["constrained_tools", "end_repetition"]
+
+
+async def test_each_candidate_is_told_with_its_time_however_the_answer_is_cut() -> None:
+    second = line(content="Hey").replace(b'"index": 0', b'"index": 1')
+    data = line(content="Hi") + second + b"data: [DONE]\n\n"
+    for chunks in (None, [len(data) // 2], 1):
+        one, _ = model(Exchange(body=data, chunks=chunks, headers=STREAM))
+        events = await events_of(one, ModelRequest("m", ASK))
+        assert [(e.candidate, e.created_at) for e in events if isinstance(e, MessageStarted)] == [(0, TIME), (1, TIME)]

@@ -6,7 +6,19 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, Custom, Limits, Message, Origin, ServerTool, ToolCallPart, ToolResultPart, fold, tool
+from dragoman import (
+    Agent,
+    Custom,
+    DataPart,
+    Limits,
+    Message,
+    Origin,
+    ServerTool,
+    ToolCallPart,
+    ToolResultPart,
+    fold,
+    tool,
+)
 from dragoman.errors import LimitReachedError, ProviderError
 from dragoman.event import (
     MessageDropped,
@@ -18,6 +30,7 @@ from dragoman.event import (
     PartStarted,
 )
 from dragoman.message import FinishReason, ProviderPart, Role, TextPart, ThinkingPart, Usage
+from dragoman.orchestration import DefaultStreamingOrchestrator
 from support.model import PROVIDER, Script, agent, call, says
 
 pytestmark = pytest.mark.anyio
@@ -289,3 +302,43 @@ async def test_d33_d36_a_custom_accumulator_is_used() -> None:
 
     a, _ = agent(says("A"), accumulator=Shouting)
     assert (await a.send("hi")).messages[1].metadata == {"shouted": True}
+
+
+async def test_an_orchestrator_may_show_every_part() -> None:
+    class Everything(DefaultStreamingOrchestrator):
+        def shows(self, part: PartStarted) -> bool:
+            return True
+
+    answer = says(ThinkingPart("hm"), ": ", DataPart(b"i", "image/png"), "A")
+    a, _ = agent(answer, orchestrator=Everything)
+    chunks = [chunk async for chunk in a.send_stream("hi")]
+    assert [chunk.retracted for chunk in chunks if chunk.retracted] == []
+    assert "".join(chunk.output for chunk in chunks) == "hm: A"
+    assert (await a.send("hi")).output == "hm: A"
+
+
+async def test_decision_8_of_a_round_with_too_many_calls_none_is_run() -> None:
+    ran: list[int] = []
+
+    @tool
+    def note(x: int) -> None:
+        """Notes."""
+        ran.append(x)
+
+    one, two = call("note", id="1", x=1), call("note", id="2", x=2)
+    a, script = agent(says(one), says(one, two), tools=[note], limits=Limits(tool_calls=2))
+    with pytest.raises(LimitReachedError, match="2 tool calls"):
+        await a.send("hi")
+    assert (ran, len(script.requests)) == ([1], 2)
+
+
+async def test_what_was_shown_of_a_text_that_ends_as_something_else_is_taken_back() -> None:
+    started, finish = MessageStarted("m", Role.MODEL), MessageFinished("m", FinishReason.stop)
+    parts = [PartStarted("m", 0, OpenText()), PartDelta("m", 0, "half"), PartFinished("m", 0, DataPart(b"i", "a/b"))]
+    a, _ = agent([started, *parts, finish])
+    chunks = [chunk async for chunk in a.send_stream("hi")]
+    assert [(chunk.output, chunk.retracted) for chunk in chunks if chunk.output or chunk.retracted] == [
+        ("half", ""),
+        ("", "half"),
+    ]
+    assert (await a.send("hi")).output == ""

@@ -69,6 +69,7 @@ async def test_a_forced_tool_is_forced_in_the_first_phase_only():
     a, script = agent(says("no"), says(JSON), tools=[t], provider=APART)
     await a.send_for("which town?", Town, settings=_forced())
     assert [request.settings.tool_choice for request in script.requests] == ["required", None]
+    assert [request.settings.parallel_tool_calls for request in script.requests] == [True, None]
 
 
 def _forced():

@@ -393,3 +393,12 @@ def test_what_has_no_schema_is_named_at_first_use() -> None:
     for made in (odd, lost, called):
         with pytest.raises(ToolError, match=rf"{made.name}: .*'wrong'"):
             made.spec  # noqa: B018 - building is the point
+
+
+def test_a_plain_function_may_have_a_parameter_called_self() -> None:
+    @tool
+    def weigh(self: float, cls: int) -> float:
+        return self * cls
+
+    assert weigh.input_schema["required"] == ["self", "cls"]
+    assert run(weigh, {"self": 1.5, "cls": 2}) == 3.0

@@ -231,3 +231,22 @@ def test_what_is_made_once_stays_as_it_is(make: Callable[[], Any], field: str) -
     with pytest.raises(AttributeError):
         setattr(value, field, None)
     assert (value == copy.copy(value)) is not isinstance(value, Tool)
+
+
+def test_a_method_keeps_the_schema_that_it_was_given() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "maximum": 3}}}
+
+    class Box:
+        @tool(input_schema=schema)  # type: ignore[call-overload]
+        def take(self, n: int) -> int:
+            return n
+
+    assert Box().take.input_schema == Box.take.input_schema == schema
+    assert run(Box().take, {"n": 3}) == 3
+
+
+def test_a_tool_of_what_is_no_method_is_the_same_one_wherever_it_is_taken_from() -> None:
+    class Box:
+        take = tool(name="take")(functools.partial(google, city="Oslo"))
+
+    assert Box.take is Box().take is tool_map([Box.take, Box().take])["take"]

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from typing import Any
 
 import anyio
 import pytest
@@ -21,6 +22,7 @@ from dragoman.errors import (
 )
 from dragoman.request import HttpRequest
 from dragoman.transport import AiohttpTransport, Response, Timeouts
+from dragoman.transport.answer import Answer
 from dragoman.transport.base import ConnectionLostError
 from support.socket_server import Do, Server, answer, serving, serving_elsewhere
 
@@ -400,3 +402,50 @@ def test_import_and_construction_do_not_import_aiohttp():
         ).returncode
         == 0
     )
+
+
+async def test_cookies_are_not_kept() -> None:
+    """Requests of two users may go through one pool."""
+    async with serving(answer(b"a", headers={"set-cookie": "who=1; Path=/"}), answer(b"b")) as server:
+        transport = AiohttpTransport()
+        for body in (b"a", b"b"):
+            response = await transport.send(HttpRequest(f"http://localhost:{server.port}/", method=GET))
+            assert await read_all(response) == body
+        await transport.close()
+    assert [request.headers.get("cookie") for request in server.requests] == [None, None]
+
+
+async def test_the_system_is_asked_to_notice_a_peer_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def noting(opened: socket.socket, *option: Any) -> None:
+        asked.append(option)
+        as_it_was(opened, *option)
+
+    as_it_was = socket.socket.setsockopt
+    monkeypatch.setattr(socket.socket, "setsockopt", noting)
+    async with serving(answer(b"a")) as server:
+        transport = AiohttpTransport()
+        assert await read_all(await transport.send(HttpRequest(server.url, method=GET))) == b"a"
+        await transport.close()
+    options = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
+    known = [(getattr(socket, name), value) for name, value in options.items() if hasattr(socket, name)]
+    assert {(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), *[(socket.IPPROTO_TCP, *one) for one in known]} <= {*asked}
+
+
+async def test_the_time_that_nothing_comes_counts_from_the_last_byte() -> None:
+    async with serving(answer(b"a", Do.HANG)) as server:
+        transport = AiohttpTransport(Timeouts(read=8.0))
+        response = await transport.send(HttpRequest(server.url, method=GET))
+        assert isinstance(response, Answer)
+        assert await response.read() == b"a"
+        reading = asyncio.ensure_future(response.read())
+        await asyncio.sleep(0)
+        for _ in range(4):  # the first sees the byte, each further one stands for two seconds
+            response.look()
+        await asyncio.sleep(0.01)
+        assert not reading.done()
+        response.look()
+        with pytest.raises(ProviderTimeoutError, match="for 8 s"):
+            await reading
+        await transport.close()

@@ -110,7 +110,7 @@ def call_ids(
                 waiting.setdefault(piece.id, deque()).append(sent)
                 latest[piece.id] = sent
             elif answered := waiting.get(piece.id):
-                sent = answered.popleft() if len(answered) > 1 else answered[0]
+                sent = answered.popleft()
             else:
                 sent = latest.get(piece.id) or (piece.id if keep or rule.fits(piece.id) else fresh(piece.id))
             taken.add(sent)

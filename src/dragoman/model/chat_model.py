@@ -143,7 +143,7 @@ class ChatModel:
         try:
             decoder = self.wire.decoder(origin=origin, new_id=self._new_id)
             broken: ProviderError | None = None
-            begun = False
+            told = tuple(dict.fromkeys(losses))
             while True:
                 try:
                     data = await response.read()
@@ -151,9 +151,7 @@ class ChatModel:
                     broken = error
                     data = b""
                 events = decoder.feed(data) if data else decoder.close()
-                if not begun and events:
-                    begun = True
-                    events = self._begun(events, tuple(dict.fromkeys(losses)))
+                events = self._begun(events, told)
                 if http.names:
                     events = [_renamed(event, http.names) for event in events]
                 if events and isinstance(last := events[-1], RunError):
@@ -166,7 +164,7 @@ class ChatModel:
             await response.close()
 
     def _begun(self, events: list[Event], losses: tuple[Loss, ...]) -> list[Event]:
-        """The first events, with what the decoder cannot know: the time, and what the request had to leave out."""
+        """The events, their messages' starts with what the decoder cannot know: the time, and what the request had to leave out."""
         return [
             msgspec.structs.replace(event, created_at=self._clock(), losses=losses)
             if type(event) is MessageStarted

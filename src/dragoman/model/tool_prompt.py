@@ -219,7 +219,7 @@ def _joined(pieces: Iterable[Content | str]) -> tuple[Content, ...]:
         text = piece if isinstance(piece, str) else piece.text if isinstance(piece, TextPart) else None
         if text is None:
             content.append(cast("Content", piece))
-        elif text and content and isinstance(last := content[-1], TextPart):
+        elif content and isinstance(last := content[-1], TextPart):
             content[-1] = TextPart(last.text + text)
         elif text:
             content.append(TextPart(text))

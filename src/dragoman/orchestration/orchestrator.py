@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Protocol
 
+import msgspec
+
 from dragoman.codec.json_values import if_object
 from dragoman.errors import TypedOutputError
 from dragoman.event import MessageDropped, PartStarted
@@ -166,12 +168,8 @@ class DefaultStreamingOrchestrator:
         added = self.added(state, Message.user(*results))
         if not pending:
             return added
-        return StreamingIterationResult(
-            events=added.events,
-            messages=added.messages,
-            should_continue=False,
-            pending=pending,
-            finish_reason=FinishReason.tool_calls,
+        return msgspec.structs.replace(
+            added, should_continue=False, pending=pending, finish_reason=FinishReason.tool_calls
         )
 
     async def execute_tool_calls(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> list[ToolResultPart]:

@@ -22,6 +22,8 @@ from dragoman.result import ChatResult
 __all__ = ["Shown", "is_text"]
 
 
+_WRITTEN = (TextPart, ThinkingPart, ToolCallPart)
+"""Parts whose deltas are text."""
 _GIVEN = -1
 """Index under which output stands that was given without events: no part has it."""
 
@@ -176,7 +178,7 @@ class Shown:
         elif (message := self._latest.get(getattr(event, "message_id", ""))) is None or message.given:
             pass
         elif isinstance(event, PartStarted):
-            if is_output(event):
+            if isinstance(event.part, _WRITTEN) and is_output(event):
                 message.parts[event.index] = []
             elif isinstance(event.part, ThinkingPart):
                 message.thinking.add(event.index)
@@ -223,7 +225,7 @@ class Shown:
 
 
 def _text_of(part: Content) -> str:
-    if isinstance(part, TextPart):
+    if isinstance(part, (TextPart, ThinkingPart)):
         return part.text
     if isinstance(part, ToolCallPart):
         return arguments_text(part) if part.state == "complete" else part.raw or ""

@@ -81,14 +81,8 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
         metadata = {"toolId": returned.id, "toolName": returned.name}
         if state.suppressed_text:
             metadata["suppressedText"] = state.suppressed_text
-        return StreamingIterationResult(
-            events=result.events,
-            messages=result.messages,
-            should_continue=False,
-            finish_reason=FinishReason.tool_calls if result.pending else FinishReason.stop,
-            pending=result.pending,
-            metadata=metadata,
-        )
+        reason = FinishReason.tool_calls if result.pending else FinishReason.stop
+        return msgspec.structs.replace(result, should_continue=False, finish_reason=reason, metadata=metadata)
 
     async def execute_tool_calls(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> list[ToolResultPart]:
         """`return_result` is answered here, the user's tools as ever; results in call order."""

@@ -19,7 +19,7 @@ def describe(handler: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 
     parsed = docstring_parser.parse(doc)
     parameters = {
-        name.strip().lstrip("*"): " ".join(entry.description.split())
+        name.strip(): " ".join(entry.description.split())
         for entry in parsed.params
         if entry.description
         for name in entry.arg_name.split(",")  # NumPy allows `x, y : int`

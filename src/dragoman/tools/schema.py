@@ -126,6 +126,6 @@ def _explained(error: ValidationError) -> str:
     faults = [
         f"{'.'.join(map(str, fault['loc'])) or 'the whole'}: "
         + (_FAULTS.get(fault["type"]) or f"{fault['msg']}, got {fault['input']!r:.100}")
-        for fault in error.errors(include_url=False, include_context=False)
+        for fault in error.errors()
     ]
     return "invalid arguments: " + "; ".join(faults)

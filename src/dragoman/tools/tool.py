@@ -116,7 +116,10 @@ class FunctionTool(Tool, Generic[P, R], frozen=True, eq=False, dict=True):
     def __get__(self, instance: Any, owner: Any = None) -> FunctionTool[..., R]:
         bind = getattr(self.handler, "__get__", None)
         bound = bind(instance, owner) if bind else self.handler
-        return self if bound is self.handler else msgspec.structs.replace(self, handler=bound, input_schema={})
+        if bound is self.handler:
+            return self
+        schema: Mapping[str, Any] = {} if isinstance(self.input_schema, SignatureSchema) else self.input_schema
+        return msgspec.structs.replace(self, handler=bound, input_schema=schema)
 
 
 @overload

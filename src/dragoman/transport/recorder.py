@@ -76,7 +76,7 @@ class Recorder:
                 **({"cut": True} if cut else {}),
             },
         }
-        text = msgspec.json.format(msgspec.json.encode(record), indent=1)
+        text = msgspec.json.format(msgspec.json.encode(record))
         text = hidden(text, secrets(request.path, request.headers, sent))
         self._folder.mkdir(parents=True, exist_ok=True)
         _write_new(self._folder, text)

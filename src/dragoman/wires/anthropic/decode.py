@@ -247,7 +247,6 @@ class Decoder(MessageDecoder):
             self._close(index)
         for index in list(self._further):
             self._settle(index)
-        self._out.start()
         self._out.close_all(cut=cut)
         if reason is FinishReason.stop and self._out.calls():
             reason = FinishReason.tool_calls

@@ -65,9 +65,9 @@ def snaked(block: Mapping[str, Any], snake: Collection[str]) -> dict[str, Any]:
 
 
 def not_usual(block: Mapping[str, Any], key: str) -> Any:
-    """The note of a field that is not as usual: its value (a text or list in a list, as it could look like a note), or that it was absent."""
+    """The note of a field that is not as usual: its value (in a list, unless it is empty, as it could look like a note), or that it was absent."""
     value = block.get(key, "absent")
-    return [value] if key in block and value and isinstance(value, str | list) else value
+    return [value] if key in block and value else value
 
 
 def given(noted: Any, key: str) -> dict[str, Any]:
