@@ -15,7 +15,7 @@ def test_a_call_that_stands_in_a_users_message_is_lost_and_said_to_be() -> None:
     losses: list[Loss] = []
     call = ToolCallPart("c1", "f", {}, native={"cohere": {"own": 1}})
     assert wire.dump_messages([Message.user("hi", call)], losses=losses) == [{"role": "user", "content": "hi"}]
-    assert losses == [Loss(0, 1, "tool_call", "the API has no block for it")]
+    assert losses == [Loss(0, 1, "tool call", "the API has no block for it")]
 
 
 def test_thinking_of_which_another_format_holds_a_signature_alone_is_lost_and_said_to_be() -> None:

@@ -19,7 +19,7 @@ def test_a_result_in_the_models_own_message_is_lost_and_said_to_be() -> None:
     message = Message.model(ToolCallPart("c1", "t", {"x": 1}), ToolResultPart("c1", "t", "7"))
     call = {"id": "c1", "function": {"name": "t", "arguments": {"x": 1}}}
     assert wire.dump_messages([message], losses=losses) == [{"role": "assistant", "content": "", "tool_calls": [call]}]
-    assert losses == [Loss(0, 1, "tool_result", "this format has no tools that the provider runs")]
+    assert losses == [Loss(0, 1, "tool result", "this format has no tools that the provider runs")]
 
 
 def test_a_stream_that_was_cut_says_so() -> None:
@@ -27,7 +27,7 @@ def test_a_stream_that_was_cut_says_so() -> None:
     *_, error = [*decoder.feed(b'{"message":{"role":"assistant","content":"hi"},"done":false}\n'), *decoder.close()]
     assert isinstance(error, RunError)
     assert isinstance(error.error, StreamCutError)
-    assert error.error.message == "the stream ended before the answer did; send the request again"
+    assert error.error.message == "the stream ended before the answer did. Send the request again."
 
 
 @pytest.mark.parametrize(("last", "told"), [({}, "t2"), ({"created_at": "t3"}, "t3")])

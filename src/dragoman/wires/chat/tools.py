@@ -208,10 +208,9 @@ def load_id(
     return next(fresh_ids), {"id": None}
 
 
-def _given_id(own: Own, native: Native, own_id: str) -> str | None:
+def _given_id(own: Own, native: Native, own_id: str | None) -> str | None:
     """The id that was given: `None` or an empty one where there was none."""
-    fields = own.fields(native)
-    return own.form(native).get("id") if "id" in fields and fields["id"] is None else own_id
+    return own.form(native).get("id") if own.fields(native).get("id", "") is None else own_id
 
 
 def call_id(out: Outgoing, position: int, place: int, call: ToolCallPart) -> str | None:
@@ -241,7 +240,8 @@ def load_result(
     read = ("name",) if form and isinstance(name, str) else ()
     call_id, fields = load_id(message, "tool_call_id", chain(unnamed, fresh_ids), form)
     call = calls.pop(call_id, None) if fields else calls.get(call_id)
-    fields |= rest(message, "role", "tool_call_id", "content", *read)
+    further = rest(message, "role", "tool_call_id", "content", *read)
+    fields = (further if further.get("id") is not None else rest(further, "id")) | fields
     result = _load_result(chat, message, form)
     named = name if isinstance(name, str) and read else call.name if call else ""
     return ToolResultPart(call_id, named, result, native=own.note(fields, form))
@@ -255,8 +255,8 @@ def dump_result(
     form, fields = own.form(part.native) if out.target is None else {}, own.fields(part.native)
     if out.target is not None and out.chat.bare_results:
         fields = {}
-    if "id" in fields and fields["id"] is None and out.target is None:
-        call_id = _given_id(own, part.native, part.id)
+    if out.target is None:
+        call_id = _given_id(own, part.native, call_id)
     role = form.get("role")
     body: dict[str, Any] = {"role": role if role in out.chat.result_roles else out.chat.result_roles[0]}
     if call_id is not None or "id" in form:
@@ -264,7 +264,8 @@ def dump_result(
     if "name" in form or "role" in form:
         body["name"] = out.name(part.name)
     content, media = _dump_result(out, position, place, part, form)
-    return merged(body | content, rest(fields, "id")), media
+    further = fields if out.target is None and fields.get("id") is not None else rest(fields, "id")
+    return merged(body | content, further), media
 
 
 def _load_result(chat: Chat, message: Mapping[str, Any], form: dict[str, Any]) -> Any:
