@@ -84,6 +84,23 @@ def test_every_link_leads_somewhere(path: Path) -> None:
         assert not anchor or anchor in anchors(path.parent / target), (target, anchor)
 
 
+SHOWN = re.findall(r"`(\w+\.py)`", (ROOT / "README.md").read_text())
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_examples_that_the_readme_names_run(
+    name: str, models: Llm, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ACME_API_KEY", "none")
+    monkeypatch.setattr("sys.argv", [name, *([models.url] if name == "own_provider.py" else [])])
+    runpy.run_path(str(ROOT / "examples" / name), run_name="__main__")
+    assert capsys.readouterr().out.strip()
+
+
+def test_each_program_of_the_readme_is_an_example() -> None:
+    assert len(SHOWN) == len(blocks(ROOT / "README.md"))
+
+
 @pytest.mark.parametrize("name", ["debug_streaming_tool_calls", "debug_tool_accumulation"])
 def test_seed_003_the_debug_examples_run(name: str, models: Llm, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")

@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast
 
 import anyio
-import anyio.lowlevel
 import msgspec
 
 from dragoman.errors import DragomanError, LimitReachedError
@@ -161,7 +160,7 @@ class Run(Generic[T]):
                     step = self._stopped(self._stop)
                 else:
                     if monotonic() - paused_at > _BUSY_SECONDS:
-                        await anyio.lowlevel.checkpoint()
+                        await asyncio.sleep(0)
                         paused_at = monotonic()
                     step = await anext(self._steps)
             except StopAsyncIteration:

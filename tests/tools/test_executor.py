@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import threading
 from collections.abc import Callable
@@ -29,6 +30,13 @@ def test_what_is_no_exception_passes(executor: ToolExecutor) -> None:
     stop, wait = Tool("stop", handler=raising(Stop())), Tool("wait", handler=asyncio.Event().wait)
     with pytest.raises(Stop):
         batch(executor, [call("stop"), call("wait")], stop, wait)
+
+
+@pytest.mark.parametrize("calls", [["wait", "stop"], ["wait", "wait", "stop", "stop"]])
+def test_what_is_no_exception_ends_the_calls_beside_it(calls: list[str]) -> None:
+    stop, wait = Tool("stop", handler=raising(Stop())), Tool("wait", handler=asyncio.Event().wait)
+    with pytest.raises(Stop):
+        batch(ParallelToolExecutor(), [call(name) for name in calls], stop, wait)
 
 
 @EXECUTORS
@@ -267,6 +275,58 @@ def test_cancelling_the_caller_cancels_and_awaits_every_call(executor: ToolExecu
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     asyncio.run(go())
+
+
+@pytest.mark.parametrize("cancels", [1, 2])
+def test_a_tool_that_swallows_a_cancellation_is_cancelled_again(monkeypatch: pytest.MonkeyPatch, cancels: int) -> None:
+    """After a while, or when the caller is."""
+    monkeypatch.setattr("dragoman.tools.executor._CANCELLED_AGAIN", 0.01 if cancels == 1 else 60)
+
+    async def go() -> None:
+        begun, swallowed = asyncio.Event(), asyncio.Event()
+
+        async def stubborn() -> None:
+            begun.set()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            swallowed.set()
+            await asyncio.Event().wait()
+
+        tools = {"stubborn": Tool("stubborn", handler=stubborn)}
+        task = asyncio.create_task(ParallelToolExecutor().execute_batch([call("stubborn"), call("stubborn")], tools))
+        for ready in (begun, swallowed)[:cancels]:
+            await ready.wait()
+            task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(go())
+
+
+def test_a_tool_that_is_cancelled_may_clean_up() -> None:
+    cleaned: list[str] = []
+
+    async def go() -> None:
+        begun = asyncio.Event()
+
+        async def hang() -> None:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(0.001)
+                cleaned.append("hang")
+
+        tools = {"hang": Tool("hang", handler=hang)}
+        task = asyncio.create_task(ParallelToolExecutor().execute_batch([call("hang"), call("hang")], tools))
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(go())
+    assert cleaned == ["hang", "hang"]
 
 
 @EXECUTORS
