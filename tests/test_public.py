@@ -86,9 +86,9 @@ MADE_BY_DECODING = re.compile(
 NAMED_ONLY = {
     "codec.error_rules.ErrorInfo", "codec.error_rules.ErrorRules", "codec.json_dialect.Dialect", "codec.outgoing.Outgoing", "limits.Limits", "limits.Spent", "message.Usage",
     "orchestration.iteration.StreamingIterationResult", "providers.provider.Provider", "request.Settings",
-    "wires.anthropic.content.Outgoing",
+    "wires.anthropic.content.Outgoing", "wires.google.tools.Outgoing",
     "testing.check.Check", "testing.server.Answer", "transport.base.Bounds", "transport.base.Timeouts",
-    "transport.exchange.Exchange", "wires.openai_responses.calls.Kind",
+    "transport.exchange.Exchange", "wires.openai_responses.items.Conversation", "wires.openai_responses.tools.Kind",
     "wires.chat.dialect.Chat", "wires.chat.dialect.Outgoing",
     *(f"wires.{wire}.quirks.Quirks" for wire in ("anthropic", "chat", "cohere", "google", "mistral", "ollama", "openai_chat", "openai_responses")),
 }  # fmt: skip
