@@ -18,8 +18,9 @@ from dragoman.message import FinishReason, Role, ThinkingPart
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingState
 from dragoman.repair import INTERRUPTED
-from dragoman.request import ModelRequest, ServerTool, ToolSpec
+from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
 from dragoman.testing.server import ScriptedServer
+from dragoman.transport import Response
 from support.switching import PROVIDERS
 
 pytestmark = pytest.mark.anyio
@@ -124,13 +125,21 @@ async def test_d144r_file_search_without_stores_is_a_loss_of_the_run_and_no_empt
 
 async def test_a_chat_that_switches_names_what_the_other_provider_cannot_read() -> None:
     signed = Message.model(ThinkingPart("Hm.", {"anthropic": {"signature": "x"}}), "So.")
-    a, _ = scripted("anthropic", signed, environment={"MISTRAL_API_KEY": "none"})
+    _, first = scripted("anthropic", signed)
     _, other = scripted("mistral")
-    b = msgspec.structs.replace(PROVIDERS["mistral"], base_url="https://kit.invalid")
-    chat = Chat(a)
+
+    class Both:
+        async def send(self, request: HttpRequest) -> Response:
+            return await (other if request.path.endswith("/chat/completions") else first).send(request)
+
+        async def close(self) -> None: ...
+
+    one, two = (
+        msgspec.structs.replace(PROVIDERS[wire], base_url="https://kit.invalid") for wire in ("anthropic", "mistral")
+    )
+    chat = Chat(Agent(one, transport=Both(), api_key="none", environment={"MISTRAL_API_KEY": "none"}))
     assert (await chat.send("Think.")).losses == ()
-    a._transport = other  # pyright: ignore[reportPrivateUsage]
-    result = await chat.send("Go on.", model=b)
+    result = await chat.send("Go on.", model=two)
     assert [(loss.message, loss.what) for loss in result.losses] == [(1, "thinking")]
 
 

@@ -344,7 +344,7 @@ async def test_a_tool_of_the_providers_is_a_loss_or_refused() -> None:
     asked = request().replace(tools=(*TOOLS, ServerTool("web_search")))
     script = Script(step("none"), step("so"))
     events, _ = await run(script, asked)
-    lost = Loss(None, None, "web_search", "the model has no tools that its provider runs")
+    lost = Loss(None, None, "tool", "the model has no tools that its provider runs", "web_search")
     assert isinstance(events[0], MessageStarted)
     assert events[0].losses == (lost,)
     script = Script(step("none"))
