@@ -4,11 +4,12 @@ import sys
 
 from dragoman import Agent, Capability, Provider
 
+URL = "https://api.acme.example/v1"
 ACME = Provider(
     name="acme",
     display_name="Acme",
     wire="openai_chat",
-    base_url="https://api.acme.example/v1",
+    base_url=URL,
     key_names=("ACME_API_KEY",),
     chat_model="acme-large",
     capabilities=frozenset({Capability.chat, Capability.tools}),
@@ -21,4 +22,4 @@ def main(base_url: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if sys.argv[1:] else ACME.base_url or "")
+    main(sys.argv[1] if sys.argv[1:] else URL)
