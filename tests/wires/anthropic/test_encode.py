@@ -28,6 +28,7 @@ from dragoman.fold import fold, unfold
 from dragoman.message import (
     DataPart,
     FinishReason,
+    MarkPart,
     Message,
     Origin,
     ProviderPart,
@@ -316,3 +317,11 @@ def test_a_file_that_the_provider_holds_stays_one_in_a_response(file_id: str):
     encoder = wire.encoder()
     streamed = b"".join(map(encoder.feed, events)) + encoder.close()
     assert wire.dump_response(decode(streamed))["content"] == [block, {"type": "text", "text": "a"}]
+
+
+def test_marks_are_passed_over():
+    message = Message.model(ThinkingPart("hm"), "a", ToolCallPart("c", "f", {"x": 1})).replace(id="m")
+    mark = MarkPart("step", {"ui": {"n": 1}})
+    marked = message.replace(content=(mark, *[each for piece in message.content for each in (piece, mark)]))
+    assert encode(unfold([marked])) == encode(unfold([message]))
+    assert wire.dump_response(unfold([marked])) == wire.dump_response(unfold([message]))

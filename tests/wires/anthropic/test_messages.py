@@ -10,7 +10,8 @@ import pytest
 from dragoman.codec.digest import prefix
 from dragoman.errors import HistoryError
 from dragoman.fold import unfold
-from dragoman.message import Message, Origin, ProviderPart, Role, ToolCallPart, ToolResultPart
+from dragoman.loss import Loss
+from dragoman.message import MarkPart, Message, Origin, ProviderPart, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires import anthropic as wire
 from support.anthropic import HERE, SIGNED, deep, dump, losses, payload_of, there_and_back
 
@@ -130,6 +131,33 @@ def test_d108_an_empty_message_is_left_out_and_said():
     talk = [Message.user("Hi"), Message.model(), Message.user("there")]
     assert dump(*talk) == [{"role": "user", "content": "Hi"}, {"role": "user", "content": "there"}]
     assert losses(*talk) == [(1, None, "message")]
+
+
+MARK = MarkPart("step", {"ui": {"n": 1}})
+
+
+def test_marks_are_passed_over():
+    call, answer = ToolCallPart("my call", "f"), result("my call")
+    plain = [
+        Message.system("s"),
+        Message.user("a"),
+        Message.model("x", call).replace(origin=HERE),
+        Message.user(answer),
+        Message.model(),
+        Message.user("b", result("other")),
+    ]
+    marked = [message.replace(content=(MARK, *message.content, MARK)) for message in plain]
+    for target in (None, HERE):
+        without, among = list[Loss](), list[Loss]()
+        written = wire.dump_messages(plain, target=target, losses=without)
+        assert wire.dump_messages(marked, target=target, losses=among) == written
+        assert among == without
+
+
+def test_a_loss_behind_a_mark_names_its_place():
+    talk = [Message.user("a"), Message.model(MARK, "x", MARK, ThinkingPart("hm"))]
+    assert losses(*talk, target=HERE) == [(1, 3, "thinking")]
+    assert losses(Message.user(MARK, "a", MARK, " ")) == [(0, 3, "blank text")]
 
 
 CALL = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]}

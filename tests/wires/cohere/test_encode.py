@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dragoman import errors
 from dragoman.event import MessageDropped, MessageFinished, MessageStarted, OpenText, PartDelta, PartStarted, RunError
 from dragoman.fold import fold, unfold
-from dragoman.message import FinishReason, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, Usage
+from dragoman.message import FinishReason, MarkPart, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, Usage
 from dragoman.wires import cohere as wire
 from support.cohere import ANNOTATED, END, PLAN, decode, encode, piece, stream
 
@@ -106,3 +106,11 @@ def test_what_is_retracted_ends_and_leaves_no_citations():
         "role": "assistant",
         "content": [{"type": "text", "text": "whole"}],
     }
+
+
+def test_marks_are_passed_over():
+    message = Message.model(ThinkingPart("so", PLAN), "a", ToolCallPart("c", "f", {"x": 1})).replace(id="m")
+    mark = MarkPart("step", {"ui": {"n": 1}})
+    marked = message.replace(content=(mark, *[each for piece in message.content for each in (piece, mark)]))
+    assert encode(unfold([marked])) == encode(unfold([message]))
+    assert wire.dump_response(unfold([marked])) == wire.dump_response(unfold([message]))

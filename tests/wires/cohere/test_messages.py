@@ -11,7 +11,18 @@ from dragoman import errors, wires
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.event import RunError
 from dragoman.fold import unfold
-from dragoman.message import DataPart, LinkPart, Message, Origin, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.loss import Loss
+from dragoman.message import (
+    DataPart,
+    LinkPart,
+    MarkPart,
+    Message,
+    Origin,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.request import ModelRequest, ToolSpec
 from dragoman.wires import cohere as wire
 from support.cohere import HERE, PLAN, deep
@@ -122,6 +133,32 @@ def test_decision_2_what_the_format_holds_in_another_order_is_a_loss():
     media = ToolResultPart("1", "f", (TextPart("t"), DataPart(b"x", "image/png")), is_error=True)
     wire.dump_messages([Message.user("first", media)], losses=losses)
     assert [(loss.part, loss.what) for loss in losses] == [(1, "is_error"), (1, "media"), (1, "order")]
+
+
+MARK = MarkPart("step", {"ui": {"n": 1}})
+
+
+def test_marks_are_passed_over():
+    plain = [
+        Message.system("s"),
+        Message.user("a"),
+        Message.model(ThinkingPart("so", PLAN), "x", ToolCallPart("my call", "f")).replace(origin=HERE),
+        Message.user(ToolResultPart("my call", "f", "y")),
+        Message.model(),
+        Message.user("b", ToolResultPart("other", "f", "z")),
+    ]
+    marked = [message.replace(content=(MARK, *message.content, MARK)) for message in plain]
+    for target in (None, HERE):
+        without, among = list[Loss](), list[Loss]()
+        written = wire.dump_messages(plain, target=target, losses=without)
+        assert wire.dump_messages(marked, target=target, losses=among) == written
+        assert [(loss.message, loss.what) for loss in among] == [(loss.message, loss.what) for loss in without]
+
+
+def test_a_loss_behind_a_mark_names_its_place():
+    losses = list[Loss]()
+    wire.dump_messages([Message.user("a"), Message.model(MARK, "x", MARK, ThinkingPart())], losses=losses)
+    assert [(loss.message, loss.part, loss.what) for loss in losses] == [(1, 3, "thinking")]
 
 
 def test_decision_12_ids_and_names_are_made_fit_per_request():

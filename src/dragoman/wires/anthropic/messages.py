@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, cast
 
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.json_values import bounded, if_objects, rest
+from dragoman.codec.marks import unmarked_all
 from dragoman.codec.outgoing import prepared
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
@@ -89,7 +90,8 @@ def outgoing(
 ) -> Outgoing:
     """A conversation made ready for its dump. `tools`: the request's, whose names are made fit with those of the calls. Without a
     target, an id or name that breaks the rules but was recorded so stays as it is."""
-    messages, quirks = list(messages), quirks or Quirks()
+    messages, places = unmarked_all(messages)
+    quirks = quirks or Quirks()
     calls = [each for message in messages for each in message.content if isinstance(each, ToolCallPart)]
     named = [*tools, *(call for call in calls if call.run_by != "provider")]
     as_is = [each.name for each in named if target is None and _is_recorded(each)]
@@ -99,6 +101,7 @@ def outgoing(
         target,
         quirks,
         losses,
+        places=places,
         model=model,
         ids=call_ids(messages, quirks.ids, as_is=_is_recorded if target is None else None),
         names=fitted([each.name for each in named], quirks.names, as_is=as_is),

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.json_values import bounded, if_text, merged, rest
+from dragoman.codec.marks import unmarked_all
 from dragoman.codec.outgoing import Outgoing, prepared
 from dragoman.codec.replay import kind_of
 from dragoman.errors import HistoryError
@@ -83,7 +84,8 @@ def outgoing(
 ) -> Outgoing[Quirks]:
     """A conversation made ready for its dump. `tools`: names of the request's. Without a target ids and names stay as they are,
     however odd."""
-    messages, quirks = list(messages), quirks or Quirks()
+    messages, places = unmarked_all(messages)
+    quirks = quirks or Quirks()
     names = list(dict.fromkeys([*tools, *(call.name for message in messages for call in message.tool_calls)]))
     return prepared(
         Outgoing[Quirks],
@@ -91,6 +93,7 @@ def outgoing(
         target,
         quirks,
         losses,
+        places=places,
         ids=call_ids(messages, quirks.ids, as_is=None if target else lambda _: True),
         names=fitted(names, quirks.names) if target else {name: name for name in names},
     )
