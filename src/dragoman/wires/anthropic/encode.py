@@ -48,7 +48,7 @@ def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, 
     """Events → a whole response; an error's body where they hold an error."""
     message = whole_message(events, losses)
     if isinstance(message, DragomanError):
-        return dump_error(message)[1]
+        return dump_error(message).body
     response = dict(OWN.response(message.native))
     answer = {
         **_head(envelope, message.origin, message.id),
@@ -127,7 +127,7 @@ class Encoder(ResponseEncoder):
 
     def error(self, error: DragomanError) -> Objects:
         """See `ResponseEncoder`."""
-        return [dump_error(error)[1]]
+        return [dump_error(error).body]
 
     def end(self) -> Objects:
         """See `ResponseEncoder`."""

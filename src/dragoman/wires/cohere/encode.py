@@ -40,7 +40,7 @@ def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, 
     """Events → a whole response; an error's body where they tell of an error."""
     message = whole_message(events, losses)
     if isinstance(message, DragomanError):
-        return dump_error(message)[1]
+        return dump_error(message).body
     plan, blocks, calls = "", list[Any](), list[dict[str, Any]]()
     for piece in message.content:
         if is_plan(piece):
@@ -142,7 +142,7 @@ class Encoder(ResponseEncoder):
 
     def error(self, error: DragomanError) -> Objects:
         """See `ResponseEncoder`."""
-        delta = {"finish_reason": "ERROR", "error": dump_error(error)[1]["message"]}
+        delta = {"finish_reason": "ERROR", "error": dump_error(error).body["message"]}
         return [_event("message-end", delta=delta)]
 
     def end(self) -> Objects:
