@@ -99,6 +99,7 @@ def test_a_request_of_anthropics() -> None:
         True,
         {"output_config": {"other": 3}, "metadata": {"z": 1}},
         spelled("anthropic", **how),
+        wire="anthropic",
     )
     assert wire.dump_request(request) == body
     older = {"model": "m", "max_tokens": 5, "messages": SAID, "output_format": {"type": "json_schema", "schema": {}}}
@@ -297,6 +298,7 @@ def test_a_request_of_coheres() -> None:
         output_schema={"type": "object", "a": 1},
         options={"more": 3},
         native=own("cohere", **odd, response_format={"own": 2}) | spelled("cohere", schema="json_schema"),
+        wire="cohere",
     )
     assert wire.dump_request(request) == body
     for schema, native in (({}, None), ({"schema": {"a": 1}}, spelled("cohere", schema="schema"))):

@@ -7,12 +7,13 @@ from typing import Any, cast
 
 from dragoman.codec.ids import renamed
 from dragoman.codec.json_values import bounded, if_object
+from dragoman.codec.outgoing import own_options
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, Settings, ToolSpec
 from dragoman.wires.anthropic.messages import outgoing, read_messages, write_messages
-from dragoman.wires.anthropic.quirks import OWN, Quirks
+from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
 from dragoman.wires.anthropic.settings import FIELDS, dump_settings, load_schema, load_settings
 from dragoman.wires.anthropic.tools import dump_tool_choice, dump_tools, load_tool_choice, load_tools
 
@@ -51,7 +52,17 @@ def load_request(
     if betas := _header(headers):
         form["betas"] = betas
     model = left.pop("model") if isinstance(left.get("model"), str) else ""
-    return ModelRequest(model, tuple(messages), tools, settings, schema, stream is True, left, OWN.note(form=form))
+    return ModelRequest(
+        model,
+        tuple(messages),
+        tools,
+        settings,
+        schema,
+        stream is True,
+        left,
+        OWN.note(form=form),
+        wire=NAME if left else None,
+    )
 
 
 def dump_request(
@@ -86,6 +97,8 @@ def _dump(
     request: ModelRequest, target: Origin | None, quirks: Quirks | None, losses: list[Loss] | None
 ) -> tuple[dict[str, Any], Mapping[str, str]]:
     """The body, and the name under which each tool is sent."""
+    losses = [] if losses is None else losses
+    request = own_options(request, NAME, losses)
     form, options = OWN.form(request.native), request.options
     functions = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
     out = outgoing(request.messages, target, quirks, losses, model=request.model, tools=functions)

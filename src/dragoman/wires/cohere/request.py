@@ -7,12 +7,13 @@ from typing import Any
 
 from dragoman.codec.ids import renamed
 from dragoman.codec.json_values import bounded, if_object, if_text, merged
+from dragoman.codec.outgoing import own_options
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, Settings, ToolSpec
 from dragoman.wires.cohere.messages import outgoing, read_messages, write_messages
-from dragoman.wires.cohere.quirks import OWN, Quirks
+from dragoman.wires.cohere.quirks import NAME, OWN, Quirks
 from dragoman.wires.cohere.settings import FIELDS, dump_schema, dump_settings, load_schema, load_settings
 from dragoman.wires.cohere.tools import dump_tool_choice, dump_tools, load_tool_choice, load_tools
 
@@ -46,7 +47,17 @@ def load_request(
         del left["stream"]
     model = left.pop("model") if if_text(left.get("model")) else ""
     own = {**{field: left.pop(field) for field in _OWN if field in left}, **beside}
-    return ModelRequest(model, tuple(messages), tools, settings, schema, stream is True, left, OWN.note(own, form=form))
+    return ModelRequest(
+        model,
+        tuple(messages),
+        tools,
+        settings,
+        schema,
+        stream is True,
+        left,
+        OWN.note(own, form=form),
+        wire=NAME if left else None,
+    )
 
 
 def dump_request(
@@ -77,6 +88,8 @@ def _dump(
     request: ModelRequest, target: Origin | None, quirks: Quirks | None, losses: list[Loss] | None
 ) -> tuple[dict[str, Any], Mapping[str, str]]:
     """The body, and the name under which each tool is sent."""
+    losses = [] if losses is None else losses
+    request = own_options(request, NAME, losses)
     form, own = OWN.form(request.native), OWN.fields(request.native)
     functions = [tool.name for tool in request.tools if isinstance(tool, ToolSpec)]
     out = outgoing(request.messages, target, quirks, losses, functions)
