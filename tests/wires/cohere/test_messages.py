@@ -119,7 +119,8 @@ def test_decision_4_thinking_plans_and_citations_go_back_to_their_origin_only():
     losses = []
     other = Origin("other")
     assert wire.dump_messages(messages, target=other, losses=losses) == [{"role": "assistant", "content": "x"}]
-    assert [(loss.part, loss.what) for loss in losses] == [(0, "thinking"), (1, "thinking"), (None, "citations")]
+    found = [(loss.part, loss.what, loss.which) for loss in losses]
+    assert found == [(0, "thinking", ""), (1, "thinking", ""), (None, "field", "citations")]
     assert wire.dump_messages(messages, target=other, quirks=wire.Quirks(reads=("cohere",))) == payload
 
 

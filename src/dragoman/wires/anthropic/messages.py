@@ -10,7 +10,7 @@ from dragoman.codec.json_values import bounded, if_objects, rest
 from dragoman.codec.marks import unmarked_all
 from dragoman.codec.outgoing import prepared
 from dragoman.errors import HistoryError
-from dragoman.loss import Loss
+from dragoman.loss import Loss, Lost
 from dragoman.message import Content, Message, Origin, ProviderPart, Role, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
 from dragoman.wires.anthropic.content import Outgoing, dump_blocks, dump_content, load_content
@@ -120,7 +120,7 @@ def write_messages(out: Outgoing) -> dict[str, Any]:
     entries = [turn[0].entry if len(turn) == 1 and not turn[0].joins else _joined(turn, out) for turn in turns]
     first = next((n for n, entry in enumerate(entries) if entry["role"] != "system"), 0)
     if out.target is not None and entries and entries[first]["role"] == "assistant":
-        out.lose(head, None, "beginning", "the API wants the user to speak first; a placeholder does")
+        out.lose(head, None, Lost.beginning, "the API wants the user to speak first; a placeholder does")
         entries.insert(first, {"role": "user", "content": out.quirks.opening})
     return {**({"system": dump_content(system, out.messages[0])} if system else {}), "messages": entries}
 
@@ -150,12 +150,12 @@ def _dump(out: Outgoing, position: int) -> dict[str, Any] | None:
     if empty == "absent" and not message.content:
         return own
     if not blocks:
-        out.lose(position, None, "message", "nothing of it can be sent, and the API takes no empty message")
+        out.lose(position, None, Lost.message, "nothing of it can be sent, and the API takes no empty message")
         return None
     takes_system = out.model.startswith(out.quirks.system_models) or form.get("place") == "messages"
     if message.role is Role.SYSTEM and not takes_system:
         why = "the model takes none after the first user message; sent as a marked user text"
-        out.lose(position, None, "system message", why)
+        out.lose(position, None, Lost.system_message, why)
         return {"role": "user", "content": f"<system>\n{message.text}\n</system>"}
     return {**own, "content": dump_content(blocks, message)}
 
@@ -181,7 +181,7 @@ def _joined(turn: Iterable[_Sent], out: Outgoing) -> dict[str, Any]:
             moves = moves or (is_result and bool(others))
             (results if is_result else others).append(block)
         if moves:
-            out.lose(sent.position, None, "order", "the API wants results of tools before everything else")
+            out.lose(sent.position, None, Lost.order, "the API wants results of tools before everything else")
     return {**entry, "content": [*results, *others]}
 
 

@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.json_values import bounded, if_text, merged, rest
 from dragoman.codec.marks import unmarked_all
+from dragoman.codec.media import label
 from dragoman.codec.outgoing import Outgoing, prepared
 from dragoman.codec.replay import kind_of
 from dragoman.errors import HistoryError
-from dragoman.loss import Loss
+from dragoman.loss import Loss, Lost
 from dragoman.message import (
     Content,
     DataPart,
@@ -143,10 +144,10 @@ def _dump_other(
     for place, piece in enumerate(message.content):
         if _is_answer(piece):
             if begun:
-                out.lose(position, place, "order", "this format has the results of tools before all else")
+                out.lose(position, place, Lost.order, "this format has the results of tools before all else")
             continue
         if isinstance(piece, ThinkingPart):
-            block, lost = None, (kind_of(piece), "only a model's message has it here")
+            block, lost = None, (kind_of(piece), "only a model's message has it here", "")
         else:
             block, lost = dump_block(piece, images=images)
         if lost is not None:
@@ -155,7 +156,7 @@ def _dump_other(
             begun = True
             blocks.append(block)
     if out.target is not None and not blocks:
-        out.lose(position, None, "message", "it says nothing, and the API takes no empty message")
+        out.lose(position, None, Lost.message, "it says nothing, and the API takes no empty message")
         return []
     content = dump_content(blocks, "", OWN.form(message.native))
     return [merged({"role": _SENT[message.role], **content}, OWN.fields(message.native))]
@@ -168,14 +169,15 @@ def _dump_model(position: int, message: Message, out: Outgoing[Quirks]) -> list[
     for place, piece in enumerate(message.content):
         refused = _refused(piece, why, out.target)
         if refused is not None:
-            out.lose(position, place, kind_of(piece), refused)
+            which = label(piece) if isinstance(piece, (DataPart, LinkPart)) else ""
+            out.lose(position, place, kind_of(piece), refused, which)
             continue
         if isinstance(piece, ToolCallPart):
             calls.append(dump_call(piece, out.id(position, place, piece), out.name(piece.name), exact=why is None))
             continue
         if calls or (is_plan(piece) and blocks):
             order = "this format has a message's plan before its content, and both before its calls"
-            out.lose(position, place, "order", order)
+            out.lose(position, place, Lost.order, order)
         if is_plan(piece):
             plan += piece.text
             continue
@@ -186,10 +188,10 @@ def _dump_model(position: int, message: Message, out: Outgoing[Quirks]) -> list[
             blocks.append(block)
     form, own = OWN.form(message.native), OWN.fields(message.native)
     if own and why is not None:
-        out.lose(position, None, ", ".join(own), why)
+        out.lose(position, None, Lost.field, why, ", ".join(own))
         own = {}
     if out.target is not None and not (calls or blocks or plan):
-        out.lose(position, None, "message", "it says nothing, and the API takes no empty message")
+        out.lose(position, None, Lost.message, "it says nothing, and the API takes no empty message")
         return []
     content = dump_content(blocks, "absent", form)
     if not (calls or content or plan or own or "content" in form):
