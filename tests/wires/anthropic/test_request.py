@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss, Lost
 from dragoman.message import DataPart, FilePart, Message
@@ -43,6 +44,14 @@ def test_system_of_every_spelling_survives(system):
 def test_a_body_for_counting_tokens_survives():
     body = {"model": "m", "messages": ASKED, "tools": [{"name": "f", "input_schema": {"type": "object"}}]}
     assert wire.dump_request(wire.load_request(body, path="/v1/messages/count_tokens")) == body
+
+
+def test_routes_are_the_official_apis():
+    assert wire.routes == (
+        Route("POST", "/v1/messages", "chat"),
+        Route("POST", "/v1/messages/count_tokens", "count_tokens"),
+        Route("GET", "/v1/models", "models"),
+    )
 
 
 def http(**fields):

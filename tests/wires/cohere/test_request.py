@@ -6,6 +6,7 @@ import pytest
 from yarl import URL
 
 from dragoman import errors
+from dragoman.codec.serving import Route
 from dragoman.loss import Loss, Lost
 from dragoman.providers.registry import Registry
 from dragoman.wires import cohere as wire
@@ -38,6 +39,14 @@ from dragoman.wires import cohere as wire
 def test_odd_bodies_come_back_as_they_were(fields):
     body = {"model": "m", "messages": [{"role": "user", "content": "x"}], **fields}
     assert wire.dump_request(wire.load_request(body)) == body
+
+
+def test_routes_are_the_official_apis():
+    assert wire.routes == (
+        Route("POST", "/v2/chat", "chat"),
+        Route("POST", "/v2/embed", "embeddings"),
+        Route("GET", "/v1/models", "models"),
+    )
 
 
 def test_bodies_of_version_1_are_refused():

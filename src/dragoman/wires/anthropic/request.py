@@ -8,6 +8,7 @@ from typing import Any, cast
 from dragoman.codec.ids import renamed
 from dragoman.codec.json_values import bounded, if_object
 from dragoman.codec.outgoing import own_options
+from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Origin
@@ -17,7 +18,14 @@ from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
 from dragoman.wires.anthropic.settings import FIELDS, dump_settings, load_schema, load_settings
 from dragoman.wires.anthropic.tools import dump_tool_choice, dump_tools, load_tool_choice, load_tools
 
-__all__ = ["dump_http", "dump_request", "load_request"]
+__all__ = ["dump_http", "dump_request", "load_request", "routes"]
+
+routes = (
+    Route("POST", "/v1/messages", "chat"),
+    Route("POST", "/v1/messages/count_tokens", "count_tokens"),
+    Route("GET", "/v1/models", "models"),
+)
+"""Where the official API stands."""
 
 _VERSION = "2023-06-01"
 _NEUTRAL = (*FIELDS, "model", "system", "stream", "tools", "tool_choice")

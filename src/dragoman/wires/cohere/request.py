@@ -8,6 +8,7 @@ from typing import Any
 from dragoman.codec.ids import renamed
 from dragoman.codec.json_values import bounded, if_object, if_text, merged
 from dragoman.codec.outgoing import own_options
+from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Origin
@@ -17,7 +18,14 @@ from dragoman.wires.cohere.quirks import NAME, OWN, Quirks
 from dragoman.wires.cohere.settings import FIELDS, dump_schema, dump_settings, load_schema, load_settings
 from dragoman.wires.cohere.tools import dump_tool_choice, dump_tools, load_tool_choice, load_tools
 
-__all__ = ["dump_http", "dump_request", "load_request"]
+__all__ = ["dump_http", "dump_request", "load_request", "routes"]
+
+routes = (
+    Route("POST", "/v2/chat", "chat"),
+    Route("POST", "/v2/embed", "embeddings"),
+    Route("GET", "/v1/models", "models"),
+)
+"""Where the official API stands."""
 
 _OWN = (*FIELDS, "tool_choice", "model", "tools", "stream")
 """Fields that have a neutral name. One whose value has no neutral meaning is kept in `native`, never in `options`."""
