@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.codec.digest import prefix
+from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.fold import unfold
 from dragoman.loss import Loss
@@ -274,3 +275,58 @@ def test_d8_a_stored_native_of_any_shape_can_be_dumped(piece: dict[str, Any], no
     encoder = wire.encoder()
     written = b"".join(map(encoder.feed, unfold([message]))) + encoder.close()
     assert b"message_stop" in written
+
+
+@pytest.mark.parametrize("text", ["a", " a\n", " ", "\ud800"])
+def test_plain_messages_are_written_like_any_other(text: str):
+    origin = Origin("other", prefix="x")
+    plain = [Message.system(text), Message.user(text), Message.model(text).replace(origin=origin), Message.system(text)]
+    noted = [message.replace(native={"ui": {"n": 1}}) for message in plain]
+    for target in (None, HERE, Origin("anthropic", model="claude-opus-4-8")):
+        losses_ = {name: list[Loss]() for name in ("plain", "noted")}
+        written = wire.dump_messages(plain, target=target, losses=losses_["plain"])
+        assert wire.dump_messages(noted, target=target, losses=losses_["noted"]) == written
+        assert losses_["plain"] == losses_["noted"]
+
+
+@pytest.mark.parametrize("text", ["a", " a\n", " ", "", "\ud800"])
+@pytest.mark.parametrize("role", ["user", "assistant", "system"])
+def test_plain_entries_are_read_like_any_other(role: str, text: str):
+    entry = {"role": role, "content": text}
+    (plain,) = wire.load_messages({"messages": [entry]}, origin=HERE)
+    (more,) = wire.load_messages({"messages": [{**entry, "x": 1}]}, origin=HERE)
+    own = {key: value for key, value in (more.native or {}).items() if key != "anthropic"}
+    assert plain == more.replace(native=own or None)
+
+
+def test_what_cannot_be_read_is_noted_by_its_place_and_the_rest_is_read():
+    entries = [
+        {"role": "user", "content": "a"},
+        "b",
+        {"role": "tool", "content": "c"},
+        {"role": ["user"], "content": "d"},
+        {"role": "assistant", "content": [{"type": "text", "text": "e"}, "f"]},
+        {"role": "user"},
+        {"role": "user", "content": "g", "x": deep(2000)},
+        {"role": "assistant", "content": "h"},
+    ]
+    problems = list[Problem]()
+    messages = wire.load_messages({"system": 5, "messages": entries}, origin=HERE, problems=problems)
+    assert messages == [Message.user("a"), Message.model("h").replace(origin=HERE)]
+    assert [(problem.index, problem.field) for problem in problems] == [
+        (-1, "system"), (1, None), (2, "role"), (3, "role"), (4, "content"), (5, "content"), (6, "content"),
+    ]  # fmt: skip
+    assert problems[4].error == '"messages[4].content[1]" must be an object, a content block'
+    again = list[Problem]()
+    body = {"model": "m", "max_tokens": 5, "system": 5, "messages": entries}
+    assert wire.load_request(body, origin=HERE, problems=again).messages == tuple(messages)
+    assert again == problems
+
+
+@pytest.mark.parametrize("load", [wire.load_messages, wire.load_request])
+@pytest.mark.parametrize("payload", [[], {"messages": "x"}, None])
+def test_what_is_no_conversation_is_refused_though_problems_are_noted(load: Any, payload: Any):
+    with pytest.raises(HistoryError):
+        load(payload, problems=[])
+    with pytest.raises(HistoryError):
+        wire.load_request({"messages": [], "x": deep(2000)}, problems=[])

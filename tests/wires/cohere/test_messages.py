@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman import errors, wires
+from dragoman.codec.serving import Problem
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.event import RunError
 from dragoman.fold import unfold
@@ -259,3 +260,60 @@ def test_d8_a_stored_native_of_any_shape_can_be_dumped(piece: dict[str, Any], no
     encoder = wire.encoder()
     written = b"".join(map(encoder.feed, unfold([message]))) + encoder.close()
     assert b"message-end" in written
+
+
+@pytest.mark.parametrize("text", ["a", " a\n", " ", "\ud800"])
+def test_plain_messages_are_written_like_any_other(text: str):
+    origin = Origin("other", prefix="x")
+    plain = [Message.system(text), Message.user(text), Message.model(text).replace(origin=origin), Message.system(text)]
+    noted = [message.replace(native={"ui": {"n": 1}}) for message in plain]
+    for target in (None, HERE):
+        losses = {name: list[Loss]() for name in ("plain", "noted")}
+        written = wire.dump_messages(plain, target=target, losses=losses["plain"])
+        assert wire.dump_messages(noted, target=target, losses=losses["noted"]) == written
+        assert losses["plain"] == losses["noted"] == []
+
+
+@pytest.mark.parametrize("text", ["a", " a\n", " ", "", "\ud800"])
+@pytest.mark.parametrize("role", ["user", "assistant", "system"])
+def test_plain_entries_are_read_like_any_other(role: str, text: str):
+    entry = {"role": role, "content": text}
+    (plain,) = wire.load_messages([entry], origin=HERE)
+    (more,) = wire.load_messages([{**entry, "x": 1}], origin=HERE)
+    own = {key: value for key, value in (more.native or {}).items() if key != "cohere"}
+    assert plain == more.replace(native=own or None)
+
+
+def test_what_cannot_be_read_is_noted_by_its_place_and_the_rest_is_read():
+    entries = [
+        {"role": "user", "content": "a"},
+        "b",
+        {"role": "robot", "content": "c"},
+        {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f"}}]},
+        {"role": "tool", "tool_call_id": "1", "content": "d"},
+        {"role": "tool", "tool_call_id": "2", "content": deep(2000)},
+        {"role": ["tool"]},
+        {"role": "tool", "tool_call_id": "1", "content": "e"},
+        {"role": "user", "content": 5},
+    ]
+    problems = list[Problem]()
+    messages = wire.load_messages(entries, origin=HERE, problems=problems)
+    readable = [entries[place] for place in (0, 3, 4, 7)]
+    assert messages == wire.load_messages(readable, origin=HERE)
+    assert [len(message.content) for message in messages] == [1, 1, 2]
+    assert [(problem.index, problem.field) for problem in problems] == [
+        (1, None), (2, "role"), (5, "content"), (6, "role"), (8, "content"),
+    ]  # fmt: skip
+    assert problems[1].error == "a Cohere chat has no role 'robot'; it has system, user, assistant and tool"
+    again = list[Problem]()
+    assert wire.load_request({"messages": entries}, origin=HERE, problems=again).messages == tuple(messages)
+    assert again == problems
+
+
+@pytest.mark.parametrize("load", [wire.load_messages, wire.load_request])
+@pytest.mark.parametrize("payload", [{}, {"messages": "x"}, None])
+def test_what_is_no_conversation_is_refused_though_problems_are_noted(load: Any, payload: Any):
+    with pytest.raises(HistoryError):
+        load(payload, problems=[])
+    with pytest.raises(HistoryError):
+        wire.load_request({"messages": [], "x": deep(2000)}, problems=[])

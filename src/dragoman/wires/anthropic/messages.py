@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from dragoman.codec.ids import call_ids, fitted
-from dragoman.codec.json_values import bounded, if_objects, rest
+from dragoman.codec.json_values import bounded, if_object, if_objects, if_text, rest
 from dragoman.codec.marks import unmarked_all
-from dragoman.codec.outgoing import prepared
+from dragoman.codec.outgoing import only_text, prepared
+from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss, Lost
-from dragoman.message import Content, Message, Origin, ProviderPart, Role, ToolCallPart, ToolResultPart
+from dragoman.message import Content, Message, Origin, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
 from dragoman.wires.anthropic.content import Outgoing, dump_blocks, dump_content, load_content
 from dragoman.wires.anthropic.quirks import OWN, Quirks
@@ -20,6 +21,7 @@ __all__ = ["dump_messages", "load_messages", "outgoing", "read_messages", "write
 
 _ROLES = {"user": Role.USER, "assistant": Role.MODEL, "system": Role.SYSTEM}
 _SENT_ROLES = {role: name for name, role in _ROLES.items()}
+_SPEAKERS = {"user": Role.USER, "assistant": Role.MODEL}
 
 
 class _Sent(NamedTuple):
@@ -31,17 +33,20 @@ class _Sent(NamedTuple):
     """It holds results of tools, which belong to the turn of the user before it."""
 
 
-def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message]:
-    """The wire's conversation → messages. `origin` is given to the model's messages.
+def load_messages(
+    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+) -> list[Message]:
+    """The wire's conversation → messages. `origin` is given to the model's messages. With `problems`, a message that cannot be
+    read is left out and noted there; the index of `system` is -1.
 
     Raises:
         HistoryError: the payload is no conversation of this format.
     """
-    return read_messages(bounded(payload), origin)
+    return read_messages(bounded(payload) if problems is None else payload, origin, problems)
 
 
-def read_messages(payload: Any, origin: Origin | None) -> list[Message]:
-    """The same of a payload whose depth is known to be bounded."""
+def read_messages(payload: Any, origin: Origin | None, problems: list[Problem] | None = None) -> list[Message]:
+    """The same of a payload whose depth is known to be bounded, where no problems are noted."""
     if not isinstance(payload, Mapping):
         raise HistoryError('the payload must be {"system": …, "messages": […]}, the part of a Messages API request')
     payload = cast("Mapping[str, Any]", payload)
@@ -50,21 +55,22 @@ def read_messages(payload: Any, origin: Origin | None) -> list[Message]:
         raise HistoryError('"messages" must be a list')
     names: dict[str, str] = {}
     out: list[Message] = []
-    if payload.get("system"):
-        form: dict[str, Any] = {}
-        content = load_content({"content": payload["system"]}, Role.SYSTEM, names, form, "system")
-        out.append(Message(Role.SYSTEM, content, native=OWN.note(form=form)))
+    if system := payload.get("system"):
+        try:
+            form: dict[str, Any] = {}
+            content = load_content({"content": bounded(system)}, Role.SYSTEM, names, form, "system")
+            out.append(Message(Role.SYSTEM, content, native=OWN.note(form=form)))
+        except HistoryError as error:
+            noted(error, problems, -1, "system")
     for position, entry in enumerate(cast("list[Any]", entries)):
-        role = _ROLES.get(str(cast("dict[str, Any]", entry).get("role"))) if isinstance(entry, dict) else None
-        if role is None:
-            raise HistoryError(f'"messages[{position}]" must be an object whose role is user, assistant or system')
-        entry = cast("dict[str, Any]", entry)
-        form = {"place": "messages"} if role is Role.SYSTEM else {}
-        content = load_content(entry, role, names, form, f"messages[{position}]")
-        if role is Role.USER and _would_move(content, out[-1].role if out else None):
-            form["turn"] = "as is"
-        native = OWN.note(rest(entry, "role", "content"), form=form)
-        out.append(Message(role, content, origin=origin if role is Role.MODEL else None, native=native))
+        try:
+            if problems is not None:
+                bounded(entry)
+            out.append(
+                _load_plain(entry, origin) or _load(entry, position, names, out[-1].role if out else None, origin)
+            )
+        except HistoryError as error:
+            noted(error, problems, position, _fault(entry))
     return out
 
 
@@ -114,8 +120,11 @@ def write_messages(out: Outgoing) -> dict[str, Any]:
     system = [block for position in range(head) for block in dump_blocks(out, position)]
     turns: list[list[_Sent]] = []
     for position in range(head, len(out.messages)):
-        if (entry := _dump(out, position)) is not None:
-            alone = OWN.form(out.messages[position].native).get("turn") == "as is"
+        message = out.messages[position]
+        if message.role is not Role.SYSTEM and (text := only_text(message)) is not None:
+            turns.append([_Sent({"role": _SENT_ROLES[message.role], "content": text}, position, joins=False)])
+        elif (entry := _dump(out, position)) is not None:
+            alone = OWN.form(message.native).get("turn") == "as is"
             _add_turn(turns, _Sent(entry, position, _has_results(entry) and not alone))
     entries = [turn[0].entry if len(turn) == 1 and not turn[0].joins else _joined(turn, out) for turn in turns]
     first = next((n for n, entry in enumerate(entries) if entry["role"] != "system"), 0)
@@ -123,6 +132,40 @@ def write_messages(out: Outgoing) -> dict[str, Any]:
         out.lose(head, None, Lost.beginning, "the API wants the user to speak first; a placeholder does")
         entries.insert(first, {"role": "user", "content": out.quirks.opening})
     return {**({"system": dump_content(system, out.messages[0])} if system else {}), "messages": entries}
+
+
+def _load_plain(entry: Any, origin: Origin | None) -> Message | None:
+    """A message of a role and a text, as nearly all are; `None`: any other."""
+    if not isinstance(entry, dict) or len(fields := cast("dict[str, Any]", entry)) != 2:
+        return None
+    text, name = fields.get("content"), fields.get("role")
+    if not isinstance(text, str) or not isinstance(name, str) or name not in _SPEAKERS or not text.strip():
+        return None
+    role = _SPEAKERS[name]
+    return Message(role, (TextPart(text),), origin=origin if role is Role.MODEL else None)
+
+
+def _load(entry: Any, position: int, names: dict[str, str], before: Role | None, origin: Origin | None) -> Message:
+    """A message. `names`: id of each call so far → its tool, to which its own calls are added; `before`: the role of the one
+    before it."""
+    role = _role_of(entry)
+    if role is None:
+        raise HistoryError(f'"messages[{position}]" must be an object whose role is user, assistant or system')
+    form: dict[str, Any] = {"place": "messages"} if role is Role.SYSTEM else {}
+    content = load_content(entry, role, names, form, f"messages[{position}]")
+    if role is Role.USER and _would_move(content, before):
+        form["turn"] = "as is"
+    native = OWN.note(rest(entry, "role", "content"), form=form)
+    return Message(role, content, origin=origin if role is Role.MODEL else None, native=native)
+
+
+def _role_of(entry: Any) -> Role | None:
+    return _ROLES.get(if_text(if_object(entry).get("role")))
+
+
+def _fault(entry: Any) -> str | None:
+    """The field for which a message cannot be read; `None`: it is none."""
+    return None if not isinstance(entry, dict) else "role" if _role_of(entry) is None else "content"
 
 
 def _system_length(messages: Sequence[Message]) -> int:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from dragoman.codec.ids import renamed
-from dragoman.codec.json_values import bounded, if_object
+from dragoman.codec.json_values import bounded, if_object, rest
 from dragoman.codec.outgoing import own_options
-from dragoman.codec.serving import Route
+from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Origin
@@ -37,18 +37,21 @@ def load_request(
     path: str = "",  # noqa: ARG001 - the protocol's: here the body says it all
     headers: Mapping[str, str] = {},
     origin: Origin | None = None,
+    problems: list[Problem] | None = None,
 ) -> ModelRequest:
-    """A body → the neutral request. A body for counting tokens, which has no `max_tokens`, is read too.
+    """A body → the neutral request. A body for counting tokens, which has no `max_tokens`, is read too. `problems` as for
+    `load_messages`.
 
     Raises:
         HistoryError: the body is no request of this format.
     """
-    if not isinstance(if_object(bounded(body)).get("messages"), list):
+    bounded(body if problems is None else rest(if_object(body), "system", "messages"))
+    if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError('the body must have a list "messages"')
     nulls = [key for key in _NEUTRAL if key in body and body[key] is None]
     left = {key: value for key, value in body.items() if key not in nulls}
     form: dict[str, Any] = {"null": nulls} if nulls else {}
-    messages = read_messages({key: left.pop(key) for key in ("system", "messages") if key in left}, origin)
+    messages = read_messages({key: left.pop(key) for key in ("system", "messages") if key in left}, origin, problems)
     if body.get("system") in ("", []):
         form["system"] = body["system"]
     stream = left.pop("stream") if isinstance(left.get("stream"), bool) else None

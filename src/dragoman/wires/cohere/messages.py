@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeGuard, cast
 
 from msgspec.structs import replace
 
 from dragoman.codec.ids import call_ids, fitted
-from dragoman.codec.json_values import bounded, if_text, merged, rest
+from dragoman.codec.json_values import bounded, if_object, if_text, merged, rest
 from dragoman.codec.marks import unmarked_all
 from dragoman.codec.media import label
-from dragoman.codec.outgoing import Outgoing, prepared
+from dragoman.codec.outgoing import Outgoing, only_text, prepared
 from dragoman.codec.replay import kind_of
+from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss, Lost
 from dragoman.message import (
@@ -24,6 +24,7 @@ from dragoman.message import (
     Origin,
     ProviderPart,
     Role,
+    TextPart,
     ThinkingPart,
     ToolCallPart,
     ToolResultPart,
@@ -38,31 +39,44 @@ _ROLES = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.MODEL}
 _SENT = {role: name for name, role in _ROLES.items()}
 _EMPTY = {Role.SYSTEM: "", Role.USER: "", Role.MODEL: "absent"}
 """How no content is usually written."""
+_NO_LIST = "the messages of a Cohere chat are a list of objects"
 
 
-def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message]:
-    """The list of messages → ours. `origin` is given to the model's.
+def load_messages(
+    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+) -> list[Message]:
+    """The list of messages → ours. `origin` is given to the model's. With `problems`, a message that cannot be read is left out and
+    noted there.
 
     Raises:
         HistoryError: it is no such list.
     """
-    return read_messages(bounded(payload), origin)
+    return read_messages(bounded(payload) if problems is None else payload, origin, problems)
 
 
-def read_messages(payload: Any, origin: Origin | None) -> list[Message]:
-    """The same of a payload whose depth is known to be bounded."""
-    if not isinstance(payload, list) or not all(isinstance(entry, dict) for entry in cast("list[Any]", payload)):
-        raise HistoryError("the messages of a Cohere chat are a list of objects")
+def read_messages(payload: Any, origin: Origin | None, problems: list[Problem] | None = None) -> list[Message]:
+    """The same of a payload whose depth is known to be bounded, where no problems are noted."""
+    if not isinstance(payload, list):
+        raise HistoryError(_NO_LIST)
     names: dict[str, str] = {}
     messages: list[Message] = []
-    for of_results, group in groupby(cast("list[dict[str, Any]]", payload), lambda entry: entry.get("role") == "tool"):
-        if of_results:
-            messages.append(Message(Role.USER, tuple([load_result(entry, names) for entry in group])))
+    results: list[ToolResultPart] = []
+    for index, entry in enumerate(cast("list[Any]", payload)):
+        try:
+            if problems is not None:
+                bounded(entry)
+            loaded = _load_plain(entry, origin) or _load(entry, names, origin)
+        except HistoryError as error:
+            noted(error, problems, index, _fault(entry))
             continue
-        for entry in group:
-            messages.append(_load(entry, origin))
-            names.update({call.id: call.name for call in messages[-1].tool_calls})
-    return messages
+        if isinstance(loaded, ToolResultPart):
+            results.append(loaded)
+            continue
+        if results:
+            messages.append(Message(Role.USER, tuple(results)))
+            results = []
+        messages.append(loaded)
+    return [*messages, Message(Role.USER, tuple(results))] if results else messages
 
 
 def dump_messages(
@@ -104,6 +118,9 @@ def write_messages(out: Outgoing[Quirks]) -> list[dict[str, Any]]:
     """A conversation → the list of messages."""
     dumped: list[dict[str, Any]] = []
     for position, message in enumerate(out.messages):
+        if (text := only_text(message)) is not None:
+            dumped.append({"role": _SENT[message.role], "content": text})
+            continue
         if message.role is Role.MODEL:
             dumped += _dump_model(position, message, out)
             continue
@@ -117,7 +134,24 @@ def write_messages(out: Outgoing[Quirks]) -> list[dict[str, Any]]:
     return dumped
 
 
-def _load(entry: Mapping[str, Any], origin: Origin | None) -> Message:
+def _load_plain(entry: Any, origin: Origin | None) -> Message | None:
+    """A message of a role and a text, as nearly all are; `None`: any other."""
+    if not isinstance(entry, dict) or len(fields := cast("dict[str, Any]", entry)) != 2:
+        return None
+    text, name = fields.get("content"), fields.get("role")
+    if not isinstance(text, str) or not isinstance(name, str) or name not in _ROLES or not text:
+        return None
+    role = _ROLES[name]
+    return Message(role, (TextPart(text),), origin=origin if role is Role.MODEL else None)
+
+
+def _load(entry: Any, names: dict[str, str], origin: Origin | None) -> Message | ToolResultPart:
+    """A message, or the result in one. `names`: id of each call so far → its tool, to which its own calls are added."""
+    if not isinstance(entry, dict):
+        raise HistoryError(_NO_LIST)
+    entry = cast("dict[str, Any]", entry)
+    if entry.get("role") == "tool":
+        return load_result(entry, names)
     role = _ROLES.get(if_text(entry.get("role")))
     if role is None:
         raise HistoryError(f"a Cohere chat has no role {entry.get('role')!r}; it has system, user, assistant and tool")
@@ -130,9 +164,16 @@ def _load(entry: Mapping[str, Any], origin: Origin | None) -> Message:
     content += load_content(entry, _EMPTY[role], form)
     if role is Role.MODEL and (calls := load_calls(entry.get("tool_calls"))):
         content += calls
+        names.update({call.id: call.name for call in calls})
         read.append("tool_calls")
     native = OWN.note(rest(entry, *read), form=form)
     return Message(role, tuple(content), origin=origin if role is Role.MODEL else None, native=native)
+
+
+def _fault(entry: Any) -> str | None:
+    """The field for which a message cannot be read; `None`: it is none."""
+    known = if_text(if_object(entry).get("role")) in (*_ROLES, "tool")
+    return None if not isinstance(entry, dict) else "content" if known else "role"
 
 
 def _dump_other(

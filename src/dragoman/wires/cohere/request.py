@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.codec.ids import renamed
-from dragoman.codec.json_values import bounded, if_object, if_text, merged
+from dragoman.codec.json_values import bounded, if_object, if_text, merged, rest
 from dragoman.codec.outgoing import own_options
-from dragoman.codec.serving import Route
+from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Origin
@@ -32,19 +32,26 @@ _OWN = (*FIELDS, "tool_choice", "model", "tools", "stream")
 
 
 def load_request(
-    body: Mapping[str, Any], *, path: str = "", headers: Mapping[str, str] = {}, origin: Origin | None = None
+    body: Mapping[str, Any],
+    *,
+    path: str = "",
+    headers: Mapping[str, str] = {},
+    origin: Origin | None = None,
+    problems: list[Problem] | None = None,
 ) -> ModelRequest:
-    """A body of `/v2/chat` → the neutral request. `path` and `headers` hold nothing on this wire.
+    """A body of `/v2/chat` → the neutral request. `path` and `headers` hold nothing on this wire. `problems` as for
+    `load_messages`.
 
     Raises:
         HistoryError: it holds no conversation, as bodies of the API's version 1 do not.
     """
     del path, headers
-    if not isinstance(if_object(bounded(body)).get("messages"), list):
+    bounded(body if problems is None else rest(if_object(body), "messages"))
+    if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError("a Cohere chat request (version 2) needs the field messages, a list")
     left = dict(body)
     form: dict[str, Any] = {}
-    messages = read_messages(left.pop("messages"), origin)
+    messages = read_messages(left.pop("messages"), origin, problems)
     settings = Settings(**load_settings(left), **load_tool_choice(left))
     tools = load_tools(left)
     schema, beside = load_schema(left, form)
