@@ -15,6 +15,7 @@ from dragoman.loss import Loss
 from dragoman.message import MarkPart, Message, Origin, ProviderPart, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires import anthropic as wire
 from support.anthropic import HERE, SIGNED, deep, dump, losses, payload_of, there_and_back
+from support.histories import NEUTRAL
 
 
 def test_d105_system_messages_at_the_head_become_system():
@@ -330,3 +331,46 @@ def test_what_is_no_conversation_is_refused_though_problems_are_noted(load: Any,
         load(payload, problems=[])
     with pytest.raises(HistoryError):
         wire.load_request({"messages": [], "x": deep(2000)}, problems=[])
+
+
+@pytest.mark.parametrize(
+    ("message", "votes"),
+    [
+        ({"role": "user", "content": "hi"}, 1),
+        ({"role": "system", "content": "hi"}, 1),
+        ({"role": "assistant", "content": []}, 1),
+        ({"role": "user", "content": [{"type": "text", "text": "hi"}]}, 1),
+        ({"role": "user", "content": [{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}]}, 2),
+        ({"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}]}, 2),
+        ({"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}]}, 3),
+        ({"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]}, 3),
+        ({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}, 3),
+        ({"role": "assistant", "content": [{"type": "web_search_tool_result", "tool_use_id": "a", "content": []}]}, 3),
+        ({"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": "https://x"}}]}, 3),
+        ({"role": "system", "output_config": {"effort": "low"}}, 3),
+        ({"type": "message", "role": "assistant", "content": [], "stop_reason": "end_turn"}, 3),
+        ({"role": "user", "content": [{"type": "new"}, {"type": "tool_result", "tool_use_id": "a"}]}, 3),
+        ({"role": "user", "content": [{"type": "new"}, {"type": "text", "text": "hi"}]}, 0),
+        ({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://x"}}]}, 0),
+        ({"role": "user", "content": [{"type": "image", "image": "https://x"}]}, 0),
+        ({"role": "assistant", "content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]}, 0),
+        ({"role": "user", "content": [{"type": ["text"]}, 5]}, 0),
+        ({"role": "assistant", "content": "x", "tool_calls": []}, 0),
+        ({"role": "tool", "content": "x"}, 0),
+        ({"role": ["user"], "content": "x"}, 0),
+        ({"role": "user", "content": None}, 0),
+        ({"role": "system"}, 0),
+        ({"role": "user", "parts": [{"text": "hi"}]}, 0),
+        ({}, 0),
+        ([], 0),
+        ("hi", 0),
+        (None, 0),
+    ],
+)
+def test_how_surely_a_message_is_of_this_format(message: Any, votes: int):
+    assert wire.votes(message) == votes
+
+
+def test_all_that_is_written_could_be_of_this_format():
+    entries = [entry for talk in NEUTRAL.values() for entry in dump(*talk)]
+    assert {wire.votes(entry) for entry in entries} == {1, 3}

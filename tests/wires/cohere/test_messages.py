@@ -27,6 +27,7 @@ from dragoman.message import (
 from dragoman.request import ModelRequest, ToolSpec
 from dragoman.wires import cohere as wire
 from support.cohere import HERE, PLAN, deep
+from support.histories import NEUTRAL
 
 
 def test_the_usual_spelling():
@@ -317,3 +318,51 @@ def test_what_is_no_conversation_is_refused_though_problems_are_noted(load: Any,
         load(payload, problems=[])
     with pytest.raises(HistoryError):
         wire.load_request({"messages": [], "x": deep(2000)}, problems=[])
+
+
+CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    ("message", "votes"),
+    [
+        ({"role": "user", "content": "hi"}, 1),
+        ({"role": "system", "content": "hi"}, 1),
+        ({"role": "user", "content": [{"type": "text", "text": "hi"}]}, 1),
+        ({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://x"}}]}, 1),
+        ({"role": "assistant", "tool_calls": [CALL]}, 1),
+        ({"role": "assistant", "content": None, "tool_calls": [CALL]}, 1),
+        ({"role": "assistant", "content": "x", "tool_calls": None}, 1),
+        ({"role": "tool", "tool_call_id": "1", "content": "x"}, 1),
+        ({"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}]}, 2),
+        ({"role": "assistant", "tool_plan": "so"}, 3),
+        ({"role": "assistant", "content": "x", "citations": [{"start": 0, "end": 1, "text": "x", "sources": []}]}, 3),
+        ({"role": "tool", "tool_call_id": "1", "content": [{"type": "document", "document": {"data": "x"}}]}, 3),
+        ({"role": "user", "content": [{"type": "new"}, {"type": "document", "document": {"data": "x"}}]}, 3),
+        ({"role": "user", "content": [{"type": "new"}, {"type": "text", "text": "hi"}]}, 0),
+        ({"role": "user", "content": [{"type": "document", "source": {"type": "url", "url": "https://x"}}]}, 0),
+        ({"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}]}, 0),
+        ({"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]}, 0),
+        ({"role": "assistant", "tool_calls": [{"name": "f", "args": {}}]}, 0),
+        ({"role": "assistant", "tool_calls": "x"}, 0),
+        ({"role": "user", "content": "x", "tool_call_id": "1"}, 0),
+        ({"role": "user", "tool_calls": [CALL]}, 0),
+        ({"role": "tool", "content": "x"}, 0),
+        ({"role": "user", "content": "x", "images": []}, 0),
+        ({"role": ["user"], "content": "x"}, 0),
+        ({"role": "user", "content": [{"type": ["text"]}, 5]}, 0),
+        ({"role": "assistant"}, 0),
+        ({"role": "user", "parts": [{"text": "hi"}]}, 0),
+        ({}, 0),
+        ([], 0),
+        ("hi", 0),
+        (None, 0),
+    ],
+)
+def test_how_surely_a_message_is_of_this_format(message: Any, votes: int):
+    assert wire.votes(message) == votes
+
+
+def test_all_that_is_written_could_be_of_this_format():
+    entries = [entry for talk in NEUTRAL.values() for entry in wire.dump_messages(talk, target=HERE)]
+    assert {wire.votes(entry) for entry in entries} == {1}

@@ -4,7 +4,7 @@ from dragoman.wires.anthropic.decode import decoder, load_response
 from dragoman.wires.anthropic.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.anthropic.errors import dump_error, load_error
 from dragoman.wires.anthropic.files import dump_download, load_files
-from dragoman.wires.anthropic.messages import dump_messages, load_messages
+from dragoman.wires.anthropic.messages import dump_messages, load_messages, votes
 from dragoman.wires.anthropic.quirks import NAME, Quirks
 from dragoman.wires.anthropic.request import dump_http, dump_request, load_request, routes
 
@@ -28,6 +28,7 @@ __all__ = [
     "ping",
     "routes",
     "stream_type",
+    "votes",
 ]
 
 name = NAME

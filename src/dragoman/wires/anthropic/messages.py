@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from dragoman.codec.ids import call_ids, fitted
-from dragoman.codec.json_values import bounded, if_object, if_objects, if_text, rest
+from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, if_text, rest
 from dragoman.codec.marks import unmarked_all
 from dragoman.codec.outgoing import only_text, prepared
 from dragoman.codec.serving import Problem, noted
@@ -16,12 +16,32 @@ from dragoman.message import Content, Message, Origin, ProviderPart, Role, TextP
 from dragoman.request import ToolSpec
 from dragoman.wires.anthropic.content import Outgoing, dump_blocks, dump_content, load_content
 from dragoman.wires.anthropic.quirks import OWN, Quirks
+from dragoman.wires.anthropic.tools import CALLS
 
-__all__ = ["dump_messages", "load_messages", "outgoing", "read_messages", "write_messages"]
+__all__ = ["dump_messages", "load_messages", "outgoing", "read_messages", "votes", "write_messages"]
 
 _ROLES = {"user": Role.USER, "assistant": Role.MODEL, "system": Role.SYSTEM}
 _SENT_ROLES = {role: name for name, role in _ROLES.items()}
 _SPEAKERS = {"user": Role.USER, "assistant": Role.MODEL}
+_FOREIGN = frozenset(
+    {"function_call", "images", "parts", "reasoning_content", "tool_call_id", "tool_calls", "tool_plan"}
+)
+"""Fields of messages that other formats have, and this one never."""
+_VOTES: Mapping[str, tuple[str, type, int]] = {
+    "text": ("text", str, 1),
+    "thinking": ("thinking", str, 2),
+    "redacted_thinking": ("data", str, 3),
+    "image": ("source", dict, 3),
+    "document": ("source", dict, 3),
+    "container_upload": ("file_id", str, 3),
+    "search_result": ("source", str, 3),
+    "compaction": ("content", object, 3),
+    "tool_addition": ("tool", dict, 3),
+    **dict.fromkeys(CALLS, ("input", object, 3)),
+}
+"""Type of a block → a field that every such block has, the type of that, and how surely such a block is of this format."""
+_SIGNS = {"cache_control": 2, "citations": 2, "signature": 3}
+"""Further fields of blocks, and how surely one that has them is of this format."""
 
 
 class _Sent(NamedTuple):
@@ -72,6 +92,22 @@ def read_messages(payload: Any, origin: Origin | None, problems: list[Problem] |
         except HistoryError as error:
             noted(error, problems, position, _fault(entry))
     return out
+
+
+def votes(message: Any) -> int:
+    """How surely a message is of this format: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
+    fields = if_object(message)
+    role, content = _role_of(fields), fields.get("content")
+    if role is None or not _FOREIGN.isdisjoint(fields):
+        return 0
+    if role is Role.SYSTEM and "content" not in fields:
+        return 3 if "output_config" in fields else 0
+    if not isinstance(content, (str, list)):
+        return 0
+    if fields.get("type") == "message" and "stop_reason" in fields:
+        return 3
+    found = [1, *[_block_votes(block) for block in if_list(content)]]
+    return 0 if 0 in found and max(found) < 3 else max(found)
 
 
 def dump_messages(
@@ -132,6 +168,16 @@ def write_messages(out: Outgoing) -> dict[str, Any]:
         out.lose(head, None, Lost.beginning, "the API wants the user to speak first; a placeholder does")
         entries.insert(first, {"role": "user", "content": out.quirks.opening})
     return {**({"system": dump_content(system, out.messages[0])} if system else {}), "messages": entries}
+
+
+def _block_votes(block: Any) -> int:
+    """The same of a block. One of a type that is not known may stand beside others, since the API has ever more of them."""
+    fields = if_object(block)
+    kind = if_text(fields.get("type"))
+    field, of, least = ("tool_use_id", str, 3) if kind.endswith("tool_result") else _VOTES.get(kind, ("", str, 0))
+    if not isinstance(fields.get(field), of) or field not in fields:
+        return 0
+    return max([least, *(vote for sign, vote in _SIGNS.items() if fields.get(sign))])
 
 
 def _load_plain(entry: Any, origin: Origin | None) -> Message | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeGuard, cast
 
 from msgspec.structs import replace
 
 from dragoman.codec.ids import call_ids, fitted
-from dragoman.codec.json_values import bounded, if_object, if_text, merged, rest
+from dragoman.codec.json_values import bounded, if_list, if_object, if_text, merged, rest
 from dragoman.codec.marks import unmarked_all
 from dragoman.codec.media import label
 from dragoman.codec.outgoing import Outgoing, only_text, prepared
@@ -33,12 +33,21 @@ from dragoman.wires.cohere.content import PLAN, dump_block, dump_content, is_pla
 from dragoman.wires.cohere.quirks import OWN, Quirks
 from dragoman.wires.cohere.tools import dump_call, dump_result, load_calls, load_result
 
-__all__ = ["dump_messages", "load_messages", "outgoing", "read_messages", "write_messages"]
+__all__ = ["dump_messages", "load_messages", "outgoing", "read_messages", "votes", "write_messages"]
 
 _ROLES = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.MODEL}
 _SENT = {role: name for name, role in _ROLES.items()}
 _EMPTY = {Role.SYSTEM: "", Role.USER: "", Role.MODEL: "absent"}
 """How no content is usually written."""
+_FOREIGN = frozenset({"function_call", "images", "parts", "reasoning_content"})
+"""Fields of messages that other formats have, and this one never."""
+_VOTES: Mapping[str, tuple[str, type, int]] = {
+    "text": ("text", str, 1),
+    "image_url": ("image_url", dict, 1),
+    "thinking": ("thinking", str, 2),
+    "document": ("document", dict, 3),
+}
+"""Type of a block → the field that every such block has, the type of that, and how surely such a block is of this format."""
 _NO_LIST = "the messages of a Cohere chat are a list of objects"
 
 
@@ -77,6 +86,24 @@ def read_messages(payload: Any, origin: Origin | None, problems: list[Problem] |
             results = []
         messages.append(loaded)
     return [*messages, Message(Role.USER, tuple(results))] if results else messages
+
+
+def votes(message: Any) -> int:
+    """How surely a message is of this format: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
+    fields = if_object(message)
+    role, content, calls = if_text(fields.get("role")), fields.get("content"), if_list(fields.get("tool_calls"))
+    if role not in (*_ROLES, "tool") or not _FOREIGN.isdisjoint(fields):
+        return 0
+    if (role == "tool") is not isinstance(fields.get("tool_call_id"), str):
+        return 0
+    may_lack_content = role == "assistant" and content is None and (calls or fields.get(PLAN))
+    if not (may_lack_content or isinstance(content, (str, list))):
+        return 0
+    found = [1, *[_block_votes(block) for block in if_list(content)]]
+    found += [1 if _is_usual_call(call) else 0 for call in calls]
+    found += [3 for each in if_list(fields.get("citations")) if {"start", "end"} <= if_object(each).keys()]
+    found += [3] if if_text(fields.get(PLAN)) else []
+    return 0 if 0 in found and max(found) < 3 else max(found)
 
 
 def dump_messages(
@@ -132,6 +159,19 @@ def write_messages(out: Outgoing[Quirks]) -> list[dict[str, Any]]:
         if not results or len(results) < len(message.content) or later:
             dumped += _dump_other(position, message, later, out)
     return dumped
+
+
+def _block_votes(block: Any) -> int:
+    """The same of a block. One of a type that is not known may stand beside others, since the API has ever more of them."""
+    fields = if_object(block)
+    field, of, vote = _VOTES.get(if_text(fields.get("type")), ("", str, 0))
+    return vote if isinstance(fields.get(field), of) and "signature" not in fields else 0
+
+
+def _is_usual_call(call: Any) -> bool:
+    function = if_object(if_object(call).get("function"))
+    arguments = function.get("arguments")
+    return bool(if_text(function.get("name"))) and (arguments is None or isinstance(arguments, str))
 
 
 def _load_plain(entry: Any, origin: Origin | None) -> Message | None:
