@@ -315,7 +315,7 @@ def test_what_cannot_be_read_is_noted_by_its_place_and_the_rest_is_read():
     messages = wire.load_messages({"system": 5, "messages": entries}, origin=HERE, problems=problems)
     assert messages == [Message.user("a"), Message.model("h").replace(origin=HERE)]
     assert [(problem.index, problem.field) for problem in problems] == [
-        (-1, "system"), (1, None), (2, "role"), (3, "role"), (4, "content"), (5, "content"), (6, "content"),
+        (-1, "system"), (1, None), (2, "role"), (3, "role"), (4, "content"), (5, "content"), (6, None),
     ]  # fmt: skip
     assert problems[4].error == '"messages[4].content[1]" must be an object, a content block'
     again = list[Problem]()

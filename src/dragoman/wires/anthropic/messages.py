@@ -210,8 +210,13 @@ def _role_of(entry: Any) -> Role | None:
 
 
 def _fault(entry: Any) -> str | None:
-    """The field for which a message cannot be read; `None`: it is none."""
-    return None if not isinstance(entry, dict) else "role" if _role_of(entry) is None else "content"
+    """The field for which a message cannot be read, where one is known."""
+    if not isinstance(entry, dict):
+        return None
+    if _role_of(entry) is None:
+        return "role"
+    content = if_object(entry).get("content")
+    return None if isinstance(content, str) or if_objects(content) else "content"
 
 
 def _system_length(messages: Sequence[Message]) -> int:

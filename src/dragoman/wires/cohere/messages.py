@@ -8,7 +8,7 @@ from typing import Any, TypeGuard, cast
 from msgspec.structs import replace
 
 from dragoman.codec.ids import call_ids, fitted
-from dragoman.codec.json_values import bounded, if_list, if_object, if_text, merged, rest
+from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, if_text, merged, rest
 from dragoman.codec.marks import unmarked_all
 from dragoman.codec.media import label
 from dragoman.codec.outgoing import Outgoing, only_text, prepared
@@ -211,9 +211,14 @@ def _load(entry: Any, names: dict[str, str], origin: Origin | None) -> Message |
 
 
 def _fault(entry: Any) -> str | None:
-    """The field for which a message cannot be read; `None`: it is none."""
-    known = if_text(if_object(entry).get("role")) in (*_ROLES, "tool")
-    return None if not isinstance(entry, dict) else "content" if known else "role"
+    """The field for which a message cannot be read, where one is known."""
+    if not isinstance(entry, dict):
+        return None
+    fields = if_object(entry)
+    if if_text(fields.get("role")) not in (*_ROLES, "tool"):
+        return "role"
+    content = fields.get("content")
+    return None if isinstance(content, str) or if_objects(content) else "content"
 
 
 def _dump_other(
