@@ -20,7 +20,7 @@ from dragoman.wires.anthropic.tools import dump_tool_choice, dump_tools, load_to
 
 __all__ = ["dump_http", "dump_request", "load_request", "routes"]
 
-routes = (
+routes: tuple[Route, ...] = (
     Route("POST", "/v1/messages", "chat"),
     Route("POST", "/v1/messages/count_tokens", "count_tokens"),
     Route("GET", "/v1/models", "models"),

@@ -20,7 +20,7 @@ from dragoman.wires.cohere.tools import dump_tool_choice, dump_tools, load_tool_
 
 __all__ = ["dump_http", "dump_request", "load_request", "routes"]
 
-routes = (
+routes: tuple[Route, ...] = (
     Route("POST", "/v2/chat", "chat"),
     Route("POST", "/v2/embed", "embeddings"),
     Route("GET", "/v1/models", "models"),
