@@ -113,7 +113,8 @@ async def test_decision_25_chunks_of_a_stream_name_them_too() -> None:
 
 async def test_decision_25_settings_and_tools_that_the_api_has_not_are_losses_of_the_run() -> None:
     a, _ = scripted("cohere", server_tools=[ServerTool("web_search")], settings=Settings(parallel_tool_calls=True))
-    assert {loss.what for loss in (await a.send("Go.")).losses} == {"web_search", "parallel_tool_calls"}
+    losses = (await a.send("Go.")).losses
+    assert {(loss.what, loss.which) for loss in losses} == {("tool", "web_search"), ("setting", "parallel_tool_calls")}
 
 
 async def test_d144r_file_search_without_stores_is_a_loss_of_the_run_and_no_empty_list_is_sent() -> None:

@@ -99,6 +99,7 @@ def test_a_request_of_anthropics() -> None:
         True,
         {"output_config": {"other": 3}, "metadata": {"z": 1}},
         spelled("anthropic", **how),
+        wire="anthropic",
     )
     assert wire.dump_request(request) == body
     older = {"model": "m", "max_tokens": 5, "messages": SAID, "output_format": {"type": "json_schema", "schema": {}}}
@@ -297,6 +298,7 @@ def test_a_request_of_coheres() -> None:
         output_schema={"type": "object", "a": 1},
         options={"more": 3},
         native=own("cohere", **odd, response_format={"own": 2}) | spelled("cohere", schema="json_schema"),
+        wire="cohere",
     )
     assert wire.dump_request(request) == body
     for schema, native in (({}, None), ({"schema": {"a": 1}}, spelled("cohere", schema="schema"))):
@@ -539,7 +541,8 @@ def test_words_of_an_error_that_mean_another_kind_get_those_of_its_own() -> None
     message = "404 page not found, no such model, model not found"
     assert dump(ModelNotFoundError(message)) == (404, {"error": f"model not found: {message}"})
     message = "too many tokens: TIMEOUT"
-    assert wires.get("cohere").dump_error(ContextLengthError(message)) == (400, {"message": message})
+    written = wires.get("cohere").dump_error(ContextLengthError(message))
+    assert (written.status, written.body) == (400, {"message": message})
 
 
 def test_embeddings_of_coheres() -> None:

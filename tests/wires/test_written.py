@@ -318,12 +318,13 @@ def test_each_error_has_its_status_and_the_words_by_which_it_is_known(kind: str)
     plain, named = getattr(errors, kind)("It failed"), getattr(errors, kind)("It failed", request_id="r")
     status, words = COHERE[kind]
     cohere = wires.get("cohere").dump_error
-    assert cohere(plain) == (status, {"message": f"{words}It failed"})
-    assert cohere(named) == (status, {"id": "r", "message": f"{words}It failed"})
-    assert words == "" or cohere(getattr(errors, kind)(f"{words}x")) == (status, {"message": f"{words}x"})
+    headers = {"content-type": "application/json"}
+    assert cohere(plain) == (status, headers, {"message": f"{words}It failed"})
+    assert cohere(named) == (status, headers, {"id": "r", "message": f"{words}It failed"})
+    assert words == "" or cohere(getattr(errors, kind)(f"{words}x")) == (status, headers, {"message": f"{words}x"})
     status, words = OLLAMA[kind]
     assert wires.get("ollama").dump_error(named) == (status, {"error": f"{words}It failed"})
     status, type_, words = ANTHROPIC[kind]
     body = {"type": "error", "error": {"type": type_, "message": f"{words}It failed"}}
-    assert wires.get("anthropic").dump_error(plain) == (status, body)
-    assert wires.get("anthropic").dump_error(named) == (status, {**body, "request_id": "r"})
+    assert wires.get("anthropic").dump_error(plain) == (status, headers, body)
+    assert wires.get("anthropic").dump_error(named) == (status, headers, {**body, "request_id": "r"})

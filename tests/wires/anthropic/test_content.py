@@ -10,11 +10,13 @@ import pytest
 
 from dragoman import wires
 from dragoman.fold import unfold
+from dragoman.loss import Loss, Lost
 from dragoman.message import (
     DataPart,
     FilePart,
     LinkPart,
     Message,
+    Origin,
     ProviderPart,
     TextPart,
     ThinkingPart,
@@ -220,7 +222,7 @@ def test_decision_14_content_of_every_spelling_survives(content):
 def test_blank_text_is_left_out_and_said():
     talk = [Message.user("Hi"), Message.model("a", " ", "b")]
     assert [b["text"] for b in dump(*talk)[1]["content"]] == ["a", "b"]
-    assert losses(*talk) == [(1, 1, "blank text")]
+    assert losses(*talk) == [(1, 1, "text")]
 
 
 @pytest.mark.parametrize("role", ["user", "assistant"])
@@ -256,3 +258,24 @@ def test_notes_without_fields_are_another_providers_block():
     losses: list[Any] = []
     assert wire.dump_messages([Message.model(part, result)], losses=losses) == {"messages": []}
     assert [loss.why for loss in losses][:2] == ["it is another provider's"] * 2
+
+
+def test_losses_name_what_is_not_sent():
+    there = Origin("openai")
+    search = ToolCallPart("s", "web_search", run_by="provider")
+    found = ToolResultPart("s", "web_search", [], run_by="provider")
+    talk = [
+        Message.user(DataPart(b"\0", "video/mp4", "a.mp4"), LinkPart("https://x/a.mp3", "audio/mpeg")),
+        Message.model(FilePart("f"), ProviderPart("odd", {"other": {}}), search, found).replace(origin=there),
+    ]
+    lost = list[Loss]()
+    wire.dump_messages(talk, target=HERE, losses=lost)
+    assert [(loss.message, loss.part, loss.what, loss.which) for loss in lost] == [
+        (0, 0, Lost.data, "video/mp4 a.mp4"),
+        (0, 1, Lost.link, "audio/mpeg https://x/a.mp3"),
+        (1, 0, Lost.file, "file"),
+        (1, 1, Lost.provider, "a block of the provider's, odd"),
+        (1, 2, Lost.tool_call, "a call of web_search, which the provider ran"),
+        (1, 3, Lost.tool_result, "a result of web_search, which the provider ran"),
+    ]
+    assert str(lost[0]) == "video/mp4 a.mp4 of message 0: the API takes no video/mp4"

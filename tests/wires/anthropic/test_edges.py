@@ -149,8 +149,8 @@ def test_a_reason_to_stop_that_the_api_does_not_have_is_the_end_of_the_turn(reas
     ],
 )
 def test_an_error_is_told_with_the_status_that_the_api_has_for_it(error: DragomanError, status: int, kind: str) -> None:
-    told, body = wire.dump_error(error)
-    assert (told, body["type"], body["error"]["type"]) == (status, "error", kind)
+    answer = wire.dump_error(error)
+    assert (answer.status, answer.body["type"], answer.body["error"]["type"]) == (status, "error", kind)
 
 
 def test_a_tool_whose_name_fits_says_nothing_of_its_own() -> None:

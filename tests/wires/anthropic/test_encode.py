@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from dragoman.fold import fold, unfold
 from dragoman.message import (
     DataPart,
     FinishReason,
+    MarkPart,
     Message,
     Origin,
     ProviderPart,
@@ -38,6 +40,7 @@ from dragoman.message import (
     ToolResultPart,
     Usage,
 )
+from dragoman.request import ModelRequest
 from dragoman.wires import anthropic as wire
 from support.anthropic import decode, encode, encode_events
 
@@ -316,3 +319,37 @@ def test_a_file_that_the_provider_holds_stays_one_in_a_response(file_id: str):
     encoder = wire.encoder()
     streamed = b"".join(map(encoder.feed, events)) + encoder.close()
     assert wire.dump_response(decode(streamed))["content"] == [block, {"type": "text", "text": "a"}]
+
+
+def test_marks_are_passed_over():
+    message = Message.model(ThinkingPart("hm"), "a", ToolCallPart("c", "f", {"x": 1})).replace(id="m")
+    mark = MarkPart("step", {"ui": {"n": 1}})
+    marked = message.replace(content=(mark, *[each for piece in message.content for each in (piece, mark)]))
+    assert encode(unfold([marked])) == encode(unfold([message]))
+    assert wire.dump_response(unfold([marked])) == wire.dump_response(unfold([message]))
+
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("request_", "envelope", "head"),
+    [
+        (ModelRequest("asked"), {"id": "msg_7", "model": "asked"}, ("msg_7", "asked")),
+        (ModelRequest(""), {"id": "msg_7"}, ("msg_7", "claude")),
+        (None, {"id": "msg_7"}, ("msg_7", "claude")),
+    ],
+)
+def test_the_envelope_of_an_answer(request_, envelope, head):
+    assert wire.envelope(request_, id="7", now=NOW) == envelope
+    events = unfold([Message.model("a").replace(id="m", origin=Origin("p", model="claude"))])
+    start = checked(encode(events, **envelope))[0]["message"]
+    whole = wire.dump_response(events, **envelope)
+    assert (start["id"], start["model"]) == (whole["id"], whole["model"]) == head
+
+
+def test_a_ping_is_an_event_that_tells_nothing():
+    assert wire.stream_type == "text/event-stream"
+    assert frames(wire.ping) == [{"type": "ping"}]
+    written = encode(unfold([Message.model("a")]))
+    assert fold(decode(wire.ping, written, wire.ping)) == fold(decode(written))

@@ -14,9 +14,9 @@ from dragoman.wires import anthropic as wire
 
 
 def test_a_conversation_that_cannot_be_read_is_a_bad_request():
-    status, body = wire.dump_error(HistoryError("no messages"))
-    assert (status, body["error"]["type"]) == (400, "invalid_request_error")
-    assert wire.dump_error(DragomanError("x"))[0] == 500
+    answer = wire.dump_error(HistoryError("no messages"))
+    assert (answer.status, answer.body["error"]["type"]) == (400, "invalid_request_error")
+    assert wire.dump_error(DragomanError("x")).status == 500
 
 
 def body(kind, message):
@@ -130,10 +130,10 @@ KINDS = [
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_errors_there_and_back(kind):
-    status, written = wire.dump_error(getattr(errors, kind)("It failed", request_id="req_1"))
+    status, headers, written = wire.dump_error(getattr(errors, kind)("It failed", request_id="req_1"))
     assert written["type"] == "error"
     assert "It failed" in written["error"]["message"]
-    again = wire.load_error(status, {}, json.dumps(written).encode())
+    again = wire.load_error(status, headers, json.dumps(written).encode())
     assert type(again).__name__ == kind
     assert again.request_id == "req_1"
 
@@ -143,4 +143,12 @@ def test_errors_there_and_back(kind):
     [(errors.SettingsError("x"), 500), (errors.ProviderConnectionError("x"), 502), (errors.StreamCutError("x"), 502)],
 )
 def test_other_errors_are_faults_of_the_server(error, status):
-    assert wire.dump_error(error) == (status, {"type": "error", "error": {"type": "api_error", "message": "x"}})
+    body = {"type": "error", "error": {"type": "api_error", "message": "x"}}
+    assert wire.dump_error(error) == (status, {"content-type": "application/json"}, body)
+
+
+@pytest.mark.parametrize("error", [RateLimitError("x", retry_after=1.5), errors.OverloadedError("x", retry_after=30)])
+def test_the_wait_that_an_error_asks_for_is_a_header(error):
+    status, headers, written = wire.dump_error(error)
+    again = wire.load_error(status, headers, json.dumps(written).encode())
+    assert (type(again), again.retry_after) == (type(error), error.retry_after)

@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from dragoman.codec.digest import prefix
+from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.fold import unfold
-from dragoman.message import Message, Origin, ProviderPart, Role, ToolCallPart, ToolResultPart
+from dragoman.loss import Loss
+from dragoman.message import MarkPart, Message, Origin, ProviderPart, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires import anthropic as wire
 from support.anthropic import HERE, SIGNED, deep, dump, losses, payload_of, there_and_back
+from support.histories import NEUTRAL
 
 
 def test_d105_system_messages_at_the_head_become_system():
@@ -132,6 +135,33 @@ def test_d108_an_empty_message_is_left_out_and_said():
     assert losses(*talk) == [(1, None, "message")]
 
 
+MARK = MarkPart("step", {"ui": {"n": 1}})
+
+
+def test_marks_are_passed_over():
+    call, answer = ToolCallPart("my call", "f"), result("my call")
+    plain = [
+        Message.system("s"),
+        Message.user("a"),
+        Message.model("x", call).replace(origin=HERE),
+        Message.user(answer),
+        Message.model(),
+        Message.user("b", result("other")),
+    ]
+    marked = [message.replace(content=(MARK, *message.content, MARK)) for message in plain]
+    for target in (None, HERE):
+        without, among = list[Loss](), list[Loss]()
+        written = wire.dump_messages(plain, target=target, losses=without)
+        assert wire.dump_messages(marked, target=target, losses=among) == written
+        assert among == without
+
+
+def test_a_loss_behind_a_mark_names_its_place():
+    talk = [Message.user("a"), Message.model(MARK, "x", MARK, ThinkingPart("hm"))]
+    assert losses(*talk, target=HERE) == [(1, 3, "thinking")]
+    assert losses(Message.user(MARK, "a", MARK, " ")) == [(0, 3, "text")]
+
+
 CALL = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]}
 
 
@@ -246,3 +276,101 @@ def test_d8_a_stored_native_of_any_shape_can_be_dumped(piece: dict[str, Any], no
     encoder = wire.encoder()
     written = b"".join(map(encoder.feed, unfold([message]))) + encoder.close()
     assert b"message_stop" in written
+
+
+@pytest.mark.parametrize("text", ["a", " a\n", " ", "\ud800"])
+def test_plain_messages_are_written_like_any_other(text: str):
+    origin = Origin("other", prefix="x")
+    plain = [Message.system(text), Message.user(text), Message.model(text).replace(origin=origin), Message.system(text)]
+    noted = [message.replace(native={"ui": {"n": 1}}) for message in plain]
+    for target in (None, HERE, Origin("anthropic", model="claude-opus-4-8")):
+        losses_ = {name: list[Loss]() for name in ("plain", "noted")}
+        written = wire.dump_messages(plain, target=target, losses=losses_["plain"])
+        assert wire.dump_messages(noted, target=target, losses=losses_["noted"]) == written
+        assert losses_["plain"] == losses_["noted"]
+
+
+@pytest.mark.parametrize("text", ["a", " a\n", " ", "", "\ud800"])
+@pytest.mark.parametrize("role", ["user", "assistant", "system"])
+def test_plain_entries_are_read_like_any_other(role: str, text: str):
+    entry = {"role": role, "content": text}
+    (plain,) = wire.load_messages({"messages": [entry]}, origin=HERE)
+    (more,) = wire.load_messages({"messages": [{**entry, "x": 1}]}, origin=HERE)
+    own = {key: value for key, value in (more.native or {}).items() if key != "anthropic"}
+    assert plain == more.replace(native=own or None)
+
+
+def test_what_cannot_be_read_is_noted_by_its_place_and_the_rest_is_read():
+    entries = [
+        {"role": "user", "content": "a"},
+        "b",
+        {"role": "tool", "content": "c"},
+        {"role": ["user"], "content": "d"},
+        {"role": "assistant", "content": [{"type": "text", "text": "e"}, "f"]},
+        {"role": "user"},
+        {"role": "user", "content": "g", "x": deep(2000)},
+        {"role": "assistant", "content": "h"},
+    ]
+    problems = list[Problem]()
+    messages = wire.load_messages({"system": 5, "messages": entries}, origin=HERE, problems=problems)
+    assert messages == [Message.user("a"), Message.model("h").replace(origin=HERE)]
+    assert [(problem.index, problem.field) for problem in problems] == [
+        (-1, "system"), (1, None), (2, "role"), (3, "role"), (4, "content"), (5, "content"), (6, None),
+    ]  # fmt: skip
+    assert problems[4].error == '"messages[4].content[1]" must be an object, a content block'
+    again = list[Problem]()
+    body = {"model": "m", "max_tokens": 5, "system": 5, "messages": entries}
+    assert wire.load_request(body, origin=HERE, problems=again).messages == tuple(messages)
+    assert again == problems
+
+
+@pytest.mark.parametrize("load", [wire.load_messages, wire.load_request])
+@pytest.mark.parametrize("payload", [[], {"messages": "x"}, None])
+def test_what_is_no_conversation_is_refused_though_problems_are_noted(load: Any, payload: Any):
+    with pytest.raises(HistoryError):
+        load(payload, problems=[])
+    with pytest.raises(HistoryError):
+        wire.load_request({"messages": [], "x": deep(2000)}, problems=[])
+
+
+@pytest.mark.parametrize(
+    ("message", "votes"),
+    [
+        ({"role": "user", "content": "hi"}, 1),
+        ({"role": "system", "content": "hi"}, 1),
+        ({"role": "assistant", "content": []}, 1),
+        ({"role": "user", "content": [{"type": "text", "text": "hi"}]}, 1),
+        ({"role": "user", "content": [{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}]}, 2),
+        ({"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}]}, 2),
+        ({"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}]}, 3),
+        ({"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]}, 3),
+        ({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}, 3),
+        ({"role": "assistant", "content": [{"type": "web_search_tool_result", "tool_use_id": "a", "content": []}]}, 3),
+        ({"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": "https://x"}}]}, 3),
+        ({"role": "system", "output_config": {"effort": "low"}}, 3),
+        ({"type": "message", "role": "assistant", "content": [], "stop_reason": "end_turn"}, 3),
+        ({"role": "user", "content": [{"type": "new"}, {"type": "tool_result", "tool_use_id": "a"}]}, 3),
+        ({"role": "user", "content": [{"type": "new"}, {"type": "text", "text": "hi"}]}, 0),
+        ({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://x"}}]}, 0),
+        ({"role": "user", "content": [{"type": "image", "image": "https://x"}]}, 0),
+        ({"role": "assistant", "content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]}, 0),
+        ({"role": "user", "content": [{"type": ["text"]}, 5]}, 0),
+        ({"role": "assistant", "content": "x", "tool_calls": []}, 0),
+        ({"role": "tool", "content": "x"}, 0),
+        ({"role": ["user"], "content": "x"}, 0),
+        ({"role": "user", "content": None}, 0),
+        ({"role": "system"}, 0),
+        ({"role": "user", "parts": [{"text": "hi"}]}, 0),
+        ({}, 0),
+        ([], 0),
+        ("hi", 0),
+        (None, 0),
+    ],
+)
+def test_how_surely_a_message_is_of_this_format(message: Any, votes: int):
+    assert wire.votes(message) == votes
+
+
+def test_all_that_is_written_could_be_of_this_format():
+    entries = [entry for talk in NEUTRAL.values() for entry in dump(*talk)]
+    assert {wire.votes(entry) for entry in entries} == {1, 3}

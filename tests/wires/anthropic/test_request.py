@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError
+from dragoman.loss import Loss, Lost
 from dragoman.message import DataPart, FilePart, Message
 from dragoman.request import ModelRequest, ServerTool
 from dragoman.wires import anthropic as wire
@@ -42,6 +44,14 @@ def test_system_of_every_spelling_survives(system):
 def test_a_body_for_counting_tokens_survives():
     body = {"model": "m", "messages": ASKED, "tools": [{"name": "f", "input_schema": {"type": "object"}}]}
     assert wire.dump_request(wire.load_request(body, path="/v1/messages/count_tokens")) == body
+
+
+def test_routes_are_the_official_apis():
+    assert wire.routes == (
+        Route("POST", "/v1/messages", "chat"),
+        Route("POST", "/v1/messages/count_tokens", "count_tokens"),
+        Route("GET", "/v1/models", "models"),
+    )
 
 
 def http(**fields):
@@ -112,3 +122,15 @@ def test_odd_fields_of_a_request_come_back_as_they_were(odd: dict[str, Any]):
     request = wire.load_request(body)
     assert wire.dump_request(request) | {"tool_choice": 0} == body | {"tool_choice": 0}
     assert wire.dump_http(request).body["model" if "model" not in odd else "max_tokens"]
+
+
+def test_options_are_written_to_their_own_wire_alone():
+    body = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "x"}]}
+    assert wire.load_request(body).wire is None
+    request = wire.load_request({**body, "metadata": {"user_id": "u"}})
+    assert request.wire == "anthropic"
+    assert wire.dump_request(request) == {**body, "metadata": {"user_id": "u"}}
+    losses = list[Loss]()
+    assert wire.dump_request(request.replace(wire="google"), losses=losses) == body
+    assert wire.dump_http(request.replace(wire="google")).body == body
+    assert losses == [Loss(None, None, Lost.option, "it is a field of google", "metadata")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dragoman.loss import Loss, Lost
 from dragoman.request import ModelRequest, Settings, ToolSpec
 from dragoman.wires import anthropic as wire
 from support.anthropic import HI, dump_request, load_request
@@ -87,8 +88,8 @@ def test_settings_that_the_api_does_not_know_are_told_as_losses():
     losses = []
     request = ModelRequest("m", HI, settings=Settings(seed=1, presence_penalty=0.5, frequency_penalty=0.5, top_k=3))
     body = wire.dump_request(request, losses=losses)
-    assert {loss.what for loss in losses} == {"seed", "presence_penalty", "frequency_penalty"}
-    assert all(loss.message is None for loss in losses)
+    unknown = ("presence_penalty", "frequency_penalty", "seed")
+    assert losses == [Loss(None, None, Lost.setting, "the API has no such setting", name) for name in unknown]
     assert body["top_k"] == 3
 
 

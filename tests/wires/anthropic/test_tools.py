@@ -132,7 +132,7 @@ def test_a_recorded_call_whose_input_is_no_object_survives():
 def test_calls_of_the_user_and_results_of_the_model_are_left_out_and_said():
     talk = [Message.user("x", ToolCallPart("a", "f")), Message.model("y", result("a"))]
     assert dump(*talk) == [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]
-    assert losses(*talk) == [(0, 1, "a call or result"), (1, 1, "a call or result")]
+    assert losses(*talk) == [(0, 1, "tool call"), (1, 1, "tool result")]
 
 
 TOOL = ToolSpec("get_weather", "Weather.", {"type": "object", "properties": {"city": {"type": "string"}}})

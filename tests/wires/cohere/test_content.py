@@ -9,20 +9,25 @@ from dragoman.wires import cohere as wire
 
 
 @pytest.mark.parametrize(
-    ("piece", "what", "told"),
+    ("piece", "what", "which", "text"),
     [
-        (FilePart("f1"), "file", ["[media: file]"]),
-        (DataPart(b"%PDF", "application/pdf"), "application/pdf", ["[media: application/pdf]"]),
-        (ProviderPart("odd", {"other": {}}), "provider", []),
-        (ThinkingPart("h"), "thinking", []),
+        (FilePart("f1"), "file", "file", "[media: file]"),
+        (
+            DataPart(b"%PDF", "application/pdf", "a.pdf"),
+            "data",
+            "application/pdf a.pdf",
+            "[media: application/pdf] a.pdf",
+        ),
+        (ProviderPart("odd", {"other": {}}), "provider", "", None),
+        (ThinkingPart("h"), "thinking", "", None),
     ],
 )
-def test_what_the_format_cannot_hold_is_a_loss(piece, what, told):
+def test_what_the_format_cannot_hold_is_a_loss(piece, what, which, text):
     losses = []
-    texts = [{"type": "text", "text": text} for text in ["a", *told]]
-    (said,) = wire.dump_messages([Message.user("a", piece)], losses=losses)
-    assert said == {"role": "user", "content": texts if told else "a"}
-    assert [(loss.message, loss.part, loss.what) for loss in losses] == [(0, 1, what)]
+    texts = [{"type": "text", "text": "a"}, {"type": "text", "text": text}]
+    written = wire.dump_messages([Message.user("a", piece)], losses=losses)
+    assert written == [{"role": "user", "content": "a" if text is None else texts}]
+    assert [(loss.message, loss.part, loss.what, loss.which) for loss in losses] == [(0, 1, what, which)]
 
 
 def test_a_file_of_a_provider_is_no_image_whatever_a_note_says():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 from dragoman import errors
 from dragoman.event import MessageDropped, MessageFinished, MessageStarted, OpenText, PartDelta, PartStarted, RunError
 from dragoman.fold import fold, unfold
-from dragoman.message import FinishReason, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, Usage
+from dragoman.message import FinishReason, MarkPart, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, Usage
+from dragoman.request import ModelRequest
 from dragoman.wires import cohere as wire
 from support.cohere import ANNOTATED, END, PLAN, decode, encode, piece, stream
 
@@ -106,3 +108,27 @@ def test_what_is_retracted_ends_and_leaves_no_citations():
         "role": "assistant",
         "content": [{"type": "text", "text": "whole"}],
     }
+
+
+def test_marks_are_passed_over():
+    message = Message.model(ThinkingPart("so", PLAN), "a", ToolCallPart("c", "f", {"x": 1})).replace(id="m")
+    mark = MarkPart("step", {"ui": {"n": 1}})
+    marked = message.replace(content=(mark, *[each for piece in message.content for each in (piece, mark)]))
+    assert encode(unfold([marked])) == encode(unfold([message]))
+    assert wire.dump_response(unfold([marked])) == wire.dump_response(unfold([message]))
+
+
+def test_the_envelope_of_an_answer():
+    envelope = wire.envelope(ModelRequest("m"), id="7", now=datetime(2026, 1, 2, tzinfo=UTC))
+    assert envelope == wire.envelope(None, id="7", now=datetime(2026, 1, 2, tzinfo=UTC)) == {"id": "7"}
+    events = unfold([Message.model("a").replace(id="m")])
+    assert wire.dump_response(events, **envelope)["id"] == "7"
+    encoder = wire.encoder(**envelope)
+    (read,) = fold(decode(b"".join(map(encoder.feed, events)) + encoder.close()))
+    assert read.origin == Origin("", response_id="7")
+
+
+def test_a_ping_tells_nothing():
+    assert wire.stream_type == "text/event-stream"
+    written = stream(piece("a"), END)
+    assert fold(decode(wire.ping + written + wire.ping)) == fold(decode(written))

@@ -46,6 +46,14 @@ def test_each_fault_has_its_class_and_keeps_the_providers_words(status, body, ki
     "kind", ["ContextLengthError", "ModelNotFoundError", "RateLimitError", "AuthenticationError", "ContentRefusedError"]
 )
 def test_an_error_that_is_written_is_read_back(kind):
-    status, body = wire.dump_error(getattr(errors, kind)("so it is", request_id="r"))
-    error = wire.load_error(status, {}, json.dumps(body).encode())
+    status, headers, body = wire.dump_error(getattr(errors, kind)("so it is", request_id="r"))
+    error = wire.load_error(status, headers, json.dumps(body).encode())
     assert (type(error).__name__, error.request_id) == (kind, "r")
+
+
+def test_status_headers_and_body_of_an_error():
+    error = errors.RateLimitError("too many requests", retry_after=1.5, request_id="r")
+    headers = {"content-type": "application/json", "retry-after": "1.5"}
+    assert wire.dump_error(error) == (429, headers, {"id": "r", "message": "too many requests"})
+    plain = wire.dump_error(errors.DragomanError("so it is"))
+    assert plain == (500, {"content-type": "application/json"}, {"message": "so it is"})

@@ -6,6 +6,8 @@ import pytest
 from yarl import URL
 
 from dragoman import errors
+from dragoman.codec.serving import Route
+from dragoman.loss import Loss, Lost
 from dragoman.providers.registry import Registry
 from dragoman.wires import cohere as wire
 
@@ -39,6 +41,14 @@ def test_odd_bodies_come_back_as_they_were(fields):
     assert wire.dump_request(wire.load_request(body)) == body
 
 
+def test_routes_are_the_official_apis():
+    assert wire.routes == (
+        Route("POST", "/v2/chat", "chat"),
+        Route("POST", "/v2/embed", "embeddings"),
+        Route("GET", "/v1/models", "models"),
+    )
+
+
 def test_bodies_of_version_1_are_refused():
     with pytest.raises(errors.HistoryError, match="version 2"):
         wire.load_request({"message": "hi", "chat_history": []})
@@ -47,3 +57,15 @@ def test_bodies_of_version_1_are_refused():
 def test_the_list_of_models_is_that_of_version_1():
     provider = Registry(plug_ins=lambda: ()).get("cohere")
     assert str(URL(f"{provider.base_url}{provider.models_path}")).startswith("https://api.cohere.com/v1/models?")
+
+
+def test_options_are_written_to_their_own_wire_alone():
+    body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "x"}]}
+    assert wire.load_request(body).wire is None
+    request = wire.load_request({**body, "documents": ["x"]})
+    assert request.wire == "cohere"
+    assert wire.dump_request(request) == {**body, "documents": ["x"]}
+    losses = list[Loss]()
+    assert wire.dump_request(request.replace(wire="google"), losses=losses) == body
+    assert wire.dump_http(request.replace(wire="google")).body == body
+    assert losses == [Loss(None, None, Lost.option, "it is a field of google", "documents")]

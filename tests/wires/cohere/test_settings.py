@@ -31,7 +31,7 @@ def test_settings_have_coheres_names():
         "thinking": {"type": "enabled", "token_budget": 100},
         "documents": [{"text": "x"}],
     }
-    assert wire.load_request(body) == request
+    assert wire.load_request(body) == request.replace(wire="cohere")
     assert (wire.dump_http(request).path, wire.dump_http(request).body) == ("/chat", body)
 
 

@@ -34,7 +34,11 @@ def test_settings_and_tools_that_the_api_does_not_know_are_losses():
     assert body["tools"] == [
         {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
     ]
-    assert [loss.what for loss in losses] == ["web_search", "tool_choice", "parallel_tool_calls"]
+    assert [(loss.what, loss.which) for loss in losses] == [
+        ("tool", "web_search"),
+        ("setting", "tool_choice"),
+        ("setting", "parallel_tool_calls"),
+    ]
 
 
 def test_half_a_pair_of_surrogates_is_told_as_json():

@@ -15,7 +15,9 @@ from dragoman.codec import outgoing
 from dragoman.codec.ids import NAMES, STANDARD
 from dragoman.codec.json_values import if_objects, if_text, rest
 from dragoman.codec.media import ELSEWHERE, IMAGES, Media, as_text, guessed, label, text_of
+from dragoman.codec.replay import kind_of
 from dragoman.errors import HistoryError
+from dragoman.loss import Lost
 from dragoman.message import (
     Content,
     DataPart,
@@ -90,7 +92,7 @@ def dump_blocks(out: Outgoing, position: int) -> list[Block]:
         return blocks
     ordered = sorted(blocks, key=lambda block: block.get("type") == "tool_use")
     if ordered != blocks:
-        out.lose(position, None, "order", "the API wants a message's calls after everything else")
+        out.lose(position, None, Lost.order, "the API wants a message's calls after everything else")
     return ordered
 
 
@@ -183,7 +185,7 @@ def _load_redacted(block: Mapping[str, Any]) -> ThinkingPart:
 
 def _dump_text(part: TextPart, out: Outgoing, position: int, place: int) -> Block | None:
     if not part.text.strip() and not out.answer:
-        out.lose(position, place, "blank text", "the API refuses it")
+        out.lose(position, place, Lost.text, "it is blank, which the API refuses")
         return None
     return {"type": "text", **own_fields(part, out, position), "text": part.text}
 
@@ -195,7 +197,7 @@ def _dump_thinking(part: ThinkingPart, out: Outgoing, position: int, place: int)
     if why is None and not (signed or out.answer or out.quirks.unsigned_thinking):
         why = "it has no signature"
     if why is not None:
-        out.lose(position, place, "thinking", why)
+        out.lose(position, place, Lost.thinking, why)
         return None
     if not signed and out.answer:
         own = {"signature": ""}  # the official clients demand one
@@ -219,23 +221,24 @@ def _dump_media(part: Media, out: Outgoing, position: int, place: int) -> Block:
     if out.messages[position].role is not Role.USER and block["type"] in ("image", "document"):
         block, lost = _media_text(part), None
         if text_of(part) is None:
-            lost = label(part), "the API takes media from the user alone"
+            lost = kind_of(part), "the API takes media from the user alone", label(part)
     if lost is not None:
         out.lose(position, place, *lost)
     return block
 
 
-def _media_block(part: Media) -> tuple[Block, tuple[str, str] | None]:
-    """A part → its block, and what is lost by it and why: a part that the API does not take becomes a text that names it."""
+def _media_block(part: Media) -> tuple[Block, tuple[Lost, str, str] | None]:
+    """A part → its block, and what is lost by it, why, and which one: a part that the API does not take becomes a text that names
+    it."""
     kind, source, why = _media_source(part)
-    lost = None if why is None else (label(part), why)
+    lost = None if why is None else (kind_of(part), why, label(part))
     if source is None:
         return _media_text(part), lost
     block = {**OWN.fields(part.native), "type": kind, **source}
     if part.name and kind == "document":
         block["title"] = part.name
     elif part.name and lost is None:
-        lost = "name", f"the API knows no name of such a file, {part.name}"
+        lost = Lost.file_name, f"the API knows no name of such a file, {part.name}", ""
     return block, lost
 
 

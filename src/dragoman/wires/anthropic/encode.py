@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from dragoman import json_bytes
@@ -25,18 +26,29 @@ from dragoman.message import (
     ThinkingPart,
     ToolCallPart,
 )
+from dragoman.request import ModelRequest
 from dragoman.wires.anthropic.content import Outgoing, dump_blocks
 from dragoman.wires.anthropic.errors import dump_error
 from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
 from dragoman.wires.anthropic.tools import CALLS
 from dragoman.wires.anthropic.usage import dump_finish, dump_usage
 
-__all__ = ["Encoder", "dump_response", "encoder"]
+__all__ = ["Encoder", "dump_response", "encoder", "envelope", "ping", "stream_type"]
+
+stream_type = "text/event-stream"
+"""The media type of a streamed response."""
+ping = as_typed_event({"type": "ping"})
+"""The event that keeps a stream open."""
 
 _STREAMED = ("text", "thinking", *CALLS)
 _IN_DELTA = ("container", "stop_details", "stop_sequence")
 _Key = tuple[str, int]
 """A part: its message and index."""
+
+
+def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002, ARG001 the protocol's
+    """What `encoder` and `dump_response` take beside the events of an answer to `request`."""
+    return {"id": f"msg_{id}", **({"model": request.model} if request and request.model else {})}
 
 
 def encoder(**envelope: Any) -> Encoder:
@@ -48,7 +60,7 @@ def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, 
     """Events → a whole response; an error's body where they hold an error."""
     message = whole_message(events, losses)
     if isinstance(message, DragomanError):
-        return dump_error(message)[1]
+        return dump_error(message).body
     response = dict(OWN.response(message.native))
     answer = {
         **_head(envelope, message.origin, message.id),
@@ -127,7 +139,7 @@ class Encoder(ResponseEncoder):
 
     def error(self, error: DragomanError) -> Objects:
         """See `ResponseEncoder`."""
-        return [dump_error(error)[1]]
+        return [dump_error(error).body]
 
     def end(self) -> Objects:
         """See `ResponseEncoder`."""

@@ -9,6 +9,7 @@ import msgspec
 
 from dragoman.codec.error_rules import ErrorInfo, error_from, error_info, load
 from dragoman.codec.json_values import as_text, if_object
+from dragoman.codec.serving import ErrorResponse, error_response
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -66,14 +67,14 @@ def error_of(payload: Any, *, body: bytes | None = None) -> DragomanError:
     return error_from(_info(payload), body=body)
 
 
-def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
-    """An exception → status and body."""
+def dump_error(error: DragomanError) -> ErrorResponse:
+    """An exception → status, headers and body."""
     status, kind, words = next(row[1:] for row in _SENT if isinstance(error, row[0]))
     message = error.message if words in error.message.lower() else f"{words}: {error.message}"
     body: dict[str, Any] = {"type": "error", "error": {"type": kind, "message": message}}
     if error.request_id is not None:
         body["request_id"] = error.request_id
-    return status, body
+    return error_response(error, status, body)
 
 
 def _info(payload: Any) -> ErrorInfo:

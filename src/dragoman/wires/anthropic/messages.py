@@ -6,19 +6,42 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from dragoman.codec.ids import call_ids, fitted
-from dragoman.codec.json_values import bounded, if_objects, rest
-from dragoman.codec.outgoing import prepared
+from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, if_text, rest
+from dragoman.codec.marks import unmarked_all
+from dragoman.codec.outgoing import only_text, prepared
+from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
-from dragoman.loss import Loss
-from dragoman.message import Content, Message, Origin, ProviderPart, Role, ToolCallPart, ToolResultPart
+from dragoman.loss import Loss, Lost
+from dragoman.message import Content, Message, Origin, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
 from dragoman.wires.anthropic.content import Outgoing, dump_blocks, dump_content, load_content
 from dragoman.wires.anthropic.quirks import OWN, Quirks
+from dragoman.wires.anthropic.tools import CALLS
 
-__all__ = ["dump_messages", "load_messages", "outgoing", "read_messages", "write_messages"]
+__all__ = ["dump_messages", "load_messages", "outgoing", "read_messages", "votes", "write_messages"]
 
 _ROLES = {"user": Role.USER, "assistant": Role.MODEL, "system": Role.SYSTEM}
 _SENT_ROLES = {role: name for name, role in _ROLES.items()}
+_SPEAKERS = {"user": Role.USER, "assistant": Role.MODEL}
+_FOREIGN = frozenset(
+    {"function_call", "images", "parts", "reasoning_content", "tool_call_id", "tool_calls", "tool_plan"}
+)
+"""Fields of messages that other formats have, and this one never."""
+_VOTES: Mapping[str, tuple[str, type, int]] = {
+    "text": ("text", str, 1),
+    "thinking": ("thinking", str, 2),
+    "redacted_thinking": ("data", str, 3),
+    "image": ("source", dict, 3),
+    "document": ("source", dict, 3),
+    "container_upload": ("file_id", str, 3),
+    "search_result": ("source", str, 3),
+    "compaction": ("content", object, 3),
+    "tool_addition": ("tool", dict, 3),
+    **dict.fromkeys(CALLS, ("input", object, 3)),
+}
+"""Type of a block → a field that every such block has, the type of that, and how surely such a block is of this format."""
+_SIGNS = {"cache_control": 2, "citations": 2, "signature": 3}
+"""Further fields of blocks, and how surely one that has them is of this format."""
 
 
 class _Sent(NamedTuple):
@@ -30,17 +53,20 @@ class _Sent(NamedTuple):
     """It holds results of tools, which belong to the turn of the user before it."""
 
 
-def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message]:
-    """The wire's conversation → messages. `origin` is given to the model's messages.
+def load_messages(
+    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+) -> list[Message]:
+    """The wire's conversation → messages. `origin` is given to the model's messages. With `problems`, a message that cannot be
+    read is left out and noted there; the index of `system` is -1.
 
     Raises:
         HistoryError: the payload is no conversation of this format.
     """
-    return read_messages(bounded(payload), origin)
+    return read_messages(bounded(payload) if problems is None else payload, origin, problems)
 
 
-def read_messages(payload: Any, origin: Origin | None) -> list[Message]:
-    """The same of a payload whose depth is known to be bounded."""
+def read_messages(payload: Any, origin: Origin | None, problems: list[Problem] | None = None) -> list[Message]:
+    """The same of a payload whose depth is known to be bounded, where no problems are noted."""
     if not isinstance(payload, Mapping):
         raise HistoryError('the payload must be {"system": …, "messages": […]}, the part of a Messages API request')
     payload = cast("Mapping[str, Any]", payload)
@@ -49,22 +75,39 @@ def read_messages(payload: Any, origin: Origin | None) -> list[Message]:
         raise HistoryError('"messages" must be a list')
     names: dict[str, str] = {}
     out: list[Message] = []
-    if payload.get("system"):
-        form: dict[str, Any] = {}
-        content = load_content({"content": payload["system"]}, Role.SYSTEM, names, form, "system")
-        out.append(Message(Role.SYSTEM, content, native=OWN.note(form=form)))
+    if system := payload.get("system"):
+        try:
+            form: dict[str, Any] = {}
+            content = load_content({"content": bounded(system)}, Role.SYSTEM, names, form, "system")
+            out.append(Message(Role.SYSTEM, content, native=OWN.note(form=form)))
+        except HistoryError as error:
+            noted(error, problems, -1, "system")
     for position, entry in enumerate(cast("list[Any]", entries)):
-        role = _ROLES.get(str(cast("dict[str, Any]", entry).get("role"))) if isinstance(entry, dict) else None
-        if role is None:
-            raise HistoryError(f'"messages[{position}]" must be an object whose role is user, assistant or system')
-        entry = cast("dict[str, Any]", entry)
-        form = {"place": "messages"} if role is Role.SYSTEM else {}
-        content = load_content(entry, role, names, form, f"messages[{position}]")
-        if role is Role.USER and _would_move(content, out[-1].role if out else None):
-            form["turn"] = "as is"
-        native = OWN.note(rest(entry, "role", "content"), form=form)
-        out.append(Message(role, content, origin=origin if role is Role.MODEL else None, native=native))
+        try:
+            if problems is not None:
+                bounded(entry)
+            out.append(
+                _load_plain(entry, origin) or _load(entry, position, names, out[-1].role if out else None, origin)
+            )
+        except HistoryError as error:
+            noted(error, problems, position, _fault(entry))
     return out
+
+
+def votes(message: Any) -> int:
+    """How surely a message is of this format: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
+    fields = if_object(message)
+    role, content = _role_of(fields), fields.get("content")
+    if role is None or not _FOREIGN.isdisjoint(fields):
+        return 0
+    if role is Role.SYSTEM and "content" not in fields:
+        return 3 if "output_config" in fields else 0
+    if not isinstance(content, (str, list)):
+        return 0
+    if fields.get("type") == "message" and "stop_reason" in fields:
+        return 3
+    found = [1, *[_block_votes(block) for block in if_list(content)]]
+    return 0 if 0 in found and max(found) < 3 else max(found)
 
 
 def dump_messages(
@@ -89,7 +132,8 @@ def outgoing(
 ) -> Outgoing:
     """A conversation made ready for its dump. `tools`: the request's, whose names are made fit with those of the calls. Without a
     target, an id or name that breaks the rules but was recorded so stays as it is."""
-    messages, quirks = list(messages), quirks or Quirks()
+    messages, places = unmarked_all(messages)
+    quirks = quirks or Quirks()
     calls = [each for message in messages for each in message.content if isinstance(each, ToolCallPart)]
     named = [*tools, *(call for call in calls if call.run_by != "provider")]
     as_is = [each.name for each in named if target is None and _is_recorded(each)]
@@ -99,6 +143,7 @@ def outgoing(
         target,
         quirks,
         losses,
+        places=places,
         model=model,
         ids=call_ids(messages, quirks.ids, as_is=_is_recorded if target is None else None),
         names=fitted([each.name for each in named], quirks.names, as_is=as_is),
@@ -111,15 +156,67 @@ def write_messages(out: Outgoing) -> dict[str, Any]:
     system = [block for position in range(head) for block in dump_blocks(out, position)]
     turns: list[list[_Sent]] = []
     for position in range(head, len(out.messages)):
-        if (entry := _dump(out, position)) is not None:
-            alone = OWN.form(out.messages[position].native).get("turn") == "as is"
+        message = out.messages[position]
+        if message.role is not Role.SYSTEM and (text := only_text(message)) is not None:
+            turns.append([_Sent({"role": _SENT_ROLES[message.role], "content": text}, position, joins=False)])
+        elif (entry := _dump(out, position)) is not None:
+            alone = OWN.form(message.native).get("turn") == "as is"
             _add_turn(turns, _Sent(entry, position, _has_results(entry) and not alone))
     entries = [turn[0].entry if len(turn) == 1 and not turn[0].joins else _joined(turn, out) for turn in turns]
     first = next((n for n, entry in enumerate(entries) if entry["role"] != "system"), 0)
     if out.target is not None and entries and entries[first]["role"] == "assistant":
-        out.lose(head, None, "beginning", "the API wants the user to speak first; a placeholder does")
+        out.lose(head, None, Lost.beginning, "the API wants the user to speak first; a placeholder does")
         entries.insert(first, {"role": "user", "content": out.quirks.opening})
     return {**({"system": dump_content(system, out.messages[0])} if system else {}), "messages": entries}
+
+
+def _block_votes(block: Any) -> int:
+    """The same of a block. One of a type that is not known may stand beside others, since the API has ever more of them."""
+    fields = if_object(block)
+    kind = if_text(fields.get("type"))
+    field, of, least = ("tool_use_id", str, 3) if kind.endswith("tool_result") else _VOTES.get(kind, ("", str, 0))
+    if not isinstance(fields.get(field), of) or field not in fields:
+        return 0
+    return max([least, *(vote for sign, vote in _SIGNS.items() if fields.get(sign))])
+
+
+def _load_plain(entry: Any, origin: Origin | None) -> Message | None:
+    """A message of a role and a text, as nearly all are; `None`: any other."""
+    if not isinstance(entry, dict) or len(fields := cast("dict[str, Any]", entry)) != 2:
+        return None
+    text, name = fields.get("content"), fields.get("role")
+    if not isinstance(text, str) or not isinstance(name, str) or name not in _SPEAKERS or not text.strip():
+        return None
+    role = _SPEAKERS[name]
+    return Message(role, (TextPart(text),), origin=origin if role is Role.MODEL else None)
+
+
+def _load(entry: Any, position: int, names: dict[str, str], before: Role | None, origin: Origin | None) -> Message:
+    """A message. `names`: id of each call so far → its tool, to which its own calls are added; `before`: the role of the one
+    before it."""
+    role = _role_of(entry)
+    if role is None:
+        raise HistoryError(f'"messages[{position}]" must be an object whose role is user, assistant or system')
+    form: dict[str, Any] = {"place": "messages"} if role is Role.SYSTEM else {}
+    content = load_content(entry, role, names, form, f"messages[{position}]")
+    if role is Role.USER and _would_move(content, before):
+        form["turn"] = "as is"
+    native = OWN.note(rest(entry, "role", "content"), form=form)
+    return Message(role, content, origin=origin if role is Role.MODEL else None, native=native)
+
+
+def _role_of(entry: Any) -> Role | None:
+    return _ROLES.get(if_text(if_object(entry).get("role")))
+
+
+def _fault(entry: Any) -> str | None:
+    """The field for which a message cannot be read, where one is known."""
+    if not isinstance(entry, dict):
+        return None
+    if _role_of(entry) is None:
+        return "role"
+    content = if_object(entry).get("content")
+    return None if isinstance(content, str) or if_objects(content) else "content"
 
 
 def _system_length(messages: Sequence[Message]) -> int:
@@ -147,12 +244,12 @@ def _dump(out: Outgoing, position: int) -> dict[str, Any] | None:
     if empty == "absent" and not message.content:
         return own
     if not blocks:
-        out.lose(position, None, "message", "nothing of it can be sent, and the API takes no empty message")
+        out.lose(position, None, Lost.message, "nothing of it can be sent, and the API takes no empty message")
         return None
     takes_system = out.model.startswith(out.quirks.system_models) or form.get("place") == "messages"
     if message.role is Role.SYSTEM and not takes_system:
         why = "the model takes none after the first user message; sent as a marked user text"
-        out.lose(position, None, "system message", why)
+        out.lose(position, None, Lost.system_message, why)
         return {"role": "user", "content": f"<system>\n{message.text}\n</system>"}
     return {**own, "content": dump_content(blocks, message)}
 
@@ -178,7 +275,7 @@ def _joined(turn: Iterable[_Sent], out: Outgoing) -> dict[str, Any]:
             moves = moves or (is_result and bool(others))
             (results if is_result else others).append(block)
         if moves:
-            out.lose(sent.position, None, "order", "the API wants results of tools before everything else")
+            out.lose(sent.position, None, Lost.order, "the API wants results of tools before everything else")
     return {**entry, "content": [*results, *others]}
 
 

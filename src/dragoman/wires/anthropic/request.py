@@ -6,17 +6,26 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from dragoman.codec.ids import renamed
-from dragoman.codec.json_values import bounded, if_object
+from dragoman.codec.json_values import bounded, if_object, rest
+from dragoman.codec.outgoing import own_options
+from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, Settings, ToolSpec
 from dragoman.wires.anthropic.messages import outgoing, read_messages, write_messages
-from dragoman.wires.anthropic.quirks import OWN, Quirks
+from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
 from dragoman.wires.anthropic.settings import FIELDS, dump_settings, load_schema, load_settings
 from dragoman.wires.anthropic.tools import dump_tool_choice, dump_tools, load_tool_choice, load_tools
 
-__all__ = ["dump_http", "dump_request", "load_request"]
+__all__ = ["dump_http", "dump_request", "load_request", "routes"]
+
+routes: tuple[Route, ...] = (
+    Route("POST", "/v1/messages", "chat"),
+    Route("POST", "/v1/messages/count_tokens", "count_tokens"),
+    Route("GET", "/v1/models", "models"),
+)
+"""Where the official API stands."""
 
 _VERSION = "2023-06-01"
 _NEUTRAL = (*FIELDS, "model", "system", "stream", "tools", "tool_choice")
@@ -28,18 +37,21 @@ def load_request(
     path: str = "",  # noqa: ARG001 - the protocol's: here the body says it all
     headers: Mapping[str, str] = {},
     origin: Origin | None = None,
+    problems: list[Problem] | None = None,
 ) -> ModelRequest:
-    """A body → the neutral request. A body for counting tokens, which has no `max_tokens`, is read too.
+    """A body → the neutral request. A body for counting tokens, which has no `max_tokens`, is read too. `problems` as for
+    `load_messages`.
 
     Raises:
         HistoryError: the body is no request of this format.
     """
-    if not isinstance(if_object(bounded(body)).get("messages"), list):
+    bounded(body if problems is None else rest(if_object(body), "system", "messages"))
+    if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError('the body must have a list "messages"')
     nulls = [key for key in _NEUTRAL if key in body and body[key] is None]
     left = {key: value for key, value in body.items() if key not in nulls}
     form: dict[str, Any] = {"null": nulls} if nulls else {}
-    messages = read_messages({key: left.pop(key) for key in ("system", "messages") if key in left}, origin)
+    messages = read_messages({key: left.pop(key) for key in ("system", "messages") if key in left}, origin, problems)
     if body.get("system") in ("", []):
         form["system"] = body["system"]
     stream = left.pop("stream") if isinstance(left.get("stream"), bool) else None
@@ -51,7 +63,17 @@ def load_request(
     if betas := _header(headers):
         form["betas"] = betas
     model = left.pop("model") if isinstance(left.get("model"), str) else ""
-    return ModelRequest(model, tuple(messages), tools, settings, schema, stream is True, left, OWN.note(form=form))
+    return ModelRequest(
+        model,
+        tuple(messages),
+        tools,
+        settings,
+        schema,
+        stream is True,
+        left,
+        OWN.note(form=form),
+        wire=NAME if left else None,
+    )
 
 
 def dump_request(
@@ -86,6 +108,8 @@ def _dump(
     request: ModelRequest, target: Origin | None, quirks: Quirks | None, losses: list[Loss] | None
 ) -> tuple[dict[str, Any], Mapping[str, str]]:
     """The body, and the name under which each tool is sent."""
+    losses = [] if losses is None else losses
+    request = own_options(request, NAME, losses)
     form, options = OWN.form(request.native), request.options
     functions = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
     out = outgoing(request.messages, target, quirks, losses, model=request.model, tools=functions)

@@ -11,7 +11,7 @@ from typing import Any
 
 from dragoman.codec.json_dialect import Dialect, fit
 from dragoman.codec.json_values import if_list, if_object, rest
-from dragoman.loss import Loss
+from dragoman.loss import Loss, Lost
 from dragoman.request import ModelRequest
 from dragoman.wires.anthropic.quirks import OWN, Quirks
 
@@ -64,7 +64,7 @@ def dump_settings(request: ModelRequest, quirks: Quirks, losses: list[Loss]) -> 
     """Settings and output schema → fields of the body."""
     settings, form = request.settings, OWN.form(request.native)
     losses += [
-        Loss(None, None, name, "the API has no such setting")
+        Loss(None, None, Lost.setting, "the API has no such setting", name)
         for name in _UNKNOWN
         if getattr(settings, name) is not None
     ]
@@ -113,7 +113,7 @@ def dump_schema(schema: Mapping[str, Any] | None, form: Mapping[str, Any], losse
     the API's dialect."""
     own: Mapping[str, Any] = form.get("output_schema", {})
     if schema is not None and "as is" not in own and (schema := fit(schema, _DIALECT)) is None:
-        losses.append(Loss(None, None, "output_schema", "the API knows neither recursive schemas nor free keys"))
+        losses.append(Loss(None, None, Lost.output_schema, "the API knows neither recursive schemas nor free keys"))
     if schema is None:
         return {}
     format_ = {**own.get("fields", {}), "type": "json_schema", "schema": schema}

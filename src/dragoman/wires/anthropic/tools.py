@@ -11,7 +11,9 @@ from dragoman import json_bytes
 from dragoman.codec.ids import NAMES
 from dragoman.codec.json_values import if_object, if_text, rest
 from dragoman.codec.outgoing import Outgoing
+from dragoman.codec.replay import kind_of
 from dragoman.errors import HistoryError
+from dragoman.loss import Lost
 from dragoman.message import Content, Native, Role, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, Settings, ToolSpec
 from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
@@ -125,7 +127,7 @@ def dump_call(call: ToolCallPart, out: Outgoing[Quirks], position: int, place: i
         fields = {"id": call.id, "name": call.name, "input": call.arguments}
         return dump_own(call, fields, out, position, place, f"a call of {call.name}, which the provider ran")
     if out.messages[position].role is not Role.MODEL:
-        out.lose(position, place, "a call or result", _MISPLACED)
+        out.lose(position, place, Lost.tool_call, _MISPLACED)
         return None
     ids = {"id": out.id(position, place, call), "name": out.name(call.name)}
     block = {"type": "tool_use", **own_fields(call, out, position), **ids}
@@ -166,7 +168,7 @@ def dump_result(part: ToolResultPart, out: Outgoing[Quirks], position: int, plac
         fields = {"tool_use_id": part.id, "content": part.result, **error}
         return dump_own(part, fields, out, position, place, f"a result of {part.name}, which the provider ran")
     if out.messages[position].role is not Role.USER:
-        out.lose(position, place, "a call or result", _MISPLACED)
+        out.lose(position, place, Lost.tool_result, _MISPLACED)
         return None
     block = {"type": "tool_result", **own_fields(part, out, position), "tool_use_id": out.id(position, place, part)}
     how = OWN.form(part.native).get("content")
@@ -178,12 +180,12 @@ def dump_result(part: ToolResultPart, out: Outgoing[Quirks], position: int, plac
 
 
 def dump_own(
-    piece: Content, fields: Mapping[str, Any], out: Outgoing[Quirks], position: int, place: int, what: str
+    piece: Content, fields: Mapping[str, Any], out: Outgoing[Quirks], position: int, place: int, which: str
 ) -> dict[str, Any] | None:
-    """A block that goes back to its own origin and to nobody else. `fields`: its neutral ones; `what`: what is lost otherwise."""
+    """A block that goes back to its own origin and to nobody else. `fields`: its neutral ones; `which`: what is lost otherwise."""
     why = out.unreadable[position] or (None if NAME in (piece.native or ()) else "it is another provider's")
     if why is not None:
-        out.lose(position, place, what, why)
+        out.lose(position, place, kind_of(piece), why, which)
         return None
     return {**OWN.fields(piece.native), **fields}
 

@@ -11,6 +11,7 @@ from dragoman.codec.json_values import if_list, if_object, if_text, merged, rest
 from dragoman.codec.media import IMAGES, Media, as_text, data_url, from_url, guessed, label, text_of
 from dragoman.codec.replay import kind_of
 from dragoman.errors import HistoryError
+from dragoman.loss import Lost
 from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart, ThinkingPart
 from dragoman.wires.cohere.quirks import NAME, OWN
 
@@ -19,8 +20,8 @@ __all__ = ["PLAN", "dump_block", "dump_content", "is_plain", "is_plan", "load_bl
 PLAN = "tool_plan"
 """The field for thinking about which tools to call; its form is noted in the part that came in it."""
 Block = dict[str, Any]
-Lost = tuple[str, str]
-"""What is lost, and why."""
+Unsent = tuple[Lost, str, str]
+"""What is not sent of a part, why, and which one."""
 
 
 def load_content(message: Mapping[str, Any], empty: object, form: dict[str, Any]) -> list[Content]:
@@ -76,14 +77,14 @@ def load_block(block: Mapping[str, Any]) -> Content:
     return (load and load(block)) or ProviderPart(kind or "block", {NAME: dict(block)})
 
 
-def dump_block(part: Content, *, images: bool = True) -> tuple[Block | None, Lost | None]:
+def dump_block(part: Content, *, images: bool = True) -> tuple[Block | None, Unsent | None]:
     """A part → its content block, and what is lost of it. `images`: whether there may be any; else a text stands for one."""
     if isinstance(part, (DataPart, LinkPart, FilePart)):
         return _dump_media(part, images=images)
     dump = _DUMPERS.get(type(part))
     block = dump(part) if dump else None
     if block is None:
-        return None, (kind_of(part), "the API has no block for it")
+        return None, (kind_of(part), "the API has no block for it", "")
     return merged(block, OWN.fields(part.native)), None
 
 
@@ -107,13 +108,13 @@ def _load_image(block: Mapping[str, Any]) -> DataPart | LinkPart | None:
     return replace(part, native=OWN.note(fields, form={} if _is_image(part) else {"type": "image_url"}))
 
 
-def _dump_media(part: Media, *, images: bool) -> tuple[Block, Lost | None]:
+def _dump_media(part: Media, *, images: bool) -> tuple[Block, Unsent | None]:
     if not (images and _is_image(part)):
-        lost = label(part), f"the API takes images only, not {part.mime_type}; a text tells of it"
+        lost = kind_of(part), f"the API takes images only, not {part.mime_type}; a text tells of it", label(part)
         return {"type": "text", "text": as_text(part)}, None if text_of(part) is not None else lost
     url = part.url if isinstance(part, LinkPart) else data_url(cast("DataPart", part))
     block = merged({"type": "image_url", "image_url": {"url": url}}, OWN.fields(part.native))
-    return block, ("name", f"the API knows no name of an image, {part.name}") if part.name else None
+    return block, (Lost.file_name, f"the API knows no name of an image, {part.name}", "") if part.name else None
 
 
 def _dump_provider(part: ProviderPart) -> Block | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from dragoman.codec.encoder import NONE, Objects, ResponseEncoder, as_typed_event
 from dragoman.codec.framing import event_bytes
 from dragoman.codec.json_values import if_list, merged, rest
 from dragoman.codec.response import whole_message
+from dragoman.codec.serving import SSE_PING
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
@@ -22,13 +24,24 @@ from dragoman.event import (
 from dragoman.fold import arguments_text
 from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, TextPart, ThinkingPart, ToolCallPart, Usage
+from dragoman.request import ModelRequest
 from dragoman.wires.cohere.content import PLAN, dump_block, is_plan
 from dragoman.wires.cohere.errors import dump_error
 from dragoman.wires.cohere.quirks import OWN
 from dragoman.wires.cohere.tools import dump_call
 from dragoman.wires.cohere.usage import dump_finish, dump_usage
 
-__all__ = ["Encoder", "dump_response", "encoder"]
+__all__ = ["Encoder", "dump_response", "encoder", "envelope", "ping", "stream_type"]
+
+stream_type = "text/event-stream"
+"""The media type of a streamed response."""
+ping = SSE_PING
+"""What keeps a stream open."""
+
+
+def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002, ARG001 the protocol's
+    """What `encoder` and `dump_response` take beside the events of an answer to `request`."""
+    return {"id": id}
 
 
 def encoder(**envelope: Any) -> Encoder:
@@ -40,7 +53,7 @@ def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, 
     """Events → a whole response; an error's body where they tell of an error."""
     message = whole_message(events, losses)
     if isinstance(message, DragomanError):
-        return dump_error(message)[1]
+        return dump_error(message).body
     plan, blocks, calls = "", list[Any](), list[dict[str, Any]]()
     for piece in message.content:
         if is_plan(piece):
@@ -142,7 +155,7 @@ class Encoder(ResponseEncoder):
 
     def error(self, error: DragomanError) -> Objects:
         """See `ResponseEncoder`."""
-        delta = {"finish_reason": "ERROR", "error": dump_error(error)[1]["message"]}
+        delta = {"finish_reason": "ERROR", "error": dump_error(error).body["message"]}
         return [_event("message-end", delta=delta)]
 
     def end(self) -> Objects:

@@ -9,6 +9,7 @@ import msgspec
 
 from dragoman.codec.error_rules import ErrorInfo, ErrorRules, error_from, error_info, load, patterns
 from dragoman.codec.json_values import if_object, if_text
+from dragoman.codec.serving import ErrorResponse, error_response
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -57,12 +58,13 @@ def error_of(payload: Any, *, body: bytes | None = None) -> DragomanError:
     return error_from(_info(payload), body=body, rules=_RULES)
 
 
-def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
-    """An exception → status and body."""
+def dump_error(error: DragomanError) -> ErrorResponse:
+    """An exception → status, headers and body."""
     status, words = next(row[1:] for row in _SENT if isinstance(error, row[0]))
     known = not words or type(error_from(ErrorInfo(words=error.message), rules=_RULES)) is type(error)
     identified = {} if error.request_id is None else {"id": error.request_id}
-    return status, {**identified, "message": error.message if known else f"{words}: {error.message}"}
+    body = {**identified, "message": error.message if known else f"{words}: {error.message}"}
+    return error_response(error, status, body)
 
 
 def _info(payload: Any) -> ErrorInfo:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
 from typing import Any, TypeGuard, cast
 
 from msgspec.structs import replace
 
 from dragoman.codec.ids import call_ids, fitted
-from dragoman.codec.json_values import bounded, if_text, merged, rest
-from dragoman.codec.outgoing import Outgoing, prepared
+from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, if_text, merged, rest
+from dragoman.codec.marks import unmarked_all
+from dragoman.codec.media import label
+from dragoman.codec.outgoing import Outgoing, only_text, prepared
 from dragoman.codec.replay import kind_of
+from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
-from dragoman.loss import Loss
+from dragoman.loss import Loss, Lost
 from dragoman.message import (
     Content,
     DataPart,
@@ -22,6 +24,7 @@ from dragoman.message import (
     Origin,
     ProviderPart,
     Role,
+    TextPart,
     ThinkingPart,
     ToolCallPart,
     ToolResultPart,
@@ -30,37 +33,77 @@ from dragoman.wires.cohere.content import PLAN, dump_block, dump_content, is_pla
 from dragoman.wires.cohere.quirks import OWN, Quirks
 from dragoman.wires.cohere.tools import dump_call, dump_result, load_calls, load_result
 
-__all__ = ["dump_messages", "load_messages", "outgoing", "read_messages", "write_messages"]
+__all__ = ["dump_messages", "load_messages", "outgoing", "read_messages", "votes", "write_messages"]
 
 _ROLES = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.MODEL}
 _SENT = {role: name for name, role in _ROLES.items()}
 _EMPTY = {Role.SYSTEM: "", Role.USER: "", Role.MODEL: "absent"}
 """How no content is usually written."""
+_FOREIGN = frozenset({"function_call", "images", "parts", "reasoning_content"})
+"""Fields of messages that other formats have, and this one never."""
+_VOTES: Mapping[str, tuple[str, type, int]] = {
+    "text": ("text", str, 1),
+    "image_url": ("image_url", dict, 1),
+    "thinking": ("thinking", str, 2),
+    "document": ("document", dict, 3),
+}
+"""Type of a block → the field that every such block has, the type of that, and how surely such a block is of this format."""
+_NO_LIST = "the messages of a Cohere chat are a list of objects"
 
 
-def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message]:
-    """The list of messages → ours. `origin` is given to the model's.
+def load_messages(
+    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+) -> list[Message]:
+    """The list of messages → ours. `origin` is given to the model's. With `problems`, a message that cannot be read is left out and
+    noted there.
 
     Raises:
         HistoryError: it is no such list.
     """
-    return read_messages(bounded(payload), origin)
+    return read_messages(bounded(payload) if problems is None else payload, origin, problems)
 
 
-def read_messages(payload: Any, origin: Origin | None) -> list[Message]:
-    """The same of a payload whose depth is known to be bounded."""
-    if not isinstance(payload, list) or not all(isinstance(entry, dict) for entry in cast("list[Any]", payload)):
-        raise HistoryError("the messages of a Cohere chat are a list of objects")
+def read_messages(payload: Any, origin: Origin | None, problems: list[Problem] | None = None) -> list[Message]:
+    """The same of a payload whose depth is known to be bounded, where no problems are noted."""
+    if not isinstance(payload, list):
+        raise HistoryError(_NO_LIST)
     names: dict[str, str] = {}
     messages: list[Message] = []
-    for of_results, group in groupby(cast("list[dict[str, Any]]", payload), lambda entry: entry.get("role") == "tool"):
-        if of_results:
-            messages.append(Message(Role.USER, tuple([load_result(entry, names) for entry in group])))
+    results: list[ToolResultPart] = []
+    for index, entry in enumerate(cast("list[Any]", payload)):
+        try:
+            if problems is not None:
+                bounded(entry)
+            loaded = _load_plain(entry, origin) or _load(entry, names, origin)
+        except HistoryError as error:
+            noted(error, problems, index, _fault(entry))
             continue
-        for entry in group:
-            messages.append(_load(entry, origin))
-            names.update({call.id: call.name for call in messages[-1].tool_calls})
-    return messages
+        if isinstance(loaded, ToolResultPart):
+            results.append(loaded)
+            continue
+        if results:
+            messages.append(Message(Role.USER, tuple(results)))
+            results = []
+        messages.append(loaded)
+    return [*messages, Message(Role.USER, tuple(results))] if results else messages
+
+
+def votes(message: Any) -> int:
+    """How surely a message is of this format: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
+    fields = if_object(message)
+    role, content, calls = if_text(fields.get("role")), fields.get("content"), if_list(fields.get("tool_calls"))
+    if role not in (*_ROLES, "tool") or not _FOREIGN.isdisjoint(fields):
+        return 0
+    if (role == "tool") is not isinstance(fields.get("tool_call_id"), str):
+        return 0
+    may_lack_content = role == "assistant" and content is None and (calls or fields.get(PLAN))
+    if not (may_lack_content or isinstance(content, (str, list))):
+        return 0
+    found = [1, *[_block_votes(block) for block in if_list(content)]]
+    found += [1 if _is_usual_call(call) else 0 for call in calls]
+    found += [3 for each in if_list(fields.get("citations")) if {"start", "end"} <= if_object(each).keys()]
+    found += [3] if if_text(fields.get(PLAN)) else []
+    return 0 if 0 in found and max(found) < 3 else max(found)
 
 
 def dump_messages(
@@ -83,7 +126,8 @@ def outgoing(
 ) -> Outgoing[Quirks]:
     """A conversation made ready for its dump. `tools`: names of the request's. Without a target ids and names stay as they are,
     however odd."""
-    messages, quirks = list(messages), quirks or Quirks()
+    messages, places = unmarked_all(messages)
+    quirks = quirks or Quirks()
     names = list(dict.fromkeys([*tools, *(call.name for message in messages for call in message.tool_calls)]))
     return prepared(
         Outgoing[Quirks],
@@ -91,6 +135,7 @@ def outgoing(
         target,
         quirks,
         losses,
+        places=places,
         ids=call_ids(messages, quirks.ids, as_is=None if target else lambda _: True),
         names=fitted(names, quirks.names) if target else {name: name for name in names},
     )
@@ -100,6 +145,9 @@ def write_messages(out: Outgoing[Quirks]) -> list[dict[str, Any]]:
     """A conversation → the list of messages."""
     dumped: list[dict[str, Any]] = []
     for position, message in enumerate(out.messages):
+        if (text := only_text(message)) is not None:
+            dumped.append({"role": _SENT[message.role], "content": text})
+            continue
         if message.role is Role.MODEL:
             dumped += _dump_model(position, message, out)
             continue
@@ -113,7 +161,37 @@ def write_messages(out: Outgoing[Quirks]) -> list[dict[str, Any]]:
     return dumped
 
 
-def _load(entry: Mapping[str, Any], origin: Origin | None) -> Message:
+def _block_votes(block: Any) -> int:
+    """The same of a block. One of a type that is not known may stand beside others, since the API has ever more of them."""
+    fields = if_object(block)
+    field, of, vote = _VOTES.get(if_text(fields.get("type")), ("", str, 0))
+    return vote if isinstance(fields.get(field), of) and "signature" not in fields else 0
+
+
+def _is_usual_call(call: Any) -> bool:
+    function = if_object(if_object(call).get("function"))
+    arguments = function.get("arguments")
+    return bool(if_text(function.get("name"))) and (arguments is None or isinstance(arguments, str))
+
+
+def _load_plain(entry: Any, origin: Origin | None) -> Message | None:
+    """A message of a role and a text, as nearly all are; `None`: any other."""
+    if not isinstance(entry, dict) or len(fields := cast("dict[str, Any]", entry)) != 2:
+        return None
+    text, name = fields.get("content"), fields.get("role")
+    if not isinstance(text, str) or not isinstance(name, str) or name not in _ROLES or not text:
+        return None
+    role = _ROLES[name]
+    return Message(role, (TextPart(text),), origin=origin if role is Role.MODEL else None)
+
+
+def _load(entry: Any, names: dict[str, str], origin: Origin | None) -> Message | ToolResultPart:
+    """A message, or the result in one. `names`: id of each call so far → its tool, to which its own calls are added."""
+    if not isinstance(entry, dict):
+        raise HistoryError(_NO_LIST)
+    entry = cast("dict[str, Any]", entry)
+    if entry.get("role") == "tool":
+        return load_result(entry, names)
     role = _ROLES.get(if_text(entry.get("role")))
     if role is None:
         raise HistoryError(f"a Cohere chat has no role {entry.get('role')!r}; it has system, user, assistant and tool")
@@ -126,9 +204,21 @@ def _load(entry: Mapping[str, Any], origin: Origin | None) -> Message:
     content += load_content(entry, _EMPTY[role], form)
     if role is Role.MODEL and (calls := load_calls(entry.get("tool_calls"))):
         content += calls
+        names.update({call.id: call.name for call in calls})
         read.append("tool_calls")
     native = OWN.note(rest(entry, *read), form=form)
     return Message(role, tuple(content), origin=origin if role is Role.MODEL else None, native=native)
+
+
+def _fault(entry: Any) -> str | None:
+    """The field for which a message cannot be read, where one is known."""
+    if not isinstance(entry, dict):
+        return None
+    fields = if_object(entry)
+    if if_text(fields.get("role")) not in (*_ROLES, "tool"):
+        return "role"
+    content = fields.get("content")
+    return None if isinstance(content, str) or if_objects(content) else "content"
 
 
 def _dump_other(
@@ -140,10 +230,10 @@ def _dump_other(
     for place, piece in enumerate(message.content):
         if _is_answer(piece):
             if begun:
-                out.lose(position, place, "order", "this format has the results of tools before all else")
+                out.lose(position, place, Lost.order, "this format has the results of tools before all else")
             continue
         if isinstance(piece, ThinkingPart):
-            block, lost = None, (kind_of(piece), "only a model's message has it here")
+            block, lost = None, (kind_of(piece), "only a model's message has it here", "")
         else:
             block, lost = dump_block(piece, images=images)
         if lost is not None:
@@ -152,7 +242,7 @@ def _dump_other(
             begun = True
             blocks.append(block)
     if out.target is not None and not blocks:
-        out.lose(position, None, "message", "it says nothing, and the API takes no empty message")
+        out.lose(position, None, Lost.message, "it says nothing, and the API takes no empty message")
         return []
     content = dump_content(blocks, "", OWN.form(message.native))
     return [merged({"role": _SENT[message.role], **content}, OWN.fields(message.native))]
@@ -165,14 +255,15 @@ def _dump_model(position: int, message: Message, out: Outgoing[Quirks]) -> list[
     for place, piece in enumerate(message.content):
         refused = _refused(piece, why, out.target)
         if refused is not None:
-            out.lose(position, place, kind_of(piece), refused)
+            which = label(piece) if isinstance(piece, (DataPart, LinkPart)) else ""
+            out.lose(position, place, kind_of(piece), refused, which)
             continue
         if isinstance(piece, ToolCallPart):
             calls.append(dump_call(piece, out.id(position, place, piece), out.name(piece.name), exact=why is None))
             continue
         if calls or (is_plan(piece) and blocks):
             order = "this format has a message's plan before its content, and both before its calls"
-            out.lose(position, place, "order", order)
+            out.lose(position, place, Lost.order, order)
         if is_plan(piece):
             plan += piece.text
             continue
@@ -183,10 +274,10 @@ def _dump_model(position: int, message: Message, out: Outgoing[Quirks]) -> list[
             blocks.append(block)
     form, own = OWN.form(message.native), OWN.fields(message.native)
     if own and why is not None:
-        out.lose(position, None, ", ".join(own), why)
+        out.lose(position, None, Lost.field, why, ", ".join(own))
         own = {}
     if out.target is not None and not (calls or blocks or plan):
-        out.lose(position, None, "message", "it says nothing, and the API takes no empty message")
+        out.lose(position, None, Lost.message, "it says nothing, and the API takes no empty message")
         return []
     content = dump_content(blocks, "absent", form)
     if not (calls or content or plan or own or "content" in form):

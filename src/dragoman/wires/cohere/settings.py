@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.codec.json_dialect import Dialect, fit
 from dragoman.codec.json_values import if_list, if_object, rest
-from dragoman.loss import Loss
+from dragoman.loss import Loss, Lost
 from dragoman.request import Settings
 from dragoman.wires.cohere.quirks import Quirks
 
@@ -90,7 +90,7 @@ def dump_schema(schema: Mapping[str, Any] | None, form: Mapping[str, Any], losse
         return {"response_format": {"type": "json_object", field: schema}}
     sent = None if schema == _ANY_OBJECT else fit(schema, _DIALECT)
     if sent is None and schema != _ANY_OBJECT:
-        losses.append(Loss(None, None, "output_schema", "it refers to what is not in it"))
+        losses.append(Loss(None, None, Lost.output_schema, "it refers to what is not in it"))
     return {
         "response_format": {"type": "json_object"} if sent is None else {"type": "json_object", "json_schema": sent}
     }

@@ -12,7 +12,7 @@ from dragoman import json_bytes
 from dragoman.codec.json_values import if_list, if_object, if_text, merged, rest, says_error
 from dragoman.codec.outgoing import Outgoing
 from dragoman.fold import arguments_json, parse_call
-from dragoman.loss import Loss
+from dragoman.loss import Loss, Lost
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, Settings, ToolSpec
 from dragoman.wires.cohere.content import dump_block, dump_content, is_plain, load_block
@@ -49,7 +49,7 @@ def dump_tools(tools: Iterable[ToolSpec | ServerTool], out: Outgoing[Quirks]) ->
         if isinstance(tool, ToolSpec):
             dumped.append(_dump_tool(tool, out.name(tool.name)))
         else:
-            out.lose(None, None, tool.name, "the API runs no tools of its own")
+            out.lose(None, None, Lost.tool, "the API runs no tools of its own", tool.name)
     return dumped
 
 
@@ -64,9 +64,9 @@ def dump_tool_choice(settings: Settings, losses: list[Loss]) -> dict[str, Any]:
     choice = settings.tool_choice
     chosen = choice is not None and choice != "auto"
     if chosen and choice not in _CHOICES.values():
-        losses.append(Loss(None, None, "tool_choice", f"the API can force a call, not that of {choice}"))
+        losses.append(Loss(None, None, Lost.setting, f"the API can force a call, not that of {choice}", "tool_choice"))
     if settings.parallel_tool_calls is not None:
-        losses.append(Loss(None, None, "parallel_tool_calls", "the API has no such setting"))
+        losses.append(Loss(None, None, Lost.setting, "the API has no such setting", "parallel_tool_calls"))
     return {"tool_choice": "NONE" if choice == "none" else "REQUIRED"} if chosen else {}
 
 
@@ -134,12 +134,12 @@ def dump_result(
     call_id = out.id(position, place, part)
     body: dict[str, Any] = {"role": "tool", **({"tool_call_id": call_id} if call_id else {})}
     if part.is_error and not says_error(part.result):
-        out.lose(position, place, "is_error", "this format has no mark for a failed tool")
+        out.lose(position, place, Lost.is_error, "this format has no mark for a failed tool")
     content, media = _dump_returned(part, out, position, place)
     if media:
         media = [{"type": "text", "text": f"[result of {part.name or part.id}]"}, *media]
         why = "results of tools hold text and documents only; it follows in a user message"
-        out.lose(position, place, "media", why)
+        out.lose(position, place, Lost.media, why)
     return merged({**body, **content}, OWN.fields(part.native)), media
 
 
