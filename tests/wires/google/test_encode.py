@@ -23,6 +23,7 @@ from dragoman.fold import fold, unfold
 from dragoman.message import (
     DataPart,
     FinishReason,
+    MarkPart,
     Message,
     Origin,
     Role,
@@ -238,3 +239,11 @@ def test_a_message_that_was_dropped_leaves_nothing_that_was_not_sent_yet():
     (message,) = fold(wire.load_response(b"".join(map(encoder.feed, events)) + encoder.close()))
     assert (message.text, message.tool_calls) == ("sent good", ())
     assert wire.dump_response(events)["candidates"][0]["content"]["parts"] == [{"text": "good"}]
+
+
+def test_marks_are_passed_over():
+    message = Message.model(ThinkingPart("hm"), "a", ToolCallPart("c", "f", {"x": 1})).replace(id="m")
+    mark = MarkPart("step", {"ui": {"n": 1}})
+    marked = message.replace(content=(mark, *[each for piece in message.content for each in (piece, mark)]))
+    assert written(unfold([marked])) == written(unfold([message]))
+    assert wire.dump_response(unfold([marked])) == wire.dump_response(unfold([message]))

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from dragoman import wires
 from dragoman.errors import HistoryError
 from dragoman.fold import fold, unfold
-from dragoman.message import Message, Origin, Role
+from dragoman.loss import Loss
+from dragoman.message import MarkPart, Message, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires import google as wire
 from support.google import (
     CONTENTS,
+    GOOGLE,
     answer,
     call,
     contents,
@@ -202,3 +204,32 @@ def test_half_a_pair_of_surrogates_is_written():
 def test_decision_27_no_text_in_the_place_of_parts_is_taken_for_their_absence(odd: dict[str, Any]) -> None:
     payload = {"contents": [{"role": "model", **odd}]}
     assert wire.dump_messages(wire.load_messages(payload)) == payload
+
+
+MARK = MarkPart("step", {"ui": {"n": 1}})
+HERE = Origin("google", "https://g", "gemini-3-flash")
+
+
+def test_marks_are_passed_over():
+    plain = [
+        Message.system("s"),
+        Message.user("a"),
+        Message.model(ThinkingPart("hm"), "x", ToolCallPart("c", "f"), ToolCallPart("d", "f")).replace(origin=HERE),
+        Message.user(ToolResultPart("d", "f", 1)),
+        Message.user(ToolResultPart("c", "f", 2)),
+        Message.model(),
+        Message.system("later"),
+    ]
+    marked = [message.replace(content=(MARK, *message.content, MARK)) for message in plain]
+    for target in (None, HERE, GOOGLE):
+        without, among = list[Loss](), list[Loss]()
+        written = wire.dump_messages(plain, target=target, losses=without)
+        assert wire.dump_messages(marked, target=target, losses=among) == written
+        assert [(loss.message, loss.what) for loss in among] == [(loss.message, loss.what) for loss in without]
+
+
+def test_a_loss_behind_a_mark_names_its_place():
+    losses = list[Loss]()
+    talk = [Message.user("a"), Message.model(MARK, "x", MARK, ThinkingPart("hm"))]
+    wire.dump_messages(talk, target=HERE, losses=losses)
+    assert [(loss.message, loss.part, loss.what) for loss in losses] == [(1, 3, "thinking")]

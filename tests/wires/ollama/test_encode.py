@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dragoman.errors import OverloadedError
 from dragoman.event import MessageDropped, MessageFinished, MessageStarted, OpenText, PartDelta, PartStarted, RunError
 from dragoman.fold import fold, unfold
-from dragoman.message import FinishReason, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, Usage
+from dragoman.message import FinishReason, MarkPart, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, Usage
 from dragoman.wires import ollama as wire
 from support.ollama import arguments, decode, words
 
@@ -99,3 +99,16 @@ def test_what_is_retracted_does_not_run_into_what_follows():
     assert wire.dump_response([*void, *whole])["message"] == {"role": "assistant", "content": "whole"}
     silent = [MessageStarted("a", Role.MODEL), MessageDropped("a")]
     assert [line["message"]["content"] for line in lines_of([*silent, *whole])] == ["whole", ""]
+
+
+def written(events: Any, **envelope: Any) -> bytes:
+    encoder = wire.encoder(**envelope)
+    return b"".join(map(encoder.feed, events)) + encoder.close()
+
+
+def test_marks_are_passed_over():
+    message = Message.model(ThinkingPart("hm"), "a", ToolCallPart("c", "f", {"x": 1})).replace(id="m")
+    mark = MarkPart("step", {"ui": {"n": 1}})
+    marked = message.replace(content=(mark, *[each for piece in message.content for each in (piece, mark)]))
+    assert written(unfold([marked])) == written(unfold([message]))
+    assert wire.dump_response(unfold([marked])) == wire.dump_response(unfold([message]))

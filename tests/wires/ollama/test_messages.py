@@ -10,7 +10,8 @@ import pytest
 from dragoman import wires
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.fold import unfold
-from dragoman.message import Message, Origin, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.loss import Loss
+from dragoman.message import MarkPart, Message, Origin, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires import embeddings
 from dragoman.wires import ollama as wire
 
@@ -138,3 +139,29 @@ def test_half_a_pair_of_surrogates_is_told_as_json():
     assert own is not None
     with pytest.raises(DecodeError):
         own.load_response({"embeddings": [["\ud800"]]})
+
+
+MARK = MarkPart("step", {"ui": {"n": 1}})
+
+
+def test_marks_are_passed_over():
+    plain = [
+        Message.system("s"),
+        Message.user("a"),
+        Message.model(ThinkingPart("hm"), "x", ToolCallPart("c", "f")).replace(origin=HERE),
+        Message.user(ToolResultPart("c", "f", "y")),
+        Message.model(),
+        Message.user("b", "c", ToolResultPart("d", "f", "z")),
+    ]
+    marked = [message.replace(content=(MARK, *message.content, MARK)) for message in plain]
+    for target in (None, HERE):
+        without, among = list[Loss](), list[Loss]()
+        written = wire.dump_messages(plain, target=target, losses=without)
+        assert wire.dump_messages(marked, target=target, losses=among) == written
+        assert [(loss.message, loss.what) for loss in among] == [(loss.message, loss.what) for loss in without]
+
+
+def test_a_loss_behind_a_mark_names_its_place():
+    losses = list[Loss]()
+    wire.dump_messages([Message.user("a"), Message.user(MARK, "x", MARK, ThinkingPart("hm"))], losses=losses)
+    assert [(loss.message, loss.part, loss.what) for loss in losses] == [(1, 3, "thinking")]

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.json_values import bounded, if_list, if_object, rest
+from dragoman.codec.marks import unmarked_all
 from dragoman.codec.outgoing import prepared
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
@@ -88,7 +89,8 @@ def outgoing(
 ) -> Outgoing:
     """A conversation made ready for its dump. `tools`: of the request; those and the functions that are called in the history
     get names that the API takes. A name that breaks the rules and was recorded so goes back as it is where there is no target."""
-    messages, quirks = tuple(messages), quirks or Quirks()
+    messages, places = unmarked_all(messages)
+    quirks = quirks or Quirks()
     calls = _calls(messages)
     named = [*(tool for tool in tools if isinstance(tool, ToolSpec)), *calls]
     recorded = named if target is None else ()
@@ -99,6 +101,7 @@ def outgoing(
         target,
         quirks,
         losses,
+        places=places,
         ids=call_ids(messages, quirks.ids, as_is=None if target else _as_it_is),
         names=fitted([each.name for each in named], quirks.names, as_is=as_is),
         model=model,

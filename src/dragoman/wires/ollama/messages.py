@@ -8,6 +8,7 @@ from typing import Any, TypeGuard, cast
 
 from dragoman.codec.ids import Rule, call_ids
 from dragoman.codec.json_values import bounded, if_list, if_text, merged, rest
+from dragoman.codec.marks import unmarked_all
 from dragoman.codec.outgoing import Outgoing, prepared
 from dragoman.codec.replay import kind_of
 from dragoman.errors import HistoryError
@@ -71,9 +72,9 @@ def outgoing(
     messages: Iterable[Message], target: Origin | None, quirks: Quirks | None, losses: list[Loss] | None
 ) -> Outgoing[Quirks]:
     """A conversation made ready for its dump."""
-    messages = tuple(messages)
+    messages, places = unmarked_all(messages)
     ids = call_ids(messages, _ANY) if target else {}
-    return prepared(Outgoing[Quirks], messages, target, quirks or Quirks(), losses, ids=ids, names={})
+    return prepared(Outgoing[Quirks], messages, target, quirks or Quirks(), losses, places=places, ids=ids, names={})
 
 
 def dump_conversation(out: Outgoing[Quirks]) -> list[dict[str, Any]]:

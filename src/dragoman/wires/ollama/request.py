@@ -68,7 +68,7 @@ def dump_request(
     out = outgoing(request.messages, target, quirks, losses)
     form, own = OWN.form(request.native), OWN.fields(request.native)
     body: dict[str, Any] = {"model": request.model} if request.model else {}
-    prompt = dump_prompt(request.messages) if form.get("endpoint") == "generate" else None
+    prompt = dump_prompt(out.messages) if form.get("endpoint") == "generate" else None
     if prompt is None:
         body["messages"] = dump_conversation(out)
     else:
