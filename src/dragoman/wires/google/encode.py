@@ -47,7 +47,7 @@ def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, 
     """Events → a whole response; an error's body where they tell of an error."""
     message = whole_message(events, losses)
     if isinstance(message, DragomanError):
-        return dump_error(message)[1]
+        return dump_error(message).body
     content: dict[str, Any] = {"role": "model"}
     if parts := [part for piece in message.content for part in _parts(piece)]:
         content["parts"] = parts
@@ -133,7 +133,7 @@ class Encoder(ResponseEncoder):
 
     def error(self, error: DragomanError) -> Objects:
         """See `ResponseEncoder`."""
-        return [dump_error(error)[1]]
+        return [dump_error(error).body]
 
     def end(self) -> Objects:
         """See `ResponseEncoder`."""

@@ -44,7 +44,7 @@ def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, 
     """Events → a whole response; an error's body where they tell of an error. `envelope` as for `encoder`."""
     message = whole_message(events, losses)
     if isinstance(message, DragomanError):
-        return dump_error(message)[1]
+        return dump_error(message).body
     values: dict[str, list[Any]] = {}
     for field, value in (item for piece in message.content for item in _fields(piece).items()):
         values.setdefault(field, []).extend([value] if field in _TEXTS else value)
@@ -112,7 +112,7 @@ class Encoder(ResponseEncoder):
 
     def error(self, error: DragomanError) -> Objects:
         """See `ResponseEncoder`."""
-        return [dump_error(error)[1]]
+        return [dump_error(error).body]
 
     def end(self) -> Objects:
         """The line that is done."""
