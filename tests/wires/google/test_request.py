@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman import providers, wires
+from dragoman.codec.serving import Route
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.event import RunError
 from dragoman.message import Message
@@ -163,3 +164,23 @@ def test_other_enums_by_number_are_read_and_written_again():
     assert request.tools[0].input_schema["properties"]["a"] == {"type": ["string", "null"]}
     ran = wire.load_messages({"contents": [{"role": "model", "parts": [{"codeExecutionResult": {"outcome": 1}}]}]})
     assert not ran[0].content[0].is_error
+
+
+def test_the_routes_are_those_whose_paths_are_read():
+    read = {}
+    for route in wire.routes:
+        path = route.path.replace("{model}", "gemini-x")
+        if route.purpose == "chat":
+            request = wire.load_request({"contents": CONTENTS}, path=path)
+            read[path] = request.model, request.stream
+        elif route.purpose == "embeddings":
+            read[path] = embeddings.load_request(content("a"), path=path).model
+    models = "/v1beta/models/gemini-x"
+    assert read == {
+        f"{models}:generateContent": ("gemini-x", False),
+        f"{models}:streamGenerateContent": ("gemini-x", True),
+        f"{models}:embedContent": "gemini-x",
+        f"{models}:batchEmbedContents": "gemini-x",
+    }
+    assert Route("POST", "/v1beta/models/{model}:countTokens", "count_tokens") in wire.routes
+    assert Route("GET", "/v1beta/models", "models") in wire.routes

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from dragoman.codec.serving import Route
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.event import RunError
-from dragoman.request import ModelRequest, ServerTool, Settings
+from dragoman.message import Message
+from dragoman.request import EmbeddingsRequest, ModelRequest, ServerTool, Settings
 from dragoman.wires import ollama as wire
+from dragoman.wires.ollama import embeddings
 
 
 @pytest.mark.parametrize(
@@ -94,3 +97,19 @@ def test_depth_is_bounded_at_every_door():
 def test_odd_fields_of_a_request_come_back_as_they_were(odd: dict[str, Any]):
     body = {"model": "m", "messages": [{"role": "user", "content": "a"}], **odd}
     assert wire.dump_request(wire.load_request(body)) == body
+
+
+def test_the_routes_are_those_to_which_requests_go():
+    prompt = wire.load_request({"model": "m", "prompt": "x"})
+    older = embeddings.load_request({"model": "m", "prompt": "x"})
+    sent = [
+        wire.dump_http(ModelRequest("m", (Message.user("x"),))),
+        wire.dump_http(prompt),
+        embeddings.dump_http(EmbeddingsRequest("m", ("x",))),
+        embeddings.dump_http(older),
+    ]
+    purposes = ["chat", "chat", "embeddings", "embeddings"]
+    assert [*wire.routes] == [
+        *[Route("POST", each.path, purpose) for each, purpose in zip(sent, purposes, strict=True)],
+        Route("GET", "/api/tags", "models"),
+    ]

@@ -8,6 +8,7 @@ from typing import Any
 
 from dragoman.codec.ids import renamed
 from dragoman.codec.json_values import bounded, if_list, if_object, rest
+from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Origin
@@ -18,7 +19,17 @@ from dragoman.wires.google.quirks import OWN, Quirks
 from dragoman.wires.google.settings import dump_settings, load_settings
 from dragoman.wires.google.tools import Outgoing, dump_tool_choice, dump_tools, load_tool_choice, load_tools
 
-__all__ = ["dump_http", "dump_request", "load_request", "model_of_path"]
+__all__ = ["dump_http", "dump_request", "load_request", "model_of_path", "routes"]
+
+routes: tuple[Route, ...] = (
+    Route("POST", "/v1beta/models/{model}:generateContent", "chat"),
+    Route("POST", "/v1beta/models/{model}:streamGenerateContent", "chat"),
+    Route("POST", "/v1beta/models/{model}:countTokens", "count_tokens"),
+    Route("POST", "/v1beta/models/{model}:embedContent", "embeddings"),
+    Route("POST", "/v1beta/models/{model}:batchEmbedContents", "embeddings"),
+    Route("GET", "/v1beta/models", "models"),
+)
+"""AI Studio's; an answer is streamed where its path says so."""
 
 _PATH = re.compile(r"(?:^|/)((?:publishers|projects|tunedModels|endpoints|models)/[^?]+):(\w+)")
 _OBJECTS = ("generationConfig", "toolConfig", "systemInstruction", "tools")

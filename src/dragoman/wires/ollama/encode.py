@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from dragoman.codec.encoder import NONE, Objects, ResponseEncoder, as_line
@@ -20,14 +21,20 @@ from dragoman.event import (
 )
 from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Origin, TextPart, ThinkingPart, ToolCallPart, Usage
+from dragoman.request import ModelRequest
 from dragoman.wires.ollama.content import dump_block
 from dragoman.wires.ollama.errors import dump_error
-from dragoman.wires.ollama.generate import GENERATE
+from dragoman.wires.ollama.generate import GENERATE, is_generate
 from dragoman.wires.ollama.quirks import OWN
 from dragoman.wires.ollama.tools import dump_call
 from dragoman.wires.ollama.usage import dump_finish, dump_usage
 
-__all__ = ["Encoder", "dump_response", "encoder"]
+__all__ = ["Encoder", "dump_response", "encoder", "envelope", "ping", "stream_type"]
+
+stream_type = "application/x-ndjson"
+"""Of a stream's bytes."""
+ping = b""
+"""A line without JSON is none: nothing keeps a stream open."""
 
 _NO_TIME = "1970-01-01T00:00:00Z"
 _TEXTS = ("content", "thinking")
@@ -56,6 +63,14 @@ def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, 
         **_tail(message.finish_reason, message.usage, response),
     }
     return merged(body, rest(response, "created_at"))
+
+
+def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002, ARG001 the protocol's
+    """What `encoder` and `dump_response` take of a request. No response has an id."""
+    created = {"created_at": now.astimezone(UTC).isoformat().replace("+00:00", "Z")}
+    if request is None:
+        return created
+    return {**created, "model": request.model, **({"path": GENERATE} if is_generate(request) else {})}
 
 
 class Encoder(ResponseEncoder):

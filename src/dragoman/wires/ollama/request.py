@@ -6,17 +6,28 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from dragoman.codec.json_values import bounded, if_list, if_object, if_text, merged
+from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
-from dragoman.wires.ollama.generate import GENERATE, PROMPT, dump_prompt, is_prompt, load_prompt
+from dragoman.wires.ollama.generate import ENDPOINT, GENERATE, PROMPT, dump_prompt, is_generate, is_prompt, load_prompt
 from dragoman.wires.ollama.messages import dump_conversation, load_conversation, outgoing
 from dragoman.wires.ollama.quirks import OWN, Quirks
 from dragoman.wires.ollama.settings import dump_schema, dump_settings, load_schema, load_settings
 from dragoman.wires.ollama.tools import dump_tools, is_tool, load_tools
 
-__all__ = ["dump_http", "dump_request", "load_request"]
+__all__ = ["dump_http", "dump_request", "load_request", "routes"]
+
+_CHAT = "/api/chat"
+routes: tuple[Route, ...] = (
+    Route("POST", _CHAT, "chat"),
+    Route("POST", GENERATE, "chat"),
+    Route("POST", "/api/embed", "embeddings"),
+    Route("POST", "/api/embeddings", "embeddings"),
+    Route("GET", "/api/tags", "models"),
+)
+"""The server's; two are the older forms of the ones before them."""
 
 
 def load_request(
@@ -37,7 +48,7 @@ def load_request(
     own: dict[str, Any] = {}
     messages = load_prompt(left) if prompt else load_conversation(left.pop("messages"), origin)
     if prompt:
-        form["endpoint"] = "generate"
+        form |= ENDPOINT
         own |= {field: left.pop(field) for field in PROMPT if field in left}
     model = left.pop("model") if if_text(left.get("model")) else ""
     settings = load_settings(left, model, form, own)
@@ -68,7 +79,7 @@ def dump_request(
     out = outgoing(request.messages, target, quirks, losses)
     form, own = OWN.form(request.native), OWN.fields(request.native)
     body: dict[str, Any] = {"model": request.model} if request.model else {}
-    prompt = dump_prompt(out.messages) if form.get("endpoint") == "generate" else None
+    prompt = dump_prompt(out.messages) if is_generate(request) else None
     if prompt is None:
         body["messages"] = dump_conversation(out)
     else:
@@ -96,4 +107,4 @@ def dump_http(
 ) -> HttpRequest:
     """The neutral request → path, headers and body."""
     body = dump_request(request, target=target, quirks=quirks, losses=losses)
-    return HttpRequest("/api/chat" if "messages" in body else GENERATE, body=body)
+    return HttpRequest(_CHAT if "messages" in body else GENERATE, body=body)
