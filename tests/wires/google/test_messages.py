@@ -233,3 +233,31 @@ def test_a_loss_behind_a_mark_names_its_place():
     talk = [Message.user("a"), Message.model(MARK, "x", MARK, ThinkingPart("hm"))]
     wire.dump_messages(talk, target=HERE, losses=losses)
     assert [(loss.message, loss.part, loss.what) for loss in losses] == [(1, 3, "thinking")]
+
+
+@pytest.mark.parametrize(
+    ("message", "sure"),
+    [
+        ({"role": "user", "parts": [{"text": "hi"}]}, 3),
+        ({"parts": [{"text": "hi"}]}, 3),
+        ({"role": "model", "parts": [{"function_call": {"name": "f"}}]}, 3),
+        ({"role": "function", "parts": [{"functionResponse": {"name": "f"}}]}, 3),
+        ({"role": "user", "parts": [{"brandNew": 1}, {"inlineData": {}}]}, 3),
+        ({"role": "model", "parts": [{"brandNew": 1}]}, 2),
+        ({"role": "model", "parts": []}, 2),
+        ({"role": "model"}, 2),
+        ({"role": "user", "parts": [{"brandNew": 1}]}, 1),
+        ({"role": "user", "parts": None}, 1),
+        ({"role": "user", "content": "hi"}, 0),
+        ({"type": "message", "role": "user"}, 0),
+        ({"call_id": "1", "output": "x"}, 0),
+        ({"role": "model", "content": [{"type": "text", "text": "hi"}], "v": 2}, 0),
+        ({"role": "assistant", "parts": [{"text": "hi"}]}, 0),
+        ({"id": "1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}, 0),
+        ({"role": "user", "parts": ["hi"]}, 0),
+        ({"role": "user", "parts": {"text": "hi"}}, 0),
+        *[(odd, 0) for odd in (None, 5, "user", [], {}, [{"role": "user"}], {"role": ["user"]}, {"role": {}})],
+    ],
+)
+def test_how_surely_a_message_is_of_this_format(message, sure):
+    assert wire.votes(message) == sure

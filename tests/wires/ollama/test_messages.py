@@ -165,3 +165,30 @@ def test_a_loss_behind_a_mark_names_its_place():
     losses = list[Loss]()
     wire.dump_messages([Message.user("a"), Message.user(MARK, "x", MARK, ThinkingPart("hm"))], losses=losses)
     assert [(loss.message, loss.part, loss.what) for loss in losses] == [(1, 3, "thinking")]
+
+
+@pytest.mark.parametrize(
+    ("message", "sure"),
+    [
+        ({"role": "user", "content": "hi"}, 1),
+        ({"role": "system", "content": "hi", "more": 1}, 1),
+        ({"role": "assistant", "content": None}, 1),
+        ({"role": "assistant", "content": "", "images": [], "thinking": "", "tool_calls": []}, 1),
+        ({"role": "user", "content": "hi", "images": ["iVBOR"]}, 3),
+        ({"role": "user", "content": "hi", "images": [{"url": "x"}]}, 1),
+        ({"role": "assistant", "content": "hi", "thinking": "hm"}, 3),
+        ({"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]}, 3),
+        ({"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}]}, 1),
+        ({"role": "tool", "content": "x", "tool_name": "f"}, 3),
+        ({"role": "tool", "content": "x"}, 2),
+        ({"role": "tool", "content": "x", "tool_call_id": "1"}, 1),
+        ({"role": "user", "content": [{"type": "text", "text": "hi"}]}, 0),
+        ({"role": "user", "parts": [{"text": "hi"}]}, 0),
+        ({"type": "message", "role": "user", "content": "hi"}, 0),
+        ({"role": "developer", "content": "hi"}, 0),
+        ({"content": "hi"}, 0),
+        *[(odd, 0) for odd in (None, 5, "user", [], {}, [{"role": "user"}], {"role": ["user"]}, {"role": {}})],
+    ],
+)
+def test_how_surely_a_message_is_of_this_format(message, sure):
+    assert wire.votes(message) == sure

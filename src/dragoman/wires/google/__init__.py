@@ -9,7 +9,7 @@ apart.
 from dragoman.wires.google.decode import decoder, load_response
 from dragoman.wires.google.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.google.errors import dump_error, load_error
-from dragoman.wires.google.messages import dump_messages, load_messages
+from dragoman.wires.google.messages import dump_messages, load_messages, votes
 from dragoman.wires.google.quirks import NAME, Quirks
 from dragoman.wires.google.request import dump_http, dump_request, load_request, routes
 
@@ -31,6 +31,7 @@ __all__ = [
     "ping",
     "routes",
     "stream_type",
+    "votes",
 ]
 
 name = NAME

@@ -35,7 +35,7 @@ from dragoman.wires.google.tools_results import (
     load_server_result,
 )
 
-__all__ = ["dump_block", "dump_content", "load_block", "load_content"]
+__all__ = ["dump_block", "dump_content", "is_known", "load_block", "load_content"]
 
 _Block = dict[str, Any]
 _Fields = Mapping[str, Any]
@@ -44,6 +44,12 @@ _Fields = Mapping[str, Any]
 def load_content(parts: Sequence[Any], pairing: Pairing) -> tuple[Content, ...]:
     """The parts of a content, each a JSON object → its pieces."""
     return tuple([load_block(part, pairing) for part in parts])
+
+
+def is_known(part: _Fields) -> bool:
+    """Whether it has the content of a part that is documented."""
+    block = camelled(part, set())
+    return any(kind in block for kind in ("text", *_LOADERS))
 
 
 def load_block(part: _Fields, pairing: Pairing) -> Content:

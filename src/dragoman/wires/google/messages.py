@@ -7,19 +7,19 @@ from itertools import chain
 from typing import Any, cast
 
 from dragoman.codec.ids import call_ids, fitted
-from dragoman.codec.json_values import bounded, if_list, if_object, rest
+from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, rest
 from dragoman.codec.marks import unmarked_all
 from dragoman.codec.outgoing import prepared
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, Role, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, ToolSpec
-from dragoman.wires.google.content import dump_content, load_content
+from dragoman.wires.google.content import dump_content, is_known, load_content
 from dragoman.wires.google.keys import camelled, given, not_usual
 from dragoman.wires.google.quirks import OWN, Quirks
 from dragoman.wires.google.tools import Outgoing, Pairing, is_unnamed
 
-__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing"]
+__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing", "votes"]
 
 _ROLES = {"user": Role.USER, "model": Role.MODEL, "function": Role.USER, "tool": Role.USER}
 _Content = dict[str, Any]
@@ -51,10 +51,9 @@ def load_conversation(payload: Mapping[str, Any], origin: Origin | None) -> list
     before: Message | None = None
     for position, content in enumerate([if_object(contents)] if isinstance(contents, dict) else if_list(contents)):
         content = _object(content, f"contents[{position}]")
-        name: Any = content.get("role") or "user"
-        role = _ROLES.get(name) if isinstance(name, str) else None
+        role = _role(content)
         if role is None:
-            raise HistoryError(f'"contents[{position}]" has the role {name!r}; there are user and model')
+            raise HistoryError(f'"contents[{position}]" has the role {content["role"]!r}; there are user and model')
         if role is Role.MODEL and (before is None or before.role is not Role.MODEL):
             pairing.round()
         message = _load(role, content, pairing, role.value)
@@ -77,6 +76,20 @@ def dump_messages(
     """Messages → `{"systemInstruction": …, "contents": […]}` (no `systemInstruction` where there is none)."""
     model = (target.model if target else None) or ""
     return dump_conversation(outgoing(messages, target, quirks, losses, model))
+
+
+def votes(message: Any) -> int:
+    """How surely a JSON message is a content of this format: 0 (it cannot be) to 3 (it is hardly anything else)."""
+    fields = if_object(message)
+    parts = if_objects(fields.get("parts"))
+    of_others = "content" in fields or any("type" in each for each in (fields, *parts))
+    if of_others or not (isinstance(fields.get("role"), str) or parts) or _role(fields) is None:
+        return 0
+    if not parts and fields.get("parts") not in (None, []):
+        return 0
+    if any(map(is_known, parts)):
+        return 3
+    return 2 if fields.get("role") == "model" else 1
 
 
 def outgoing(
@@ -136,6 +149,12 @@ def dump_conversation(out: Outgoing) -> dict[str, Any]:
         out.lose(head, None, "beginning", "the API wants the user to speak first; a placeholder does")
         contents.insert(0, {"role": "user", "parts": [{"text": out.quirks.opening}]})
     return {**payload, "contents": contents}
+
+
+def _role(content: Mapping[str, Any]) -> Role | None:
+    """`None`: it has a role that is none."""
+    name = content.get("role") or "user"
+    return _ROLES.get(name) if isinstance(name, str) else None
 
 
 def _load(role: Role, content: _Content, pairing: Pairing, usual: str) -> Message:

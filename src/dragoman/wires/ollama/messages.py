@@ -7,22 +7,24 @@ from itertools import count, groupby
 from typing import Any, TypeGuard, cast
 
 from dragoman.codec.ids import Rule, call_ids
-from dragoman.codec.json_values import bounded, if_list, if_text, merged, rest
+from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, if_text, merged, rest
 from dragoman.codec.marks import unmarked_all
 from dragoman.codec.outgoing import Outgoing, prepared
 from dragoman.codec.replay import kind_of
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.wires.ollama.content import Fields, dump_content, load_content
+from dragoman.wires.ollama.content import Fields, dump_content, load_content, load_images
 from dragoman.wires.ollama.quirks import OWN, Quirks
 from dragoman.wires.ollama.tools import Waiting, dump_call, dump_result, is_call, load_call, load_result
 
-__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing"]
+__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing", "votes"]
 
 _ROLES = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.MODEL}
 _ANY = Rule(letters=r"\s\S", most=1024)
 """What it takes as ids of calls: any, but each once."""
+_OWN = ("thinking", "tool_name")
+"""Fields that no other format has beside a text as `content`."""
 _SENT = {role: name for name, role in _ROLES.items()}
 
 
@@ -66,6 +68,21 @@ def dump_messages(
 ) -> list[dict[str, Any]]:
     """Messages → the list of messages. What the format or its target cannot hold is added to `losses`."""
     return dump_conversation(outgoing(messages, target, quirks, losses))
+
+
+def votes(message: Any) -> int:
+    """How surely a JSON message is one of this format: 0 (it cannot be) to 3 (it is hardly anything else)."""
+    fields = if_object(message)
+    role = fields.get("role")
+    if not (isinstance(role, str) and role in (*_ROLES, "tool")) or "parts" in fields or "type" in fields:
+        return 0
+    if not isinstance(fields.get("content"), str | None):
+        return 0
+    calls = if_objects(fields.get("tool_calls"))
+    by_object = [isinstance(if_object(call.get("function")).get("arguments"), dict) for call in calls]
+    if (by_object and all(by_object)) or load_images(fields) or any(if_text(fields.get(name)) for name in _OWN):
+        return 3
+    return 2 if role == "tool" and "tool_call_id" not in fields else 1
 
 
 def outgoing(
