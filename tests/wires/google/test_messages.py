@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dragoman import wires
+from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.fold import fold, unfold
 from dragoman.loss import Loss
@@ -19,6 +20,7 @@ from dragoman.wires import google as wire
 from support.google import (
     CONTENTS,
     GOOGLE,
+    NESTED,
     answer,
     call,
     contents,
@@ -261,3 +263,34 @@ def test_a_loss_behind_a_mark_names_its_place():
 )
 def test_how_surely_a_message_is_of_this_format(message, sure):
     assert wire.votes(message) == sure
+
+
+def test_what_cannot_be_read_is_noted_and_the_rest_is_read():
+    contents = [
+        {"role": "user", "parts": [{"text": "a"}]},
+        5,
+        {"role": "model", "parts": [{"functionCall": {"name": "f", "id": "1"}}]},
+        {"role": "narrator", "parts": []},
+        {"role": "user", "parts": [{"functionResponse": {"name": "f"}}, "x"]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"result": 1}}}]},
+        {"role": "user", "parts": [{"text": "deep", "more": NESTED}]},
+    ]
+    good = [contents[place] for place in (0, 2, 5)]
+    expected = wire.load_messages({"contents": good}, origin=HERE)
+    payload = {"systemInstruction": {"parts": [{"text": "s"}]}, "contents": contents}
+    problems = list[Problem]()
+    assert wire.load_messages(payload, origin=HERE, problems=problems) == [Message.system("s"), *expected]
+    assert [(each.index, each.field) for each in problems] == [
+        (1, None),
+        (3, "role"),
+        (4, "parts"),
+        (6, None),
+    ]
+    assert "narrator" in problems[1].error
+    noted = list[Problem]()
+    request = wire.load_request(payload, origin=HERE, problems=noted)
+    assert (request.messages, noted) == ((Message.system("s"), *expected), problems)
+    with pytest.raises(HistoryError):
+        wire.load_messages(payload)
+    with pytest.raises(HistoryError):
+        wire.load_messages({"contents": "hi"}, problems=[])

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman import wires
+from dragoman.codec.serving import Problem
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.fold import unfold
 from dragoman.loss import Loss
@@ -192,3 +193,35 @@ def test_a_loss_behind_a_mark_names_its_place():
 )
 def test_how_surely_a_message_is_of_this_format(message, sure):
     assert wire.votes(message) == sure
+
+
+def test_what_cannot_be_read_is_noted_and_the_rest_is_read():
+    payload = [
+        {"role": "user", "content": "a"},
+        5,
+        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]},
+        {"role": "narrator", "content": "b"},
+        {"role": "tool", "content": "x", "tool_name": "f"},
+        {"role": "tool", "content": [], "tool_name": "f"},
+        {"role": "tool", "content": "y", "tool_name": "f"},
+        {"role": "user", "content": 5},
+        {"role": "user", "content": "deep", "more": json.loads("[" * 200 + "]" * 200)},
+    ]
+    expected = wire.load_messages([payload[place] for place in (0, 2, 4, 6)], origin=HERE)
+    problems = list[Problem]()
+    assert wire.load_messages(payload, origin=HERE, problems=problems) == expected
+    assert [(each.index, each.field) for each in problems] == [
+        (1, None),
+        (3, "role"),
+        (5, "content"),
+        (7, "content"),
+        (8, None),
+    ]
+    assert "narrator" in problems[1].error
+    noted = list[Problem]()
+    request = wire.load_request({"model": "m", "messages": payload}, origin=HERE, problems=noted)
+    assert (request.messages, noted) == (tuple(expected), problems)
+    with pytest.raises(HistoryError):
+        wire.load_messages(payload)
+    with pytest.raises(HistoryError):
+        wire.load_messages({}, problems=[])

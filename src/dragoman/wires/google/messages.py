@@ -10,6 +10,7 @@ from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, rest
 from dragoman.codec.marks import unmarked_all
 from dragoman.codec.outgoing import prepared
+from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, Role, ToolCallPart, ToolResultPart
@@ -19,14 +20,17 @@ from dragoman.wires.google.keys import camelled, given, not_usual
 from dragoman.wires.google.quirks import OWN, Quirks
 from dragoman.wires.google.tools import Outgoing, Pairing, is_unnamed
 
-__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing", "votes"]
+__all__ = ["bound", "dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing", "votes"]
 
 _ROLES = {"user": Role.USER, "model": Role.MODEL, "function": Role.USER, "tool": Role.USER}
 _Content = dict[str, Any]
 
 
-def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message]:
-    """The wire's conversation → messages. `origin` is given to the model's messages.
+def load_messages(
+    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+) -> list[Message]:
+    """The wire's conversation → messages. `origin` is given to the model's messages. Where there is a list of `problems`, a content
+    that cannot be read is noted there and left out.
 
     Raises:
         HistoryError: the payload is no conversation of this format.
@@ -35,11 +39,23 @@ def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message
         raise HistoryError(
             'the payload must be {"systemInstruction": …, "contents": […]}, of a generateContent request'
         )
-    return load_conversation(bounded(cast("Mapping[str, Any]", payload)), origin)
+    return load_conversation(bound(cast("Mapping[str, Any]", payload), problems), origin, problems)
 
 
-def load_conversation(payload: Mapping[str, Any], origin: Origin | None) -> list[Message]:
-    """As `load_messages`, of an object that is known to be bounded in depth."""
+def bound(body: Mapping[str, Any], problems: list[Problem] | None) -> Mapping[str, Any]:
+    """The body as it is. Where `problems` are noted, its contents may nest too deep: `load_conversation` looks at each.
+
+    Raises:
+        HistoryError: it nests too deep.
+    """
+    bounded(body if problems is None else rest(body, "contents"))
+    return body
+
+
+def load_conversation(
+    payload: Mapping[str, Any], origin: Origin | None, problems: list[Problem] | None = None
+) -> list[Message]:
+    """As `load_messages`, of an object that is known to be bounded in depth, as `bound` has it."""
     payload = camelled(payload, set())
     contents: Any = payload.get("contents") or []
     if not isinstance(contents, list | dict):
@@ -50,19 +66,14 @@ def load_conversation(payload: Mapping[str, Any], origin: Origin | None) -> list
         out.append(_load(Role.SYSTEM, _object(payload["systemInstruction"], "systemInstruction"), pairing, ""))
     before: Message | None = None
     for position, content in enumerate([if_object(contents)] if isinstance(contents, dict) else if_list(contents)):
-        content = _object(content, f"contents[{position}]")
-        role = _role(content)
-        if role is None:
-            raise HistoryError(f'"contents[{position}]" has the role {content["role"]!r}; there are user and model')
-        if role is Role.MODEL and (before is None or before.role is not Role.MODEL):
-            pairing.round()
-        message = _load(role, content, pairing, role.value)
-        if role is Role.MODEL:
-            message = message.replace(origin=origin)
-        elif before is not None and _joins(message, before):
-            message = message.replace(native=OWN.with_form(message.native, turn="as is"))
-        out.append(message)
-        before = message
+        try:
+            before = _load_entry(content, position, before, pairing, origin, problems)
+        except HistoryError as error:
+            if problems is None:
+                raise
+            problems.append(Problem(position, _field(content), error.message))
+        else:
+            out.append(before)
     return out
 
 
@@ -155,6 +166,37 @@ def _role(content: Mapping[str, Any]) -> Role | None:
     """`None`: it has a role that is none."""
     name = content.get("role") or "user"
     return _ROLES.get(name) if isinstance(name, str) else None
+
+
+def _load_entry(
+    content: Any,
+    position: int,
+    before: Message | None,
+    pairing: Pairing,
+    origin: Origin | None,
+    problems: list[Problem] | None,
+) -> Message:
+    """A content → the message. `before`: the one that came last."""
+    content = _object(content if problems is None else bounded(content), f"contents[{position}]")
+    role = _role(content)
+    if role is None:
+        raise HistoryError(f'"contents[{position}]" has the role {content["role"]!r}; there are user and model')
+    if role is Role.MODEL and (before is None or before.role is not Role.MODEL):
+        pairing.round()
+    message = _load(role, content, pairing, role.value)
+    if role is Role.MODEL:
+        return message.replace(origin=origin)
+    if before is not None and _joins(message, before):
+        return message.replace(native=OWN.with_form(message.native, turn="as is"))
+    return message
+
+
+def _field(content: Any) -> str | None:
+    """Which field of a content is at fault, where it cannot be read and one is known."""
+    fields = if_object(content)
+    if _role(fields) is None:
+        return "role"
+    return "parts" if any(not isinstance(part, dict) for part in if_list(fields.get("parts"))) else None
 
 
 def _load(role: Role, content: _Content, pairing: Pairing, usual: str) -> Message:

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.codec.ids import renamed
-from dragoman.codec.json_values import bounded, if_list, if_object, rest
-from dragoman.codec.serving import Route
+from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.wires.google.keys import camelled, merged, snake_form, snaked, snakes
-from dragoman.wires.google.messages import dump_conversation, load_conversation, outgoing
+from dragoman.wires.google.messages import bound, dump_conversation, load_conversation, outgoing
 from dragoman.wires.google.quirks import OWN, Quirks
 from dragoman.wires.google.settings import dump_settings, load_settings
 from dragoman.wires.google.tools import Outgoing, dump_tool_choice, dump_tools, load_tool_choice, load_tools
@@ -46,14 +46,15 @@ def load_request(
     path: str = "",
     headers: Mapping[str, str] = {},  # noqa: ARG001 - the protocol's: none of them says what the request is
     origin: Origin | None = None,
+    problems: list[Problem] | None = None,
 ) -> ModelRequest:
-    """A body → the neutral request. A body for counting tokens, which may hold a whole request, is read too.
+    """A body → the neutral request. A body for counting tokens, which may hold a whole request, is read too. `problems` as for `load_messages`.
 
     Raises:
         HistoryError: the body is no request of this format.
     """
     snake: set[str] = set()
-    fields = camelled(if_object(bounded(body)), snake)
+    fields = camelled(bound(if_object(body), problems), snake)
     form: dict[str, Any] = {}
     if len(fields) == 1 and (inner := if_object(fields.get("generateContentRequest"))):
         form["within"] = True
@@ -65,7 +66,7 @@ def load_request(
     left = rest(fields, *nulls, *_CONVERSATION)
     if isinstance(fields["contents"], dict):
         form["contents"] = "object"
-    messages = load_conversation({key: fields[key] for key in _CONVERSATION if key in fields}, origin)
+    messages = load_conversation({key: fields[key] for key in _CONVERSATION if key in fields}, origin, problems)
     tools, tools_form = _take_tools(left)
     settings, choice_form = _take_choice(left)
     schema = None

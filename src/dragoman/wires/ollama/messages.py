@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import count, groupby
+from itertools import count
 from typing import Any, TypeGuard, cast
 
 from dragoman.codec.ids import Rule, call_ids
@@ -11,6 +11,7 @@ from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, 
 from dragoman.codec.marks import unmarked_all
 from dragoman.codec.outgoing import Outgoing, prepared
 from dragoman.codec.replay import kind_of
+from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
@@ -25,22 +26,26 @@ _ANY = Rule(letters=r"\s\S", most=1024)
 """What it takes as ids of calls: any, but each once."""
 _OWN = ("thinking", "tool_name")
 """Fields that no other format has beside a text as `content`."""
+_NO_LIST = "the messages of an Ollama chat are a list of objects"
 _SENT = {role: name for name, role in _ROLES.items()}
 
 
-def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message]:
-    """The list of messages → ours. `origin` is given to the model's.
+def load_messages(
+    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+) -> list[Message]:
+    """The list of messages → ours. `origin` is given to the model's. Where there is a list of `problems`, a message that cannot be
+    read is noted there and left out.
 
     Raises:
         HistoryError: it is no such list.
     """
-    return load_conversation(bounded(payload), origin)
+    return load_conversation(payload if problems is not None else bounded(payload), origin, problems)
 
 
-def load_conversation(payload: Any, origin: Origin | None) -> list[Message]:
-    """As `load_messages`, of a payload that is known to be bounded in depth."""
-    if not isinstance(payload, list) or not all(isinstance(entry, dict) for entry in cast("list[Any]", payload)):
-        raise HistoryError("the messages of an Ollama chat are a list of objects")
+def load_conversation(payload: Any, origin: Origin | None, problems: list[Problem] | None = None) -> list[Message]:
+    """As `load_messages`, of a payload that is known to be bounded in depth, unless `problems` are noted."""
+    if not isinstance(payload, list):
+        raise HistoryError(_NO_LIST)
     numbers = count()
 
     def fresh_id() -> str:
@@ -48,15 +53,26 @@ def load_conversation(payload: Any, origin: Origin | None) -> list[Message]:
 
     waiting = Waiting()
     messages: list[Message] = []
-    for of_results, group in groupby(cast("list[dict[str, Any]]", payload), lambda entry: entry.get("role") == "tool"):
-        if of_results:
-            messages.append(Message(Role.USER, tuple([load_result(entry, waiting, fresh_id) for entry in group])))
+    results: list[ToolResultPart] = []  # of messages that follow each other
+    for index, entry in enumerate(cast("list[Any]", payload)):
+        try:
+            fields = _object(entry if problems is None else bounded(entry))
+            if fields.get("role") == "tool":
+                results.append(load_result(fields, waiting, fresh_id))
+                continue
+            message = _load(fields, origin, fresh_id)
+        except HistoryError as error:
+            if problems is None:
+                raise
+            problems.append(Problem(index, _field(entry), error.message))
             continue
-        for entry in group:
-            messages.append(_load(entry, origin, fresh_id))
-            if calls := messages[-1].tool_calls:
-                waiting = Waiting(calls)
-    return messages
+        if results:
+            messages.append(Message(Role.USER, tuple(results)))
+            results = []
+        messages.append(message)
+        if calls := message.tool_calls:
+            waiting = Waiting(calls)
+    return [*messages, Message(Role.USER, tuple(results))] if results else messages
 
 
 def dump_messages(
@@ -109,6 +125,20 @@ def dump_conversation(out: Outgoing[Quirks]) -> list[dict[str, Any]]:
         if len(results) < len(message.content) or not results:
             dumped.append(_dump(message, out, position))
     return dumped
+
+
+def _object(entry: Any) -> dict[str, Any]:
+    if not isinstance(entry, dict):
+        raise HistoryError(_NO_LIST)
+    return cast("dict[str, Any]", entry)
+
+
+def _field(entry: Any) -> str | None:
+    """Which field of a message is at fault, where it cannot be read and one is known."""
+    fields = if_object(entry)
+    if fields and fields.get("role") not in (*_ROLES, "tool"):
+        return "role"
+    return None if isinstance(fields.get("content"), str | None) else "content"
 
 
 def _load(entry: Mapping[str, Any], origin: Origin | None, fresh_id: Callable[[], str]) -> Message:

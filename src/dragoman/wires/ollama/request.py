@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from dragoman.codec.json_values import bounded, if_list, if_object, if_text, merged
-from dragoman.codec.serving import Route
+from dragoman.codec.json_values import bounded, if_list, if_object, if_text, merged, rest
+from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Origin
@@ -31,22 +31,28 @@ routes: tuple[Route, ...] = (
 
 
 def load_request(
-    body: Mapping[str, Any], *, path: str = "", headers: Mapping[str, str] = {}, origin: Origin | None = None
+    body: Mapping[str, Any],
+    *,
+    path: str = "",
+    headers: Mapping[str, str] = {},
+    origin: Origin | None = None,
+    problems: list[Problem] | None = None,
 ) -> ModelRequest:
-    """A body of `/api/chat` → the neutral request. `headers` tell nothing on this wire. A body of `/api/generate`, known by its
+    """A body of `/api/chat` → the neutral request. `headers` tell nothing on this wire; `problems` as for `load_messages`. A body of `/api/generate`, known by its
     `path` or by having a prompt in the place of messages, is read into the same, and written again as what it was.
 
     Raises:
         HistoryError: it holds neither messages nor a prompt.
     """
     del headers
-    prompt = isinstance(bounded(body), dict) and is_prompt(body, path)
+    bounded(body if problems is None else rest(if_object(body), "messages"))
+    prompt = isinstance(body, dict) and is_prompt(body, path)
     if not prompt and not isinstance(if_object(body).get("messages"), list):
         raise HistoryError("an Ollama chat request needs the field messages, a list")
     left = dict(body)
     form: dict[str, Any] = {}
     own: dict[str, Any] = {}
-    messages = load_prompt(left) if prompt else load_conversation(left.pop("messages"), origin)
+    messages = load_prompt(left) if prompt else load_conversation(left.pop("messages"), origin, problems)
     if prompt:
         form |= ENDPOINT
         own |= {field: left.pop(field) for field in PROMPT if field in left}
