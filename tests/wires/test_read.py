@@ -462,6 +462,7 @@ def test_a_request_of_ollamas() -> None:
         False,
         {"more": 3, "options": {"a": 2}},
         spelled("ollama", stop="string", think="low", format="schema"),
+        wire="ollama",
     )
     assert wire.dump_request(request) == body
 

@@ -8,6 +8,7 @@ from dragoman import providers, wires
 from dragoman.codec.serving import Route
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.event import RunError
+from dragoman.loss import Loss, Lost
 from dragoman.message import Message
 from dragoman.providers.keys import request_headers
 from dragoman.request import ModelRequest
@@ -184,3 +185,15 @@ def test_the_routes_are_those_whose_paths_are_read():
     }
     assert Route("POST", "/v1beta/models/{model}:countTokens", "count_tokens") in wire.routes
     assert Route("GET", "/v1beta/models", "models") in wire.routes
+
+
+def test_options_are_written_to_their_own_wire_alone():
+    body = {"contents": CONTENTS}
+    assert wire.load_request(body).wire is None
+    request = wire.load_request({**body, "cachedContent": 1})
+    assert request.wire == "google"
+    assert wire.dump_request(request) == {**body, "cachedContent": 1}
+    losses = list[Loss]()
+    assert wire.dump_request(request.replace(wire="cohere"), losses=losses) == body
+    assert wire.dump_http(request.replace(wire="cohere", model="m")).body == body
+    assert losses == [Loss(None, None, Lost.option, "it is a field of cohere", "cachedContent")]

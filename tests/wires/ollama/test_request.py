@@ -9,6 +9,7 @@ import pytest
 from dragoman.codec.serving import Route
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.event import RunError
+from dragoman.loss import Loss, Lost
 from dragoman.message import Message
 from dragoman.request import EmbeddingsRequest, ModelRequest, ServerTool, Settings
 from dragoman.wires import ollama as wire
@@ -113,3 +114,15 @@ def test_the_routes_are_those_to_which_requests_go():
         *[Route("POST", each.path, purpose) for each, purpose in zip(sent, purposes, strict=True)],
         Route("GET", "/api/tags", "models"),
     ]
+
+
+def test_options_are_written_to_their_own_wire_alone():
+    body = {"model": "m", "messages": [{"role": "user", "content": "x"}], "stream": False}
+    assert wire.load_request(body).wire is None
+    request = wire.load_request({**body, "keep_alive": 1})
+    assert request.wire == "ollama"
+    assert wire.dump_request(request) == {**body, "keep_alive": 1}
+    losses = list[Loss]()
+    assert wire.dump_request(request.replace(wire="cohere"), losses=losses) == body
+    assert wire.dump_http(request.replace(wire="cohere", model="m")).body == body
+    assert losses == [Loss(None, None, Lost.option, "it is a field of cohere", "keep_alive")]

@@ -8,6 +8,7 @@ from typing import Any
 
 from dragoman.codec.ids import renamed
 from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.codec.outgoing import own_options
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
@@ -15,7 +16,7 @@ from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.wires.google.keys import camelled, merged, snake_form, snaked, snakes
 from dragoman.wires.google.messages import bound, dump_conversation, load_conversation, outgoing
-from dragoman.wires.google.quirks import OWN, Quirks
+from dragoman.wires.google.quirks import NAME, OWN, Quirks
 from dragoman.wires.google.settings import dump_settings, load_settings
 from dragoman.wires.google.tools import Outgoing, dump_tool_choice, dump_tools, load_tool_choice, load_tools
 
@@ -88,7 +89,8 @@ def load_request(
     if _mixed(tools) and _INCLUDE not in if_object(left.get("toolConfig")):
         form["include"] = "absent"
     form |= snake_form(snake)
-    return ModelRequest(model, tuple(messages), tools, Settings(**settings), schema, stream, left, OWN.note(form=form))
+    native, wire = OWN.note(form=form), NAME if left else None
+    return ModelRequest(model, tuple(messages), tools, Settings(**settings), schema, stream, left, native, wire=wire)
 
 
 def dump_request(
@@ -99,7 +101,7 @@ def dump_request(
     losses: list[Loss] | None = None,
 ) -> dict[str, Any]:
     """The neutral request → a body."""
-    return _dump(request, _outgoing(request, target, quirks, losses))
+    return _dump(*_prepared(request, target, quirks, losses))
 
 
 def dump_http(
@@ -114,7 +116,7 @@ def dump_http(
     Raises:
         HistoryError: there is nothing to send.
     """
-    out = _outgoing(request, target, quirks, losses)
+    request, out = _prepared(request, target, quirks, losses)
     body = _dump(request, out)
     if not body.get("contents") and "generateContentRequest" not in body:
         raise HistoryError("there is nothing to send: the API needs a message that is not a system message")
@@ -136,10 +138,13 @@ def model_of_path(path: str) -> tuple[str, bool]:
     return model, found[2].startswith("stream")
 
 
-def _outgoing(
+def _prepared(
     request: ModelRequest, target: Origin | None, quirks: Quirks | None, losses: list[Loss] | None
-) -> Outgoing:
-    return outgoing(request.messages, target, quirks, losses, request.model, request.tools)
+) -> tuple[ModelRequest, Outgoing]:
+    """The request without options of other wires, and its conversation made ready."""
+    losses = [] if losses is None else losses
+    request = own_options(request, NAME, losses)
+    return request, outgoing(request.messages, target, quirks, losses, request.model, request.tools)
 
 
 def _dump(request: ModelRequest, out: Outgoing) -> dict[str, Any]:

@@ -136,7 +136,7 @@ def _object(entry: Any) -> dict[str, Any]:
 def _field(entry: Any) -> str | None:
     """Which field of a message is at fault, where it cannot be read and one is known."""
     fields = if_object(entry)
-    if fields and fields.get("role") not in (*_ROLES, "tool"):
+    if isinstance(entry, dict) and fields.get("role") not in (*_ROLES, "tool"):
         return "role"
     return None if isinstance(fields.get("content"), str | None) else "content"
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from dragoman.codec.json_values import bounded, if_list, if_object, if_text, merged, rest
+from dragoman.codec.outgoing import own_options
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
@@ -13,7 +14,7 @@ from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
 from dragoman.wires.ollama.generate import ENDPOINT, GENERATE, PROMPT, dump_prompt, is_generate, is_prompt, load_prompt
 from dragoman.wires.ollama.messages import dump_conversation, load_conversation, outgoing
-from dragoman.wires.ollama.quirks import OWN, Quirks
+from dragoman.wires.ollama.quirks import NAME, OWN, Quirks
 from dragoman.wires.ollama.settings import dump_schema, dump_settings, load_schema, load_settings
 from dragoman.wires.ollama.tools import dump_tools, is_tool, load_tools
 
@@ -66,9 +67,8 @@ def load_request(
     if isinstance(stream, bool) and left.pop("stream", None) is None:
         form["stream"] = "absent"
     own |= {field: left.pop(field) for field in ("model", "tools", "format", "stream", "think") if field in left}
-    return ModelRequest(
-        model, tuple(messages), tools, settings, schema, stream is not False, left, OWN.note(own, form=form)
-    )
+    native, wire = OWN.note(own, form=form), NAME if left else None
+    return ModelRequest(model, tuple(messages), tools, settings, schema, stream is not False, left, native, wire=wire)
 
 
 def dump_request(
@@ -82,6 +82,8 @@ def dump_request(
 
     An output schema goes along with tools too, though models then seldom call one.
     """
+    losses = [] if losses is None else losses
+    request = own_options(request, NAME, losses)
     out = outgoing(request.messages, target, quirks, losses)
     form, own = OWN.form(request.native), OWN.fields(request.native)
     body: dict[str, Any] = {"model": request.model} if request.model else {}
