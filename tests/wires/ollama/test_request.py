@@ -52,7 +52,12 @@ def test_settings_and_tools_that_the_api_does_not_know_are_losses():
     settings = Settings(tool_choice="required", parallel_tool_calls=True)
     body = wire.dump_request(ModelRequest("m", tools=(ServerTool("web_search"),), settings=settings), losses=losses)
     assert body == {"model": "m", "messages": [], "stream": False}
-    assert [loss.what for loss in losses] == ["web_search", "tool_choice", "parallel_tool_calls"]
+    assert [(loss.what, loss.which) for loss in losses] == [
+        ("tool", "web_search"),
+        ("setting", "tool_choice"),
+        ("setting", "parallel_tool_calls"),
+    ]
+    assert str(losses[1]) == "tool_choice: the API has no such setting"
 
 
 def deep(levels: int) -> Any:

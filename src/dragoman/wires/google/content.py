@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from dragoman.codec.json_values import if_object, rest
 from dragoman.codec.replay import kind_of
+from dragoman.loss import Lost
 from dragoman.message import (
     Content,
     DataPart,
@@ -124,7 +125,7 @@ def _dump_thinking(part: ThinkingPart, out: Outgoing, position: int, place: int)
     if why is None and OWN.is_foreign(part.native):
         why = "another provider signed it"
     if why is not None:
-        out.lose(position, place, "thinking", why)
+        out.lose(position, place, Lost.thinking, why)
         return None
     form = {} if part.text else OWN.form(part.native)
     fields = {"text": part.text, "thought": True}

@@ -12,7 +12,7 @@ from dragoman.codec.marks import unmarked_all
 from dragoman.codec.outgoing import prepared
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
-from dragoman.loss import Loss
+from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin, Role, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, ToolSpec
 from dragoman.wires.google.content import dump_content, is_known, load_content
@@ -157,7 +157,7 @@ def dump_conversation(out: Outgoing) -> dict[str, Any]:
             contents.append(content)
         joined = message
     if out.target is not None and contents and contents[0].get("role") == "model":
-        out.lose(head, None, "beginning", "the API wants the user to speak first; a placeholder does")
+        out.lose(head, None, Lost.beginning, "the API wants the user to speak first; a placeholder does")
         contents.insert(0, {"role": "user", "parts": [{"text": out.quirks.opening}]})
     return {**payload, "contents": contents}
 
@@ -226,11 +226,11 @@ def _entry(message: Message, out: Outgoing, position: int) -> _Content | None:
     parts = dump_content(message.content, out, position)
     if not parts and "parts" not in OWN.form(message.native):
         why = "nothing of it can be sent, and the API takes no empty content"
-        out.lose(position, None, "message", why)
+        out.lose(position, None, Lost.message, why)
         return None
     if message.role is Role.SYSTEM:
         why = "the API takes none within the conversation; sent as a marked user text"
-        out.lose(position, None, "system message", why)
+        out.lose(position, None, Lost.system_message, why)
         return {"role": "user", "parts": [{"text": f"<system>\n{message.text}\n</system>"}]}
     return _content(message, parts, message.role.value)
 

@@ -11,7 +11,7 @@ from dragoman.codec.json_values import if_list, if_object, rest
 from dragoman.codec.outgoing import own_options
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
-from dragoman.loss import Loss
+from dragoman.loss import Loss, Lost
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.wires.google.keys import camelled, merged, snake_form, snaked, snakes
@@ -150,7 +150,7 @@ def _prepared(
 def _dump(request: ModelRequest, out: Outgoing) -> dict[str, Any]:
     form = OWN.form(request.native)
     if request.settings.parallel_tool_calls is not None:
-        out.lose(None, None, "parallel_tool_calls", "the API has no such setting")
+        out.lose(None, None, Lost.setting, "the API has no such setting", "parallel_tool_calls")
     tools = _sent_tools(request, out, form)
     body: dict[str, Any] = {
         **dict.fromkeys(form.get("null", ())),
@@ -223,10 +223,10 @@ def _sent_tools(request: ModelRequest, out: Outgoing, form: Mapping[str, Any]) -
     """The tools, without functions where the model does not take them beside an output schema."""
     if request.output_schema is None or "tools_with_schema" in form or out.newer:
         return request.tools
-    kept = tuple(tool for tool in request.tools if isinstance(tool, ServerTool))
-    if len(kept) < len(request.tools):
-        out.lose(None, None, "tools", "the model takes no functions together with an output schema")
-    return kept
+    if functions := [tool.name for tool in request.tools if isinstance(tool, ToolSpec)]:
+        why = "the model takes no functions together with an output schema"
+        out.lose(None, None, Lost.tool, why, ", ".join(functions))
+    return tuple(tool for tool in request.tools if isinstance(tool, ServerTool))
 
 
 def _mixed(tools: tuple[ToolSpec | ServerTool, ...]) -> bool:

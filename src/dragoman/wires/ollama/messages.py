@@ -13,7 +13,7 @@ from dragoman.codec.outgoing import Outgoing, prepared
 from dragoman.codec.replay import kind_of
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
-from dragoman.loss import Loss
+from dragoman.loss import Loss, Lost
 from dragoman.message import Content, Message, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires.ollama.content import Fields, dump_content, load_content, load_images
 from dragoman.wires.ollama.quirks import OWN, Quirks
@@ -161,7 +161,7 @@ def _dump(message: Message, out: Outgoing[Quirks], position: int) -> dict[str, A
     for place, piece in enumerate(message.content):
         if _is_result(piece, message):
             if fields:
-                fields.lose(place, "order", "this format has the results of tools before all else")
+                fields.lose(place, Lost.order, "this format has the results of tools before all else")
         elif isinstance(piece, (ToolCallPart, ToolResultPart, ThinkingPart)):
             if (why := _refused(piece, message, out, position)) is not None:
                 fields.lose(place, kind_of(piece), why)
