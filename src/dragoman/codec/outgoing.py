@@ -11,10 +11,10 @@ import msgspec
 from dragoman.codec.marks import Places
 from dragoman.codec.replay import readable
 from dragoman.loss import Loss, Lost
-from dragoman.message import Message, Origin, ToolCallPart, ToolResultPart
+from dragoman.message import Message, Origin, TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ModelRequest
 
-__all__ = ["Outgoing", "own_options", "prepared"]
+__all__ = ["Outgoing", "only_text", "own_options", "prepared"]
 
 Q = TypeVar("Q")
 O = TypeVar("O", bound="Outgoing[Any]")  # noqa: E741 the letter of its bound
@@ -87,3 +87,11 @@ def own_options(request: ModelRequest, wire: str, losses: list[Loss]) -> ModelRe
         return request
     losses += [Loss(None, None, Lost.option, f"it is a field of {request.wire}", name) for name in request.options]
     return request.replace(options={}, wire=None)
+
+
+def only_text(message: Message) -> str | None:
+    """The text of a message that is one text, not blank, with nothing of any wire's own, as nearly all are; `None`: of any other."""
+    content = message.content
+    if message.native is None and len(content) == 1 and type(piece := content[0]) is TextPart and piece.native is None:
+        return piece.text if piece.text.strip() else None
+    return None

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from dragoman.errors import DragomanError, OverloadedError, RateLimitError
+from dragoman.errors import DragomanError, HistoryError, OverloadedError, RateLimitError
 
-__all__ = ["SSE_PING", "ErrorResponse", "Problem", "Route", "error_response"]
+__all__ = ["SSE_PING", "ErrorResponse", "Problem", "Route", "error_response", "noted"]
 
 SSE_PING = b": ping\n\n"
 """A comment in Server-Sent Events, which keeps a stream open and tells nothing."""
@@ -54,3 +54,14 @@ def error_response(error: DragomanError, status: int, body: dict[str, Any]) -> E
     if isinstance(error, RateLimitError | OverloadedError) and error.retry_after is not None:
         headers["retry-after"] = f"{error.retry_after:g}"
     return ErrorResponse(status, headers, body)
+
+
+def noted(error: HistoryError, problems: list[Problem] | None, index: int, field: str | None) -> None:
+    """Notes what could not be read, where problems are noted.
+
+    Raises:
+        HistoryError: they are not.
+    """
+    if problems is None:
+        raise error
+    problems.append(Problem(index, field, error.message))

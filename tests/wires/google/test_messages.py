@@ -294,3 +294,27 @@ def test_what_cannot_be_read_is_noted_and_the_rest_is_read():
         wire.load_messages(payload)
     with pytest.raises(HistoryError):
         wire.load_messages({"contents": "hi"}, problems=[])
+
+
+def test_plain_texts_are_messages_of_nothing_else():
+    talk = [{"role": role, "parts": [{"text": text}]} for role, text in (("user", "a"), ("model", " "), ("user", "b"))]
+    messages = [Message.user("a"), Message.model(" ").replace(origin=HERE), Message.user("b")]
+    assert wire.load_messages({"contents": talk}, origin=HERE) == messages
+    losses = list[Loss]()
+    assert wire.dump_messages(messages, target=GOOGLE, losses=losses) == {"contents": talk}
+    assert not losses
+
+
+@pytest.mark.parametrize("more", [{}, {"x": 1}])
+def test_an_answer_of_plain_text_ends_the_round_of_calls_before_it(more):
+    def answered(*between):
+        first = {"role": "model", "parts": [{"functionCall": {"name": "f"}}]}
+        last = {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {}}}]}
+        messages = wire.load_messages({"contents": [first, *between, last]})
+        return messages[-1].content[0].id == messages[0].content[0].id
+
+    question = {"role": "user", "parts": [{"text": "a"}], **more}
+    answer = {"role": "model", "parts": [{"text": "b"}], **more}
+    assert answered(question)
+    assert answered(answer)
+    assert not answered(question, answer)

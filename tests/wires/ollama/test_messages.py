@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dragoman import wires
 from dragoman.codec.serving import Problem
@@ -225,3 +226,22 @@ def test_what_cannot_be_read_is_noted_and_the_rest_is_read():
         wire.load_messages(payload)
     with pytest.raises(HistoryError):
         wire.load_messages({}, problems=[])
+
+
+def test_plain_texts_are_messages_of_nothing_else():
+    talk = [{"role": role, "content": f"of {role}"} for role in ("system", "user", "tool", "assistant", "tool", "user")]
+    result = ToolResultPart(
+        "call-0", "", "of tool", native={"ollama": {"id": None}, "ollama:notes": {"spelling": {"tool_name": "absent"}}}
+    )
+    messages = [
+        Message.system("of system"),
+        Message.user("of user"),
+        Message.user(result),
+        Message.model("of assistant").replace(origin=HERE),
+        Message.user(replace(result, id="call-1")),
+        Message.user("of user"),
+    ]
+    assert wire.load_messages(talk, origin=HERE) == messages
+    losses = list[Loss]()
+    assert wire.dump_messages(messages, losses=losses) == talk
+    assert not losses

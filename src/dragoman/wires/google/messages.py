@@ -9,11 +9,11 @@ from typing import Any, cast
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, rest
 from dragoman.codec.marks import unmarked_all
-from dragoman.codec.outgoing import prepared
-from dragoman.codec.serving import Problem
+from dragoman.codec.outgoing import only_text, prepared
+from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss, Lost
-from dragoman.message import Message, Origin, Role, ToolCallPart, ToolResultPart
+from dragoman.message import Message, Origin, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, ToolSpec
 from dragoman.wires.google.content import dump_content, is_known, load_content
 from dragoman.wires.google.keys import camelled, given, not_usual
@@ -69,9 +69,7 @@ def load_conversation(
         try:
             before = _load_entry(content, position, before, pairing, origin, problems)
         except HistoryError as error:
-            if problems is None:
-                raise
-            problems.append(Problem(position, _field(content), error.message))
+            noted(error, problems, position, _field(content))
         else:
             out.append(before)
     return out
@@ -147,6 +145,10 @@ def dump_conversation(out: Outgoing) -> dict[str, Any]:
     contents: list[_Content] = []
     joined: Message | None = None
     for position, message in enumerate(messages[head:], head):
+        if message.role is not Role.SYSTEM and (text := only_text(message)) is not None:
+            contents.append({"role": message.role.value, "parts": [{"text": text}]})
+            joined = message
+            continue
         content = _entry(_in_order(message, out.unnamed, order), out, position)
         if content is None:
             continue
@@ -177,6 +179,10 @@ def _load_entry(
     problems: list[Problem] | None,
 ) -> Message:
     """A content → the message. `before`: the one that came last."""
+    if (plain := _load_plain(content, origin)) is not None:
+        if plain.role is Role.MODEL and (before is None or before.role is not Role.MODEL):
+            pairing.round()
+        return plain
     content = _object(content if problems is None else bounded(content), f"contents[{position}]")
     role = _role(content)
     if role is None:
@@ -189,6 +195,21 @@ def _load_entry(
     if before is not None and _joins(message, before):
         return message.replace(native=OWN.with_form(message.native, turn="as is"))
     return message
+
+
+def _load_plain(content: Any, origin: Origin | None) -> Message | None:
+    """A content of the usual role and one text with nothing beside it, as nearly all are; `None`: any other."""
+    if type(content) is not dict or len(fields := cast("dict[str, Any]", content)) != 2:
+        return None
+    name, parts = fields.get("role"), fields.get("parts")
+    if type(parts) is not list or len(some := cast("list[Any]", parts)) != 1 or type(part := some[0]) is not dict:
+        return None
+    text = cast("dict[str, Any]", part).get("text")
+    if not isinstance(text, str) or not text or len(cast("dict[str, Any]", part)) != 1:
+        return None
+    if name == "user":
+        return Message(Role.USER, (TextPart(text),))
+    return Message(Role.MODEL, (TextPart(text),), origin=origin) if name == "model" else None
 
 
 def _field(content: Any) -> str | None:

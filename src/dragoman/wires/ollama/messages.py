@@ -9,12 +9,12 @@ from typing import Any, TypeGuard, cast
 from dragoman.codec.ids import Rule, call_ids
 from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, if_text, merged, rest
 from dragoman.codec.marks import unmarked_all
-from dragoman.codec.outgoing import Outgoing, prepared
+from dragoman.codec.outgoing import Outgoing, only_text, prepared
 from dragoman.codec.replay import kind_of
-from dragoman.codec.serving import Problem
+from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss, Lost
-from dragoman.message import Content, Message, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.message import Content, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires.ollama.content import Fields, dump_content, load_content, load_images
 from dragoman.wires.ollama.quirks import OWN, Quirks
 from dragoman.wires.ollama.tools import Waiting, dump_call, dump_result, is_call, load_call, load_result
@@ -56,15 +56,14 @@ def load_conversation(payload: Any, origin: Origin | None, problems: list[Proble
     results: list[ToolResultPart] = []  # of messages that follow each other
     for index, entry in enumerate(cast("list[Any]", payload)):
         try:
-            fields = _object(entry if problems is None else bounded(entry))
-            if fields.get("role") == "tool":
-                results.append(load_result(fields, waiting, fresh_id))
-                continue
-            message = _load(fields, origin, fresh_id)
+            if (message := _load_plain(entry, origin)) is None:
+                fields = _object(entry if problems is None else bounded(entry))
+                if fields.get("role") == "tool":
+                    results.append(load_result(fields, waiting, fresh_id))
+                    continue
+                message = _load(fields, origin, fresh_id)
         except HistoryError as error:
-            if problems is None:
-                raise
-            problems.append(Problem(index, _field(entry), error.message))
+            noted(error, problems, index, _field(entry))
             continue
         if results:
             messages.append(Message(Role.USER, tuple(results)))
@@ -115,6 +114,9 @@ def dump_conversation(out: Outgoing[Quirks]) -> list[dict[str, Any]]:
     dumped: list[dict[str, Any]] = []
     calls: dict[str, ToolCallPart] = {}
     for position, message in enumerate(out.messages):
+        if (text := only_text(message)) is not None:
+            dumped.append({"role": _SENT[message.role], "content": text})
+            continue
         results = [
             dump_result(piece, calls.get(piece.id), out, position, place)
             for place, piece in enumerate(message.content)
@@ -139,6 +141,16 @@ def _field(entry: Any) -> str | None:
     if isinstance(entry, dict) and fields.get("role") not in (*_ROLES, "tool"):
         return "role"
     return None if isinstance(fields.get("content"), str | None) else "content"
+
+
+def _load_plain(entry: Any, origin: Origin | None) -> Message | None:
+    """A message of a role and a text, as nearly all are; `None`: any other."""
+    if type(entry) is not dict or len(fields := cast("dict[str, Any]", entry)) != 2:
+        return None
+    name, text = fields.get("role"), fields.get("content")
+    if not isinstance(text, str) or not text or not isinstance(name, str) or (role := _ROLES.get(name)) is None:
+        return None
+    return Message(role, (TextPart(text),), origin=origin if role is Role.MODEL else None)
 
 
 def _load(entry: Mapping[str, Any], origin: Origin | None, fresh_id: Callable[[], str]) -> Message:
