@@ -323,7 +323,7 @@ def test_each_error_has_its_status_and_the_words_by_which_it_is_known(kind: str)
     assert cohere(named) == (status, headers, {"id": "r", "message": f"{words}It failed"})
     assert words == "" or cohere(getattr(errors, kind)(f"{words}x")) == (status, headers, {"message": f"{words}x"})
     status, words = OLLAMA[kind]
-    assert wires.get("ollama").dump_error(named) == (status, {"error": f"{words}It failed"})
+    assert wires.get("ollama").dump_error(named)[::2] == (status, {"error": f"{words}It failed"})
     status, type_, words = ANTHROPIC[kind]
     body = {"type": "error", "error": {"type": type_, "message": f"{words}It failed"}}
     assert wires.get("anthropic").dump_error(plain) == (status, headers, body)

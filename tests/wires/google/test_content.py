@@ -36,7 +36,8 @@ def test_a_file_that_another_provider_holds_becomes_a_text_and_a_loss():
     assert parts(FilePart("file-1", "application/pdf", "a.pdf"), losses=losses) == [
         {"text": "[media: application/pdf] a.pdf"}
     ]
-    assert [loss.what for loss in losses] == ["application/pdf a.pdf"]
+    assert [(loss.what, loss.which) for loss in losses] == [("file", "application/pdf a.pdf")]
+    assert str(losses[0]) == "application/pdf a.pdf of message 0: another provider holds the file"
 
 
 @pytest.mark.parametrize("text", ["-_8=", "+/8=", "AAAA"])
@@ -120,7 +121,18 @@ def test_decision_4_and_to_nobody_else(origin):
         {"functionCall": {"name": "g", "args": {}}},
     ]
     assert [loss.part for loss in losses] == [0, 1, 2, 3, 4, 5, 6, 7, 9, None]
-    assert len({loss.what for loss in losses}) > 4
+    assert [(loss.what, loss.which) for loss in losses] == [
+        ("thinking", ""),
+        ("signature", ""),
+        ("tool call", "a call of codeExecution, which the provider ran"),
+        ("tool result", "a result of codeExecution, which the provider ran"),
+        ("tool call", "a call of GOOGLE_SEARCH_WEB, which the provider ran"),
+        ("tool result", "a result of GOOGLE_SEARCH_WEB, which the provider ran"),
+        ("provider", "a part of the provider's, something_new"),
+        ("signature", ""),
+        ("thinking", ""),
+        ("beginning", ""),
+    ]
 
 
 def test_a_newer_model_gets_a_placeholder_on_the_first_call_that_it_did_not_sign():

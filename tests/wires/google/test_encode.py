@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta, timezone
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,6 +24,7 @@ from dragoman.fold import fold, unfold
 from dragoman.message import (
     DataPart,
     FinishReason,
+    MarkPart,
     Message,
     Origin,
     Role,
@@ -32,6 +34,7 @@ from dragoman.message import (
     ToolResultPart,
     Usage,
 )
+from dragoman.request import ModelRequest
 from dragoman.wires import google as wire
 from support.google import answer, chunk, decode, error_of, text
 from support.model import agent
@@ -238,3 +241,33 @@ def test_a_message_that_was_dropped_leaves_nothing_that_was_not_sent_yet():
     (message,) = fold(wire.load_response(b"".join(map(encoder.feed, events)) + encoder.close()))
     assert (message.text, message.tool_calls) == ("sent good", ())
     assert wire.dump_response(events)["candidates"][0]["content"]["parts"] == [{"text": "good"}]
+
+
+def test_marks_are_passed_over():
+    message = Message.model(ThinkingPart("hm"), "a", ToolCallPart("c", "f", {"x": 1})).replace(id="m")
+    mark = MarkPart("step", {"ui": {"n": 1}})
+    marked = message.replace(content=(mark, *[each for piece in message.content for each in (piece, mark)]))
+    assert written(unfold([marked])) == written(unfold([message]))
+    assert wire.dump_response(unfold([marked])) == wire.dump_response(unfold([message]))
+
+
+NOW = datetime(2026, 11, 22, 16, 0, 1, 500000, timezone(timedelta(hours=1)))
+
+
+def test_an_answer_has_the_id_that_its_server_gives_it_and_the_requests_model():
+    around = wire.envelope(ModelRequest("gemini-x"), id="r1", now=NOW)
+    events = unfold([Message.model("a").replace(origin=Origin("other", served_model="m", response_id="r"))])
+    assert wire.dump_response(events, **around) == {
+        "candidates": [{"content": {"role": "model", "parts": [{"text": "a"}]}, "finishReason": "OTHER", "index": 0}],
+        "modelVersion": "gemini-x",
+        "responseId": "r1",
+    }
+    assert wire.envelope(None, id="r1", now=NOW) == {"id": "r1"}
+
+
+def test_a_ping_says_nothing_and_leaves_the_stream_whole():
+    data = written(unfold([Message.model("a")]))
+    first, rest = data.split(b"\n\n", 1)
+    assert decode(wire.ping + first + b"\n\n" + wire.ping + rest) == decode(data)
+    assert wire.ping.startswith(b":")
+    assert wire.stream_type == "text/event-stream"

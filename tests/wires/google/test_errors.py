@@ -29,8 +29,9 @@ from dragoman.wires import google as wire
 
 
 def test_errors_to_the_last_field():
-    def error(code, name, message, **more):
-        return code, {"error": {"code": code, "message": message, "status": name, **more}}
+    def error(code, name, message, headers=None, **more):
+        body = {"error": {"code": code, "message": message, "status": name, **more}}
+        return code, {"content-type": "application/json", **(headers or {})}, body
 
     assert [wire.dump_error(kind("x")) for kind in (
         errors.ContextLengthError, errors.ContentRefusedError, errors.InvalidRequestError, errors.HistoryError, errors.AuthenticationError,
@@ -45,10 +46,13 @@ def test_errors_to_the_last_field():
     ]  # fmt: skip
     rpc = "type.googleapis.com/google.rpc."
     assert wire.dump_error(errors.RateLimitError("no Model", retry_after=1.5, request_id="q")) == error(
-        429, "RESOURCE_EXHAUSTED", "no Model",
+        429, "RESOURCE_EXHAUSTED", "no Model", {"retry-after": "1.5"},
         details=[{"@type": f"{rpc}RetryInfo", "retryDelay": "1.5s"}, {"@type": f"{rpc}RequestInfo", "requestId": "q"}],
     )  # fmt: skip
-    assert wire.dump_error(errors.ModelNotFoundError("no Model"))[1]["error"]["message"] == "no Model"
+    assert wire.dump_error(errors.OverloadedError("x", retry_after=30)) == error(
+        503, "UNAVAILABLE", "x", {"retry-after": "30"}, details=[{"@type": f"{rpc}RetryInfo", "retryDelay": "30s"}]
+    )
+    assert wire.dump_error(errors.ModelNotFoundError("no Model")).body["error"]["message"] == "no Model"
 
 
 @pytest.mark.parametrize(
@@ -65,7 +69,7 @@ def test_an_error_of_a_stream_is_known_by_its_name_alone(name, kind):
 
 
 def test_a_history_that_cannot_be_read_is_the_callers_fault():
-    assert wire.dump_error(HistoryError("no conversation"))[0] == 400
+    assert wire.dump_error(HistoryError("no conversation")).status == 400
 
 
 def load_error(status, message="", name=None, details=(), headers=None):
@@ -161,20 +165,21 @@ KINDS = [
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_written_is_read_as_the_same_class(kind):
-    error = kind("something about it", request_id="r1", **({"retry_after": 2.5} if kind is RateLimitError else {}))
-    status, body = wire.dump_error(error)
+    waits = kind in (RateLimitError, OverloadedError)
+    error = kind("something about it", request_id="r1", **({"retry_after": 2.5} if waits else {}))
+    status, _, body = wire.dump_error(error)
     again = wire.load_error(status, {}, json.dumps(body).encode())
     assert type(again) is kind
     assert "something about it" in again.message
     assert again.request_id == "r1"
     assert body["error"]["code"] == status
-    if isinstance(again, RateLimitError):
+    if waits:
         assert again.retry_after == 2.5
 
 
 def test_our_own_errors_have_a_status_too():
-    assert wire.dump_error(ProviderConnectionError("no line"))[0] == 502
-    assert wire.dump_error(LimitReachedError("enough", result=None))[0] == 500
+    assert wire.dump_error(ProviderConnectionError("no line")).status == 502
+    assert wire.dump_error(LimitReachedError("enough", result=None)).status == 500
 
 
 @given(

@@ -81,12 +81,12 @@ ANYWHERE = ({'systemInstruction': {'parts': [{'text': 'be brief'}, {'text': 'and
                           {'functionResponse': {'name': 'g_h_382c7e40', 'id': 'b', 'response': {'error': {'no': 1}}}}]},
                {'role': 'user', 'parts': [{'text': '<system>\nlater\n</system>'}]},
                {'role': 'model', 'parts': [{'functionCall': {'name': 'f', 'args': {}, 'id': 'a'}}]}]},
- [(2, 9, 'application/pdf c.pdf', 'another provider holds the file'),
-  (3, 5, "a part of the provider's, x", "it is another provider's"),
-  (3, 6, 'web_search, which the provider ran', "it is another provider's"),
-  (3, 7, 'web_search, which the provider ran', "it is another provider's"),
-  (5, None, 'system message', 'the API takes none within the conversation; sent as a marked user text'),
-  (7, None, 'message', 'nothing of it can be sent, and the API takes no empty content')])  # fmt: skip
+ [(2, 9, 'file', 'application/pdf c.pdf', 'another provider holds the file'),
+  (3, 5, 'provider', "a part of the provider's, x", "it is another provider's"),
+  (3, 6, 'tool call', 'a call of web_search, which the provider ran', "it is another provider's"),
+  (3, 7, 'tool result', 'a result of web_search, which the provider ran', "it is another provider's"),
+  (5, None, 'system message', '', 'the API takes none within the conversation; sent as a marked user text'),
+  (7, None, 'message', '', 'nothing of it can be sent, and the API takes no empty content')])  # fmt: skip
 
 
 NEW = ({'systemInstruction': {'parts': [{'text': 'be brief'}, {'text': 'and kind'}, {'text': 'be polite'}]},
@@ -118,15 +118,15 @@ NEW = ({'systemInstruction': {'parts': [{'text': 'be brief'}, {'text': 'and kind
                {'role': 'model',
                 'parts': [{'functionCall': {'name': 'f', 'args': {}, 'id': 'a_da82acb3'},
                            'thoughtSignature': 'c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I='}]}]},
- [(2, 9, 'application/pdf c.pdf', 'another provider holds the file'),
-  (2, 10, 'tool_call', 'the API takes calls from the model and results from the user alone'),
-  (3, 0, 'thinking', 'its origin is not known'),
-  (3, 5, "a part of the provider's, x", 'its origin is not known'),
-  (3, 6, 'web_search, which the provider ran', 'its origin is not known'),
-  (3, 7, 'web_search, which the provider ran', 'its origin is not known'),
-  (3, 8, 'tool_result', 'the API takes calls from the model and results from the user alone'),
-  (5, None, 'system message', 'the API takes none within the conversation; sent as a marked user text'),
-  (7, None, 'message', 'nothing of it can be sent, and the API takes no empty content')])  # fmt: skip
+ [(2, 9, 'file', 'application/pdf c.pdf', 'another provider holds the file'),
+  (2, 10, 'tool call', '', 'the API takes calls from the model and results from the user alone'),
+  (3, 0, 'thinking', '', 'its origin is not known'),
+  (3, 5, 'provider', "a part of the provider's, x", 'its origin is not known'),
+  (3, 6, 'tool call', 'a call of web_search, which the provider ran', 'its origin is not known'),
+  (3, 7, 'tool result', 'a result of web_search, which the provider ran', 'its origin is not known'),
+  (3, 8, 'tool result', '', 'the API takes calls from the model and results from the user alone'),
+  (5, None, 'system message', '', 'the API takes none within the conversation; sent as a marked user text'),
+  (7, None, 'message', '', 'nothing of it can be sent, and the API takes no empty content')])  # fmt: skip
 
 
 OLD = ({'systemInstruction': {'parts': [{'text': 'be brief'}, {'text': 'and kind'}, {'text': 'be polite'}]},
@@ -154,16 +154,16 @@ OLD = ({'systemInstruction': {'parts': [{'text': 'be brief'}, {'text': 'and kind
                           {'fileData': {'fileUri': 'https://a.test/a.png', 'mimeType': 'image/png'}}]},
                {'role': 'user', 'parts': [{'text': '<system>\nlater\n</system>'}]},
                {'role': 'model', 'parts': [{'functionCall': {'name': 'f', 'args': {}, 'id': 'a_da82acb3'}}]}]},
- [(2, 9, 'application/pdf c.pdf', 'another provider holds the file'),
-  (2, 10, 'tool_call', 'the API takes calls from the model and results from the user alone'),
-  (3, 0, 'thinking', 'its origin is not known'),
-  (3, 5, "a part of the provider's, x", 'its origin is not known'),
-  (3, 6, 'web_search, which the provider ran', 'its origin is not known'),
-  (3, 7, 'web_search, which the provider ran', 'its origin is not known'),
-  (3, 8, 'tool_result', 'the API takes calls from the model and results from the user alone'),
-  (4, 0, 'media', "the model takes none inside a function's response; they follow it"),
-  (5, None, 'system message', 'the API takes none within the conversation; sent as a marked user text'),
-  (7, None, 'message', 'nothing of it can be sent, and the API takes no empty content')])  # fmt: skip
+ [(2, 9, 'file', 'application/pdf c.pdf', 'another provider holds the file'),
+  (2, 10, 'tool call', '', 'the API takes calls from the model and results from the user alone'),
+  (3, 0, 'thinking', '', 'its origin is not known'),
+  (3, 5, 'provider', "a part of the provider's, x", 'its origin is not known'),
+  (3, 6, 'tool call', 'a call of web_search, which the provider ran', 'its origin is not known'),
+  (3, 7, 'tool result', 'a result of web_search, which the provider ran', 'its origin is not known'),
+  (3, 8, 'tool result', '', 'the API takes calls from the model and results from the user alone'),
+  (4, 0, 'media', '', "the model takes none inside a function's response; they follow it"),
+  (5, None, 'system message', '', 'the API takes none within the conversation; sent as a marked user text'),
+  (7, None, 'message', '', 'nothing of it can be sent, and the API takes no empty content')])  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ OLD = ({'systemInstruction': {'parts': [{'text': 'be brief'}, {'text': 'and kind
 def test_a_conversation_of_any_kind_of_part_to_the_last_field(target, written):
     losses = []
     payload = wire.dump_messages(CONVERSATION, target=target, losses=losses)
-    assert (payload, [(loss.message, loss.part, loss.what, loss.why) for loss in losses]) == written
+    assert (payload, [(loss.message, loss.part, loss.what, loss.which, loss.why) for loss in losses]) == written
 
 
 @pytest.mark.parametrize("name", PARTS)

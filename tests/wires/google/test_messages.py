@@ -11,12 +11,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dragoman import wires
+from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.fold import fold, unfold
-from dragoman.message import Message, Origin, Role
+from dragoman.loss import Loss
+from dragoman.message import MarkPart, Message, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires import google as wire
 from support.google import (
     CONTENTS,
+    GOOGLE,
+    NESTED,
     answer,
     call,
     contents,
@@ -202,3 +206,115 @@ def test_half_a_pair_of_surrogates_is_written():
 def test_decision_27_no_text_in_the_place_of_parts_is_taken_for_their_absence(odd: dict[str, Any]) -> None:
     payload = {"contents": [{"role": "model", **odd}]}
     assert wire.dump_messages(wire.load_messages(payload)) == payload
+
+
+MARK = MarkPart("step", {"ui": {"n": 1}})
+HERE = Origin("google", "https://g", "gemini-3-flash")
+
+
+def test_marks_are_passed_over():
+    plain = [
+        Message.system("s"),
+        Message.user("a"),
+        Message.model(ThinkingPart("hm"), "x", ToolCallPart("c", "f"), ToolCallPart("d", "f")).replace(origin=HERE),
+        Message.user(ToolResultPart("d", "f", 1)),
+        Message.user(ToolResultPart("c", "f", 2)),
+        Message.model(),
+        Message.system("later"),
+    ]
+    marked = [message.replace(content=(MARK, *message.content, MARK)) for message in plain]
+    for target in (None, HERE, GOOGLE):
+        without, among = list[Loss](), list[Loss]()
+        written = wire.dump_messages(plain, target=target, losses=without)
+        assert wire.dump_messages(marked, target=target, losses=among) == written
+        assert [(loss.message, loss.what) for loss in among] == [(loss.message, loss.what) for loss in without]
+
+
+def test_a_loss_behind_a_mark_names_its_place():
+    losses = list[Loss]()
+    talk = [Message.user("a"), Message.model(MARK, "x", MARK, ThinkingPart("hm"))]
+    wire.dump_messages(talk, target=HERE, losses=losses)
+    assert [(loss.message, loss.part, loss.what) for loss in losses] == [(1, 3, "thinking")]
+
+
+@pytest.mark.parametrize(
+    ("message", "sure"),
+    [
+        ({"role": "user", "parts": [{"text": "hi"}]}, 3),
+        ({"parts": [{"text": "hi"}]}, 3),
+        ({"role": "model", "parts": [{"function_call": {"name": "f"}}]}, 3),
+        ({"role": "function", "parts": [{"functionResponse": {"name": "f"}}]}, 3),
+        ({"role": "user", "parts": [{"brandNew": 1}, {"inlineData": {}}]}, 3),
+        ({"role": "model", "parts": [{"brandNew": 1}]}, 2),
+        ({"role": "model", "parts": []}, 2),
+        ({"role": "model"}, 2),
+        ({"role": "user", "parts": [{"brandNew": 1}]}, 1),
+        ({"role": "user", "parts": None}, 1),
+        ({"role": "user", "content": "hi"}, 0),
+        ({"type": "message", "role": "user"}, 0),
+        ({"call_id": "1", "output": "x"}, 0),
+        ({"role": "model", "content": [{"type": "text", "text": "hi"}], "v": 2}, 0),
+        ({"role": "assistant", "parts": [{"text": "hi"}]}, 0),
+        ({"id": "1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}, 0),
+        ({"role": "user", "parts": ["hi"]}, 0),
+        ({"role": "user", "parts": {"text": "hi"}}, 0),
+        *[(odd, 0) for odd in (None, 5, "user", [], {}, [{"role": "user"}], {"role": ["user"]}, {"role": {}})],
+    ],
+)
+def test_how_surely_a_message_is_of_this_format(message, sure):
+    assert wire.votes(message) == sure
+
+
+def test_what_cannot_be_read_is_noted_and_the_rest_is_read():
+    contents = [
+        {"role": "user", "parts": [{"text": "a"}]},
+        5,
+        {"role": "model", "parts": [{"functionCall": {"name": "f", "id": "1"}}]},
+        {"role": "narrator", "parts": []},
+        {"role": "user", "parts": [{"functionResponse": {"name": "f"}}, "x"]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"result": 1}}}]},
+        {"role": "user", "parts": [{"text": "deep", "more": NESTED}]},
+    ]
+    good = [contents[place] for place in (0, 2, 5)]
+    expected = wire.load_messages({"contents": good}, origin=HERE)
+    payload = {"systemInstruction": {"parts": [{"text": "s"}]}, "contents": contents}
+    problems = list[Problem]()
+    assert wire.load_messages(payload, origin=HERE, problems=problems) == [Message.system("s"), *expected]
+    assert [(each.index, each.field) for each in problems] == [
+        (1, None),
+        (3, "role"),
+        (4, "parts"),
+        (6, None),
+    ]
+    assert "narrator" in problems[1].error
+    noted = list[Problem]()
+    request = wire.load_request(payload, origin=HERE, problems=noted)
+    assert (request.messages, noted) == ((Message.system("s"), *expected), problems)
+    with pytest.raises(HistoryError):
+        wire.load_messages(payload)
+    with pytest.raises(HistoryError):
+        wire.load_messages({"contents": "hi"}, problems=[])
+
+
+def test_plain_texts_are_messages_of_nothing_else():
+    talk = [{"role": role, "parts": [{"text": text}]} for role, text in (("user", "a"), ("model", " "), ("user", "b"))]
+    messages = [Message.user("a"), Message.model(" ").replace(origin=HERE), Message.user("b")]
+    assert wire.load_messages({"contents": talk}, origin=HERE) == messages
+    losses = list[Loss]()
+    assert wire.dump_messages(messages, target=GOOGLE, losses=losses) == {"contents": talk}
+    assert not losses
+
+
+@pytest.mark.parametrize("more", [{}, {"x": 1}])
+def test_an_answer_of_plain_text_ends_the_round_of_calls_before_it(more):
+    def answered(*between):
+        first = {"role": "model", "parts": [{"functionCall": {"name": "f"}}]}
+        last = {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {}}}]}
+        messages = wire.load_messages({"contents": [first, *between, last]})
+        return messages[-1].content[0].id == messages[0].content[0].id
+
+    question = {"role": "user", "parts": [{"text": "a"}], **more}
+    answer = {"role": "model", "parts": [{"text": "b"}], **more}
+    assert answered(question)
+    assert answered(answer)
+    assert not answered(question, answer)

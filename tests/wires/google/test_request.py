@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dragoman import providers, wires
+from dragoman.codec.serving import Route
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.event import RunError
+from dragoman.loss import Loss, Lost
 from dragoman.message import Message
 from dragoman.providers.keys import request_headers
 from dragoman.request import ModelRequest
@@ -163,3 +165,35 @@ def test_other_enums_by_number_are_read_and_written_again():
     assert request.tools[0].input_schema["properties"]["a"] == {"type": ["string", "null"]}
     ran = wire.load_messages({"contents": [{"role": "model", "parts": [{"codeExecutionResult": {"outcome": 1}}]}]})
     assert not ran[0].content[0].is_error
+
+
+def test_the_routes_are_those_whose_paths_are_read():
+    read = {}
+    for route in wire.routes:
+        path = route.path.replace("{model}", "gemini-x")
+        if route.purpose == "chat":
+            request = wire.load_request({"contents": CONTENTS}, path=path)
+            read[path] = request.model, request.stream
+        elif route.purpose == "embeddings":
+            read[path] = embeddings.load_request(content("a"), path=path).model
+    models = "/v1beta/models/gemini-x"
+    assert read == {
+        f"{models}:generateContent": ("gemini-x", False),
+        f"{models}:streamGenerateContent": ("gemini-x", True),
+        f"{models}:embedContent": "gemini-x",
+        f"{models}:batchEmbedContents": "gemini-x",
+    }
+    assert Route("POST", "/v1beta/models/{model}:countTokens", "count_tokens") in wire.routes
+    assert Route("GET", "/v1beta/models", "models") in wire.routes
+
+
+def test_options_are_written_to_their_own_wire_alone():
+    body = {"contents": CONTENTS}
+    assert wire.load_request(body).wire is None
+    request = wire.load_request({**body, "cachedContent": 1})
+    assert request.wire == "google"
+    assert wire.dump_request(request) == {**body, "cachedContent": 1}
+    losses = list[Loss]()
+    assert wire.dump_request(request.replace(wire="cohere"), losses=losses) == body
+    assert wire.dump_http(request.replace(wire="cohere", model="m")).body == body
+    assert losses == [Loss(None, None, Lost.option, "it is a field of cohere", "cachedContent")]

@@ -35,7 +35,7 @@ def test_settings_have_their_fields():
 def test_what_has_no_setting_is_told():
     losses = []
     assert dump(settings={"parallel_tool_calls": False}, losses=losses) == {"contents": CONTENTS}
-    assert [loss.what for loss in losses] == ["parallel_tool_calls"]
+    assert [(loss.what, loss.which) for loss in losses] == [("setting", "parallel_tool_calls")]
 
 
 def config(model=NEWER, **settings):
@@ -53,7 +53,7 @@ def test_d125_a_newer_model_cannot_stop_thinking():
     losses = []
     out = dump(settings={"reasoning": "off"}, losses=losses)
     assert out["generationConfig"] == {"thinkingConfig": {"thinkingLevel": "minimal"}}
-    assert [loss.what for loss in losses] == ["reasoning"]
+    assert [(loss.what, loss.which) for loss in losses] == [("setting", "reasoning")]
     assert config("gemini-3-pro-preview", reasoning="off") == {"thinkingConfig": {"thinkingLevel": "low"}}
 
 
@@ -101,9 +101,9 @@ def test_d125_what_thinking_is_asked_for(model, reasoning, sent, lost):
     losses = []
     body = wire.dump_request(ModelRequest(model, settings=Settings(reasoning=reasoning)), losses=losses)
     assert body == {"contents": [], "generationConfig": {"thinkingConfig": sent}}
-    lost_settings = [(loss.message, loss.part, loss.what, loss.why) for loss in losses]
+    lost_settings = [(loss.message, loss.part, loss.what, loss.which, loss.why) for loss in losses]
     assert lost_settings == (
-        [(None, None, "reasoning", f"the model cannot stop thinking; asked for {lost}")] if lost else []
+        [(None, None, "setting", "reasoning", f"the model cannot stop thinking; asked for {lost}")] if lost else []
     )
 
 

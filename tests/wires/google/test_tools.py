@@ -229,7 +229,7 @@ def test_d124_an_older_model_gets_no_functions_with_a_schema():
     out = tools(ToolSpec("f"), ServerTool("googleSearch"), model=OLDER, output_schema=TOWN, losses=losses)
     assert out["tools"] == [{"googleSearch": {}}]
     assert out["generationConfig"] == {"responseJsonSchema": TOWN, "responseMimeType": "application/json"}
-    assert [loss.what for loss in losses] == ["tools"]
+    assert [(loss.what, loss.which) for loss in losses] == [("tool", "f")]
     assert "functionDeclarations" in tools(ToolSpec("f"), output_schema=TOWN)["tools"][0]
     body = {
         "tools": [{"functionDeclarations": [{"name": "f"}]}],
@@ -290,15 +290,15 @@ def test_tools_as_they_are_kept():
 )
 def test_d124_older_models_lose_functions_beside_a_schema_and_nothing_else(model):
     for tools, lost in (
-        ((ServerTool("web_search"), ToolSpec("f")), ["tools"]),
+        ((ServerTool("web_search"), ToolSpec("f"), ToolSpec("g")), ["f, g"]),
         ((ServerTool("web_search"),), []),
         ((), []),
     ):
         losses = []
         sent = wire.dump_request(ModelRequest(model, tools=tools, output_schema={"type": "object"}), losses=losses)
         why = "the model takes no functions together with an output schema"
-        assert [(loss.message, loss.part, loss.what, loss.why) for loss in losses] == [
-            (None, None, what, why) for what in lost
+        assert [(loss.message, loss.part, loss.what, loss.which, loss.why) for loss in losses] == [
+            (None, None, "tool", which, why) for which in lost
         ]
         assert sent.get("tools") == ([{"googleSearch": {}}] if tools else None)
         assert sent["generationConfig"] == {

@@ -33,18 +33,18 @@ def test_d132_images_are_base64_and_a_result_names_its_tool():
 
 
 @pytest.mark.parametrize(
-    ("piece", "what", "text"),
+    ("piece", "what", "which", "text"),
     [
-        (LinkPart("http://x/y.png"), "image/png http://x/y.png", "\n[media: image/png] http://x/y.png\n"),
-        (DataPart(b"%PDF", "application/pdf"), "application/pdf", "\n[media: application/pdf]\n"),
-        (ProviderPart("odd", {"other": {}}), "provider", ""),
+        (LinkPart("http://x/y.png"), "link", "image/png http://x/y.png", "\n[media: image/png] http://x/y.png\n"),
+        (DataPart(b"%PDF", "application/pdf"), "data", "application/pdf", "\n[media: application/pdf]\n"),
+        (ProviderPart("odd", {"other": {}}), "provider", "", ""),
     ],
 )
-def test_what_the_format_cannot_hold_is_a_loss(piece, what, text):
+def test_what_the_format_cannot_hold_is_a_loss(piece, what, which, text):
     losses = []
     assert wire.dump_messages([Message.user("a", piece)], losses=losses) == [{"role": "user", "content": "a" + text}]
-    joined = [(0, None, "texts")] if text else []
-    assert [(loss.message, loss.part, loss.what) for loss in losses] == [(0, 1, what), *joined]
+    joined = [(0, None, "texts", "")] if text else []
+    assert [(loss.message, loss.part, loss.what, loss.which) for loss in losses] == [(0, 1, what, which), *joined]
 
 
 def test_images_of_results_go_along():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from dragoman.errors import OverloadedError
 from dragoman.event import MessageDropped, MessageFinished, MessageStarted, OpenText, PartDelta, PartStarted, RunError
 from dragoman.fold import fold, unfold
-from dragoman.message import FinishReason, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, Usage
+from dragoman.message import FinishReason, MarkPart, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, Usage
 from dragoman.wires import ollama as wire
 from support.ollama import arguments, decode, words
 
@@ -99,3 +100,36 @@ def test_what_is_retracted_does_not_run_into_what_follows():
     assert wire.dump_response([*void, *whole])["message"] == {"role": "assistant", "content": "whole"}
     silent = [MessageStarted("a", Role.MODEL), MessageDropped("a")]
     assert [line["message"]["content"] for line in lines_of([*silent, *whole])] == ["whole", ""]
+
+
+def written(events: Any, **envelope: Any) -> bytes:
+    encoder = wire.encoder(**envelope)
+    return b"".join(map(encoder.feed, events)) + encoder.close()
+
+
+def test_marks_are_passed_over():
+    message = Message.model(ThinkingPart("hm"), "a", ToolCallPart("c", "f", {"x": 1})).replace(id="m")
+    mark = MarkPart("step", {"ui": {"n": 1}})
+    marked = message.replace(content=(mark, *[each for piece in message.content for each in (piece, mark)]))
+    assert written(unfold([marked])) == written(unfold([message]))
+    assert wire.dump_response(unfold([marked])) == wire.dump_response(unfold([message]))
+
+
+NOW = datetime(2026, 11, 22, 16, 0, 1, 500000, timezone(timedelta(hours=1)))
+
+
+def test_an_answer_has_the_requests_model_the_time_and_the_form_of_its_endpoint():
+    chat = wire.load_request({"model": "m", "messages": [{"role": "user", "content": "x"}]})
+    prompt = wire.load_request({"model": "m", "prompt": "x"})
+    events = unfold([Message.model("a").replace(finish_reason=FinishReason.stop)])
+    head = {"model": "m", "created_at": "2026-11-22T15:00:01.500000Z"}
+    end = {"done": True, "done_reason": "stop"}
+    whole = wire.dump_response(events, **wire.envelope(chat, id="r1", now=NOW))
+    assert whole == {**head, "message": {"role": "assistant", "content": "a"}, **end}
+    whole = wire.dump_response(events, **wire.envelope(prompt, id="r1", now=NOW))
+    assert whole == {**head, "response": "a", **end}
+    assert wire.envelope(None, id="r1", now=NOW) == {"created_at": head["created_at"]}
+
+
+def test_a_stream_is_lines_and_nothing_keeps_it_open():
+    assert (wire.stream_type, wire.ping) == ("application/x-ndjson", b"")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dragoman.errors import InvalidRequestError
+from dragoman import errors
 from dragoman.wires import ollama as wire
 
 
@@ -52,8 +52,12 @@ def test_how_long_to_wait_is_told_in_seconds_or_by_dates():
 
 @pytest.mark.parametrize("kind", ["ContextLengthError", "ModelNotFoundError", "RateLimitError", "AuthenticationError"])
 def test_an_error_that_is_written_is_read_back(kind):
-    import dragoman.errors as errors
+    status, headers, body = wire.dump_error(getattr(errors, kind)("so it is"))
+    assert type(wire.load_error(status, headers, json.dumps(body).encode())).__name__ == kind
 
-    status, body = wire.dump_error(getattr(errors, kind)("so it is"))
-    assert type(wire.load_error(status, {}, json.dumps(body).encode())).__name__ == kind
-    assert wire.dump_error(InvalidRequestError("so it is")) == (400, {"error": "so it is"})
+
+def test_status_headers_and_body_of_an_error():
+    headers = {"content-type": "application/json"}
+    assert wire.dump_error(errors.InvalidRequestError("so it is")) == (400, headers, {"error": "so it is"})
+    busy = errors.OverloadedError("server busy", retry_after=1.5)
+    assert wire.dump_error(busy) == (503, {**headers, "retry-after": "1.5"}, {"error": "server busy"})

@@ -11,7 +11,7 @@ import pytest
 from dragoman import wires
 from dragoman.errors import HistoryError
 from dragoman.fold import fold, unfold
-from dragoman.message import DataPart, Message, ThinkingPart, ToolCallPart
+from dragoman.message import DataPart, MarkPart, Message, ThinkingPart, ToolCallPart
 from dragoman.wires import ollama as wire
 from support.ollama import PNG
 
@@ -92,3 +92,11 @@ def test_an_answer_is_written_in_the_form_of_the_endpoint():
     decoder = wire.decoder()
     data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
     assert fold([*decoder.feed(data), *decoder.close()])[0].content == ANSWER.content
+
+
+def test_a_prompt_with_marks_is_still_a_prompt():
+    body = {"model": "m", "system": "be brief", "prompt": "hi"}
+    request = wire.load_request(body, path=GENERATE)
+    mark = MarkPart("step", {"ui": {"n": 1}})
+    marked = tuple([message.replace(content=(mark, *message.content)) for message in request.messages])
+    assert wire.dump_request(request.replace(messages=marked)) == body

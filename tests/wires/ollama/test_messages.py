@@ -6,11 +6,14 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dragoman import wires
+from dragoman.codec.serving import Problem
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.fold import unfold
-from dragoman.message import Message, Origin, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.loss import Loss
+from dragoman.message import MarkPart, Message, Origin, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires import embeddings
 from dragoman.wires import ollama as wire
 
@@ -138,3 +141,107 @@ def test_half_a_pair_of_surrogates_is_told_as_json():
     assert own is not None
     with pytest.raises(DecodeError):
         own.load_response({"embeddings": [["\ud800"]]})
+
+
+MARK = MarkPart("step", {"ui": {"n": 1}})
+
+
+def test_marks_are_passed_over():
+    plain = [
+        Message.system("s"),
+        Message.user("a"),
+        Message.model(ThinkingPart("hm"), "x", ToolCallPart("c", "f")).replace(origin=HERE),
+        Message.user(ToolResultPart("c", "f", "y")),
+        Message.model(),
+        Message.user("b", "c", ToolResultPart("d", "f", "z")),
+    ]
+    marked = [message.replace(content=(MARK, *message.content, MARK)) for message in plain]
+    for target in (None, HERE):
+        without, among = list[Loss](), list[Loss]()
+        written = wire.dump_messages(plain, target=target, losses=without)
+        assert wire.dump_messages(marked, target=target, losses=among) == written
+        assert [(loss.message, loss.what) for loss in among] == [(loss.message, loss.what) for loss in without]
+
+
+def test_a_loss_behind_a_mark_names_its_place():
+    losses = list[Loss]()
+    wire.dump_messages([Message.user("a"), Message.user(MARK, "x", MARK, ThinkingPart("hm"))], losses=losses)
+    assert [(loss.message, loss.part, loss.what) for loss in losses] == [(1, 3, "thinking")]
+
+
+@pytest.mark.parametrize(
+    ("message", "sure"),
+    [
+        ({"role": "user", "content": "hi"}, 1),
+        ({"role": "system", "content": "hi", "more": 1}, 1),
+        ({"role": "assistant", "content": None}, 1),
+        ({"role": "assistant", "content": "", "images": [], "thinking": "", "tool_calls": []}, 1),
+        ({"role": "user", "content": "hi", "images": ["iVBOR"]}, 3),
+        ({"role": "user", "content": "hi", "images": [{"url": "x"}]}, 1),
+        ({"role": "assistant", "content": "hi", "thinking": "hm"}, 3),
+        ({"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]}, 3),
+        ({"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}]}, 1),
+        ({"role": "tool", "content": "x", "tool_name": "f"}, 3),
+        ({"role": "tool", "content": "x"}, 2),
+        ({"role": "tool", "content": "x", "tool_call_id": "1"}, 1),
+        ({"role": "user", "content": [{"type": "text", "text": "hi"}]}, 0),
+        ({"role": "user", "parts": [{"text": "hi"}]}, 0),
+        ({"type": "message", "role": "user", "content": "hi"}, 0),
+        ({"role": "developer", "content": "hi"}, 0),
+        ({"content": "hi"}, 0),
+        *[(odd, 0) for odd in (None, 5, "user", [], {}, [{"role": "user"}], {"role": ["user"]}, {"role": {}})],
+    ],
+)
+def test_how_surely_a_message_is_of_this_format(message, sure):
+    assert wire.votes(message) == sure
+
+
+def test_what_cannot_be_read_is_noted_and_the_rest_is_read():
+    payload = [
+        {"role": "user", "content": "a"},
+        5,
+        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]},
+        {"role": "narrator", "content": "b"},
+        {"role": "tool", "content": "x", "tool_name": "f"},
+        {"role": "tool", "content": [], "tool_name": "f"},
+        {"role": "tool", "content": "y", "tool_name": "f"},
+        {"role": "user", "content": 5},
+        {"role": "user", "content": "deep", "more": json.loads("[" * 200 + "]" * 200)},
+    ]
+    expected = wire.load_messages([payload[place] for place in (0, 2, 4, 6)], origin=HERE)
+    problems = list[Problem]()
+    assert wire.load_messages(payload, origin=HERE, problems=problems) == expected
+    assert [(each.index, each.field) for each in problems] == [
+        (1, None),
+        (3, "role"),
+        (5, "content"),
+        (7, "content"),
+        (8, None),
+    ]
+    assert "narrator" in problems[1].error
+    noted = list[Problem]()
+    request = wire.load_request({"model": "m", "messages": payload}, origin=HERE, problems=noted)
+    assert (request.messages, noted) == (tuple(expected), problems)
+    with pytest.raises(HistoryError):
+        wire.load_messages(payload)
+    with pytest.raises(HistoryError):
+        wire.load_messages({}, problems=[])
+
+
+def test_plain_texts_are_messages_of_nothing_else():
+    talk = [{"role": role, "content": f"of {role}"} for role in ("system", "user", "tool", "assistant", "tool", "user")]
+    result = ToolResultPart(
+        "call-0", "", "of tool", native={"ollama": {"id": None}, "ollama:notes": {"spelling": {"tool_name": "absent"}}}
+    )
+    messages = [
+        Message.system("of system"),
+        Message.user("of user"),
+        Message.user(result),
+        Message.model("of assistant").replace(origin=HERE),
+        Message.user(replace(result, id="call-1")),
+        Message.user("of user"),
+    ]
+    assert wire.load_messages(talk, origin=HERE) == messages
+    losses = list[Loss]()
+    assert wire.dump_messages(messages, losses=losses) == talk
+    assert not losses

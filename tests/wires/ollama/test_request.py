@@ -6,10 +6,14 @@ from typing import Any
 
 import pytest
 
+from dragoman.codec.serving import Route
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.event import RunError
-from dragoman.request import ModelRequest, ServerTool, Settings
+from dragoman.loss import Loss, Lost
+from dragoman.message import Message
+from dragoman.request import EmbeddingsRequest, ModelRequest, ServerTool, Settings
 from dragoman.wires import ollama as wire
+from dragoman.wires.ollama import embeddings
 
 
 @pytest.mark.parametrize(
@@ -48,7 +52,12 @@ def test_settings_and_tools_that_the_api_does_not_know_are_losses():
     settings = Settings(tool_choice="required", parallel_tool_calls=True)
     body = wire.dump_request(ModelRequest("m", tools=(ServerTool("web_search"),), settings=settings), losses=losses)
     assert body == {"model": "m", "messages": [], "stream": False}
-    assert [loss.what for loss in losses] == ["web_search", "tool_choice", "parallel_tool_calls"]
+    assert [(loss.what, loss.which) for loss in losses] == [
+        ("tool", "web_search"),
+        ("setting", "tool_choice"),
+        ("setting", "parallel_tool_calls"),
+    ]
+    assert str(losses[1]) == "tool_choice: the API has no such setting"
 
 
 def deep(levels: int) -> Any:
@@ -94,3 +103,31 @@ def test_depth_is_bounded_at_every_door():
 def test_odd_fields_of_a_request_come_back_as_they_were(odd: dict[str, Any]):
     body = {"model": "m", "messages": [{"role": "user", "content": "a"}], **odd}
     assert wire.dump_request(wire.load_request(body)) == body
+
+
+def test_the_routes_are_those_to_which_requests_go():
+    prompt = wire.load_request({"model": "m", "prompt": "x"})
+    older = embeddings.load_request({"model": "m", "prompt": "x"})
+    sent = [
+        wire.dump_http(ModelRequest("m", (Message.user("x"),))),
+        wire.dump_http(prompt),
+        embeddings.dump_http(EmbeddingsRequest("m", ("x",))),
+        embeddings.dump_http(older),
+    ]
+    purposes = ["chat", "chat", "embeddings", "embeddings"]
+    assert [*wire.routes] == [
+        *[Route("POST", each.path, purpose) for each, purpose in zip(sent, purposes, strict=True)],
+        Route("GET", "/api/tags", "models"),
+    ]
+
+
+def test_options_are_written_to_their_own_wire_alone():
+    body = {"model": "m", "messages": [{"role": "user", "content": "x"}], "stream": False}
+    assert wire.load_request(body).wire is None
+    request = wire.load_request({**body, "keep_alive": 1})
+    assert request.wire == "ollama"
+    assert wire.dump_request(request) == {**body, "keep_alive": 1}
+    losses = list[Loss]()
+    assert wire.dump_request(request.replace(wire="cohere"), losses=losses) == body
+    assert wire.dump_http(request.replace(wire="cohere", model="m")).body == body
+    assert losses == [Loss(None, None, Lost.option, "it is a field of cohere", "keep_alive")]

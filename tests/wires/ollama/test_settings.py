@@ -23,7 +23,7 @@ def test_settings_go_to_options_and_the_rest_of_options_stays():
         "options": {"temperature": 0.5, "num_predict": 9, "top_k": 3, "seed": 1, "stop": ["a"], "num_ctx": 8192},
         "keep_alive": "5m",
     }
-    assert wire.load_request(body) == request
+    assert wire.load_request(body) == request.replace(wire="ollama")
     assert wire.dump_http(request).path == "/api/chat" and wire.dump_http(request).body == body
 
 

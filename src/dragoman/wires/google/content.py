@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from dragoman.codec.json_values import if_object, rest
 from dragoman.codec.replay import kind_of
+from dragoman.loss import Lost
 from dragoman.message import (
     Content,
     DataPart,
@@ -35,7 +36,7 @@ from dragoman.wires.google.tools_results import (
     load_server_result,
 )
 
-__all__ = ["dump_block", "dump_content", "load_block", "load_content"]
+__all__ = ["dump_block", "dump_content", "is_known", "load_block", "load_content"]
 
 _Block = dict[str, Any]
 _Fields = Mapping[str, Any]
@@ -44,6 +45,12 @@ _Fields = Mapping[str, Any]
 def load_content(parts: Sequence[Any], pairing: Pairing) -> tuple[Content, ...]:
     """The parts of a content, each a JSON object → its pieces."""
     return tuple([load_block(part, pairing) for part in parts])
+
+
+def is_known(part: _Fields) -> bool:
+    """Whether it has the content of a part that is documented."""
+    block = camelled(part, set())
+    return any(kind in block for kind in ("text", *_LOADERS))
 
 
 def load_block(part: _Fields, pairing: Pairing) -> Content:
@@ -118,7 +125,7 @@ def _dump_thinking(part: ThinkingPart, out: Outgoing, position: int, place: int)
     if why is None and OWN.is_foreign(part.native):
         why = "another provider signed it"
     if why is not None:
-        out.lose(position, place, "thinking", why)
+        out.lose(position, place, Lost.thinking, why)
         return None
     form = {} if part.text else OWN.form(part.native)
     fields = {"text": part.text, "thought": True}

@@ -9,6 +9,7 @@ from typing import Any
 
 from dragoman.codec.json_values import if_text
 from dragoman.codec.media import ELSEWHERE, Media, as_text, guessed, label, text_of
+from dragoman.codec.replay import kind_of
 from dragoman.message import DataPart, FilePart, LinkPart, Native
 from dragoman.wires.google.keys import merged
 from dragoman.wires.google.quirks import OWN
@@ -57,7 +58,7 @@ def dump_media(part: Media, out: Outgoing, position: int, place: int) -> dict[st
         return merged(own, block)
     if text_of(part) is None:
         why = ELSEWHERE if isinstance(part, FilePart) else f"the API takes no {part.mime_type}"
-        out.lose(position, place, label(part), why)
+        out.lose(position, place, kind_of(part), why, label(part))
     return {"text": as_text(part)}
 
 

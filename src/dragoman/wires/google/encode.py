@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from heapq import heappop, heappush
 from typing import Any
 
 from dragoman.codec.encoder import NONE, Objects, ResponseEncoder
 from dragoman.codec.json_values import if_object, rest
 from dragoman.codec.response import model_of, whole_message
+from dragoman.codec.serving import SSE_PING
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
@@ -23,13 +25,19 @@ from dragoman.event import (
 from dragoman.fold import close_part
 from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Origin, TextPart, ThinkingPart, Usage
+from dragoman.request import ModelRequest
 from dragoman.wires.google.content import dump_content
 from dragoman.wires.google.errors import dump_error
 from dragoman.wires.google.quirks import OWN, Quirks
 from dragoman.wires.google.tools import SIGNATURE, Outgoing
 from dragoman.wires.google.usage import BLOCKED, dump_finish, dump_usage
 
-__all__ = ["Encoder", "dump_response", "encoder"]
+__all__ = ["Encoder", "dump_response", "encoder", "envelope", "ping", "stream_type"]
+
+stream_type = "text/event-stream"
+"""Of a stream's bytes."""
+ping = SSE_PING
+"""Keeps a stream open."""
 
 _OUTSIDE = ("createTime", "modelStatus", "promptFeedback", "turnToken")
 """Fields of a response that stand beside its candidates; all others are the candidate's."""
@@ -47,12 +55,17 @@ def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, 
     """Events → a whole response; an error's body where they tell of an error."""
     message = whole_message(events, losses)
     if isinstance(message, DragomanError):
-        return dump_error(message)[1]
+        return dump_error(message).body
     content: dict[str, Any] = {"role": "model"}
     if parts := [part for piece in message.content for part in _parts(piece)]:
         content["parts"] = parts
     end = _end(content, message.finish_reason, message.usage, OWN.response(message.native))
     return {**end, **_identity(message.origin, envelope)}
+
+
+def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002, ARG001 the protocol's
+    """What `encoder` and `dump_response` take of a request. No response has a time."""
+    return {"id": id, **({"model": request.model} if request else {})}
 
 
 class _Part:
@@ -133,7 +146,7 @@ class Encoder(ResponseEncoder):
 
     def error(self, error: DragomanError) -> Objects:
         """See `ResponseEncoder`."""
-        return [dump_error(error)[1]]
+        return [dump_error(error).body]
 
     def end(self) -> Objects:
         """See `ResponseEncoder`."""

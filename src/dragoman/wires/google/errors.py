@@ -9,6 +9,7 @@ import msgspec
 
 from dragoman.codec.error_rules import ErrorInfo, error_from, error_info, load
 from dragoman.codec.json_values import as_text, if_list, if_object, if_objects
+from dragoman.codec.serving import ErrorResponse, error_response
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -68,17 +69,17 @@ def error_of(payload: Any, *, body: bytes | None = None) -> DragomanError:
     return error_from(_info(payload), body=body)
 
 
-def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
-    """An exception → status and body."""
+def dump_error(error: DragomanError) -> ErrorResponse:
+    """An exception → status, headers and body."""
     status, name, words = next(row[1:] for row in _SENT if isinstance(error, row[0]))
     message = error.message if words.lower() in error.message.lower() else f"{words}: {error.message}"
     details: list[dict[str, Any]] = []
-    if isinstance(error, RateLimitError) and error.retry_after is not None:
+    if isinstance(error, RateLimitError | OverloadedError) and error.retry_after is not None:
         details.append({"@type": f"{_TYPE}RetryInfo", "retryDelay": f"{error.retry_after:g}s"})
     if error.request_id is not None:
         details.append({"@type": f"{_TYPE}RequestInfo", "requestId": error.request_id})
     body: dict[str, Any] = {"code": status, "message": message, "status": name}
-    return status, {"error": {**body, "details": details} if details else body}
+    return error_response(error, status, {"error": {**body, "details": details} if details else body})
 
 
 def _detail(details: list[dict[str, Any]], kind: str, key: str) -> str | None:

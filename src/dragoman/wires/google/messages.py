@@ -7,25 +7,30 @@ from itertools import chain
 from typing import Any, cast
 
 from dragoman.codec.ids import call_ids, fitted
-from dragoman.codec.json_values import bounded, if_list, if_object, rest
-from dragoman.codec.outgoing import prepared
+from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, rest
+from dragoman.codec.marks import unmarked_all
+from dragoman.codec.outgoing import only_text, prepared
+from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
-from dragoman.loss import Loss
-from dragoman.message import Message, Origin, Role, ToolCallPart, ToolResultPart
+from dragoman.loss import Loss, Lost
+from dragoman.message import Message, Origin, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, ToolSpec
-from dragoman.wires.google.content import dump_content, load_content
+from dragoman.wires.google.content import dump_content, is_known, load_content
 from dragoman.wires.google.keys import camelled, given, not_usual
 from dragoman.wires.google.quirks import OWN, Quirks
 from dragoman.wires.google.tools import Outgoing, Pairing, is_unnamed
 
-__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing"]
+__all__ = ["bound", "dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing", "votes"]
 
 _ROLES = {"user": Role.USER, "model": Role.MODEL, "function": Role.USER, "tool": Role.USER}
 _Content = dict[str, Any]
 
 
-def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message]:
-    """The wire's conversation → messages. `origin` is given to the model's messages.
+def load_messages(
+    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+) -> list[Message]:
+    """The wire's conversation → messages. `origin` is given to the model's messages. Where there is a list of `problems`, a content
+    that cannot be read is noted there and left out.
 
     Raises:
         HistoryError: the payload is no conversation of this format.
@@ -34,11 +39,23 @@ def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message
         raise HistoryError(
             'the payload must be {"systemInstruction": …, "contents": […]}, of a generateContent request'
         )
-    return load_conversation(bounded(cast("Mapping[str, Any]", payload)), origin)
+    return load_conversation(bound(cast("Mapping[str, Any]", payload), problems), origin, problems)
 
 
-def load_conversation(payload: Mapping[str, Any], origin: Origin | None) -> list[Message]:
-    """As `load_messages`, of an object that is known to be bounded in depth."""
+def bound(body: Mapping[str, Any], problems: list[Problem] | None) -> Mapping[str, Any]:
+    """The body as it is. Where `problems` are noted, its contents may nest too deep: `load_conversation` looks at each.
+
+    Raises:
+        HistoryError: it nests too deep.
+    """
+    bounded(body if problems is None else rest(body, "contents"))
+    return body
+
+
+def load_conversation(
+    payload: Mapping[str, Any], origin: Origin | None, problems: list[Problem] | None = None
+) -> list[Message]:
+    """As `load_messages`, of an object that is known to be bounded in depth, as `bound` has it."""
     payload = camelled(payload, set())
     contents: Any = payload.get("contents") or []
     if not isinstance(contents, list | dict):
@@ -49,20 +66,12 @@ def load_conversation(payload: Mapping[str, Any], origin: Origin | None) -> list
         out.append(_load(Role.SYSTEM, _object(payload["systemInstruction"], "systemInstruction"), pairing, ""))
     before: Message | None = None
     for position, content in enumerate([if_object(contents)] if isinstance(contents, dict) else if_list(contents)):
-        content = _object(content, f"contents[{position}]")
-        name: Any = content.get("role") or "user"
-        role = _ROLES.get(name) if isinstance(name, str) else None
-        if role is None:
-            raise HistoryError(f'"contents[{position}]" has the role {name!r}; there are user and model')
-        if role is Role.MODEL and (before is None or before.role is not Role.MODEL):
-            pairing.round()
-        message = _load(role, content, pairing, role.value)
-        if role is Role.MODEL:
-            message = message.replace(origin=origin)
-        elif before is not None and _joins(message, before):
-            message = message.replace(native=OWN.with_form(message.native, turn="as is"))
-        out.append(message)
-        before = message
+        try:
+            before = _load_entry(content, position, before, pairing, origin, problems)
+        except HistoryError as error:
+            noted(error, problems, position, _field(content))
+        else:
+            out.append(before)
     return out
 
 
@@ -78,6 +87,20 @@ def dump_messages(
     return dump_conversation(outgoing(messages, target, quirks, losses, model))
 
 
+def votes(message: Any) -> int:
+    """How surely a JSON message is a content of this format: 0 (it cannot be) to 3 (it is hardly anything else)."""
+    fields = if_object(message)
+    parts = if_objects(fields.get("parts"))
+    of_others = "content" in fields or any("type" in each for each in (fields, *parts))
+    if of_others or not (isinstance(fields.get("role"), str) or parts) or _role(fields) is None:
+        return 0
+    if not parts and fields.get("parts") not in (None, []):
+        return 0
+    if any(map(is_known, parts)):
+        return 3
+    return 2 if fields.get("role") == "model" else 1
+
+
 def outgoing(
     messages: Iterable[Message],
     target: Origin | None,
@@ -88,7 +111,8 @@ def outgoing(
 ) -> Outgoing:
     """A conversation made ready for its dump. `tools`: of the request; those and the functions that are called in the history
     get names that the API takes. A name that breaks the rules and was recorded so goes back as it is where there is no target."""
-    messages, quirks = tuple(messages), quirks or Quirks()
+    messages, places = unmarked_all(messages)
+    quirks = quirks or Quirks()
     calls = _calls(messages)
     named = [*(tool for tool in tools if isinstance(tool, ToolSpec)), *calls]
     recorded = named if target is None else ()
@@ -99,6 +123,7 @@ def outgoing(
         target,
         quirks,
         losses,
+        places=places,
         ids=call_ids(messages, quirks.ids, as_is=None if target else _as_it_is),
         names=fitted([each.name for each in named], quirks.names, as_is=as_is),
         model=model,
@@ -120,6 +145,10 @@ def dump_conversation(out: Outgoing) -> dict[str, Any]:
     contents: list[_Content] = []
     joined: Message | None = None
     for position, message in enumerate(messages[head:], head):
+        if message.role is not Role.SYSTEM and (text := only_text(message)) is not None:
+            contents.append({"role": message.role.value, "parts": [{"text": text}]})
+            joined = message
+            continue
         content = _entry(_in_order(message, out.unnamed, order), out, position)
         if content is None:
             continue
@@ -130,9 +159,65 @@ def dump_conversation(out: Outgoing) -> dict[str, Any]:
             contents.append(content)
         joined = message
     if out.target is not None and contents and contents[0].get("role") == "model":
-        out.lose(head, None, "beginning", "the API wants the user to speak first; a placeholder does")
+        out.lose(head, None, Lost.beginning, "the API wants the user to speak first; a placeholder does")
         contents.insert(0, {"role": "user", "parts": [{"text": out.quirks.opening}]})
     return {**payload, "contents": contents}
+
+
+def _role(content: Mapping[str, Any]) -> Role | None:
+    """`None`: it has a role that is none."""
+    name = content.get("role") or "user"
+    return _ROLES.get(name) if isinstance(name, str) else None
+
+
+def _load_entry(
+    content: Any,
+    position: int,
+    before: Message | None,
+    pairing: Pairing,
+    origin: Origin | None,
+    problems: list[Problem] | None,
+) -> Message:
+    """A content → the message. `before`: the one that came last."""
+    if (plain := _load_plain(content, origin)) is not None:
+        if plain.role is Role.MODEL and (before is None or before.role is not Role.MODEL):
+            pairing.round()
+        return plain
+    content = _object(content if problems is None else bounded(content), f"contents[{position}]")
+    role = _role(content)
+    if role is None:
+        raise HistoryError(f'"contents[{position}]" has the role {content["role"]!r}; there are user and model')
+    if role is Role.MODEL and (before is None or before.role is not Role.MODEL):
+        pairing.round()
+    message = _load(role, content, pairing, role.value)
+    if role is Role.MODEL:
+        return message.replace(origin=origin)
+    if before is not None and _joins(message, before):
+        return message.replace(native=OWN.with_form(message.native, turn="as is"))
+    return message
+
+
+def _load_plain(content: Any, origin: Origin | None) -> Message | None:
+    """A content of the usual role and one text with nothing beside it, as nearly all are; `None`: any other."""
+    if type(content) is not dict or len(fields := cast("dict[str, Any]", content)) != 2:
+        return None
+    name, parts = fields.get("role"), fields.get("parts")
+    if type(parts) is not list or len(some := cast("list[Any]", parts)) != 1 or type(part := some[0]) is not dict:
+        return None
+    text = cast("dict[str, Any]", part).get("text")
+    if not isinstance(text, str) or not text or len(cast("dict[str, Any]", part)) != 1:
+        return None
+    if name == "user":
+        return Message(Role.USER, (TextPart(text),))
+    return Message(Role.MODEL, (TextPart(text),), origin=origin) if name == "model" else None
+
+
+def _field(content: Any) -> str | None:
+    """Which field of a content is at fault, where it cannot be read and one is known."""
+    fields = if_object(content)
+    if _role(fields) is None:
+        return "role"
+    return "parts" if any(not isinstance(part, dict) for part in if_list(fields.get("parts"))) else None
 
 
 def _load(role: Role, content: _Content, pairing: Pairing, usual: str) -> Message:
@@ -162,11 +247,11 @@ def _entry(message: Message, out: Outgoing, position: int) -> _Content | None:
     parts = dump_content(message.content, out, position)
     if not parts and "parts" not in OWN.form(message.native):
         why = "nothing of it can be sent, and the API takes no empty content"
-        out.lose(position, None, "message", why)
+        out.lose(position, None, Lost.message, why)
         return None
     if message.role is Role.SYSTEM:
         why = "the API takes none within the conversation; sent as a marked user text"
-        out.lose(position, None, "system message", why)
+        out.lose(position, None, Lost.system_message, why)
         return {"role": "user", "parts": [{"text": f"<system>\n{message.text}\n</system>"}]}
     return _content(message, parts, message.role.value)
 

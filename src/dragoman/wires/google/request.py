@@ -7,18 +7,30 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.codec.ids import renamed
-from dragoman.codec.json_values import bounded, if_list, if_object, rest
+from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.codec.outgoing import own_options
+from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
-from dragoman.loss import Loss
+from dragoman.loss import Loss, Lost
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.wires.google.keys import camelled, merged, snake_form, snaked, snakes
-from dragoman.wires.google.messages import dump_conversation, load_conversation, outgoing
-from dragoman.wires.google.quirks import OWN, Quirks
+from dragoman.wires.google.messages import bound, dump_conversation, load_conversation, outgoing
+from dragoman.wires.google.quirks import NAME, OWN, Quirks
 from dragoman.wires.google.settings import dump_settings, load_settings
 from dragoman.wires.google.tools import Outgoing, dump_tool_choice, dump_tools, load_tool_choice, load_tools
 
-__all__ = ["dump_http", "dump_request", "load_request", "model_of_path"]
+__all__ = ["dump_http", "dump_request", "load_request", "model_of_path", "routes"]
+
+routes: tuple[Route, ...] = (
+    Route("POST", "/v1beta/models/{model}:generateContent", "chat"),
+    Route("POST", "/v1beta/models/{model}:streamGenerateContent", "chat"),
+    Route("POST", "/v1beta/models/{model}:countTokens", "count_tokens"),
+    Route("POST", "/v1beta/models/{model}:embedContent", "embeddings"),
+    Route("POST", "/v1beta/models/{model}:batchEmbedContents", "embeddings"),
+    Route("GET", "/v1beta/models", "models"),
+)
+"""AI Studio's; an answer is streamed where its path says so."""
 
 _PATH = re.compile(r"(?:^|/)((?:publishers|projects|tunedModels|endpoints|models)/[^?]+):(\w+)")
 _OBJECTS = ("generationConfig", "toolConfig", "systemInstruction", "tools")
@@ -35,14 +47,15 @@ def load_request(
     path: str = "",
     headers: Mapping[str, str] = {},  # noqa: ARG001 - the protocol's: none of them says what the request is
     origin: Origin | None = None,
+    problems: list[Problem] | None = None,
 ) -> ModelRequest:
-    """A body → the neutral request. A body for counting tokens, which may hold a whole request, is read too.
+    """A body → the neutral request. A body for counting tokens, which may hold a whole request, is read too. `problems` as for `load_messages`.
 
     Raises:
         HistoryError: the body is no request of this format.
     """
     snake: set[str] = set()
-    fields = camelled(if_object(bounded(body)), snake)
+    fields = camelled(bound(if_object(body), problems), snake)
     form: dict[str, Any] = {}
     if len(fields) == 1 and (inner := if_object(fields.get("generateContentRequest"))):
         form["within"] = True
@@ -54,7 +67,7 @@ def load_request(
     left = rest(fields, *nulls, *_CONVERSATION)
     if isinstance(fields["contents"], dict):
         form["contents"] = "object"
-    messages = load_conversation({key: fields[key] for key in _CONVERSATION if key in fields}, origin)
+    messages = load_conversation({key: fields[key] for key in _CONVERSATION if key in fields}, origin, problems)
     tools, tools_form = _take_tools(left)
     settings, choice_form = _take_choice(left)
     schema = None
@@ -76,7 +89,8 @@ def load_request(
     if _mixed(tools) and _INCLUDE not in if_object(left.get("toolConfig")):
         form["include"] = "absent"
     form |= snake_form(snake)
-    return ModelRequest(model, tuple(messages), tools, Settings(**settings), schema, stream, left, OWN.note(form=form))
+    native, wire = OWN.note(form=form), NAME if left else None
+    return ModelRequest(model, tuple(messages), tools, Settings(**settings), schema, stream, left, native, wire=wire)
 
 
 def dump_request(
@@ -87,7 +101,7 @@ def dump_request(
     losses: list[Loss] | None = None,
 ) -> dict[str, Any]:
     """The neutral request → a body."""
-    return _dump(request, _outgoing(request, target, quirks, losses))
+    return _dump(*_prepared(request, target, quirks, losses))
 
 
 def dump_http(
@@ -102,7 +116,7 @@ def dump_http(
     Raises:
         HistoryError: there is nothing to send.
     """
-    out = _outgoing(request, target, quirks, losses)
+    request, out = _prepared(request, target, quirks, losses)
     body = _dump(request, out)
     if not body.get("contents") and "generateContentRequest" not in body:
         raise HistoryError("there is nothing to send: the API needs a message that is not a system message")
@@ -124,16 +138,19 @@ def model_of_path(path: str) -> tuple[str, bool]:
     return model, found[2].startswith("stream")
 
 
-def _outgoing(
+def _prepared(
     request: ModelRequest, target: Origin | None, quirks: Quirks | None, losses: list[Loss] | None
-) -> Outgoing:
-    return outgoing(request.messages, target, quirks, losses, request.model, request.tools)
+) -> tuple[ModelRequest, Outgoing]:
+    """The request without options of other wires, and its conversation made ready."""
+    losses = [] if losses is None else losses
+    request = own_options(request, NAME, losses)
+    return request, outgoing(request.messages, target, quirks, losses, request.model, request.tools)
 
 
 def _dump(request: ModelRequest, out: Outgoing) -> dict[str, Any]:
     form = OWN.form(request.native)
     if request.settings.parallel_tool_calls is not None:
-        out.lose(None, None, "parallel_tool_calls", "the API has no such setting")
+        out.lose(None, None, Lost.setting, "the API has no such setting", "parallel_tool_calls")
     tools = _sent_tools(request, out, form)
     body: dict[str, Any] = {
         **dict.fromkeys(form.get("null", ())),
@@ -206,10 +223,10 @@ def _sent_tools(request: ModelRequest, out: Outgoing, form: Mapping[str, Any]) -
     """The tools, without functions where the model does not take them beside an output schema."""
     if request.output_schema is None or "tools_with_schema" in form or out.newer:
         return request.tools
-    kept = tuple(tool for tool in request.tools if isinstance(tool, ServerTool))
-    if len(kept) < len(request.tools):
-        out.lose(None, None, "tools", "the model takes no functions together with an output schema")
-    return kept
+    if functions := [tool.name for tool in request.tools if isinstance(tool, ToolSpec)]:
+        why = "the model takes no functions together with an output schema"
+        out.lose(None, None, Lost.tool, why, ", ".join(functions))
+    return tuple(tool for tool in request.tools if isinstance(tool, ServerTool))
 
 
 def _mixed(tools: tuple[ToolSpec | ServerTool, ...]) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from dragoman.codec.json_dialect import Dialect, fit
 from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.loss import Lost
 from dragoman.request import ModelRequest
 from dragoman.wires.google.keys import camelled, given, merged, not_usual, snake_form, snaked, snakes
 from dragoman.wires.google.quirks import Quirks
@@ -147,7 +148,7 @@ def _dump_thinking(reasoning: str | int, form: Mapping[str, Any], out: Outgoing)
     if reasoning == "off" and by_level:
         least = "low" if out.quirks.always_thinking in out.model else "minimal"
         config = {"thinkingLevel": least}
-        out.lose(None, None, "reasoning", f"the model cannot stop thinking; asked for {least}")
+        out.lose(None, None, Lost.setting, f"the model cannot stop thinking; asked for {least}", "reasoning")
     elif reasoning == "off":
         config = {"thinkingBudget": 0}
     elif isinstance(reasoning, int):

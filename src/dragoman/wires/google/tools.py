@@ -16,7 +16,9 @@ from msgspec.structs import replace
 from dragoman.codec import outgoing
 from dragoman.codec.ids import NAMES
 from dragoman.codec.json_values import if_list, if_object, if_text, rest
+from dragoman.codec.replay import kind_of
 from dragoman.errors import HistoryError
+from dragoman.loss import Lost
 from dragoman.message import Content, Native, ProviderPart, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, ToolSpec
 from dragoman.wires.google.keys import camelled, merged, not_usual, snake_form, snaked, snakes
@@ -69,15 +71,15 @@ class Outgoing(outgoing.Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
         """A piece's own fields, without a signature that the target does not read."""
         own = _own_fields(piece)
         if (why := self.unreadable[position]) is not None and own.pop(SIGNATURE, None) is not None:
-            self.lose(position, place, "signature", why)
+            self.lose(position, place, Lost.signature, why)
         return own
 
-    def signed(self, piece: Content, fields: _Fields, position: int, place: int, what: str) -> dict[str, Any] | None:
+    def signed(self, piece: Content, fields: _Fields, position: int, place: int, which: str) -> dict[str, Any] | None:
         """The part with these fields and the piece's own, which goes back to its own origin and to nobody else: else it is
-        lost, and a loss calls it `what`."""
+        lost, and the loss names it by `which`."""
         why = self.unreadable[position] or (None if OWN.is_ours(piece.native) else "it is another provider's")
         if why is not None:
-            self.lose(position, place, what, why)
+            self.lose(position, place, kind_of(piece), why, which)
             return None
         return merged(_own_fields(piece), fields)
 

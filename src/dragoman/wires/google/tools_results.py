@@ -12,6 +12,7 @@ from typing import Any, cast
 from dragoman import json_bytes
 from dragoman.codec.json_values import if_object, if_text, rest
 from dragoman.codec.media import Media
+from dragoman.loss import Lost
 from dragoman.message import Content, DataPart, FilePart, LinkPart, Native, TextPart, ToolCallPart, ToolResultPart
 from dragoman.wires.google.content_media import dump_media
 from dragoman.wires.google.keys import merged, snaked_part
@@ -77,7 +78,7 @@ def dump_result(
         text, media = _text(result.result), [piece for piece in result.result if isinstance(piece, _MEDIA)]
         inner["response"] = _dump_response(text, is_error=result.is_error) if text or result.is_error else {}
         if media and tuple(result.result[-len(media) :]) != tuple(media):
-            out.lose(position, place, "order", "a function's response has its text before its media")
+            out.lose(position, place, Lost.order, "a function's response has its text before its media")
         parts = [dump_media(piece, out, position, place) for piece in media]
         if form.get("parts") == "inside" or out.newer:
             parts = [snaked_part(part, OWN.form(piece.native)) for part, piece in zip(parts, media, strict=True)]
@@ -86,7 +87,7 @@ def dump_result(
         elif media:
             later = [{"text": f"[result of {name or result.id}]"}, *parts]
             why = "the model takes none inside a function's response; they follow it"
-            out.lose(position, place, "media", why)
+            out.lose(position, place, Lost.media, why)
     elif form.get("response") != "as is" or result.result is not None:
         inner["response"] = _dump_response(result.result, is_error=result.is_error)
     return merged(own, {"functionResponse": inner}), later
@@ -143,7 +144,8 @@ def dump_run(piece: ToolCallPart | ToolResultPart, out: Outgoing, position: int,
         key, field = ("toolCall", "args") if calls else ("toolResponse", "response")
         absent = OWN.form(piece.native).get(field) == "absent"
         inner = {"toolType": piece.name, **id_, **({} if absent else {field: value})}
-    return out.signed(piece, {key: inner}, position, place, f"{piece.name}, which the provider ran")
+    which = f"a {'call' if calls else 'result'} of {piece.name}, which the provider ran"
+    return out.signed(piece, {key: inner}, position, place, which)
 
 
 def _load_response(response: _Fields) -> tuple[Any, bool]:

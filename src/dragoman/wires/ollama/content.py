@@ -12,6 +12,7 @@ from dragoman.codec.media import IMAGES, as_text, label, text_of
 from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.replay import kind_of
 from dragoman.errors import HistoryError
+from dragoman.loss import Lost
 from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart, ThinkingPart
 from dragoman.wires.ollama.quirks import NAME, OWN, Quirks
 
@@ -92,10 +93,10 @@ class Fields:
     def add(self, place: int, field: str, value: Any) -> None:
         """More of a field: text to text, anything else to a list."""
         if any(later in self._values for later in _ORDER[_ORDER.index(field) + 1 :]):
-            self.lose(place, "order", f"this format has the {field} of a message before what it stands behind")
+            self.lose(place, Lost.order, f"this format has the {field} of a message before what it stands behind")
         if field in _TEXTS and field in self._values and not self._joined:
             self._joined = True
-            self.lose(None, "texts", f"this format has one {field} a message; they are joined")
+            self.lose(None, Lost.texts, f"this format has one {field} a message; they are joined")
         self._values.setdefault(field, []).append(value)
 
     def add_line(self, place: int, text: str) -> None:
@@ -103,9 +104,9 @@ class Fields:
         before = self._values.get("content", ["\n"])[-1]
         self.add(place, "content", f"{text}\n" if before.endswith("\n") else f"\n{text}\n")
 
-    def lose(self, place: int | None, what: str, why: str) -> None:
+    def lose(self, place: int | None, what: Lost, why: str, which: str = "") -> None:
         """Notes something of this message that is left out or changed."""
-        self._out.lose(self._position, place, what, why)
+        self._out.lose(self._position, place, what, why, which)
 
     def dump(self, empty: Any) -> dict[str, Any]:
         """All of them, in the API's order. `empty`: what stands for a text where there is none; "absent": nothing does."""
@@ -128,12 +129,12 @@ def dump_content(piece: Content, fields: Fields, place: int) -> None:
     if block is not None:
         fields.add(place, *block)
         if isinstance(piece, DataPart) and piece.name:
-            fields.lose(place, "name", f"the API knows no name of an image, {piece.name}")
+            fields.lose(place, Lost.file_name, "the API knows no name of an image", piece.name)
     elif isinstance(piece, (DataPart, LinkPart, FilePart)):
         if text_of(piece) is None:
             by_bytes = f"the API takes images only, not {piece.mime_type}"
             why = by_bytes if isinstance(piece, DataPart) else "it takes images by their bytes only"
-            fields.lose(place, label(piece), f"{why}; a text tells of it")
+            fields.lose(place, kind_of(piece), f"{why}; a text tells of it", label(piece))
         fields.add_line(place, as_text(piece))
     else:
         fields.lose(place, kind_of(piece), "it is a block of another format")

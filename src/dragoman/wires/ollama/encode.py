@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from dragoman.codec.encoder import NONE, Objects, ResponseEncoder, as_line
@@ -20,14 +21,20 @@ from dragoman.event import (
 )
 from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Origin, TextPart, ThinkingPart, ToolCallPart, Usage
+from dragoman.request import ModelRequest
 from dragoman.wires.ollama.content import dump_block
 from dragoman.wires.ollama.errors import dump_error
-from dragoman.wires.ollama.generate import GENERATE
+from dragoman.wires.ollama.generate import GENERATE, is_generate
 from dragoman.wires.ollama.quirks import OWN
 from dragoman.wires.ollama.tools import dump_call
 from dragoman.wires.ollama.usage import dump_finish, dump_usage
 
-__all__ = ["Encoder", "dump_response", "encoder"]
+__all__ = ["Encoder", "dump_response", "encoder", "envelope", "ping", "stream_type"]
+
+stream_type = "application/x-ndjson"
+"""Of a stream's bytes."""
+ping = b""
+"""A line without JSON is none: nothing keeps a stream open."""
 
 _NO_TIME = "1970-01-01T00:00:00Z"
 _TEXTS = ("content", "thinking")
@@ -44,7 +51,7 @@ def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, 
     """Events → a whole response; an error's body where they tell of an error. `envelope` as for `encoder`."""
     message = whole_message(events, losses)
     if isinstance(message, DragomanError):
-        return dump_error(message)[1]
+        return dump_error(message).body
     values: dict[str, list[Any]] = {}
     for field, value in (item for piece in message.content for item in _fields(piece).items()):
         values.setdefault(field, []).extend([value] if field in _TEXTS else value)
@@ -56,6 +63,14 @@ def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, 
         **_tail(message.finish_reason, message.usage, response),
     }
     return merged(body, rest(response, "created_at"))
+
+
+def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002, ARG001 the protocol's
+    """What `encoder` and `dump_response` take of a request. No response has an id."""
+    created = {"created_at": now.astimezone(UTC).isoformat().replace("+00:00", "Z")}
+    if request is None:
+        return created
+    return {**created, "model": request.model, **({"path": GENERATE} if is_generate(request) else {})}
 
 
 class Encoder(ResponseEncoder):
@@ -112,7 +127,7 @@ class Encoder(ResponseEncoder):
 
     def error(self, error: DragomanError) -> Objects:
         """See `ResponseEncoder`."""
-        return [dump_error(error)[1]]
+        return [dump_error(error).body]
 
     def end(self) -> Objects:
         """The line that is done."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.codec.error_rules import ErrorInfo, ErrorRules, error_from, error_info, load, patterns
+from dragoman.codec.serving import ErrorResponse, error_response
 from dragoman.errors import (
     AuthenticationError,
     ContextLengthError,
@@ -57,8 +58,8 @@ def error_of(payload: Any, *, body: bytes | None = None) -> DragomanError:
     return error_from(error_info(payload), body=body, rules=_RULES)
 
 
-def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
-    """An exception → status and body."""
+def dump_error(error: DragomanError) -> ErrorResponse:
+    """An exception → status, headers and body."""
     status, words = next(row[1:] for row in _SENT if isinstance(error, row[0]))
     known = not words or type(error_from(ErrorInfo(words=error.message), rules=_RULES)) is type(error)
-    return status, {"error": error.message if known else f"{words}: {error.message}"}
+    return error_response(error, status, {"error": error.message if known else f"{words}: {error.message}"})

@@ -7,12 +7,16 @@ from typing import Any
 
 from dragoman.codec.json_values import if_text
 from dragoman.message import Message, Role, TextPart
+from dragoman.request import ModelRequest
 from dragoman.wires.ollama.content import dump_image, load_images
+from dragoman.wires.ollama.quirks import OWN
 
-__all__ = ["GENERATE", "PROMPT", "dump_prompt", "is_prompt", "load_prompt"]
+__all__ = ["ENDPOINT", "GENERATE", "PROMPT", "dump_prompt", "is_generate", "is_prompt", "load_prompt"]
 
 GENERATE = "/api/generate"
 """The endpoint's path."""
+ENDPOINT = {"endpoint": "generate"}
+"""The wire form of a request of it."""
 PROMPT = ("system", "prompt", "images")
 """The fields that stand for a conversation."""
 
@@ -20,6 +24,11 @@ PROMPT = ("system", "prompt", "images")
 def is_prompt(body: Mapping[str, Any], path: str) -> bool:
     """Whether it is a body of this endpoint."""
     return "messages" not in body and (if_text(path).endswith(GENERATE) or isinstance(body.get("prompt"), str))
+
+
+def is_generate(request: ModelRequest) -> bool:
+    """Whether it was read from a body of this endpoint."""
+    return OWN.form(request.native).get("endpoint") == ENDPOINT["endpoint"]
 
 
 def load_prompt(left: dict[str, Any]) -> list[Message]:

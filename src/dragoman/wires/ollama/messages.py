@@ -3,41 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import count, groupby
+from itertools import count
 from typing import Any, TypeGuard, cast
 
 from dragoman.codec.ids import Rule, call_ids
-from dragoman.codec.json_values import bounded, if_list, if_text, merged, rest
-from dragoman.codec.outgoing import Outgoing, prepared
+from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, if_text, merged, rest
+from dragoman.codec.marks import unmarked_all
+from dragoman.codec.outgoing import Outgoing, only_text, prepared
 from dragoman.codec.replay import kind_of
+from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
-from dragoman.loss import Loss
-from dragoman.message import Content, Message, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.wires.ollama.content import Fields, dump_content, load_content
+from dragoman.loss import Loss, Lost
+from dragoman.message import Content, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.wires.ollama.content import Fields, dump_content, load_content, load_images
 from dragoman.wires.ollama.quirks import OWN, Quirks
 from dragoman.wires.ollama.tools import Waiting, dump_call, dump_result, is_call, load_call, load_result
 
-__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing"]
+__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing", "votes"]
 
 _ROLES = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.MODEL}
 _ANY = Rule(letters=r"\s\S", most=1024)
 """What it takes as ids of calls: any, but each once."""
+_OWN = ("thinking", "tool_name")
+"""Fields that no other format has beside a text as `content`."""
+_NO_LIST = "the messages of an Ollama chat are a list of objects"
 _SENT = {role: name for name, role in _ROLES.items()}
 
 
-def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message]:
-    """The list of messages → ours. `origin` is given to the model's.
+def load_messages(
+    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+) -> list[Message]:
+    """The list of messages → ours. `origin` is given to the model's. Where there is a list of `problems`, a message that cannot be
+    read is noted there and left out.
 
     Raises:
         HistoryError: it is no such list.
     """
-    return load_conversation(bounded(payload), origin)
+    return load_conversation(payload if problems is not None else bounded(payload), origin, problems)
 
 
-def load_conversation(payload: Any, origin: Origin | None) -> list[Message]:
-    """As `load_messages`, of a payload that is known to be bounded in depth."""
-    if not isinstance(payload, list) or not all(isinstance(entry, dict) for entry in cast("list[Any]", payload)):
-        raise HistoryError("the messages of an Ollama chat are a list of objects")
+def load_conversation(payload: Any, origin: Origin | None, problems: list[Problem] | None = None) -> list[Message]:
+    """As `load_messages`, of a payload that is known to be bounded in depth, unless `problems` are noted."""
+    if not isinstance(payload, list):
+        raise HistoryError(_NO_LIST)
     numbers = count()
 
     def fresh_id() -> str:
@@ -45,15 +53,25 @@ def load_conversation(payload: Any, origin: Origin | None) -> list[Message]:
 
     waiting = Waiting()
     messages: list[Message] = []
-    for of_results, group in groupby(cast("list[dict[str, Any]]", payload), lambda entry: entry.get("role") == "tool"):
-        if of_results:
-            messages.append(Message(Role.USER, tuple([load_result(entry, waiting, fresh_id) for entry in group])))
+    results: list[ToolResultPart] = []  # of messages that follow each other
+    for index, entry in enumerate(cast("list[Any]", payload)):
+        try:
+            if (message := _load_plain(entry, origin)) is None:
+                fields = _object(entry if problems is None else bounded(entry))
+                if fields.get("role") == "tool":
+                    results.append(load_result(fields, waiting, fresh_id))
+                    continue
+                message = _load(fields, origin, fresh_id)
+        except HistoryError as error:
+            noted(error, problems, index, _field(entry))
             continue
-        for entry in group:
-            messages.append(_load(entry, origin, fresh_id))
-            if calls := messages[-1].tool_calls:
-                waiting = Waiting(calls)
-    return messages
+        if results:
+            messages.append(Message(Role.USER, tuple(results)))
+            results = []
+        messages.append(message)
+        if calls := message.tool_calls:
+            waiting = Waiting(calls)
+    return [*messages, Message(Role.USER, tuple(results))] if results else messages
 
 
 def dump_messages(
@@ -67,13 +85,28 @@ def dump_messages(
     return dump_conversation(outgoing(messages, target, quirks, losses))
 
 
+def votes(message: Any) -> int:
+    """How surely a JSON message is one of this format: 0 (it cannot be) to 3 (it is hardly anything else)."""
+    fields = if_object(message)
+    role = fields.get("role")
+    if not (isinstance(role, str) and role in (*_ROLES, "tool")) or "parts" in fields or "type" in fields:
+        return 0
+    if not isinstance(fields.get("content"), str | None):
+        return 0
+    calls = if_objects(fields.get("tool_calls"))
+    by_object = [isinstance(if_object(call.get("function")).get("arguments"), dict) for call in calls]
+    if (by_object and all(by_object)) or load_images(fields) or any(if_text(fields.get(name)) for name in _OWN):
+        return 3
+    return 2 if role == "tool" and "tool_call_id" not in fields else 1
+
+
 def outgoing(
     messages: Iterable[Message], target: Origin | None, quirks: Quirks | None, losses: list[Loss] | None
 ) -> Outgoing[Quirks]:
     """A conversation made ready for its dump."""
-    messages = tuple(messages)
+    messages, places = unmarked_all(messages)
     ids = call_ids(messages, _ANY) if target else {}
-    return prepared(Outgoing[Quirks], messages, target, quirks or Quirks(), losses, ids=ids, names={})
+    return prepared(Outgoing[Quirks], messages, target, quirks or Quirks(), losses, places=places, ids=ids, names={})
 
 
 def dump_conversation(out: Outgoing[Quirks]) -> list[dict[str, Any]]:
@@ -81,6 +114,9 @@ def dump_conversation(out: Outgoing[Quirks]) -> list[dict[str, Any]]:
     dumped: list[dict[str, Any]] = []
     calls: dict[str, ToolCallPart] = {}
     for position, message in enumerate(out.messages):
+        if (text := only_text(message)) is not None:
+            dumped.append({"role": _SENT[message.role], "content": text})
+            continue
         results = [
             dump_result(piece, calls.get(piece.id), out, position, place)
             for place, piece in enumerate(message.content)
@@ -91,6 +127,30 @@ def dump_conversation(out: Outgoing[Quirks]) -> list[dict[str, Any]]:
         if len(results) < len(message.content) or not results:
             dumped.append(_dump(message, out, position))
     return dumped
+
+
+def _object(entry: Any) -> dict[str, Any]:
+    if not isinstance(entry, dict):
+        raise HistoryError(_NO_LIST)
+    return cast("dict[str, Any]", entry)
+
+
+def _field(entry: Any) -> str | None:
+    """Which field of a message is at fault, where it cannot be read and one is known."""
+    fields = if_object(entry)
+    if isinstance(entry, dict) and fields.get("role") not in (*_ROLES, "tool"):
+        return "role"
+    return None if isinstance(fields.get("content"), str | None) else "content"
+
+
+def _load_plain(entry: Any, origin: Origin | None) -> Message | None:
+    """A message of a role and a text, as nearly all are; `None`: any other."""
+    if type(entry) is not dict or len(fields := cast("dict[str, Any]", entry)) != 2:
+        return None
+    name, text = fields.get("role"), fields.get("content")
+    if not isinstance(text, str) or not text or not isinstance(name, str) or (role := _ROLES.get(name)) is None:
+        return None
+    return Message(role, (TextPart(text),), origin=origin if role is Role.MODEL else None)
 
 
 def _load(entry: Mapping[str, Any], origin: Origin | None, fresh_id: Callable[[], str]) -> Message:
@@ -113,7 +173,7 @@ def _dump(message: Message, out: Outgoing[Quirks], position: int) -> dict[str, A
     for place, piece in enumerate(message.content):
         if _is_result(piece, message):
             if fields:
-                fields.lose(place, "order", "this format has the results of tools before all else")
+                fields.lose(place, Lost.order, "this format has the results of tools before all else")
         elif isinstance(piece, (ToolCallPart, ToolResultPart, ThinkingPart)):
             if (why := _refused(piece, message, out, position)) is not None:
                 fields.lose(place, kind_of(piece), why)

@@ -5,39 +5,57 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from dragoman.codec.json_values import bounded, if_list, if_object, if_text, merged
+from dragoman.codec.json_values import bounded, if_list, if_object, if_text, merged, rest
+from dragoman.codec.outgoing import own_options
+from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
-from dragoman.wires.ollama.generate import GENERATE, PROMPT, dump_prompt, is_prompt, load_prompt
+from dragoman.wires.ollama.generate import ENDPOINT, GENERATE, PROMPT, dump_prompt, is_generate, is_prompt, load_prompt
 from dragoman.wires.ollama.messages import dump_conversation, load_conversation, outgoing
-from dragoman.wires.ollama.quirks import OWN, Quirks
+from dragoman.wires.ollama.quirks import NAME, OWN, Quirks
 from dragoman.wires.ollama.settings import dump_schema, dump_settings, load_schema, load_settings
 from dragoman.wires.ollama.tools import dump_tools, is_tool, load_tools
 
-__all__ = ["dump_http", "dump_request", "load_request"]
+__all__ = ["dump_http", "dump_request", "load_request", "routes"]
+
+_CHAT = "/api/chat"
+routes: tuple[Route, ...] = (
+    Route("POST", _CHAT, "chat"),
+    Route("POST", GENERATE, "chat"),
+    Route("POST", "/api/embed", "embeddings"),
+    Route("POST", "/api/embeddings", "embeddings"),
+    Route("GET", "/api/tags", "models"),
+)
+"""The server's; two are the older forms of the ones before them."""
 
 
 def load_request(
-    body: Mapping[str, Any], *, path: str = "", headers: Mapping[str, str] = {}, origin: Origin | None = None
+    body: Mapping[str, Any],
+    *,
+    path: str = "",
+    headers: Mapping[str, str] = {},
+    origin: Origin | None = None,
+    problems: list[Problem] | None = None,
 ) -> ModelRequest:
-    """A body of `/api/chat` → the neutral request. `headers` tell nothing on this wire. A body of `/api/generate`, known by its
+    """A body of `/api/chat` → the neutral request. `headers` tell nothing on this wire; `problems` as for `load_messages`. A body of `/api/generate`, known by its
     `path` or by having a prompt in the place of messages, is read into the same, and written again as what it was.
 
     Raises:
         HistoryError: it holds neither messages nor a prompt.
     """
     del headers
-    prompt = isinstance(bounded(body), dict) and is_prompt(body, path)
+    bounded(body if problems is None else rest(if_object(body), "messages"))
+    prompt = isinstance(body, dict) and is_prompt(body, path)
     if not prompt and not isinstance(if_object(body).get("messages"), list):
         raise HistoryError("an Ollama chat request needs the field messages, a list")
     left = dict(body)
     form: dict[str, Any] = {}
     own: dict[str, Any] = {}
-    messages = load_prompt(left) if prompt else load_conversation(left.pop("messages"), origin)
+    messages = load_prompt(left) if prompt else load_conversation(left.pop("messages"), origin, problems)
     if prompt:
-        form["endpoint"] = "generate"
+        form |= ENDPOINT
         own |= {field: left.pop(field) for field in PROMPT if field in left}
     model = left.pop("model") if if_text(left.get("model")) else ""
     settings = load_settings(left, model, form, own)
@@ -49,9 +67,8 @@ def load_request(
     if isinstance(stream, bool) and left.pop("stream", None) is None:
         form["stream"] = "absent"
     own |= {field: left.pop(field) for field in ("model", "tools", "format", "stream", "think") if field in left}
-    return ModelRequest(
-        model, tuple(messages), tools, settings, schema, stream is not False, left, OWN.note(own, form=form)
-    )
+    native, wire = OWN.note(own, form=form), NAME if left else None
+    return ModelRequest(model, tuple(messages), tools, settings, schema, stream is not False, left, native, wire=wire)
 
 
 def dump_request(
@@ -65,10 +82,12 @@ def dump_request(
 
     An output schema goes along with tools too, though models then seldom call one.
     """
+    losses = [] if losses is None else losses
+    request = own_options(request, NAME, losses)
     out = outgoing(request.messages, target, quirks, losses)
     form, own = OWN.form(request.native), OWN.fields(request.native)
     body: dict[str, Any] = {"model": request.model} if request.model else {}
-    prompt = dump_prompt(request.messages) if form.get("endpoint") == "generate" else None
+    prompt = dump_prompt(out.messages) if is_generate(request) else None
     if prompt is None:
         body["messages"] = dump_conversation(out)
     else:
@@ -96,4 +115,4 @@ def dump_http(
 ) -> HttpRequest:
     """The neutral request → path, headers and body."""
     body = dump_request(request, target=target, quirks=quirks, losses=losses)
-    return HttpRequest("/api/chat" if "messages" in body else GENERATE, body=body)
+    return HttpRequest(_CHAT if "messages" in body else GENERATE, body=body)

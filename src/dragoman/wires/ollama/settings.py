@@ -7,6 +7,7 @@ from typing import Any, Literal, cast
 
 from dragoman.codec.json_values import if_list, if_object, rest
 from dragoman.codec.outgoing import Outgoing
+from dragoman.loss import Lost
 from dragoman.request import ModelRequest, Settings
 from dragoman.wires.ollama.quirks import Quirks
 
@@ -59,7 +60,7 @@ def dump_settings(request: ModelRequest, form: Mapping[str, Any], out: Outgoing[
         fields["options"] = options
     for name in _UNKNOWN:
         if getattr(settings, name) not in (None, "auto"):
-            out.lose(None, None, name, "the API has no such setting")
+            out.lose(None, None, Lost.setting, "the API has no such setting", name)
     return fields
 
 

@@ -17,6 +17,7 @@ from dragoman import json_bytes
 from dragoman.codec.json_values import if_object, if_text, merged, rest, says_error
 from dragoman.codec.outgoing import Outgoing
 from dragoman.fold import parse_call
+from dragoman.loss import Lost
 from dragoman.message import Native, TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, ToolSpec
 from dragoman.wires.ollama.content import Fields, dump_content, load_images, load_text
@@ -143,7 +144,7 @@ def dump_result(
     if not _is_unnamed(part.native) and not (call and _is_unnamed(call.native)):
         body["tool_call_id"] = out.id(position, place, part)
     if part.is_error and not says_error(part.result):
-        out.lose(position, place, "is_error", "this format has no mark for a failed tool")
+        out.lose(position, place, Lost.is_error, "this format has no mark for a failed tool")
     return merged(body, rest(OWN.fields(part.native), "id"))
 
 
@@ -167,7 +168,7 @@ def _dump_tool(tool: ToolSpec | ServerTool, out: Outgoing[Quirks]) -> dict[str, 
     if isinstance(tool, ServerTool):
         if own or form:
             return {"type": tool.name, **own}
-        out.lose(None, None, tool.name, "the API runs no tools of its own")
+        out.lose(None, None, Lost.tool, "the API runs no tools of its own", tool.name)
         return None
     function: dict[str, Any] = {"name": tool.name}
     if tool.description:
