@@ -108,16 +108,19 @@ async def test_nor_to_another_endpoint_that_speaks_the_same_wire() -> None:
     assert "EqQB" not in json.dumps(body(player, 0))
 
 
-@pytest.mark.parametrize("edit", ["prompt", "system"])
-async def test_nor_back_when_what_stood_before_it_has_changed(edit: str) -> None:
-    said = list(await history())
+async def test_nor_back_when_what_stood_before_it_has_changed() -> None:
+    messages = [Message.user("Look there."), *(await history())[1:]]
     player = recorded(SAYING)
-    system = "Be brief." if edit == "prompt" else "Be long."
-    if edit == "prompt":
-        said[0] = Message.user("Look there.")
-    await Agent("anthropic", api_key="k", transport=player, tools=[look], system=system).send("Go on.", history=said)
+    await agent("anthropic", player).send("Go on.", history=messages)
     assert "EqQB" not in json.dumps(body(player, 0))
     assert body(player, 0)["messages"][1]["content"][-1]["type"] == "tool_use"
+
+
+async def test_decision_29_but_back_under_another_system_prompt() -> None:
+    player = recorded(SAYING)
+    other = Agent("anthropic", api_key="k", transport=player, tools=[look], system="Be long.")
+    await other.send("Go on.", history=await history())
+    assert body(player, 0)["messages"][1]["content"] == CALLING["content"]
 
 
 async def test_a_provider_is_changed_in_the_middle_and_back_and_nothing_is_lost() -> None:

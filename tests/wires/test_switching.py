@@ -208,8 +208,8 @@ EDITS: dict[str, tuple[Any, tuple[bool, bool]]] = {
     ),
     "stored and read": (lambda talk: [Message.from_json(m.to_json()) for m in talk], (True, True)),
     "more words at the end": (lambda talk: [*talk, Message.model("."), Message.user("?")], (True, True)),
-    "the system prompt": (with_(0, Message.system("Be long.")), (False, False)),
-    "no system prompt": (lambda talk: talk[1:], (False, False)),
+    "the system prompt": (with_(0, Message.system("Be long.")), (True, True)),
+    "no system prompt": (lambda talk: talk[1:], (True, True)),
     "the first question": (with_(1, Message.user("Hear.")), (False, False)),
     "a message removed before both": (lambda talk: [*talk[:2], *talk[3:]], (False, False)),
     "a message put in between": (lambda talk: [*talk[:5], Message.user("?"), *talk[5:]], (True, False)),
@@ -227,7 +227,7 @@ EDITS: dict[str, tuple[Any, tuple[bool, bool]]] = {
 @pytest.mark.parametrize("edit", EDITS)
 @pytest.mark.parametrize("wire", SEALS)
 def test_a_seal_holds_while_what_stood_before_it_is_as_it_was(wire: str, edit: str) -> None:
-    """The system prompt stands before it too: a provider's signature may cover it, so an edit of it breaks all seals."""
+    """Decision 29: the system prompt is of each request, and no provider signs it."""
     change, (first, second) = EDITS[edit]
     talk = change(bound(wire))
     losses: list[Loss] = []
