@@ -135,7 +135,7 @@ def outgoing(
 def dump_conversation(out: Outgoing) -> dict[str, Any]:
     """As `dump_messages`, of a conversation made ready."""
     messages = out.messages
-    order = {call.id: number for number, call in enumerate(_calls(messages))}
+    order = {call.id: number for number, call in enumerate(_calls(messages))} if out.unnamed else {}
     head = next((place for place, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
     payload: dict[str, Any] = {}
     if head:  # D-120, as decision 20b reads it
@@ -149,7 +149,7 @@ def dump_conversation(out: Outgoing) -> dict[str, Any]:
             contents.append({"role": message.role.value, "parts": [{"text": text}]})
             joined = message
             continue
-        content = _entry(_in_order(message, out.unnamed, order), out, position)
+        content = _entry(_in_order(message, out.unnamed, order) if order else message, out, position)
         if content is None:
             continue
         if joined is not None and _joins(message, joined) and "turn" not in OWN.form(message.native):
