@@ -41,7 +41,7 @@ class Problem(msgspec.Struct, frozen=True):
     """What of a conversation could not be read, where the rest of it could."""
 
     index: int
-    """Position of the element in the list that holds the conversation."""
+    """Position of the element in the list that holds the conversation; -1: beside it, such as a system text."""
     field: str | None
     """The field at fault, where one is known."""
     error: str
@@ -52,7 +52,7 @@ def error_response(error: DragomanError, status: int, body: dict[str, Any]) -> E
     """An error's response, with the wait that the error asks for."""
     headers = {"content-type": "application/json"}
     if isinstance(error, RateLimitError | OverloadedError) and error.retry_after is not None:
-        headers["retry-after"] = f"{error.retry_after:g}"
+        headers["retry-after"] = f"{error.retry_after:.3f}".rstrip("0").rstrip(".")
     return ErrorResponse(status, headers, body)
 
 
