@@ -230,7 +230,7 @@ def test_an_error_is_told_as_what_it_is_before_and_within_a_response(kind):
             EVENT.validate_python(event)
         error = decode(data)[-1].error
         assert type(error) is kind and "what happened" in error.message
-    status, body = wire.dump_error(kind("what happened"))
+    status, _, body = wire.dump_error(kind("what happened"))
     assert status == STATUSES.get(kind, 400)
     assert type(wire.load_error(status, {}, json.dumps(body).encode())) is kind
     assert wire.dump_response([RunError(kind("what happened"))]) == body

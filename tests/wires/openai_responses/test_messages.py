@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.event import (
     RunError,
 )
+from dragoman.loss import Loss
 from dragoman.message import (
+    DataPart,
+    MarkPart,
     Message,
     Role,
     ToolCallPart,
@@ -135,6 +139,36 @@ def test_append_only_a_conversation_begins_the_next_one():
     for target, quirks in ((OPENAI, None), (XAI, None), (OPENAI, wire.Quirks(links=False))):
         short, long = items(*history, target=target, quirks=quirks), items(*longer, target=target, quirks=quirks)
         assert long[: len(short)] == short
+
+
+MARK = MarkPart("step", {"ai_sdk_ui": {"type": "step-start"}})
+
+
+def test_marks_change_nothing_that_is_sent():
+    history = [
+        Message.system("Be brief."),
+        Message.user("x"),
+        answered(ENCRYPTED, MESSAGE_ITEM, CALL_ITEM),
+        Message.user(ToolResultPart("call_1", "f", "1")),
+        Message.model("one", "two"),
+        Message.user(DataPart(b"\xff", "video/mp4", "clip.mp4"), "y"),
+    ]
+    among = [m.replace(content=[p for piece in m.content for p in (MARK, piece)] + [MARK]) for m in history]
+    for target in (None, OPENAI, XAI):
+        plain: list[Loss] = []
+        losses: list[Loss] = []
+        sent = wire.dump_messages(among, target=target, losses=losses)
+        assert sent == wire.dump_messages(history, target=target, losses=plain)
+        assert losses == [replace(loss, part=None if loss.part is None else 2 * loss.part + 1) for loss in plain]
+    assert (5, 1, "data") in [(loss.message, loss.part, loss.what) for loss in losses]
+
+
+def test_a_message_of_marks_alone_is_an_empty_one():
+    losses: list[Loss] = []
+    assert wire.dump_messages([Message.user("x"), Message.model(MARK)], losses=losses)["input"] == items(
+        Message.user("x")
+    )
+    assert losses == [Loss(1, None, "message", "it is empty")]
 
 
 NESTED = json.loads("[" * 200 + "]" * 200)

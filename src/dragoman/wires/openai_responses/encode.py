@@ -45,7 +45,7 @@ def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, 
     writer = Encoder(envelope)
     for event in kept(events, losses):
         if isinstance(event, RunError):
-            return dump_error(event.error)[1]
+            return dump_error(event.error).body
         writer.objects(event)
     writer.close()
     return writer.response

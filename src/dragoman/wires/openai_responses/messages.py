@@ -7,13 +7,14 @@ that follow each other are one message of the user's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import msgspec
 
 from dragoman.codec.ids import NAMES, STANDARD, call_ids, fitted
 from dragoman.codec.json_values import bounded, if_text, rest
-from dragoman.codec.replay import readable
+from dragoman.codec.marks import unmarked_all
+from dragoman.codec.outgoing import prepared
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
@@ -77,24 +78,19 @@ def outgoing(
     holds: bool = True,
 ) -> Conversation:
     """Prepares a dump. `tools`: those of the request. `holds`: whether the provider was to store what it answered."""
-    messages = tuple(messages)
-    unreadable = readable(messages, target, quirks.reads)
+    messages, places = unmarked_all(messages)
     kinds: dict[str, str] = {}
     foreign: set[str] = set()
-    named: list[ToolSpec | ToolCallPart] = [*tools]
-    for message, reason in zip(messages, unreadable, strict=True):
-        for piece in message.content:
-            if isinstance(piece, ToolCallPart) and piece.run_by != "provider":
-                named.append(piece)
-                kinds[piece.id] = kind_of(piece) if reason is None else FUNCTION
-                (foreign.discard if reason is None else foreign.add)(piece.id)
+    calls = [piece for message in messages for piece in message.content if _is_ours_to_run(piece)]
+    named: list[ToolSpec | ToolCallPart] = [*tools, *calls]
     as_is = [one.name for one in named if "as is" in OWN.form(one.native).values()]
-    return Conversation(
-        messages=messages,
-        target=target,
-        quirks=quirks,
-        losses=[] if losses is None else losses,
-        unreadable=unreadable,
+    out = prepared(
+        Conversation,
+        messages,
+        target,
+        quirks,
+        losses,
+        places=places,
         ids=call_ids(messages, quirks.ids, as_is=lambda piece: OWN.form(piece.native).get("id") == "as is"),
         names=fitted([one.name for one in named], quirks.names, as_is=as_is),
         kinds=kinds,
@@ -102,6 +98,16 @@ def outgoing(
         holds=holds and quirks.links,
         taken=set(),
     )
+    for message, reason in zip(messages, out.unreadable, strict=True):
+        for piece in message.content:
+            if _is_ours_to_run(piece):
+                kinds[piece.id] = kind_of(piece) if reason is None else FUNCTION
+                (foreign.discard if reason is None else foreign.add)(piece.id)
+    return out
+
+
+def _is_ours_to_run(piece: Content) -> TypeGuard[ToolCallPart]:
+    return isinstance(piece, ToolCallPart) and piece.run_by != "provider"
 
 
 def dump_messages(
