@@ -16,7 +16,7 @@ from dragoman.codec.json_values import bounded, if_text, rest
 from dragoman.codec.marks import unmarked_all
 from dragoman.codec.outgoing import prepared
 from dragoman.errors import HistoryError
-from dragoman.loss import Loss
+from dragoman.loss import Loss, Lost
 from dragoman.message import Content, Message, Origin, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
 from dragoman.wires.openai_responses.content import load_content
@@ -129,7 +129,7 @@ def dump_conversation(out: Conversation, *, after: int = -1) -> dict[str, Any]:
         payload["instructions"] = "\n\n".join([message.text for message in out.messages[:head]])
         if head > 1 or len(out.messages[0].content) > 1:
             for position in range(head):
-                out.lose(position, None, "texts", "the instructions are one text; they are joined")
+                out.lose(position, None, Lost.texts, "the instructions are one text; they are joined")
     items: list[dict[str, Any]] = []
     for position in range(max(head, after + 1), len(out.messages)):
         items += dump_items(out, position)

@@ -7,13 +7,14 @@ from typing import Any, cast
 
 from dragoman.codec.ids import renamed
 from dragoman.codec.json_values import bounded, if_list, if_object, rest
+from dragoman.codec.outgoing import own_options
 from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ToolSpec
 from dragoman.wires.openai_responses.linking import LINKED_BY_CALLER, anchor, is_stored
 from dragoman.wires.openai_responses.messages import dump_conversation, load_conversation, outgoing
-from dragoman.wires.openai_responses.quirks import OWN, Quirks
+from dragoman.wires.openai_responses.quirks import NAME, OWN, Quirks
 from dragoman.wires.openai_responses.settings import FIELDS, dump_schema, dump_settings, load_schema, load_settings
 from dragoman.wires.openai_responses.tools import dump_tools, load_tools
 
@@ -66,6 +67,7 @@ def load_request(
         stream is True,
         options=left,
         native=OWN.note(own, form=form),
+        wire=NAME if left else None,
     )
 
 
@@ -90,6 +92,8 @@ def _dumped(
 ) -> tuple[dict[str, Any], Mapping[str, str]]:
     """The body, and the name under which each tool is sent."""
     quirks = quirks or Quirks()
+    losses = [] if losses is None else losses
+    request = own_options(request, NAME, losses)
     options, form = request.options, OWN.form(request.native)
     tools = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
     out = outgoing(request.messages, target, quirks, losses, tools, holds=is_stored(options))
