@@ -105,3 +105,12 @@ def test_options_are_those_of_this_wire_and_another_wires_are_not_sent():
         assert write(foreign, losses=losses) == write(request.replace(options={}))
         assert losses == lost
         assert write(foreign) == write(request.replace(options={}))
+
+
+def test_where_the_api_has_what():
+    assert {(route.method, route.path, route.purpose) for route in wire.routes} == {
+        ("POST", "/v1/responses", "chat"),
+        ("POST", "/v1/responses/input_tokens", "count_tokens"),
+        ("POST", "/v1/embeddings", "embeddings"),
+        ("GET", "/v1/models", "models"),
+    }

@@ -47,16 +47,28 @@ from dragoman.wires.openai_responses.tools_results import (
     load_provider_result,
 )
 
-__all__ = ["ABSENT", "ROLES", "Calls", "Conversation", "begun_item", "dump_items", "load_item", "side_of"]
+__all__ = [
+    "ABSENT",
+    "ROLES",
+    "Calls",
+    "Conversation",
+    "FROM_CLIENT",
+    "begun_item",
+    "dump_items",
+    "load_item",
+    "side_of",
+]
 
 ABSENT = "absent"
 """Form of a field that was not there at all."""
 Calls = dict[str, ToolCallPart]
 """The calls so far by id."""
 ROLES = {"user": Role.USER, "system": Role.SYSTEM, "developer": Role.SYSTEM, "assistant": Role.MODEL}
+_SENT_ROLES = {Role.USER: "user", Role.SYSTEM: "system", Role.MODEL: "assistant"}
 _WITH_STATUS = ("apply_patch_call_output", "shell_call_output")
 """Types of answers that tell whether the tool failed."""
-_FROM_CLIENT = ("mcp_approval_response", "compaction_trigger", "configuration_update")
+FROM_CLIENT = ("mcp_approval_response", "compaction_trigger", "configuration_update")
+"""Types of items without a role that come from the client, beside answers."""
 _FORGOTTEN = "the provider does not hold it any more, or never did"
 
 
@@ -81,7 +93,7 @@ def side_of(item: Mapping[str, Any], calls: Calls) -> Role:
         call = calls.get(str(item.get("call_id")))
         by_provider = item.get("execution") == "server" or (call is not None and call.run_by == "provider")
         return Role.MODEL if by_provider else Role.USER
-    return Role.USER if item.get("type") in _FROM_CLIENT else Role.MODEL
+    return Role.USER if item.get("type") in FROM_CLIENT else Role.MODEL
 
 
 def load_item(
@@ -126,7 +138,18 @@ def begun_item(native: Native) -> Mapping[str, Any] | None:
 
 def dump_items(out: Conversation, position: int) -> list[dict[str, Any]]:
     """The message at that position → its items, in order."""
+    message = out.messages[position]
+    part = message.content[0] if len(message.content) == 1 and not message.native else None
+    if type(part) is TextPart and not part.native:
+        return [_plain(out, message.role, part.text)]
     return _Writer(out, position).items()
+
+
+def _plain(out: Conversation, role: Role, text: str) -> dict[str, Any]:
+    """A message that is nothing but a text: most of a conversation."""
+    if role is Role.MODEL and out.quirks.listed:
+        return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+    return {"role": _SENT_ROLES[role], "content": text}
 
 
 class _Writer:
