@@ -91,8 +91,8 @@ class Llm:
                 llm.headers.append({name.lower(): value for name, value in self.headers.items()})
                 reply = llm.reply(request)
                 if isinstance(reply, DragomanError):
-                    status, error = wire.dump_error(reply)
-                    return self._send(status, json.dumps(error).encode(), "application/json")
+                    error = wire.dump_error(reply)
+                    return self._send(error.status, json.dumps(error.body).encode(), "application/json")
                 encoder = wire.encoder(id="answer", model=request.model)
                 events = pieces(unfold([reply.replace(id="answer")]), 4)
                 data = b"".join([*map(encoder.feed, events), encoder.close()])

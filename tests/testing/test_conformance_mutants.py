@@ -32,9 +32,10 @@ from dragoman import (
     unfold,
     wires,
 )
+from dragoman.codec.serving import ErrorResponse, Route
 from dragoman.errors import InvalidRequestError, ProviderError
 from dragoman.event import Event, MessageFinished, RunError
-from dragoman.message import DataPart, FilePart, FinishReason, LinkPart
+from dragoman.message import DataPart, FilePart, FinishReason, LinkPart, MarkPart
 from dragoman.request import EmbeddingsRequest
 from dragoman.testing import server
 from dragoman.testing.provider import faults as kit_faults
@@ -137,6 +138,11 @@ def each(kind: type[Any], **changes: Any) -> Callable[[Message], Message]:
     return lambda message: message.replace(
         content=[replace(part, **changes) if isinstance(part, kind) else part for part in message.content]
     )
+
+
+def marks_as_texts(message: Message) -> Message:
+    content = [TextPart(part.kind) if isinstance(part, MarkPart) else part for part in message.content]
+    return message.replace(content=content)
 
 
 def within(edit: Callable[[Message], Message]) -> Callable[[Any], Any]:
@@ -270,6 +276,22 @@ def impatient(status: int, headers: Any, body: bytes) -> Any:
     return REAL.load_error(status, {}, body)
 
 
+def patient(error: Any) -> Any:
+    return ErrorResponse(429, {}, REAL.dump_error(error).body)
+
+
+def unproblematic(payload: Any, problems: Any = None, **how: Any) -> Any:
+    return REAL.load_messages(payload, **how)
+
+
+def trusting_votes(message: Any) -> int:
+    return 2 if message["role"] == "user" else 1
+
+
+def trusting_envelope(request: Any, **how: Any) -> Any:
+    return REAL.envelope(request.replace(), **how)
+
+
 def slashless(request: Any, **how: Any) -> Any:
     http = REAL.dump_http(request, **how)
     return replace(http, path=http.path.removeprefix("/"))
@@ -350,6 +372,25 @@ WIRES: dict[str, tuple[Any, str]] = {
         sends(lambda request: request.replace(tools=())),
         "the body of the request in 0001.json",
     ),
+    "marks_change_nothing": (dumps(marks_as_texts), "a system's message with marks must be"),
+    "problems_name_what_cannot_be_read": (Broken("openai_chat", load_messages=unproblematic), "HistoryError"),
+    "votes_know_what_was_written": (
+        Broken("openai_chat", votes=trusting_votes),
+        "(TypeError|KeyError) .* is raised for the votes of",
+    ),
+    "waits_are_written": (
+        Broken("openai_chat", dump_error=patient),
+        "the header `retry-after` must be '7' and is None",
+    ),
+    "envelopes_suit_their_encoders": (
+        Broken("openai_chat", envelope=trusting_envelope),
+        "AttributeError .* is raised for the envelope of no request",
+    ),
+    "routes_are_complete": (
+        Broken("openai_chat", routes=(Route("POST", "chat/completions", "chat"),)),
+        "does not begin at the root",
+    ),
+    "pings_say_nothing": (Broken("openai_chat", ping=b"data: ping\n\n"), "not JSON|must be one message"),
     "refusals_are_never_raised": (refuses(hasty), "DecodeError|UnicodeDecodeError"),
     "changed_requests_are_read_or_refused": (
         Broken("openai_chat", load_messages=trusting_messages),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import httpx2
 import msgspec
@@ -51,6 +52,7 @@ from dragoman.message import (
     ToolResultPart,
     Usage,
 )
+from dragoman.request import ModelRequest
 from dragoman.wires import openai_responses as wire
 from support.responses import COMPLETED_HEAD, decode, events_in, odd_message, pieces, write_all
 
@@ -230,7 +232,7 @@ def test_an_error_is_told_as_what_it_is_before_and_within_a_response(kind):
             EVENT.validate_python(event)
         error = decode(data)[-1].error
         assert type(error) is kind and "what happened" in error.message
-    status, body = wire.dump_error(kind("what happened"))
+    status, _, body = wire.dump_error(kind("what happened"))
     assert status == STATUSES.get(kind, 400)
     assert type(wire.load_error(status, {}, json.dumps(body).encode())) is kind
     assert wire.dump_response([RunError(kind("what happened"))]) == body
@@ -323,3 +325,45 @@ def test_many_parts_may_be_open_side_by_side():
         *[PartFinished("m", n, TextPart("x")) for n in reversed(range(count))], MessageFinished("m", FinishReason.stop),
     ]  # fmt: skip
     assert write_all(events).count(b'"response.output_text.done","sequence_number"') == count
+
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, 600000, UTC)
+ASKED = {
+    "model": "gpt-5", "instructions": "Be brief.", "input": "Hi", "stream": True, "store": False, "temperature": 0.5, "metadata": {"a": "b"},
+    "tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}, "strict": True}], "tool_choice": "required",
+    "reasoning": {"effort": "low"}, "text": {"verbosity": "low"}, "previous_response_id": "resp_0", "include": [],
+}  # fmt: skip
+
+
+def test_the_envelope_is_what_the_api_repeats_of_a_request():
+    envelope = wire.envelope(wire.load_request(ASKED), id="1", now=NOW)
+    same = ("model", "instructions", "store", "temperature", "metadata", "tools", "tool_choice", "previous_response_id")
+    assert envelope == {
+        "id": "resp_1",
+        "created_at": 1767323045,
+        **{field: ASKED[field] for field in same},
+        "reasoning": {"effort": "low", "summary": None},
+        "text": {"format": {"type": "text"}, "verbosity": "low"},
+    }
+    whole = wire.dump_response(events_of("Hello."), **envelope)
+    Response.model_validate(whole, strict=True)
+    assert whole | envelope == whole
+    encoder = wire.encoder(**envelope)
+    stream = events_in(b"".join([*map(encoder.feed, events_of("Hello.")), encoder.close()]))
+    for event in (stream[0], stream[-1]):
+        EVENT.validate_python(event)
+        assert event["response"] | envelope == event["response"]
+
+
+def test_an_envelope_without_a_request_and_of_the_least():
+    assert wire.envelope(None, id="resp_1", now=NOW) == {"id": "resp_1", "created_at": 1767323045}
+    request = ModelRequest("", (Message.user("Hi"), Message.system("later")), options={"raw": True}, wire="ollama")
+    assert wire.envelope(request, id="1", now=NOW) == {"id": "resp_1", "created_at": 1767323045}
+
+
+def test_a_stream_is_kept_open_by_what_no_reader_sees():
+    assert wire.stream_type == "text/event-stream"
+    encoder = wire.encoder()
+    pieces_ = [*map(encoder.feed, events_of("Hello.")), encoder.close()]
+    assert decode(wire.ping.join([b"", *pieces_])) == decode(b"".join(pieces_))
+    assert not events_in(wire.ping)

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from dragoman import errors
+from dragoman.codec.serving import ErrorResponse
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -102,13 +103,14 @@ def test_how_long_to_wait(headers, seconds):
 
 
 def test_errors_that_no_provider_told_of_are_written_too():
-    assert wire.dump_error(StreamCutError("cut"))[0] == 502
-    assert wire.dump_error(ProviderError("x", status=507))[0] == 507
+    assert wire.dump_error(StreamCutError("cut")).status == 502
+    assert wire.dump_error(ProviderError("x", status=507)).status == 507
 
 
 def test_errors_to_the_last_field():
     def error(status, kind, code):
-        return status, {"error": {"message": "x", "type": kind, "param": None, "code": code}}
+        body = {"error": {"message": "x", "type": kind, "param": None, "code": code}}
+        return ErrorResponse(status, {"content-type": "application/json"}, body)
 
     assert [wire.dump_error(kind("x")) for kind in (
         errors.ContextLengthError, errors.ContentRefusedError, errors.InvalidRequestError, errors.HistoryError, errors.AuthenticationError,
@@ -123,4 +125,11 @@ def test_errors_to_the_last_field():
         error(500, "server_error", "server_error"),
     ]  # fmt: skip
     for status, sent in ((None, 400), (200, 400), (399, 400), (400, 400), (422, 422)):
-        assert wire.dump_error(errors.InvalidRequestError("x", status=status))[0] == sent
+        assert wire.dump_error(errors.InvalidRequestError("x", status=status)).status == sent
+
+
+def test_how_long_to_wait_is_written_and_read_back():
+    for kind in (errors.RateLimitError, errors.OverloadedError):
+        refusal = wire.dump_error(kind("x", retry_after=2.5))
+        assert refusal.headers == {"content-type": "application/json", "retry-after": "2.5"}
+        assert wire.load_error(refusal.status, refusal.headers, json.dumps(refusal.body).encode()).retry_after == 2.5

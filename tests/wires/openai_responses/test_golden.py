@@ -8,6 +8,7 @@ import json
 import pytest
 
 from dragoman.fold import fold
+from dragoman.loss import Loss
 from dragoman.message import (
     DataPart,
     FilePart,
@@ -216,39 +217,38 @@ WRITTEN = {'instructions': 'be briefand kind\n\nbe polite',
            {'type': 'function_call_output', 'call_id': 'b', 'output': '{"no":1}'},
            {'role': 'system', 'content': 'later'},
            {'type': 'function_call', 'call_id': 'a_da82acb3', 'name': 'f', 'arguments': '{}'}]}  # fmt: skip
-LOSSES = [(0, None, 'texts', 'the instructions are one text; they are joined'),
- (1, None, 'texts', 'the instructions are one text; they are joined'),
- (2, 5, 'audio/wav', 'the API has no block for it; a text tells of it'),
- (2, 8, 'file https://a.test/x', 'the API has no block for it; a text tells of it'),
- (2, 9, 'name', 'the API knows no name of such a file, c.pdf'),
- (2, 10, 'a call', 'the API takes calls from the model alone'),
- (3, 2, 'image/png', 'the API takes no media from the model; a text names it'),
- (3, 5, "an item of the provider's, x", "it is another provider's"),
- (3, 6, 'a call of web_search, which the provider ran', "it is another provider's"),
- (3, 7, 'a result of web_search, which the provider ran', 'its call is not sent'),
- (3, 8, 'a result', 'the API takes results from the user alone'),
- (4, 1, 'is_error', 'the API has no mark for a failed tool'),
- (7, None, 'message', 'it is empty')]  # fmt: skip
-THERE = [(3, 0, 'thinking', 'its origin is not known'),
- (3, 5, "an item of the provider's, x", 'its origin is not known'),
- (3, 6, 'a call of web_search, which the provider ran', 'its origin is not known'),
- (3, 7, 'a result of web_search, which the provider ran', 'its origin is not known')]  # fmt: skip
+LOSSES = [Loss(0, None, 'texts', 'the instructions are one text; they are joined'),
+ Loss(1, None, 'texts', 'the instructions are one text; they are joined'),
+ Loss(2, 5, 'data', 'the API has no block for it; a text tells of it', 'audio/wav'),
+ Loss(2, 8, 'link', 'the API has no block for it; a text tells of it', 'file https://a.test/x'),
+ Loss(2, 9, 'name', 'the API knows no name of such a file, c.pdf'),
+ Loss(2, 10, 'tool call', 'the API takes calls from the model alone'),
+ Loss(3, 2, 'data', 'the API takes no media from the model; a text names it', 'image/png'),
+ Loss(3, 5, 'provider', "it is another provider's", "an item of the provider's, x"),
+ Loss(3, 6, 'tool call', "it is another provider's", 'a call of web_search, which the provider ran'),
+ Loss(3, 7, 'tool result', 'its call is not sent', 'a result of web_search, which the provider ran'),
+ Loss(3, 8, 'tool result', 'the API takes results from the user alone'),
+ Loss(4, 1, 'is_error', 'the API has no mark for a failed tool'),
+ Loss(7, None, 'message', 'it is empty')]  # fmt: skip
+THERE = [Loss(3, 0, 'thinking', 'its origin is not known'),
+ Loss(3, 5, 'provider', 'its origin is not known', "an item of the provider's, x"),
+ Loss(3, 6, 'tool call', 'its origin is not known', 'a call of web_search, which the provider ran'),
+ Loss(3, 7, 'tool result', 'its origin is not known', 'a result of web_search, which the provider ran')]  # fmt: skip
 
 
 def test_d138_a_conversation_of_any_kind_of_part_to_the_last_field():
     losses = []
     assert wire.dump_messages(CONVERSATION, losses=losses) == WRITTEN
-    assert [(loss.message, loss.part, loss.what, loss.why) for loss in losses] == LOSSES
+    assert losses == LOSSES
     losses = []
     unsigned = [item for item in WRITTEN["input"] if item.get("type") != "reasoning"]
     assert wire.dump_messages(CONVERSATION, target=Origin("p", model="m"), losses=losses) == {
         **WRITTEN,
         "input": unsigned,
     }
-    noted = [(loss.message, loss.part, loss.what, loss.why) for loss in losses]
-    assert noted == sorted(
-        [*[loss for loss in LOSSES if loss[1] not in (5, 6, 7) or loss[0] != 3], *THERE],
-        key=lambda loss: (loss[0], loss[1] or 0),
+    assert losses == sorted(
+        [*[loss for loss in LOSSES if loss.part not in (5, 6, 7) or loss.message != 3], *THERE],
+        key=lambda loss: (loss.message, loss.part or 0),
     )
 
 

@@ -203,9 +203,9 @@ def test_pain_32_ids_are_sent_only_where_the_provider_holds_the_items():
         {"role": "assistant", "content": "Hi", "phase": "final_answer"},
         {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": '{"a":1}'},
     ]
-    assert [(loss.message, loss.part, loss.what) for loss in losses] == [
-        (0, 0, "thinking"),
-        (0, 1, "a call of web_search, which the provider ran"),
+    assert [(loss.message, loss.part, loss.what, loss.which) for loss in losses] == [
+        (0, 0, "thinking", ""),
+        (0, 1, "tool call", "a call of web_search, which the provider ran"),
     ]
     ids = [item["id"] for item in items(answered(ENCRYPTED, search, MESSAGE_ITEM), target=OPENAI, quirks=stateless)]
     assert ids == ["rs_1", "ws_1", "msg_1"]
@@ -317,11 +317,11 @@ def test_pain_24_and_32_an_answer_that_stands_twice_in_a_request_to_the_last_fie
     assert written["input"] == [*first, {"type": "function_call_output", "call_id": "c", "output": "x"}, *second]
     assert [(loss.message, loss.part, loss.why) for loss in losses] == lost
     what = {
-        0: "thinking",
-        1: "a call of web_search, which the provider ran",
-        3: "an item of the provider's, compaction",
+        0: ("thinking", ""),
+        1: ("tool call", "a call of web_search, which the provider ran"),
+        3: ("provider", "an item of the provider's, compaction"),
     }
-    assert [loss.what for loss in losses] == [what[place] for _, place, _ in lost]
+    assert [(loss.what, loss.which) for loss in losses] == [what[place] for _, place, _ in lost]
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 
 import pytest
+from msgspec.structs import replace
 
+from dragoman.codec.serving import Problem
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.event import (
     RunError,
 )
+from dragoman.loss import Loss
 from dragoman.message import (
+    DataPart,
+    MarkPart,
     Message,
     Role,
+    TextPart,
     ToolCallPart,
     ToolResultPart,
 )
@@ -137,6 +143,36 @@ def test_append_only_a_conversation_begins_the_next_one():
         assert long[: len(short)] == short
 
 
+MARK = MarkPart("step", {"ai_sdk_ui": {"type": "step-start"}})
+
+
+def test_marks_change_nothing_that_is_sent():
+    history = [
+        Message.system("Be brief."),
+        Message.user("x"),
+        answered(ENCRYPTED, MESSAGE_ITEM, CALL_ITEM),
+        Message.user(ToolResultPart("call_1", "f", "1")),
+        Message.model("one", "two"),
+        Message.user(DataPart(b"\xff", "video/mp4", "clip.mp4"), "y"),
+    ]
+    among = [m.replace(content=[p for piece in m.content for p in (MARK, piece)] + [MARK]) for m in history]
+    for target in (None, OPENAI, XAI):
+        plain: list[Loss] = []
+        losses: list[Loss] = []
+        sent = wire.dump_messages(among, target=target, losses=losses)
+        assert sent == wire.dump_messages(history, target=target, losses=plain)
+        assert losses == [replace(loss, part=None if loss.part is None else 2 * loss.part + 1) for loss in plain]
+    assert (5, 1, "data") in [(loss.message, loss.part, loss.what) for loss in losses]
+
+
+def test_a_message_of_marks_alone_is_an_empty_one():
+    losses: list[Loss] = []
+    assert wire.dump_messages([Message.user("x"), Message.model(MARK)], losses=losses)["input"] == items(
+        Message.user("x")
+    )
+    assert losses == [Loss(1, None, "message", "it is empty")]
+
+
 NESTED = json.loads("[" * 200 + "]" * 200)
 
 
@@ -154,3 +190,68 @@ def test_what_nests_too_deep_is_refused():
             read({"input": [{"role": "user", "content": NESTED}]})
     [event] = wire.load_response({**COMPLETED_HEAD, "output": NESTED})
     assert isinstance(event, RunError) and isinstance(event.error, DecodeError) and "deeper" in event.error.message
+
+
+def test_with_problems_what_cannot_be_read_is_noted_and_the_rest_is_read():
+    good = [{"role": "user", "content": "a"}, CALL_ITEM, {"role": "user", "content": "b"}]
+    bad = [5, {"role": ["user"]}, {"type": {}}, {"role": "user", "content": NESTED}]
+    payload = {"instructions": "Be brief.", "input": [good[0], bad[0], good[1], *bad[1:], good[2]]}
+    wanted = wire.load_messages({"instructions": "Be brief.", "input": good})
+    noted = [(1, None), (3, "role"), (4, "type"), (5, None)]
+    for read in (
+        wire.load_messages,
+        lambda given, problems: list(wire.load_request({"model": "m", **given}, problems=problems).messages),
+    ):
+        problems: list[Problem] = []
+        found = read(payload, problems=problems)
+        assert [message.content for message in found] == [message.content for message in wanted]
+        assert [(problem.index, problem.field) for problem in problems] == noted
+        assert "must be an object" in problems[0].error and "deeper" in problems[3].error
+        with pytest.raises(HistoryError, match="a list of items"):
+            read({"input": 5}, problems=[])
+    assert wire.load_messages({"input": good}, problems=(none := [])) and none == []
+
+
+@pytest.mark.parametrize(
+    ("item", "sure"),
+    [
+        ({"role": "user", "content": "hi"}, 1), ({"role": "developer", "content": "hi"}, 1), ({"role": "assistant", "content": "hi", "phase": "commentary"}, 1),
+        ({"role": "user", "content": [{"type": "text", "text": "hi"}]}, 1), ({"role": "user", "content": []}, 1), ({"type": "message", "role": "user", "content": "hi"}, 2),
+        ({"role": "user", "content": [{"type": "input_text", "text": "hi"}]}, 3), (MESSAGE_ITEM, 3), (REASONING_ITEM, 3), (ENCRYPTED, 3), (CALL_ITEM, 3),
+        ({"type": "reasoning", "encrypted_content": "x"}, 2), ({"type": "reasoning", "text": "hm"}, 0), ({"type": "item_reference", "id": "msg_1"}, 3),
+        ({"type": "function_call_output", "call_id": "c", "output": "x"}, 3), ({"type": "mcp_approval_response", "approve": True}, 3), ({"type": "web_search_call", "id": "ws"}, 3),
+        ({"role": "tool", "tool_call_id": "c", "content": "x"}, 0), ({"role": "assistant", "content": None, "tool_calls": []}, 0), ({"role": "user", "content": "hi", "parts": []}, 0),
+        ({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c"}]}, 0), ({"role": "user", "parts": [{"text": "hi"}]}, 0), ({"type": "human", "content": "hi"}, 0),
+        ({"role": "user", "content": [5]}, 0), ({"role": ["user"]}, 0), ({"type": {}}, 0), ({}, 0), (None, 0), ("hi", 0), ([], 0),
+    ],
+)  # fmt: skip
+def test_how_surely_an_item_is_of_this_format(item, sure):
+    assert wire.votes(item) == sure
+
+
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize("role", [Role.USER, Role.MODEL, Role.SYSTEM])
+def test_a_message_of_one_text_is_written_the_short_way_as_the_long_way_would_be(role, listed):
+    plain = Message(role, (TextPart("hi"),))
+    longer = plain.replace(native={"another": {"x": 1}})
+    for target in (None, OPENAI):
+        short, long = (
+            items(Message.user("x"), message, target=target, quirks=wire.Quirks(listed=listed))
+            for message in (plain, longer)
+        )
+        assert short == long and len(short) == 2
+
+
+def test_texts_of_the_models_that_follow_each_other_are_read_as_before():
+    plain = [
+        {"role": "assistant", "content": "a"},
+        {"role": "assistant", "content": "b"},
+        {"role": "user", "content": "c"},
+    ]
+    longer = [{**item, "type": "message"} for item in plain]
+    begun = {"openai_responses:notes": {"item": {}}}
+    model, user = wire.load_messages({"input": plain}, origin=OPENAI)
+    assert model.content == (TextPart("a"), TextPart("b", begun)) and user.content == (TextPart("c"),)
+    assert (model.role, model.origin, user.role, user.origin) == (Role.MODEL, OPENAI, Role.USER, None)
+    for items_ in (plain, longer):
+        assert wire.dump_messages(wire.load_messages({"input": items_}))["input"] == items_

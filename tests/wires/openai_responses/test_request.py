@@ -6,6 +6,7 @@ import pytest
 
 from dragoman import wires
 from dragoman.errors import HistoryError, InvalidRequestError
+from dragoman.loss import Loss
 from dragoman.message import (
     Message,
 )
@@ -90,3 +91,26 @@ def test_d7_fields_of_another_type_are_written_again(fields):
     assert wire.dump_request(request) == body or fields == {"text": {"format": "x"}}
     for name in wires.names():
         wires.get(name).dump_request(request)
+
+
+def test_options_are_those_of_this_wire_and_another_wires_are_not_sent():
+    assert wire.load_request({"input": "Hi", "truncation": "auto"}).wire == "openai_responses"
+    assert wire.load_request({"input": "Hi"}).wire is None
+    request = ModelRequest("gpt-5", (HI,), options={"truncation": "auto"}, wire="openai_responses")
+    assert wire.dump_request(request)["truncation"] == "auto"
+    foreign = request.replace(options={"keep_alive": 5}, wire="ollama")
+    lost = [Loss(None, None, "option", "it is a field of ollama", "keep_alive")]
+    for write in (wire.dump_request, wire.dump_http):
+        losses: list[Loss] = []
+        assert write(foreign, losses=losses) == write(request.replace(options={}))
+        assert losses == lost
+        assert write(foreign) == write(request.replace(options={}))
+
+
+def test_where_the_api_has_what():
+    assert {(route.method, route.path, route.purpose) for route in wire.routes} == {
+        ("POST", "/v1/responses", "chat"),
+        ("POST", "/v1/responses/input_tokens", "count_tokens"),
+        ("POST", "/v1/embeddings", "embeddings"),
+        ("GET", "/v1/models", "models"),
+    }

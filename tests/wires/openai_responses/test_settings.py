@@ -6,6 +6,7 @@ import pytest
 
 from dragoman.codec.json_dialect import Dialect, fit
 from dragoman.codec.json_schema import strict_schema
+from dragoman.loss import Loss
 from dragoman.request import ModelRequest, Settings
 from dragoman.wires import openai_responses as wire
 from support.responses import SCHEMA, dump, reads_back
@@ -28,7 +29,8 @@ def test_settings_that_the_api_does_not_have_are_told():
     losses = []
     settings = Settings(top_k=1, presence_penalty=1, frequency_penalty=1, stop=("x",), seed=1)
     assert dump(settings=settings, losses=losses) == dump()
-    assert [loss.what for loss in losses] == ["top_k", "presence_penalty", "frequency_penalty", "stop", "seed"]
+    names = ["top_k", "presence_penalty", "frequency_penalty", "stop", "seed"]
+    assert [(loss.what, loss.which) for loss in losses] == [("setting", name) for name in names]
 
 
 @pytest.mark.parametrize(
@@ -156,8 +158,7 @@ def test_a_schema_that_is_taken_away_leaves_nothing_of_its_format():
 def test_settings_to_the_last_field(settings, body, lost):
     losses = []
     assert wire.dump_request(ModelRequest("m", settings=settings), losses=losses) == {"model": "m", "input": [], **body}
-    noted = [(loss.message, loss.part, loss.what, loss.why) for loss in losses]
-    assert noted == [(None, None, name, "the API has no such setting") for name in lost]
+    assert losses == [Loss(None, None, "setting", "the API has no such setting", name) for name in lost]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 
 from dragoman.errors import HistoryError
 from dragoman.fold import fold
+from dragoman.loss import Loss
 from dragoman.message import (
     DataPart,
     Message,
@@ -124,7 +125,7 @@ def test_server_tools_have_the_names_of_here():
 def test_d144r_file_search_without_stores_is_left_out():
     losses = []
     assert "tools" not in dump(tools=[ServerTool("file_search")], losses=losses)
-    assert [loss.what for loss in losses] == ["file_search"]
+    assert [(loss.what, loss.which) for loss in losses] == [("tool", "file_search")]
 
 
 @pytest.mark.parametrize(
@@ -166,9 +167,7 @@ def test_tools_as_they_are_kept():
         {"type": "function", "name": "g", "description": "d", "parameters": {"type": "object"}, "strict": False},
         {"type": "code_interpreter", "container": {"type": "auto"}}, {"type": "code_interpreter", "container": "x"}, {"type": "web_search", "a": 1},
     ]  # fmt: skip
-    assert [(loss.what, loss.why) for loss in losses] == [
-        ("file_search", "it needs vector_store_ids, the stores to search in")
-    ]
+    assert losses == [Loss(None, None, "tool", "it needs vector_store_ids, the stores to search in", "file_search")]
 
 
 @pytest.mark.parametrize(

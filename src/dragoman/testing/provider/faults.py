@@ -156,7 +156,7 @@ async def strange_answers_are_errors(bench: ProviderBench) -> None:
 @provider_check(Capability.chat, look="the wire's decoder: errors in a stream")
 async def errors_within_answers_are_raised(bench: ProviderBench) -> None:
     """An error that comes in place of an answer though the status says success is raised as what it is."""
-    _, body = bench.wire.dump_error(OverloadedError("No capacity."))
+    body = bench.wire.dump_error(OverloadedError("No capacity.")).body
     error = await _failure(bench, Answer(body=msgspec.json.encode(body)))
     same(type(error).__name__, "OverloadedError", "the class of the error")
     demand("No capacity." in str(error), f"the error does not say what the provider said: {error}")

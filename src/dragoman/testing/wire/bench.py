@@ -38,6 +38,8 @@ OPERATIONS = {
     "response": ("load_response", "dump_response"),
     "stream": ("decoder", "encoder"),
     "error": ("load_error", "dump_error"),
+    "serving": ("routes", "stream_type", "ping", "envelope"),
+    "detection": ("votes",),
 }
 """What a wire can do. Each of these it does wholly, both ways, or not at all."""
 
@@ -63,7 +65,7 @@ class WireBench:
 
     def has(self, group: str) -> bool:
         """Whether the wire has all operations of a group."""
-        return all(callable(getattr(self.wire, name, None)) for name in OPERATIONS[group])
+        return all(getattr(self.wire, name, None) is not None for name in OPERATIONS[group])
 
     def lacks(self, needs: tuple[str, ...], *, live: bool) -> str | None:  # noqa: ARG002 - a wire has no server
         """See `Bench.lacks`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import Any, cast
 
@@ -9,10 +10,12 @@ import msgspec
 
 from dragoman.codec.digest import prefix
 from dragoman.codec.media import text_of
+from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.message import (
     DataPart,
     LinkPart,
+    MarkPart,
     Message,
     Origin,
     ProviderPart,
@@ -22,9 +25,10 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
+from dragoman.request import ModelRequest
 from dragoman.testing.check import Skipped, attempt, demand, same
-from dragoman.testing.samples import CONVERSATION, PARTS, PNG, essence, telling
-from dragoman.testing.wire.bench import OPERATIONS, OWN, WireBench, seal_of, wire_check
+from dragoman.testing.samples import ANSWER, CONVERSATION, PARTS, PNG, essence, telling
+from dragoman.testing.wire.bench import OPERATIONS, OWN, WireBench, json_of, seal_of, told, wire_check
 
 __all__ = [
     "bad_payloads_are_refused",
@@ -33,9 +37,12 @@ __all__ = [
     "conversations_return",
     "every_kind_of_part_returns_or_is_told",
     "loaded_conversations_are_dumped_as_they_were",
+    "marks_change_nothing",
     "operations_are_whole",
+    "problems_name_what_cannot_be_read",
     "results_return_or_are_told",
     "signatures_go_back_to_their_origin_alone",
+    "votes_know_what_was_written",
     "what_is_ours_is_not_sent",
 ]
 
@@ -48,7 +55,7 @@ def operations_are_whole(bench: WireBench) -> None:
     name: Any = getattr(bench.wire, "name", None)
     demand(isinstance(name, str) and name, f"the wire's `name` must be a text and is {name!r}")
     for group, names in OPERATIONS.items():
-        there = [name for name in names if callable(getattr(bench.wire, name, None))]
+        there = [name for name in names if getattr(bench.wire, name, None) is not None]
         missing = [name for name in names if name not in there]
         demand(not there or not missing, f"of its {group} it has {there} and lacks {missing}")
     demand(any(map(bench.has, OPERATIONS)), "it has no operation at all")
@@ -197,6 +204,95 @@ def bad_payloads_are_refused(bench: WireBench) -> None:
         for bad in bad_payloads
     ]
     demand(None in found, "nothing is refused, not even a number in place of the payload")
+
+
+@wire_check("conversation", look="load_messages, load_request: problems=")
+def problems_name_what_cannot_be_read(bench: WireBench) -> None:
+    """With `problems`, an element of a conversation that cannot be read is left out and noted by its place, and the rest is read as
+    without it. What is no conversation at all is refused all the same."""
+    payload, _ = bench.there(CONVERSATION)
+    wanted = telling(bench.wire.load_messages(payload))
+    elements = max(_lists(payload), key=len)
+    readers: list[tuple[Any, Any]] = [(payload, bench.wire.load_messages)]
+    if bench.has("request"):
+        body = json_of(bench.wire.dump_request(ModelRequest("m", CONVERSATION)), "dump_request")
+        readers.append((body, partial(_messages_of, bench)))
+    for given, read in readers:
+        for at in range(len(elements) + 1):
+            problems: list[Problem] = []
+            spoilt = [*elements[:at], 5, *elements[at:]]
+            found = read(_with(given, elements, spoilt), problems=problems)
+            same(
+                [problem.index for problem in problems],
+                [at],
+                f"the places of problems, where element {at} is a number,",
+            )
+            demand(problems[0].error, "a problem has no words")
+            same(telling(found), wanted, f"what is read where element {at} is a number")
+        none: list[Problem] = []
+        read(given, problems=none)
+        same(none, [], "the problems of a conversation that can be read")
+    refused = attempt(lambda: bench.wire.load_messages(5, problems=[]), "a number", but=(HistoryError,))
+    demand(refused is None, f"a number in place of the payload is read, with `problems`, as {refused}")
+
+
+@wire_check("conversation", look="dump_messages: codec.marks; the encoder")
+def marks_change_nothing(bench: WireBench) -> None:
+    """A `MarkPart` is for people: a conversation and an answer are written as without it, and no loss is told of it; losses of what
+    stands beside it name the places that this has in the content as it was given."""
+    for message in (*CONVERSATION, Message.user(*PARTS), ANSWER):
+        plain, losses = bench.there([Message.user("See?"), message])
+        payload, told_of = bench.there([Message.user("See?"), _marked(message)])
+        same(payload, plain, f"a {message.role.value}'s message with marks")
+        moved = [
+            msgspec.structs.replace(loss, part=2 * loss.part + 1)
+            if loss.message == 1 and loss.part is not None
+            else loss
+            for loss in losses
+        ]
+        same(told_of, moved, "the losses of a message with marks")
+    if bench.has("response"):
+        same(bench.whole(_marked(ANSWER)), bench.whole(ANSWER), "a response with marks")
+    if bench.has("stream"):
+        found = bench.message_of(bench.decoded([bench.stream(told(_marked(ANSWER)))]), "a stream with marks")
+        same(telling([found]), telling([ANSWER]), "what a stream with marks says")
+
+
+@wire_check("detection", "conversation", look="votes")
+def votes_know_what_was_written(bench: WireBench) -> None:
+    """Whatever JSON is given, `votes` says a whole number from 0 to 3 and raises nothing: at least 1 of each element that
+    `dump_messages` wrote, 0 of what is no object."""
+    written = [bench.there(messages)[0] for messages in (CONVERSATION, [Message.user(*PARTS), ANSWER])]
+    elements = [element for payload in written for element in max(_lists(payload), key=len)]
+    junk: list[Any] = [None, True, 5, "text", [], [{}]]
+    values: list[Any] = [*junk, {}, [[]], [None], [5]]
+    odd: list[Any] = [{}, {"role": {}}, {"type": []}, {"content": [{"type": []}]}, {"parts": [5]}]
+    odd += [{**each, key: value} for each in elements for key in each for value in values]
+    for each in (*elements, *junk, *odd):
+        votes = attempt(partial(bench.wire.votes, each), f"the votes of {_text(each)[:300]}")
+        demand(type(votes) is int and 0 <= votes <= 3, f"the votes of {_text(each)[:300]} are {votes!r}")
+    for each in elements:
+        demand(bench.wire.votes(each) >= 1, f"what dump_messages wrote gets no vote: {_text(each)[:300]}")
+    for each in junk:
+        same(bench.wire.votes(each), 0, f"the votes of {each!r}")
+
+
+def _messages_of(bench: WireBench, body: Any, problems: list[Problem]) -> tuple[Message, ...]:
+    return bench.wire.load_request(body, problems=problems).messages
+
+
+def _marked(message: Message) -> Message:
+    """The message with a mark before each piece, and one at its end."""
+    mark = MarkPart("step", {"kit_ui": {"type": "step"}})
+    return message.replace(content=[*[each for piece in message.content for each in (mark, piece)], mark])
+
+
+def _with(payload: Any, elements: list[Any], others: list[Any]) -> Any:
+    """The payload, or a body that holds it, with other elements of the conversation."""
+    if isinstance(payload, list):
+        return others
+    fields = cast("dict[str, Any]", payload)
+    return {key: others if value == elements else value for key, value in fields.items()}
 
 
 def _round(bench: WireBench, result: ToolResultPart) -> tuple[Any, list[Message], list[Any]]:

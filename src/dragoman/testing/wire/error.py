@@ -11,7 +11,13 @@ from dragoman.errors import DragomanError, ProviderError, RateLimitError
 from dragoman.testing.check import attempt, demand, same
 from dragoman.testing.wire.bench import WireBench, json_of, wire_check
 
-__all__ = ["errors_return_by_class", "refusals_are_never_raised", "statuses_tell_the_class", "waits_are_read"]
+__all__ = [
+    "errors_return_by_class",
+    "refusals_are_never_raised",
+    "statuses_tell_the_class",
+    "waits_are_read",
+    "waits_are_written",
+]
 
 _CERTAIN = (
     errors.AuthenticationError,
@@ -46,10 +52,11 @@ _STATUSES: dict[int, tuple[type[DragomanError], ...]] = {
 def errors_return_by_class(bench: WireBench) -> None:
     """An error that is written and read again is of the same class, holds the message, and has a status from 400 to 599."""
     for kind in _CERTAIN:
-        status, body = bench.wire.dump_error(kind("The kit says no."))
-        demand(400 <= status <= 599, f"the status of {kind.__name__} is {status}")
-        found = bench.wire.load_error(status, {}, msgspec.json.encode(json_of(body, "dump_error")))
-        same(type(found).__name__, kind.__name__, f"the class of an error with status {status}")
+        response = bench.wire.dump_error(kind("The kit says no."))
+        demand(400 <= response.status <= 599, f"the status of {kind.__name__} is {response.status}")
+        body = msgspec.json.encode(json_of(response.body, "dump_error"))
+        found = bench.wire.load_error(response.status, response.headers, body)
+        same(type(found).__name__, kind.__name__, f"the class of an error with status {response.status}")
         demand("The kit says no." in found.message, f"the message of {kind.__name__} is lost: {found.message!r}")
 
 
@@ -69,16 +76,25 @@ def statuses_tell_the_class(bench: WireBench) -> None:
 @wire_check("error", look="load_error: retry_after(headers)")
 def waits_are_read(bench: WireBench) -> None:
     """How many seconds to wait after a 429 is read from `Retry-After`."""
-    _, body = bench.wire.dump_error(RateLimitError("Too fast."))
+    body = bench.wire.dump_error(RateLimitError("Too fast.")).body
     found = bench.wire.load_error(429, {"retry-after": "7"}, msgspec.json.encode(body))
     demand(isinstance(found, RateLimitError), f"429 is {found!r}")
     same(getattr(found, "retry_after", None), 7.0, "`retry_after`")
 
 
+@wire_check("error", look="dump_error: codec.serving.error_response")
+def waits_are_written(bench: WireBench) -> None:
+    """An error that says how many seconds to wait says so in the headers too, whose names are in lower case; one without does not."""
+    headers = bench.wire.dump_error(RateLimitError("Too fast.", retry_after=7.0)).headers
+    same(headers.get("retry-after"), "7", "the header `retry-after`")
+    same([name for name in headers if name != name.lower()], [], "names of headers that are not in lower case")
+    demand("retry-after" not in bench.wire.dump_error(RateLimitError("Too fast.")).headers, "a wait is made up")
+
+
 @wire_check("error", look="load_error")
 def refusals_are_never_raised(bench: WireBench) -> None:
     """`load_error` returns a `ProviderError` for every status and body, and raises nothing; the raw body stands in it."""
-    _, good = bench.wire.dump_error(ProviderError("No."))
+    good = bench.wire.dump_error(ProviderError("No.")).body
     wrong: list[Any] = [None, 5, "text", [], {}, [5], {"message": 5, "code": [], "type": {}}]
     spoilt: list[Any] = [{**good, key: bad} for key in good for bad in wrong]
     bodies = [b"\xff\xfe", b"[" * 20_000, b'"text"', b"[]", b"5", b"{", *map(msgspec.json.encode, spoilt)]

@@ -10,12 +10,12 @@ What is not kept to the letter:
 """
 
 from dragoman.wires.openai_responses.decode import decoder, load_response
-from dragoman.wires.openai_responses.encode import dump_response, encoder
+from dragoman.wires.openai_responses.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.openai_responses.errors import dump_error, load_error
 from dragoman.wires.openai_responses.files import dump_download, load_files
-from dragoman.wires.openai_responses.messages import dump_messages, load_messages
+from dragoman.wires.openai_responses.messages import dump_messages, load_messages, votes
 from dragoman.wires.openai_responses.quirks import NAME, Quirks
-from dragoman.wires.openai_responses.request import dump_http, dump_request, load_request
+from dragoman.wires.openai_responses.request import dump_http, dump_request, load_request, routes
 
 name = NAME
 
@@ -29,10 +29,15 @@ __all__ = [
     "dump_request",
     "dump_response",
     "encoder",
+    "envelope",
     "load_error",
     "load_files",
     "load_messages",
     "load_request",
     "load_response",
     "name",
+    "ping",
+    "routes",
+    "stream_type",
+    "votes",
 ]

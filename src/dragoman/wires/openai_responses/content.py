@@ -15,6 +15,8 @@ import msgspec
 
 from dragoman.codec.json_values import if_list, if_object, if_text, rest
 from dragoman.codec.media import ELSEWHERE, IMAGES, Media, as_text, data_url, decoded, guessed, label, text_of
+from dragoman.codec.replay import kind_of
+from dragoman.loss import Lost
 from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart, ThinkingPart
 from dragoman.wires.openai_responses.quirks import OWN
 
@@ -101,17 +103,17 @@ def is_block(piece: Content) -> bool:
     return isinstance(piece, ProviderPart) and bool(OWN.form(piece.native).get("block"))
 
 
-def unsaid(part: Block, block: Mapping[str, Any]) -> tuple[str, str] | None:
-    """What of a file its block does not hold, and why."""
+def unsaid(part: Block, block: Mapping[str, Any]) -> tuple[Lost, str, str] | None:
+    """What of a file its block does not hold, why, and which file."""
     if not isinstance(part, (DataPart, LinkPart, FilePart)):
         return None
     if "text" in block:
         if text_of(part) is not None:
             return None
-        elsewhere = isinstance(part, FilePart)
-        return label(part), ELSEWHERE if elsewhere else "the API has no block for it; a text tells of it"
+        why = ELSEWHERE if isinstance(part, FilePart) else "the API has no block for it; a text tells of it"
+        return kind_of(part), why, label(part)
     if part.name and block.get("filename") != part.name:
-        return "name", f"the API knows no name of such a file, {part.name}"
+        return Lost.file_name, f"the API knows no name of such a file, {part.name}", ""
     return None
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
+from itertools import takewhile
 from typing import Any
 
 from dragoman.codec.encoder import NONE, Objects, ResponseEncoder, as_typed_event
 from dragoman.codec.json_values import if_object, rest
 from dragoman.codec.response import ResponseState, kept, model_of
+from dragoman.codec.serving import SSE_PING
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
@@ -21,14 +24,21 @@ from dragoman.event import (
 )
 from dragoman.fold import close_part
 from dragoman.loss import Loss
-from dragoman.message import Content, FinishReason, Native, ThinkingPart
+from dragoman.message import Content, FinishReason, Native, Role, ThinkingPart
+from dragoman.request import ModelRequest
 from dragoman.wires.openai_responses.content import dump_reasoning
 from dragoman.wires.openai_responses.encode_parts import ItemWriter
 from dragoman.wires.openai_responses.errors import code_of, dump_error
 from dragoman.wires.openai_responses.quirks import OWN
-from dragoman.wires.openai_responses.usage import USUAL, dump_finish, dump_usage, echo
+from dragoman.wires.openai_responses.request import dump_request
+from dragoman.wires.openai_responses.usage import REPEATED, USUAL, dump_finish, dump_usage, echo
 
-__all__ = ["Encoder", "dump_response", "encoder"]
+__all__ = ["Encoder", "dump_response", "encoder", "envelope", "ping", "stream_type"]
+
+stream_type = "text/event-stream"
+"""Media type of a streamed response."""
+ping = SSE_PING
+"""Keeps a stream open and says nothing."""
 
 _CODES = ("server_error", "rate_limit_exceeded", "invalid_prompt")
 """Codes of errors that a response may hold, as the API has them; another stands before the error's words."""
@@ -45,10 +55,25 @@ def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, 
     writer = Encoder(envelope)
     for event in kept(events, losses):
         if isinstance(event, RunError):
-            return dump_error(event.error)[1]
+            return dump_error(event.error).body
         writer.objects(event)
     writer.close()
     return writer.response
+
+
+def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002
+    """What a response holds that no event tells: its id, when it was made, and what it repeats of the request."""
+    own: dict[str, Any] = {"id": f"resp_{id.removeprefix('resp_')}", "created_at": int(now.timestamp())}
+    if request is None:
+        return own
+    head = takewhile(
+        lambda message: message.role is Role.SYSTEM, request.messages
+    )  # of which the instructions are made
+    body = dump_request(request.replace(messages=head))
+    for field in ("model", *REPEATED):
+        if (value := body.get(field)) is not None:
+            own[field] = {**if_object(USUAL.get(field)), **value} if isinstance(value, dict) else value
+    return own
 
 
 def _envelope(native: Native) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.codec.error_rules import ErrorRules, error_from, error_info, load, patterns
+from dragoman.codec.serving import ErrorResponse, error_response
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -57,9 +58,10 @@ def code_of(error: DragomanError) -> str | None:
     return next(code for kind, _, _, code in _DUMPED if isinstance(error, kind))
 
 
-def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
-    """An exception → status and body."""
+def dump_error(error: DragomanError) -> ErrorResponse:
+    """An exception → the response that says it."""
     _, status, type_, code = next(line for line in _DUMPED if isinstance(error, line[0]))
     if error.status is not None and error.status >= 400:
         status = error.status
-    return status, {"error": {"message": error.message, "type": type_, "param": None, "code": code}}
+    body = {"error": {"message": error.message, "type": type_, "param": None, "code": code}}
+    return error_response(error, status, body)

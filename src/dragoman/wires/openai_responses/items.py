@@ -11,6 +11,8 @@ import msgspec
 from dragoman.codec.json_values import if_object, rest, says_error
 from dragoman.codec.media import as_text, label, text_of
 from dragoman.codec.outgoing import Outgoing
+from dragoman.codec.replay import kind_of
+from dragoman.loss import Lost
 from dragoman.message import (
     Content,
     DataPart,
@@ -45,16 +47,28 @@ from dragoman.wires.openai_responses.tools_results import (
     load_provider_result,
 )
 
-__all__ = ["ABSENT", "ROLES", "Calls", "Conversation", "begun_item", "dump_items", "load_item", "side_of"]
+__all__ = [
+    "ABSENT",
+    "ROLES",
+    "Calls",
+    "Conversation",
+    "FROM_CLIENT",
+    "begun_item",
+    "dump_items",
+    "load_item",
+    "side_of",
+]
 
 ABSENT = "absent"
 """Form of a field that was not there at all."""
 Calls = dict[str, ToolCallPart]
 """The calls so far by id."""
 ROLES = {"user": Role.USER, "system": Role.SYSTEM, "developer": Role.SYSTEM, "assistant": Role.MODEL}
+_SENT_ROLES = {Role.USER: "user", Role.SYSTEM: "system", Role.MODEL: "assistant"}
 _WITH_STATUS = ("apply_patch_call_output", "shell_call_output")
 """Types of answers that tell whether the tool failed."""
-_FROM_CLIENT = ("mcp_approval_response", "compaction_trigger", "configuration_update")
+FROM_CLIENT = ("mcp_approval_response", "compaction_trigger", "configuration_update")
+"""Types of items without a role that come from the client, beside answers."""
 _FORGOTTEN = "the provider does not hold it any more, or never did"
 
 
@@ -79,7 +93,7 @@ def side_of(item: Mapping[str, Any], calls: Calls) -> Role:
         call = calls.get(str(item.get("call_id")))
         by_provider = item.get("execution") == "server" or (call is not None and call.run_by == "provider")
         return Role.MODEL if by_provider else Role.USER
-    return Role.USER if item.get("type") in _FROM_CLIENT else Role.MODEL
+    return Role.USER if item.get("type") in FROM_CLIENT else Role.MODEL
 
 
 def load_item(
@@ -124,7 +138,18 @@ def begun_item(native: Native) -> Mapping[str, Any] | None:
 
 def dump_items(out: Conversation, position: int) -> list[dict[str, Any]]:
     """The message at that position → its items, in order."""
+    message = out.messages[position]
+    part = message.content[0] if len(message.content) == 1 and not message.native else None
+    if type(part) is TextPart and not part.native:
+        return [_plain(out, message.role, part.text)]
     return _Writer(out, position).items()
+
+
+def _plain(out: Conversation, role: Role, text: str) -> dict[str, Any]:
+    """A message that is nothing but a text: most of a conversation."""
+    if role is Role.MODEL and out.quirks.listed:
+        return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+    return {"role": _SENT_ROLES[role], "content": text}
 
 
 class _Writer:
@@ -161,7 +186,7 @@ class _Writer:
             self._items.append({**OWN.fields(self._message.native), "role": self._role(), **empty})
         self._end()
         if not self._items and not any(loss.message == self._position for loss in self._out.losses):
-            self._lose(None, "message", "it is empty")
+            self._lose(None, Lost.message, "it is empty")
         return self._items
 
     def _write(self, piece: Content, place: int) -> None:
@@ -220,11 +245,11 @@ class _Writer:
         if isinstance(piece, TextPart):
             return piece.text
         if isinstance(piece, ProviderPart):
-            self._lose(place, f"a block of the provider's, {piece.kind}", self._unreadable or _FORGOTTEN)
+            self._lose(place, Lost.provider, self._unreadable or _FORGOTTEN, f"a block of the provider's, {piece.kind}")
             return None
         media = cast("DataPart | LinkPart | FilePart", piece)
         if text_of(media) is None:
-            self._lose(place, label(media), "the API takes no media from the model; a text names it")
+            self._lose(place, kind_of(media), "the API takes no media from the model; a text names it", label(media))
         return as_text(media)
 
     def _role(self) -> str:
@@ -266,7 +291,7 @@ class _Writer:
             why = None if resolved(part) or plain else "it stands in the request already"
             item = rest(item, "id")
         if why is not None:
-            self._lose(place, "thinking", why)
+            self._lose(place, Lost.thinking, why)
             return None
         return item
 
@@ -275,7 +300,7 @@ class _Writer:
             item = dump_call(call, call.id, call.name) if OWN.is_ours(call.native) else {}
             return self._signed(call, item, place, f"a call of {call.name}, which the provider ran")
         if not self._model:
-            self._lose(place, "a call", "the API takes calls from the model alone")
+            self._lose(place, Lost.tool_call, "the API takes calls from the model alone")
             return None
         own = OWN.fields(call.native) if self._unreadable is None else {}
         if not self._may_keep(own):
@@ -285,24 +310,24 @@ class _Writer:
 
     def _result(self, part: ToolResultPart, place: int) -> dict[str, Any] | None:
         if part.run_by == "provider":
-            what = f"a result of {part.name}, which the provider ran"
+            which = f"a result of {part.name}, which the provider ran"
             if answer_type(part) is not None:
-                return self._signed(part, dump_provider_result(part), place, what)
+                return self._signed(part, dump_provider_result(part), place, which)
             call = next((item for item in reversed(self._items) if holds_result(item, part.id)), None)
             if call is not None:
                 hold_result(call, part)
             else:
-                self._lose(place, what, self._unreadable or "its call is not sent")
+                self._lose(place, Lost.tool_result, self._unreadable or "its call is not sent", which)
             return None
         if self._model:
-            self._lose(place, "a result", "the API takes results from the user alone")
+            self._lose(place, Lost.tool_result, "the API takes results from the user alone")
             return None
         sent = msgspec.structs.replace(part, native=None) if part.id in self._out.foreign else part
         item = dump_result(sent, self._out.id(self._position, place, part), self._out.kinds.get(part.id, FUNCTION))
         for each in part.result if part.is_content else ():
             self._block(each, place)
         if part.is_error and item["type"] not in _WITH_STATUS and not says_error(part.result):
-            self._lose(place, "is_error", "the API has no mark for a failed tool")
+            self._lose(place, Lost.is_error, "the API has no mark for a failed tool")
         return item
 
     def _block(self, piece: Block, place: int) -> dict[str, Any]:
@@ -312,15 +337,15 @@ class _Writer:
             self._lose(place, *lost)
         return block
 
-    def _signed(self, piece: Content, item: dict[str, Any], place: int, what: str) -> dict[str, Any] | None:
-        """An item that goes back to its own origin and to nobody else."""
+    def _signed(self, piece: Content, item: dict[str, Any], place: int, which: str) -> dict[str, Any] | None:
+        """An item that goes back to its own origin and to nobody else. `which`: what is lost otherwise."""
         why = self._unreadable or (None if OWN.is_ours(piece.native) else "it is another provider's")
         if why is None and self._model and not self._may_keep(item):
             why = _FORGOTTEN if not self._keeps else "it stands in the request already"
         if why is not None:
-            self._lose(place, what, why)
+            self._lose(place, kind_of(piece), why, which)
             return None
         return item
 
-    def _lose(self, place: int | None, what: str, why: str) -> None:
-        self._out.lose(self._position, place, what, why)
+    def _lose(self, place: int | None, what: Lost, why: str, which: str = "") -> None:
+        self._out.lose(self._position, place, what, why, which)

@@ -7,17 +7,27 @@ from typing import Any, cast
 
 from dragoman.codec.ids import renamed
 from dragoman.codec.json_values import bounded, if_list, if_object, rest
+from dragoman.codec.outgoing import own_options
+from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ToolSpec
 from dragoman.wires.openai_responses.linking import LINKED_BY_CALLER, anchor, is_stored
 from dragoman.wires.openai_responses.messages import dump_conversation, load_conversation, outgoing
-from dragoman.wires.openai_responses.quirks import OWN, Quirks
+from dragoman.wires.openai_responses.quirks import NAME, OWN, Quirks
 from dragoman.wires.openai_responses.settings import FIELDS, dump_schema, dump_settings, load_schema, load_settings
 from dragoman.wires.openai_responses.tools import dump_tools, load_tools
 
-__all__ = ["dump_http", "dump_request", "load_request"]
+__all__ = ["dump_http", "dump_request", "load_request", "routes"]
+
+routes = (
+    Route("POST", "/v1/responses", "chat"),
+    Route("POST", "/v1/responses/input_tokens", "count_tokens"),
+    Route("POST", "/v1/embeddings", "embeddings"),
+    Route("GET", "/v1/models", "models"),
+)
+"""Where OpenAI's API has what."""
 
 _OWN = (*FIELDS, "model", "tools", "text", "stream", "instructions", "input")
 """Fields that have a neutral name. One whose value has no neutral meaning is kept in `native`, never in `options`."""
@@ -30,18 +40,21 @@ def load_request(
     path: str = "",  # noqa: ARG001 - the protocol's: here the body holds all
     headers: Mapping[str, str] = {},  # noqa: ARG001
     origin: Origin | None = None,
+    problems: list[Problem] | None = None,
 ) -> ModelRequest:
-    """A body of `/responses` → the neutral request. A body for counting tokens or compacting is read too.
+    """A body of `/responses` → the neutral request. A body for counting tokens or compacting is read too. `problems`: as for
+    `load_messages`.
 
     Raises:
         HistoryError: the body is no request of this format.
     """
-    if not any(name in if_object(bounded(body)) for name in ("input", *LINKED_BY_CALLER)):
+    bounded(body if problems is None else {**if_object(body), "input": None})
+    if not any(name in if_object(body) for name in ("input", *LINKED_BY_CALLER)):
         raise HistoryError('a Responses request needs "input", a string or a list of items')
     left = dict(body)
     form: dict[str, Any] = {}
     payload = {key: left.pop(key) for key in ("instructions", "input") if body.get(key)}
-    messages = load_conversation(payload, origin)
+    messages = load_conversation(payload, origin, problems)
     if "input" not in body:
         form["input"] = "absent"
     settings = load_settings(left, form)
@@ -66,6 +79,7 @@ def load_request(
         stream is True,
         options=left,
         native=OWN.note(own, form=form),
+        wire=NAME if left else None,
     )
 
 
@@ -90,6 +104,8 @@ def _dumped(
 ) -> tuple[dict[str, Any], Mapping[str, str]]:
     """The body, and the name under which each tool is sent."""
     quirks = quirks or Quirks()
+    losses = [] if losses is None else losses
+    request = own_options(request, NAME, losses)
     options, form = request.options, OWN.form(request.native)
     tools = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
     out = outgoing(request.messages, target, quirks, losses, tools, holds=is_stored(options))

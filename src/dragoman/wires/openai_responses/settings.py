@@ -11,6 +11,7 @@ from typing import Any, cast
 from dragoman.codec.json_schema import strict_schema
 from dragoman.codec.json_values import if_object, rest
 from dragoman.codec.outgoing import Outgoing
+from dragoman.loss import Lost
 from dragoman.request import Settings
 from dragoman.wires.openai_responses.quirks import Quirks
 from dragoman.wires.openai_responses.tools import dump_tool_choice, load_tool_choice
@@ -62,7 +63,7 @@ def dump_settings(settings: Settings, form: Mapping[str, Any], out: Outgoing[Qui
     quirks = out.quirks
     for name in _UNKNOWN:
         if getattr(settings, name) is not None:
-            out.lose(None, None, name, "the API has no such setting")
+            out.lose(None, None, Lost.setting, "the API has no such setting", name)
     body = {field: value for field, (name, _) in _SAME.items() if (value := getattr(settings, name)) is not None}
     if (choice := settings.tool_choice) is not None:
         body["tool_choice"] = dump_tool_choice(choice, out)

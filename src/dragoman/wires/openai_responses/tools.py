@@ -20,6 +20,7 @@ from dragoman.codec.media import data_url, decoded, from_url
 from dragoman.codec.outgoing import Outgoing
 from dragoman.errors import HistoryError
 from dragoman.fold import arguments_json, parse_call
+from dragoman.loss import Lost
 from dragoman.message import Content, DataPart, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, ToolSpec
 from dragoman.wires.openai_responses.quirks import OWN, Quirks
@@ -94,7 +95,7 @@ def dump_tools(tools: Sequence[ToolSpec | ServerTool], out: Outgoing[Quirks]) ->
     dumped = [_dump_tool(tool, out) for tool in tools]
     kept = [tool for tool in dumped if tool != _NO_STORES]
     if len(kept) < len(dumped):
-        out.lose(None, None, "file_search", "it needs vector_store_ids, the stores to search in")
+        out.lose(None, None, Lost.tool, "it needs vector_store_ids, the stores to search in", "file_search")
     return kept
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 from dragoman.codec.json_values import if_object, rest
 from dragoman.message import FinishReason, Usage
 
-__all__ = ["USUAL", "dump_finish", "dump_usage", "echo", "load_envelope", "load_finish", "load_usage"]
+__all__ = ["REPEATED", "USUAL", "dump_finish", "dump_usage", "echo", "load_envelope", "load_finish", "load_usage"]
 
 _INCOMPLETE = {"max_output_tokens": FinishReason.length, "content_filter": FinishReason.content_filter}
 _STATUSES = {"completed": FinishReason.stop, "cancelled": FinishReason.cancelled}
@@ -27,6 +27,8 @@ _ECHOED = (
 """Fields of a response that only repeat those of its request."""
 _LARGE = ("include", "instructions", "prompt", "tools")
 """Those that are not kept: they would stand in every message again."""
+REPEATED = (*[field for field in _ECHOED if field not in ("include", "stream")], "metadata", "store")
+"""What OpenAI's API itself repeats."""
 USUAL: Mapping[str, Any] = {
     "background": False,
     "instructions": None,
