@@ -12,6 +12,7 @@ from dragoman.codec import outgoing
 from dragoman.codec.error_rules import ErrorInfo, ErrorRules, error_info
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.native import Own
+from dragoman.codec.serving import ErrorResponse
 from dragoman.errors import DragomanError
 from dragoman.event import Event
 from dragoman.loss import Loss
@@ -261,8 +262,8 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """A response with an error's status → the exception that says it. Never raises, whatever the body is."""
         return load_error(self, status, headers, body)
 
-    def dump_error(self, error: DragomanError) -> tuple[int, dict[str, Any]]:
-        """An exception → status and body."""
+    def dump_error(self, error: DragomanError) -> ErrorResponse:
+        """An exception → status, headers and body."""
         return dump_error(self, error)
 
 

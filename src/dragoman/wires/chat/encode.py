@@ -104,7 +104,7 @@ class Encoder(ResponseEncoder):
     def error(self, error: DragomanError) -> Objects:
         """See `ResponseEncoder`."""
         self._head = b""
-        return [dump_error(self.chat, error)[1]]
+        return [dump_error(self.chat, error).body]
 
     def end(self) -> Objects:
         """See `ResponseEncoder`."""
@@ -156,7 +156,7 @@ def dump_response(
     places: _Places = {}
     for event in compact(kept(events, losses)):
         if isinstance(event, RunError):
-            return dump_error(chat, event.error)[1]
+            return dump_error(chat, event.error).body
         for delta in () if isinstance(event, RunFinished) else encoder.objects(event):
             _join(message, delta, indexed, places)
     for field in lists & message.keys():
