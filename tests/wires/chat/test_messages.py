@@ -164,9 +164,9 @@ AFTER = "this format has all text before the calls"
 BEFORE = "this format has the results of tools before all else"
 MEDIA = "tool messages hold text only; it follows in a user message"
 USERS = [
-    (0, 2, "tool_call", NOWHERE),
+    (0, 2, "tool call", NOWHERE),
     (1, 2, "name", "the API knows no name of such a file, n"),
-    (1, 3, "file", "another provider holds the file"),
+    (1, 3, "file file", "another provider holds the file"),
     (1, 4, "thinking", NOWHERE),
 ]
 OF_THE_MODEL = [
@@ -174,7 +174,7 @@ OF_THE_MODEL = [
     (2, 3, "provider", "it is a block of another format"),
 ]
 OF_RESULTS = [
-    (2, 6, "tool_result", "a result stands in a user message"),
+    (2, 6, "tool result", "a result stands in a user message"),
     (2, 9, "order", AFTER),
     (3, 1, "order", BEFORE),
     (3, 1, "is_error", "this format has no mark for a failed tool"),
@@ -182,24 +182,24 @@ OF_RESULTS = [
     (3, 2, "media", MEDIA),
 ]
 NAMED = (0, 1, "name", "the API knows no name of such a file, i")
-SYSTEM = (0, 1, "image/png i", "a system message holds text only")
+SYSTEM = (0, 1, "data image/png i", "a system message holds text only")
 LATE = (4, None, "system message", "the API takes none after the first others; it is a user's text")
 NO_MEDIA = (2, 7, "data", "a model's message holds no media in this format")
 
 
 def elsewhere(*places: int) -> list[tuple[int, int, str, str]]:
-    kinds = {1: "thinking", 2: "thinking", 3: "provider", 4: "tool_call", 5: "tool_result"}
+    kinds = {1: "thinking", 2: "thinking", 3: "provider", 4: "tool call", 5: "tool result"}
     return [(2, place, kinds[place], "it comes from p, which q does not read") for place in places]
 
 
 def ran(why: str) -> list[tuple[int, int, str, str]]:
-    return [(2, 4, "tool_call", why), (2, 5, "tool_result", why)]
+    return [(2, 4, "tool call", why), (2, 5, "tool result", why)]
 
 
 def dumped(name: str, target: Origin | None) -> tuple[list[Any], list[tuple[Any, ...]]]:
     losses: list[Any] = []
     body = wires.get(name).dump_messages(HISTORY, target=target, losses=losses)
-    return body, [(loss.message, loss.part, loss.what, loss.why) for loss in losses]
+    return body, [(loss.message, loss.part, f"{loss.what} {loss.which}".rstrip(), loss.why) for loss in losses]
 
 
 def test_a_whole_history_of_chat_completions() -> None:
@@ -241,7 +241,7 @@ def test_a_whole_history_of_chat_completions() -> None:
 
     def of_other(target: str) -> list[tuple[Any, ...]]:
         why = f"it comes from other, which {target} does not read"
-        return [(5, 0, "thinking", why), (5, None, "extra_content", why)]
+        return [(5, 0, "thinking", why), (5, None, "field extra_content", why)]
 
     body, losses = dumped("openai_chat", Origin("p"))
     assert body == sent({"content": [text("a"), IMAGE, text("b")], "reasoning_content": "t"}, "c")

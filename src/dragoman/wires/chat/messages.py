@@ -15,6 +15,7 @@ from dragoman.codec.json_values import bounded, if_text, merged, rest, says_erro
 from dragoman.codec.media import as_text, label, text_of
 from dragoman.codec.replay import kind_of
 from dragoman.errors import HistoryError
+from dragoman.loss import Lost
 from dragoman.message import (
     Content,
     DataPart,
@@ -47,6 +48,7 @@ __all__ = [
 
 Loader = Callable[["Chat", Any, Iterator[str]], Sequence[Content]]
 """(the wire, the value of a field, ids for calls that came without one) → the pieces that stand in it."""
+_BRIDGED = "the API wants the model to speak after its tools; a placeholder does"
 
 
 def load_messages(chat: Chat, payload: Any, origin: Origin | None) -> list[Message]:
@@ -117,9 +119,7 @@ def dump_conversation(out: Outgoing) -> list[dict[str, Any]]:
             continue
         for entry in out.chat.dump_other(out, position, sent):
             if out.bridge and entry["role"] == "user" and dumped and dumped[-1]["role"] == "tool":
-                out.lose(
-                    position, None, "order", "the API wants the model to speak after its tools; a placeholder does"
-                )
+                out.lose(position, None, Lost.order, _BRIDGED)
                 dumped.append({"role": "assistant", "content": out.bridge})
             dumped.append(entry)
     return dumped
@@ -137,21 +137,21 @@ def dump_other(out: Outgoing, position: int, sent: Mapping[str, str | None]) -> 
             blocks += _dump_block(out, position, place, piece)
             continue
         if blocks:
-            out.lose(position, place, "order", "this format has the results of tools before all else")
+            out.lose(position, place, Lost.order, "this format has the results of tools before all else")
         unnamed = piece.id in sent and sent[piece.id] is None
         result_id = None if unnamed else out.ids.get((position, place), sent.get(piece.id, piece.id))
         answer, media = dump_result(out, position, place, piece, result_id)
         dumped.append(answer)
         if media:
             later += [{"type": "text", "text": f"[result of {piece.name or piece.id}]"}, *media]
-            out.lose(position, place, "media", "tool messages hold text only; it follows in a user message")
+            out.lose(position, place, Lost.media, "tool messages hold text only; it follows in a user message")
         if piece.is_error and not says_error(piece.result):
-            out.lose(position, place, "is_error", "this format has no mark for a failed tool")
+            out.lose(position, place, Lost.is_error, "this format has no mark for a failed tool")
     blocks = later + blocks
     if dumped and not blocks:
         return dumped
     if not blocks and out.target is not None and not out.chat.takes_empty:
-        out.lose(position, None, "message", "it says nothing, and the API takes no empty message")
+        out.lose(position, None, Lost.message, "it says nothing, and the API takes no empty message")
         return []
     form = out.chat.own.form(message.native)
     role = if_text(form.get("role"))
@@ -166,7 +166,7 @@ def _dump_block(out: Outgoing, position: int, place: int, piece: Content) -> lis
     of_system = out.messages[position].role is Role.SYSTEM
     if out.target and of_system and isinstance(piece, (DataPart, LinkPart, FilePart)):
         if text_of(piece) is None:
-            out.lose(position, place, label(piece), "a system message holds text only")
+            out.lose(position, place, kind_of(piece), "a system message holds text only", label(piece))
         return [{"type": "text", "text": as_text(piece)}]
     if (block := out.chat.sent_block(out, position, place, piece)) is not None:
         return [block]
@@ -190,10 +190,10 @@ def _dump_answer(out: Outgoing, position: int) -> list[dict[str, Any]]:
         if value is None:
             continue
         if field == "content" and chat.calls in body:
-            out.lose(position, place, "order", "this format has all text before the calls")
+            out.lose(position, place, Lost.order, "this format has all text before the calls")
         body[field] = body.get(field, "") + value if isinstance(value, str) else [*body.get(field, []), value]
     if not body and not thinking and out.target is not None and not chat.takes_empty:
-        out.lose(position, None, "message", "it says nothing, and the API takes no empty message of the model's")
+        out.lose(position, None, Lost.message, "it says nothing, and the API takes no empty message of the model's")
         return []
     form, own = chat.own.form(message.native), chat.own.fields(message.native)
     content = dump_content(body.pop("content", []), chat.empty, form, string_only=out.string_only)
@@ -203,7 +203,7 @@ def _dump_answer(out: Outgoing, position: int) -> list[dict[str, Any]]:
     if out.target is not None and entry.get("content", "") is None and not ({chat.calls, *chat.alone} & body.keys()):
         entry["content"] = ""  # taken where null is refused
     if own and reason is not None and chat.signed:
-        out.lose(position, None, ", ".join(own), reason)
+        out.lose(position, None, Lost.field, reason, ", ".join(own))
         return [entry]
     return [merged(entry, own)]
 
@@ -223,7 +223,7 @@ def _sendable(out: Outgoing, position: int, place: int, piece: Content) -> Conte
         out.lose(position, place, kind_of(piece), why)
         return None
     if reason is not None and out.chat.signed and (fields := rest(own.fields(piece.native), "id")):
-        out.lose(position, place, ", ".join(fields), reason)
+        out.lose(position, place, Lost.field, reason, ", ".join(fields))
         return replace(piece, native=own.without_fields(piece.native))
     return piece
 

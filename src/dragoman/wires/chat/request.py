@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.codec.ids import renamed
 from dragoman.codec.json_values import bounded, if_object, if_text, merged
+from dragoman.codec.outgoing import own_options
 from dragoman.errors import HistoryError
-from dragoman.loss import Loss
+from dragoman.loss import Loss, Lost
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ToolSpec
 from dragoman.wires.chat.messages import dump_conversation, load_conversation
@@ -49,13 +50,17 @@ def load_request(chat: Chat, body: Mapping[str, Any], origin: Origin | None) -> 
     known = (*named, chat.tools, *chat.further, "response_format", "stream", *chat.streaming)
     own = {field: left.pop(field) for field in known if field in left}
     native = chat.own.note({**own, **beside}, form)
-    return ModelRequest(model, tuple(messages), tools, settings, schema, stream, options=left, native=native)
+    return ModelRequest(
+        model, tuple(messages), tools, settings, schema, stream, left, native, wire=chat.name if left else None
+    )
 
 
 def dump_http(
     chat: Chat, request: ModelRequest, target: Origin | None, quirks: Any, losses: list[Loss] | None
 ) -> HttpRequest:
     """The neutral request → path, headers and body. `options` are written last and have the last word."""
+    losses = [] if losses is None else losses
+    request = own_options(request, chat.name, losses)
     functions = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
     out = chat.outgoing(chat, request.messages, target, quirks or chat.quirks(), losses, functions)
     own = chat.own.fields(request.native)
@@ -71,6 +76,6 @@ def dump_http(
         body["stream"] = True
         body |= {field: own.get(field, value) for field, value in chat.streaming.items() if field not in form}
     for field in body.keys() & set(out.refuses):
-        out.lose(None, None, field, "the vendor refuses it")
+        out.lose(None, None, Lost.setting, "the vendor refuses it", field)
         del body[field]
     return HttpRequest(chat.path, body=merged(body, own) | dict(request.options), names=renamed(out.names))

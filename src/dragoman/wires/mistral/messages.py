@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.codec.ids import call_ids, fitted
-from dragoman.loss import Loss
+from dragoman.loss import Loss, Lost
 from dragoman.message import Content, Message, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
 from dragoman.wires.chat import messages
@@ -64,7 +64,7 @@ def dump_other(out: Outgoing, position: int, sent: Mapping[str, str | None]) -> 
     late = message.role is Role.SYSTEM and position > out.head
     if not late or OWN.form(message.native).get("place") == "here":
         return messages.dump_other(out, position, sent)
-    out.lose(position, None, "system message", "the API takes none after the first others; it is a user's text")
+    out.lose(position, None, Lost.system_message, "the API takes none after the first others; it is a user's text")
     return [{"role": "user", "content": f"<system>\n{message.text}\n</system>"}]
 
 
