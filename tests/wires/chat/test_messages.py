@@ -6,14 +6,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dragoman import wires
 from dragoman.errors import DecodeError, StreamCutError
 from dragoman.event import RunError
+from dragoman.loss import Loss
 from dragoman.message import (
     DataPart,
     FilePart,
     LinkPart,
+    MarkPart,
     Message,
     Origin,
     ProviderPart,
@@ -23,6 +26,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
+from dragoman.request import ModelRequest
 
 CHAT, BOTH = ("openai_chat",), ("openai_chat", "mistral")
 MALFORMED: list[tuple[tuple[str, ...], Any, str]] = [
@@ -295,3 +299,56 @@ def test_a_whole_history_of_mistral() -> None:
     assert body == expected(TOLD, [text("a"), text("b")], ids=ids_of(body))
     here, *others = OF_RESULTS
     assert losses == [SYSTEM, *USERS, *elsewhere(1, 2, 3, 4, 5), here, NO_MEDIA, *others, LATE, *of_other("q")]
+
+
+# ------------------------------------------------------------------ marks, and what is plain
+
+
+MARK = MarkPart("step", {"ui": {"n": 1}})
+
+
+@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("target", [None, Origin("p"), Origin("q")])
+def test_marks_are_not_sent_and_a_loss_behind_one_names_its_place(name: str, target: Origin | None) -> None:
+    marked = [message.replace(content=(MARK, *message.content)) for message in HISTORY]
+    losses: list[Loss] = []
+    body = wires.get(name).dump_messages(marked, target=target, losses=losses)
+    plain, lost = dumped(name, target)
+    assert body == plain
+    assert [(loss.message, loss.part, loss.why) for loss in losses] == [
+        (message, part if part is None else part + 1, why) for message, part, _, why in lost
+    ]
+    request = ModelRequest("m", tuple(marked))
+    assert wires.get(name).dump_http(request, target=target).body["messages"] == plain
+    assert wires.get(name).dump_messages([Message.user(MARK, "a", MARK)]) == [{"role": "user", "content": "a"}]
+
+
+@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("target", [None, Origin("p"), Origin("q")])
+def test_what_has_nothing_of_a_formats_own_is_written_as_if_it_had(name: str, target: Origin | None) -> None:
+    wire, of_p = wires.get(name), Origin("p", "https://p.test")
+    history = [
+        Message.system("s"),
+        Message.user("a"),
+        Message.model("b").replace(origin=of_p),
+        Message.model(ToolCallPart("odd/1", "f g", {"a": 1}), ToolCallPart("c", "f", raw="{", state="cut")),
+        Message.user(ToolResultPart("odd/1", "f g", {"b": 2}), ToolResultPart("c", "f", "é")),
+        Message.model(ToolCallPart("odd/1", "f")).replace(origin=of_p),
+        Message.user(ToolResultPart("odd/1", "f", None)),
+        Message.user(ToolResultPart("odd/1", "f", {"no": 1}, is_error=True)),
+        Message.model(ToolCallPart("run", "f", run_by="provider"), ToolCallPart("d", "f")),
+        Message.user(ToolResultPart("d", "f", (TextPart("t"), PICTURE))),
+        Message.system("late"),
+        Message.user("x", "y"),
+        Message.model(),
+    ]
+    other = {"z": {"a": 1}}
+    noted = [
+        message.replace(native=other, content=tuple(replace(piece, native=other) for piece in message.content))
+        for message in history
+    ]
+    losses: list[Loss] = []
+    lost: list[Loss] = []
+    body = wire.dump_messages(history, target=target, losses=losses)
+    assert (body, losses) == (wire.dump_messages(noted, target=target, losses=lost), lost)
+    assert wire.dump_messages(wire.load_messages(body)) == body

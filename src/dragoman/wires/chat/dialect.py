@@ -11,6 +11,7 @@ import msgspec
 from dragoman.codec import outgoing
 from dragoman.codec.error_rules import ErrorInfo, ErrorRules, error_info
 from dragoman.codec.ids import call_ids, fitted
+from dragoman.codec.marks import unmarked_all
 from dragoman.codec.native import Own
 from dragoman.codec.serving import ErrorResponse
 from dragoman.errors import DragomanError
@@ -32,6 +33,7 @@ from dragoman.wires.chat.usage import COUNTS, FINISH, WORDS, load_usage
 
 __all__ = ["Chat", "Outgoing", "named", "prepared"]
 
+_NAMED = (ToolCallPart, ToolResultPart)
 _NOTHING: dict[str, str] = {}
 
 
@@ -48,7 +50,9 @@ def _usual(
     tools: Sequence[ToolSpec],
 ) -> Outgoing:
     """A conversation made ready for a vendor that takes ids and names of the usual kind, and thinking in its first field for it."""
-    ids, names = call_ids(messages), fitted([one.name for one in named(messages, tools)])
+    all_named = named(messages, tools)
+    ids = call_ids(messages) if len(all_named) > len(tools) else {}
+    names = fitted([one.name for one in all_named])
     thinking = next(iter(chat.thinking), None)
     return prepared(chat, messages, target, quirks, losses, ids=ids, names=names, thinking=thinking)
 
@@ -128,6 +132,9 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A request goes in the form in which it was loaded, whatever the vendor's quirks are."""
     calls_have_names: bool = False
     """The first piece of a streamed call has a name; else an id is enough."""
+    straight: bool = True
+    """Texts, calls and results that have nothing of their own are written in the family's form without asking `sent_block`,
+    `dump_other`, `dump_piece` and `unsendable`."""
     usage_apart: bool = True
     """A stream holds the usage in a chunk of its own, without choices."""
 
@@ -199,7 +206,20 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         losses: list[Loss] | None = None,
     ) -> list[dict[str, Any]]:
         """Messages → the list of messages. What the format or its target cannot hold is added to `losses`."""
-        return dump_conversation(self.outgoing(self, tuple(messages), target, quirks or self.quirks(), losses, ()))
+        return dump_conversation(self.unmarked(messages, target, quirks, losses, ()))
+
+    def unmarked(
+        self,
+        messages: Iterable[Message],
+        target: Origin | None,
+        quirks: Any,
+        losses: list[Loss] | None,
+        tools: Sequence[ToolSpec],
+    ) -> Outgoing:
+        """A conversation, without its marks, made ready for its dump. `tools`: those of the request."""
+        left, places = unmarked_all(messages)
+        out = self.outgoing(self, left, target, quirks or self.quirks(), losses, tools)
+        return msgspec.structs.replace(out, places=places) if places else out
 
     def load_request(
         self, body: Mapping[str, Any], *, path: str = "", headers: Mapping[str, str] = {}, origin: Origin | None = None
@@ -309,5 +329,5 @@ def prepared(
 
 def named(messages: Iterable[Message], tools: Sequence[ToolSpec]) -> list[ToolSpec | ToolCallPart | ToolResultPart]:
     """All that has the name of a tool."""
-    pieces = [piece for message in messages for piece in message.content]
-    return [*tools, *(one for one in pieces if isinstance(one, (ToolCallPart, ToolResultPart)) and one.name)]
+    pieces = [one for message in messages for one in message.content if isinstance(one, _NAMED) and one.name]
+    return [*tools, *pieces]

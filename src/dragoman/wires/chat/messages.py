@@ -15,6 +15,7 @@ from dragoman.codec.json_values import bounded, if_text, merged, rest, says_erro
 from dragoman.codec.media import as_text, label, text_of
 from dragoman.codec.replay import kind_of
 from dragoman.errors import HistoryError
+from dragoman.fold import arguments_json
 from dragoman.loss import Lost
 from dragoman.message import (
     Content,
@@ -25,13 +26,14 @@ from dragoman.message import (
     Origin,
     ProviderPart,
     Role,
+    TextPart,
     ThinkingPart,
     ToolCallPart,
     ToolResultPart,
 )
 from dragoman.wires.chat.content import dump_content, load_content
 from dragoman.wires.chat.content_thinking import dump_thinking, load_thinking
-from dragoman.wires.chat.tools import call_id, dump_call, dump_result, load_calls, load_result
+from dragoman.wires.chat.tools import call_id, dump_call, dump_result, load_calls, load_result, result_text
 
 if TYPE_CHECKING:
     from dragoman.wires.chat.dialect import Chat, Outgoing
@@ -49,6 +51,7 @@ __all__ = [
 Loader = Callable[["Chat", Any, Iterator[str]], Sequence[Content]]
 """(the wire, the value of a field, ids for calls that came without one) → the pieces that stand in it."""
 _BRIDGED = "the API wants the model to speak after its tools; a placeholder does"
+_ROLES = {Role.USER: "user", Role.MODEL: "assistant"}
 
 
 def load_messages(chat: Chat, payload: Any, origin: Origin | None) -> list[Message]:
@@ -110,7 +113,17 @@ def dump_conversation(out: Outgoing) -> list[dict[str, Any]]:
     """A conversation on its way out → the list of messages."""
     dumped: list[dict[str, Any]] = []
     sent: dict[str, str | None] = {}
+    straight = out.chat.straight and not out.bridge
     for position, message in enumerate(out.messages):
+        if straight and message.native is None and (role := _ROLES.get(message.role)) and (content := message.content):
+            piece = content[0]
+            if type(piece) is TextPart and piece.native is None and len(content) == 1:
+                dumped.append({"role": role, "content": piece.text})
+                continue
+            dump = _straight_calls if message.role is Role.MODEL else _straight_results
+            if (entries := dump(out, position, content, sent)) is not None:
+                dumped += entries
+                continue
         if message.role is Role.MODEL:
             dumped += _dump_answer(out, position)
             for place, piece in enumerate(message.content):
@@ -123,6 +136,37 @@ def dump_conversation(out: Outgoing) -> list[dict[str, Any]]:
                 dumped.append({"role": "assistant", "content": out.bridge})
             dumped.append(entry)
     return dumped
+
+
+def _straight_calls(
+    out: Outgoing, position: int, content: Sequence[Content], sent: dict[str, str | None]
+) -> list[dict[str, Any]] | None:
+    """A model's message that holds nothing but calls, without anything of a format's own; `None`: it is no such."""
+    chat = out.chat
+    if any(type(call) is not ToolCallPart or call.native is not None or call.run_by == "provider" for call in content):
+        return None
+    calls: list[dict[str, Any]] = []
+    for place, call in enumerate(cast("Sequence[ToolCallPart]", content)):
+        call_id = sent[call.id] = out.id(position, place, call)
+        function = {"name": out.name(call.name), chat.inputs["function"]: arguments_json(call)}
+        calls.append({"id": call_id, "type": "function", "function": function})
+    return [{"role": "assistant", **dump_content((), chat.empty, {}), chat.calls: calls}]
+
+
+def _straight_results(
+    out: Outgoing, position: int, content: Sequence[Content], sent: dict[str, str | None]
+) -> list[dict[str, Any]] | None:
+    """A user's message that holds nothing but results, in the same way."""
+    role, entries = out.chat.result_roles[0], list[dict[str, Any]]()
+    for place, piece in enumerate(content):
+        if type(piece) is not ToolResultPart or piece.native is not None or piece.run_by == "provider":
+            return None
+        call_id = sent.get(piece.id, piece.id)
+        if piece.is_error or piece.is_content or call_id is None:
+            return None
+        result_id = out.ids.get((position, place), call_id)
+        entries.append({"role": role, "tool_call_id": result_id, "content": result_text(piece.result)})
+    return entries
 
 
 def dump_other(out: Outgoing, position: int, sent: Mapping[str, str | None]) -> list[dict[str, Any]]:

@@ -62,7 +62,7 @@ def dump_http(
     losses = [] if losses is None else losses
     request = own_options(request, chat.name, losses)
     functions = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
-    out = chat.outgoing(chat, request.messages, target, quirks or chat.quirks(), losses, functions)
+    out = chat.unmarked(request.messages, target, quirks, losses, functions)
     own = chat.own.fields(request.native)
     form = chat.own.form(request.native) if quirks is None or chat.keeps_form else {}
     body: dict[str, Any] = {"model": request.model} if request.model else {}

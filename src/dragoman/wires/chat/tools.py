@@ -38,6 +38,7 @@ __all__ = [
     "load_tool",
     "load_tool_choice",
     "load_tools",
+    "result_text",
     "with_arguments",
 ]
 
@@ -285,6 +286,11 @@ def _load_result(chat: Chat, message: Mapping[str, Any], form: dict[str, Any]) -
     return parts
 
 
+def result_text(result: Any) -> str:
+    """A result that is no content as text: JSON, where it is none itself."""
+    return result if isinstance(result, str) else json_bytes.encode(result).decode()
+
+
 def _dump_result(
     out: Outgoing, position: int, place: int, part: ToolResultPart, form: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -295,7 +301,7 @@ def _dump_result(
     if how == "raw" and not part.is_content:
         return {"content": result}, []
     if not part.is_content:
-        return {"content": result if isinstance(result, str) else json_bytes.encode(result).decode()}, []
+        return {"content": result_text(result)}, []
     blocks = [(piece, out.chat.sent_block(out, position, place, piece) or {}) for piece in result]
     whole = out.tool_media or how == "list"
     kept = [block for piece, block in blocks if whole or isinstance(piece, TextPart)]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
+from operator import is_not
 from typing import Any
 
 from msgspec.structs import replace
@@ -30,10 +31,12 @@ def loaded(conversation: list[Message]) -> list[Message]:
     head = _head(conversation)
     out: list[Message] = []
     for position, message in enumerate(conversation):
-        content = tuple([_noted(piece, message.role, known) for piece in message.content])
-        late = message.role is Role.SYSTEM and position > head
-        native = OWN.with_form(message.native, place="here") if late else message.native
-        out.append(message.replace(content=content, native=native))
+        content = [_noted(piece, message.role, known) for piece in message.content]
+        if any(map(is_not, content, message.content)):
+            message = message.replace(content=tuple(content))
+        if message.role is Role.SYSTEM and position > head:
+            message = message.replace(native=OWN.with_form(message.native, place="here"))
+        out.append(message)
     return out
 
 
@@ -87,7 +90,11 @@ def outgoing(
     all_named = named(conversation, specs)
     as_is = [one.name for one in all_named if target is None and "name_as_is" in OWN.form(one.native)]
     names = fitted([one.name for one in all_named], quirks.names, as_is=as_is)
-    ids = call_ids(conversation, quirks.ids, as_is=lambda piece: target is None and "as_is" in OWN.form(piece.native))
+    ids: dict[tuple[int, int], str] = {}
+    if len(all_named) > len(specs):
+        ids = call_ids(
+            conversation, quirks.ids, as_is=lambda piece: target is None and "as_is" in OWN.form(piece.native)
+        )
     return prepared(
         chat, conversation, target, quirks, losses, ids=ids, names=names, bridge=quirks.bridge, head=_head(conversation)
     )

@@ -108,13 +108,13 @@ def outgoing(
     ids: dict[tuple[int, int], str] = {}
     names: dict[str, str] = {}
     limit = quirks.max_id_length
-    if target is not None or limit is not None:
+    if (target is not None or limit is not None) and (all_named := named(conversation, tools)):
         known = set[int]()
         if limit is None and target is not None:
             own = [one for one in conversation if one.origin is not None and one.origin.provider == target.provider]
             known = {id(piece) for message in own for piece in message.content}
         ids = call_ids(conversation, Rule(most=limit or _SHORTEST), as_is=lambda piece: id(piece) in known)
-        names = fitted(dict.fromkeys([one.name for one in named(conversation, tools)]))
+        names = fitted([one.name for one in all_named])
     return prepared(
         chat, conversation, target, quirks, losses, ids=ids, names=names, blocks=quirks.blocks,
         roles=ROLES if quirks.developer else _OLDER_ROLES,
