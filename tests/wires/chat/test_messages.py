@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman import wires
-from dragoman.errors import DecodeError, StreamCutError
+from dragoman.codec.serving import Problem
+from dragoman.errors import DecodeError, HistoryError, StreamCutError
 from dragoman.event import RunError
 from dragoman.loss import Loss
 from dragoman.message import (
@@ -352,3 +353,43 @@ def test_what_has_nothing_of_a_formats_own_is_written_as_if_it_had(name: str, ta
     body = wire.dump_messages(history, target=target, losses=losses)
     assert (body, losses) == (wire.dump_messages(noted, target=target, losses=lost), lost)
     assert wire.dump_messages(wire.load_messages(body)) == body
+
+
+# ------------------------------------------------------------------ what cannot be read
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_what_cannot_be_read_is_left_out_and_named(name: str) -> None:
+    wire, deep = wires.get(name), [0]
+    for _ in range(200):
+        deep = [deep]
+    result = {"role": "tool", "tool_call_id": "abcdefghi", "content": "1"}
+    good = [{"role": "user", "content": "a"}, result, {"role": "assistant", "content": "b"}]
+    bad = [
+        5,
+        {"role": "narrator", "content": "x"},
+        {"role": "user", "content": 5},
+        {"role": "user", "content": deep},
+        {},
+    ]
+    payload = [bad[0], good[0], *bad[1:3], good[1], bad[3], good[2], bad[4]]
+    title = "Mistral chat" if name == "mistral" else "Chat Completions"
+    roles = "system, user" if name == "mistral" else "system, developer, user"
+    expected = [
+        (0, None, f"the messages of a {title} request are a list of objects"),
+        (2, "role", f"{title} has no role 'narrator'; it has {roles}, assistant and tool"),
+        (3, "content", "the content of a user message is neither a text nor a list of blocks"),
+        (5, "content", "what was given cannot be read: it nests deeper than 128 levels"),
+        (7, "role", f"{title} has no role None; it has {roles}, assistant and tool"),
+    ]
+    problems: list[Problem] = []
+    assert wire.load_messages(payload, problems=problems) == wire.load_messages(good)
+    assert [(problem.index, problem.field, problem.error) for problem in problems] == expected
+    problems = []
+    request = wire.load_request({"model": "m", "messages": payload}, problems=problems)
+    assert (request.messages, len(problems)) == (tuple(wire.load_messages(good)), 5)
+    for one in bad:
+        with pytest.raises(HistoryError):
+            wire.load_messages([*good, one])
+    with pytest.raises(HistoryError, match="are a list of objects"):
+        wire.load_messages({}, problems=[])

@@ -13,7 +13,7 @@ from dragoman.codec.error_rules import ErrorInfo, ErrorRules, error_info
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.marks import unmarked_all
 from dragoman.codec.native import Own
-from dragoman.codec.serving import ErrorResponse
+from dragoman.codec.serving import ErrorResponse, Problem
 from dragoman.errors import DragomanError
 from dragoman.event import Event
 from dragoman.loss import Loss
@@ -189,13 +189,15 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     # the wire
 
-    def load_messages(self, payload: Any, *, origin: Origin | None = None) -> list[Message]:
-        """The list of messages → ours.
+    def load_messages(
+        self, payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+    ) -> list[Message]:
+        """The list of messages → ours. `problems`: where what cannot be read is noted, so that the rest of it is.
 
         Raises:
             HistoryError: it is no such list.
         """
-        return load_messages(self, payload, origin)
+        return load_messages(self, payload, origin, problems)
 
     def dump_messages(
         self,
@@ -222,15 +224,22 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return msgspec.structs.replace(out, places=places) if places else out
 
     def load_request(
-        self, body: Mapping[str, Any], *, path: str = "", headers: Mapping[str, str] = {}, origin: Origin | None = None
+        self,
+        body: Mapping[str, Any],
+        *,
+        path: str = "",
+        headers: Mapping[str, str] = {},
+        origin: Origin | None = None,
+        problems: list[Problem] | None = None,
     ) -> ModelRequest:
-        """A request's body → the neutral request. `path` and `headers` say nothing in this family.
+        """A request's body → the neutral request. `path` and `headers` say nothing in this family; `problems`: as for
+        `load_messages`.
 
         Raises:
             HistoryError: it holds no conversation.
         """
         del path, headers
-        return load_request(self, body, origin)
+        return load_request(self, body, origin, problems)
 
     def dump_request(
         self,

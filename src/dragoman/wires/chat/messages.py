@@ -6,14 +6,15 @@ Consecutive tool messages are one user message of results.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import count, groupby
+from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
-from dragoman.codec.json_values import bounded, if_text, merged, rest, says_error
+from dragoman.codec.json_values import bounded, if_objects, if_text, merged, rest, says_error
 from dragoman.codec.media import as_text, label, text_of
 from dragoman.codec.replay import kind_of
+from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.fold import arguments_json
 from dragoman.loss import Lost
@@ -51,39 +52,82 @@ __all__ = [
 Loader = Callable[["Chat", Any, Iterator[str]], Sequence[Content]]
 """(the wire, the value of a field, ids for calls that came without one) → the pieces that stand in it."""
 _BRIDGED = "the API wants the model to speak after its tools; a placeholder does"
+_NO_LIST = "the messages of a {} request are a list of objects"
 _ROLES = {Role.USER: "user", Role.MODEL: "assistant"}
 
 
-def load_messages(chat: Chat, payload: Any, origin: Origin | None) -> list[Message]:
-    """The list of messages → ours.
+def load_messages(chat: Chat, payload: Any, origin: Origin | None, problems: list[Problem] | None) -> list[Message]:
+    """The list of messages → ours. `problems`: where what cannot be read is noted, so that the rest of it is.
 
     Raises:
         HistoryError: it is no such list.
     """
-    bounded(payload)
-    return load_conversation(chat, payload, origin)
+    if problems is None:
+        bounded(payload)
+    return load_conversation(chat, payload, origin, problems)
 
 
-def load_conversation(chat: Chat, payload: Any, origin: Origin | None) -> list[Message]:
-    """The same for a list of messages that is bounded in its depth."""
-    if not isinstance(payload, list) or not all(isinstance(message, dict) for message in cast("list[Any]", payload)):
-        raise HistoryError(f"the messages of a {chat.title} request are a list of objects")
+def load_conversation(chat: Chat, payload: Any, origin: Origin | None, problems: list[Problem] | None) -> list[Message]:
+    """The same for a list of messages that is bounded in its depth, where nothing takes the problems."""
+    if not isinstance(payload, list):
+        raise HistoryError(_NO_LIST.format(chat.title))
     fresh_ids = (f"call-{number}" for number in count())
     calls: dict[str, ToolCallPart] = {}
     messages: list[Message] = []
-    entries = cast("list[dict[str, Any]]", payload)
-    for of_results, group in groupby(entries, lambda entry: entry.get("role") in chat.result_roles):
-        if of_results:
-            results = [load_result(chat, entry, calls, fresh_ids) for entry in group]
-            messages.append(Message(Role.USER, tuple(results)))
+    results: list[ToolResultPart] = []
+    for index, entry in enumerate(cast("list[Any]", payload)):
+        try:
+            if problems is not None:
+                bounded([entry])
+            loaded = _load_entry(chat, entry, origin, calls, fresh_ids)
+        except HistoryError as error:
+            if problems is None:
+                raise
+            problems.append(Problem(index, _at_fault(chat, entry), error.message))
             continue
-        for entry in group:
-            if entry.get("role") == "assistant":
-                messages.append(_load_answer(chat, entry, origin, fresh_ids))
-                calls.update({call.id: call for call in messages[-1].tool_calls})
-            else:
-                messages.append(_load_other(chat, entry))
+        if isinstance(loaded, ToolResultPart):
+            results.append(loaded)
+            continue
+        if results:
+            messages.append(Message(Role.USER, tuple(results)))
+            results = []
+        messages.append(loaded)
+    if results:
+        messages.append(Message(Role.USER, tuple(results)))
     return chat.loaded(messages)
+
+
+def _load_entry(
+    chat: Chat, entry: Any, origin: Origin | None, calls: dict[str, ToolCallPart], fresh_ids: Iterator[str]
+) -> Message | ToolResultPart:
+    """An entry of the list. `calls`: those so far by id; `fresh_ids`: ids for calls that came without one."""
+    if not isinstance(entry, dict):
+        raise HistoryError(_NO_LIST.format(chat.title))
+    fields = cast("dict[str, Any]", entry)
+    role, content = fields.get("role"), fields.get("content")
+    if content and type(content) is str and len(fields) == 2:
+        if role == "assistant":
+            return Message(Role.MODEL, (TextPart(content),), origin=origin)
+        if role == "user":
+            return Message(Role.USER, (TextPart(content),))
+    if role in chat.result_roles:
+        return load_result(chat, fields, calls, fresh_ids)
+    if role != "assistant":
+        return _load_other(chat, fields)
+    answer = _load_answer(chat, fields, origin, fresh_ids)
+    calls.update({call.id: call for call in answer.tool_calls})
+    return answer
+
+
+def _at_fault(chat: Chat, entry: Any) -> str | None:
+    """The field for which an entry of the list cannot be read, where it is one."""
+    if not isinstance(entry, dict):
+        return None
+    fields = cast("dict[str, Any]", entry)
+    role, content = fields.get("role"), fields.get("content")
+    if role not in (*chat.roles, *chat.result_roles, "assistant"):
+        return "role"
+    return "content" if content and not isinstance(content, str) and not if_objects(content) else None
 
 
 def _load_other(chat: Chat, entry: Mapping[str, Any]) -> Message:
@@ -102,7 +146,7 @@ def _load_answer(chat: Chat, entry: Mapping[str, Any], origin: Origin | None, fr
     thinking, read = load_thinking(chat, entry)
     content: list[Content] = [*thinking, *load_content(chat, entry, chat.empty, form)]
     for field, load in {**chat.fields, chat.calls: load_calls}.items():
-        if pieces := load(chat, entry.get(field), fresh_ids):
+        if field in entry and (pieces := load(chat, entry[field], fresh_ids)):
             content += pieces
             read = (*read, field)
     native = chat.own.note(rest(entry, "role", "content", *read), form)

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dragoman.codec.ids import renamed
-from dragoman.codec.json_values import bounded, if_object, if_text, merged
+from dragoman.codec.json_values import bounded, if_object, if_text, merged, rest
 from dragoman.codec.outgoing import own_options
+from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss, Lost
 from dragoman.message import Origin
@@ -21,18 +22,20 @@ if TYPE_CHECKING:
 __all__ = ["dump_http", "load_request"]
 
 
-def load_request(chat: Chat, body: Mapping[str, Any], origin: Origin | None) -> ModelRequest:
-    """A request's body → the neutral request.
+def load_request(
+    chat: Chat, body: Mapping[str, Any], origin: Origin | None, problems: list[Problem] | None
+) -> ModelRequest:
+    """A request's body → the neutral request. `problems`: as for `load_messages`.
 
     Raises:
         HistoryError: it holds no conversation.
     """
     if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError(f"a {chat.title} request needs the field messages, a list")
-    bounded(body)
+    bounded(body if problems is None else rest(body, "messages"))
     left = dict(body)
     form: dict[str, Any] = {}
-    messages = load_conversation(chat, left.pop("messages"), origin)
+    messages = load_conversation(chat, left.pop("messages"), origin, problems)
     settings = load_settings(chat, left, form)
     tools = chat.load_tools(chat, left, form)
     schema, beside = load_schema(left)
