@@ -259,3 +259,13 @@ def test_options_are_written_to_their_own_wire_alone(name: str) -> None:
         assert wire.dump_http(request).body == sent
     assert wire.load_request(body).wire == name
     assert wire.load_request({"model": "m", "messages": []}).wire is None
+
+
+@pytest.mark.parametrize("name", ["openai_chat", "mistral"])
+def test_the_places_of_the_official_apis(name: str) -> None:
+    wire: Any = wires.get(name)
+    assert {(route.method, route.path): route.purpose for route in wire.routes} == {
+        ("POST", "/v1/chat/completions"): "chat",
+        ("POST", "/v1/embeddings"): "embeddings",
+        ("GET", "/v1/models"): "models",
+    }

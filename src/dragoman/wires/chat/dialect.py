@@ -4,6 +4,7 @@ Such a record is a wire (`wires.Wire`)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, cast
 
 import msgspec
@@ -13,7 +14,7 @@ from dragoman.codec.error_rules import ErrorInfo, ErrorRules, error_info
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.marks import unmarked_all
 from dragoman.codec.native import Own
-from dragoman.codec.serving import ErrorResponse, Problem
+from dragoman.codec.serving import SSE_PING, ErrorResponse, Problem, Route
 from dragoman.errors import DragomanError
 from dragoman.event import Event
 from dragoman.loss import Loss
@@ -22,11 +23,12 @@ from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
 from dragoman.wires.chat.content import READERS, Reader, sent_block, usual_type, write_block
 from dragoman.wires.chat.decode import Decoder
 from dragoman.wires.chat.decode_parts import Candidate
-from dragoman.wires.chat.encode import Encoder, dump_response
+from dragoman.wires.chat.encode import STREAM_TYPE, Encoder, dump_response, envelope
 from dragoman.wires.chat.errors import ERRORS, ErrorLine, dump_error, error_body, error_of, load_error
 from dragoman.wires.chat.messages import Loader, dump_conversation, dump_other, dump_piece, load_messages, unsendable
+from dragoman.wires.chat.messages_votes import call_votes, votes
 from dragoman.wires.chat.quirks import Quirks
-from dragoman.wires.chat.request import dump_http, load_request
+from dragoman.wires.chat.request import ROUTES, dump_http, load_request
 from dragoman.wires.chat.settings import SETTINGS, Way
 from dragoman.wires.chat.tools import dump_tools, load_tool, load_tools
 from dragoman.wires.chat.usage import COUNTS, FINISH, WORDS, load_usage
@@ -68,6 +70,8 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Its part of `native`."""
     title: str = "Chat Completions"
     """What people call it."""
+    id_prefix: str = "chatcmpl-"
+    """Of ids of responses."""
     path: str = "/chat/completions"
     """Of requests, relative to the base URL."""
     tools: str = "tools"
@@ -119,6 +123,11 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Class of errors → status, type and code."""
     error_rules: ErrorRules = ErrorRules()
     """What errors mean with this vendor alone."""
+
+    evidence: Mapping[str, int] = {}
+    """Of a message: roles, types of blocks, and fields of the model's → how surely they tell this format (`votes`); any other: 1."""
+    routes: tuple[Route, ...] = ROUTES
+    """Places of the official API."""
 
     # flags
 
@@ -184,6 +193,8 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Reads one candidate of a response."""
     encoder_type: type[Encoder] = Encoder
     """Writes a streamed response."""
+    call_votes: Callable[[str], int] = call_votes
+    """An id of a call → how surely it is of this format (`votes`)."""
     embeddings: Any = None
     """The wire's embeddings (`wires.EmbeddingsWire`), where it has some."""
 
@@ -278,6 +289,25 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def decoder(self, *, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> Decoder:
         """A decoder of one response."""
         return self.decoder_type(self, origin, new_id)
+
+    @property
+    def stream_type(self) -> str:
+        """Media type of a streamed response."""
+        return STREAM_TYPE
+
+    @property
+    def ping(self) -> bytes:
+        """What keeps a stream open."""
+        return SSE_PING
+
+    def envelope(self, request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002 its name in JSON
+        """What `encoder` and `dump_response` are told beside the events of an answer to `request`."""
+        return envelope(self, request, id, now)
+
+    def votes(self, message: Any) -> int:
+        """How surely an element of a conversation is of this format: 0: it cannot be; 1: it could; 2: it likely is; 3: it is
+        hardly anything else. Never raises."""
+        return votes(self, message)
 
     def encoder(self, **envelope: Any) -> Encoder:
         """An encoder of one streamed response.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.codec.ids import renamed
 from dragoman.codec.json_values import bounded, if_object, if_text, merged, rest
 from dragoman.codec.outgoing import own_options
-from dragoman.codec.serving import Problem
+from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss, Lost
 from dragoman.message import Origin
@@ -19,7 +19,14 @@ from dragoman.wires.chat.settings import dump_schema, dump_settings, load_schema
 if TYPE_CHECKING:
     from dragoman.wires.chat.dialect import Chat
 
-__all__ = ["dump_http", "load_request"]
+__all__ = ["ROUTES", "dump_http", "load_request"]
+
+ROUTES = (
+    Route("POST", "/v1/chat/completions", "chat"),
+    Route("POST", "/v1/embeddings", "embeddings"),
+    Route("GET", "/v1/models", "models"),
+)
+"""Places of the official APIs, which are the same for most."""
 
 
 def load_request(
