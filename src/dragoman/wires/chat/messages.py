@@ -32,7 +32,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.wires.chat.content import dump_content, load_content
+from dragoman.wires.chat.content import ABSENT, dump_content, load_content
 from dragoman.wires.chat.content_thinking import dump_thinking, load_thinking
 from dragoman.wires.chat.tools import call_id, dump_call, dump_result, load_calls, load_result, result_text
 
@@ -186,15 +186,14 @@ def _straight_calls(
     out: Outgoing, position: int, content: Sequence[Content], sent: dict[str, str | None]
 ) -> list[dict[str, Any]] | None:
     """A model's message that holds nothing but calls, without anything of a format's own; `None`: it is no such."""
-    chat = out.chat
-    if any(type(call) is not ToolCallPart or call.native is not None or call.run_by == "provider" for call in content):
-        return None
-    calls: list[dict[str, Any]] = []
-    for place, call in enumerate(cast("Sequence[ToolCallPart]", content)):
-        call_id = sent[call.id] = out.id(position, place, call)
-        function = {"name": out.name(call.name), chat.inputs["function"]: arguments_json(call)}
+    chat, calls = out.chat, list[dict[str, Any]]()
+    for place, piece in enumerate(content):
+        if type(piece) is not ToolCallPart or piece.native is not None or piece.run_by == "provider":
+            return None
+        call_id = sent[piece.id] = out.id(position, place, piece)
+        function = {"name": out.name(piece.name), chat.inputs["function"]: arguments_json(piece)}
         calls.append({"id": call_id, "type": "function", "function": function})
-    return [{"role": "assistant", **dump_content((), chat.empty, {}), chat.calls: calls}]
+    return [{"role": "assistant", **({} if chat.empty == ABSENT else {"content": chat.empty}), chat.calls: calls}]
 
 
 def _straight_results(
