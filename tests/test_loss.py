@@ -107,7 +107,7 @@ async def test_decision_25_each_loss_is_told_by_the_step_that_met_it_first(caplo
 async def test_decision_25_chunks_of_a_stream_name_them_too() -> None:
     a, _ = scripted("openai_chat")
     chunks = [chunk async for chunk in a.send_stream(["See.", CLIP])]
-    assert [loss.what for chunk in chunks for loss in chunk.losses] == ["video/x-acme clip.acme"]
+    assert [loss.which for chunk in chunks for loss in chunk.losses] == ["video/x-acme clip.acme"]
     assert "".join(chunk.output for chunk in chunks) == "Done."
 
 
@@ -291,4 +291,4 @@ class Plain:
 async def test_decision_25_an_orchestrator_of_the_users_has_its_losses_told() -> None:
     a, _ = scripted("openai_chat", orchestrator=Plain)
     result = await a.send(["See.", CLIP])
-    assert (result.output, [loss.what for loss in result.losses]) == ("Done.", ["video/x-acme clip.acme"])
+    assert (result.output, [loss.which for loss in result.losses]) == ("Done.", ["video/x-acme clip.acme"])

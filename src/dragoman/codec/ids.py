@@ -126,7 +126,7 @@ def _own_ids(
     taken: set[str] = set()
     for position, message in enumerate(messages):
         for place, piece in enumerate(message.content):
-            if not isinstance(piece, ToolCallPart | ToolResultPart) or piece.run_by == "provider":
+            if not isinstance(piece, (ToolCallPart, ToolResultPart)) or piece.run_by == "provider":
                 continue
             if piece.id in taken:
                 if isinstance(piece, ToolCallPart):

@@ -22,10 +22,12 @@ def unmarked(message: Message) -> Message:
 def unmarked_all(messages: Iterable[Message]) -> tuple[tuple[Message, ...], Places]:
     """The messages without marks, and where what is left stood."""
     given = tuple(messages)
-    left = tuple([unmarked(message) for message in given])
+    if not (marked := {at for at, one in enumerate(given) for piece in one.content if isinstance(piece, MarkPart)}):
+        return given, {}
     places = {
-        position: tuple([place for place, piece in enumerate(one.content) if not isinstance(piece, MarkPart)])
-        for position, (one, other) in enumerate(zip(given, left, strict=True))
-        if one is not other
+        position: tuple(
+            [place for place, piece in enumerate(given[position].content) if not isinstance(piece, MarkPart)]
+        )
+        for position in sorted(marked)
     }
-    return left, places
+    return tuple([unmarked(message) for message in given]), places

@@ -33,9 +33,9 @@ def readable(messages: Sequence[Message], target: Origin | None, reads: Collecti
         elif origin.provider != target.provider and origin.provider not in reads:
             out.append(f"it comes from {origin.provider}, which {target.provider} does not read")
         elif (
-            origin.provider == target.provider
+            origin.endpoint != target.endpoint
+            and origin.provider == target.provider
             and None not in (origin.endpoint, target.endpoint)
-            and origin.endpoint != target.endpoint
         ):
             out.append(f"it comes from another endpoint, {origin.endpoint}")
         elif origin.prefix is not None:

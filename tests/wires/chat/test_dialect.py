@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+
+from msgspec.structs import replace
 
 from dragoman import Message, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.codec.native import Own
 from dragoman.fold import fold
-from dragoman.message import FinishReason, Origin, Role
+from dragoman.message import Content, FinishReason, Origin, Role
 from dragoman.request import ModelRequest, Settings, ToolSpec
 from dragoman.wires.chat import Chat
+from dragoman.wires.chat.content import sent_block
+from dragoman.wires.chat.dialect import Outgoing
 from dragoman.wires.chat.usage import FINISH, WORDS
 
 ACME = Chat(
@@ -58,3 +63,13 @@ def test_responses_whole_and_streamed() -> None:
         [event for data in stream.splitlines(keepends=True) for event in decoder.feed(data)] + decoder.close()
     )
     assert (again.content, again.finish_reason, again.usage) == (message.content, message.finish_reason, message.usage)
+
+
+def test_a_vendor_may_write_plain_texts_in_a_form_of_its_own() -> None:
+    def loud(out: Outgoing, position: int, place: int, piece: Content) -> dict[str, Any] | None:
+        block = sent_block(out, position, place, piece)
+        return block and {**block, "text": block["text"].upper()}
+
+    messages = [Message.user("a"), Message.model("b")]
+    sent = [{"role": "user", "content": "A"}, {"role": "assistant", "content": "B"}]
+    assert replace(ACME, straight=False, sent_block=loud).dump_messages(messages) == sent

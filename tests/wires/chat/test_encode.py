@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from dragoman.message import (
     ToolCallPart,
     Usage,
 )
+from dragoman.request import ModelRequest
 
 NAMES = ("openai_chat", "mistral")
 named = pytest.mark.parametrize("name", NAMES)
@@ -291,3 +293,53 @@ def test_a_plain_block_is_a_part_without_notes(block: dict[str, Any], part: Any)
         (message,) = wires.get(name).load_messages(said)
         assert message == Message.user(part, part)
         assert wires.get(name).dump_messages([message]) == said
+
+
+# ------------------------------------------------------------------ what a server is told
+
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+@named
+def test_what_stands_around_an_answer(name: str) -> None:
+    wire: Any = wires.get(name)
+    own = {"id": "chatcmpl-7" if name == "openai_chat" else "7", "created": 1767312000}
+    assert wire.envelope(None, id="7", now=NOW) == own
+    assert wire.envelope(ModelRequest(""), id="7", now=NOW) == own
+    assert wire.envelope(ModelRequest("m"), id="7", now=NOW) == {**own, "model": "m"}
+    body = wire.dump_response(unfold([Message.model("a")]), **wire.envelope(ModelRequest("m"), id="7", now=NOW))
+    assert body | own | {"model": "m"} == body
+
+
+@pytest.mark.parametrize(
+    ("options", "asked"),
+    [
+        ({"stream_options": {"include_usage": True}}, True),
+        ({"stream_options": {"include_usage": True, "include_obfuscation": False}}, True),
+        ({"stream_options": {"include_usage": False}}, False),
+        ({"stream_options": {}}, False),
+        ({"stream_options": None}, False),
+        ({}, False),
+    ],
+)
+def test_a_stream_holds_its_usage_where_the_request_asked_for_it(options: dict[str, Any], asked: bool) -> None:
+    wire: Any = CHAT
+    request = wire.load_request({"model": "m", "messages": [], "stream": True, **options})
+    envelope = wire.envelope(request, id="7", now=NOW)
+    assert envelope["include_usage"] is asked
+    encoder = wire.encoder(**envelope)
+    events = unfold([Message.model("a").replace(usage=Usage(input_tokens=1, output_tokens=2))])
+    stream = b"".join([encoder.feed(event) for event in events]) + encoder.close()
+    assert (b'"usage"' in stream) is asked
+    assert wire.envelope(ModelRequest("m", stream=True), id="7", now=NOW)["include_usage"] is True
+
+
+@named
+def test_a_stream_is_kept_open_by_what_no_reader_tells_of(name: str) -> None:
+    wire: Any = wires.get(name)
+    decoder, stream = wire.decoder(), wire.encoder()
+    events = unfold([Message.model("a")])
+    pieces = [piece for event in events for piece in (wire.ping, stream.feed(event))] + [stream.close()]
+    (message,) = fold([event for piece in pieces for event in decoder.feed(piece)] + decoder.close())
+    assert (wire.stream_type, wire.ping, message.text) == ("text/event-stream", b": ping\n\n", "a")

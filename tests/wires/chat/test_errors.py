@@ -10,7 +10,7 @@ from dragoman import errors, wires
 
 NAMES = ("openai_chat", "mistral")
 named = pytest.mark.parametrize("name", NAMES)
-DONE = b"data: [DONE]\n\n"
+JSON = {"content-type": "application/json"}
 
 
 CHAT_ERRORS = [
@@ -61,8 +61,15 @@ def test_each_error_has_its_status_its_type_and_its_code(
         return {**told, "raw_status_code": status}
 
     dump = wires.get(name).dump_error
-    assert dump(kind("no")) == (status, body(status))
+    assert dump(kind("no")) == (status, JSON, body(status))
     for own, sent in ((400, 400), (418, 418), (399, status), (200, status)):
         error = kind("no")
         error.status = own
-        assert dump(error) == (sent, body(sent))
+        assert dump(error) == (sent, JSON, body(sent))
+
+
+@named
+def test_the_wait_that_an_error_asks_for_stands_in_its_headers(name: str) -> None:
+    dump = wires.get(name).dump_error
+    for error in (errors.RateLimitError("no", retry_after=20), errors.OverloadedError("no", retry_after=20)):
+        assert dump(error).headers == {**JSON, "retry-after": "20"}

@@ -6,14 +6,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dragoman import wires
-from dragoman.errors import DecodeError, StreamCutError
+from dragoman.codec.serving import Problem
+from dragoman.errors import DecodeError, HistoryError, StreamCutError
 from dragoman.event import RunError
+from dragoman.loss import Loss
 from dragoman.message import (
     DataPart,
     FilePart,
     LinkPart,
+    MarkPart,
     Message,
     Origin,
     ProviderPart,
@@ -23,6 +27,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
+from dragoman.request import ModelRequest
 
 CHAT, BOTH = ("openai_chat",), ("openai_chat", "mistral")
 MALFORMED: list[tuple[tuple[str, ...], Any, str]] = [
@@ -164,9 +169,9 @@ AFTER = "this format has all text before the calls"
 BEFORE = "this format has the results of tools before all else"
 MEDIA = "tool messages hold text only; it follows in a user message"
 USERS = [
-    (0, 2, "tool_call", NOWHERE),
+    (0, 2, "tool call", NOWHERE),
     (1, 2, "name", "the API knows no name of such a file, n"),
-    (1, 3, "file", "another provider holds the file"),
+    (1, 3, "file file", "another provider holds the file"),
     (1, 4, "thinking", NOWHERE),
 ]
 OF_THE_MODEL = [
@@ -174,7 +179,7 @@ OF_THE_MODEL = [
     (2, 3, "provider", "it is a block of another format"),
 ]
 OF_RESULTS = [
-    (2, 6, "tool_result", "a result stands in a user message"),
+    (2, 6, "tool result", "a result stands in a user message"),
     (2, 9, "order", AFTER),
     (3, 1, "order", BEFORE),
     (3, 1, "is_error", "this format has no mark for a failed tool"),
@@ -182,24 +187,24 @@ OF_RESULTS = [
     (3, 2, "media", MEDIA),
 ]
 NAMED = (0, 1, "name", "the API knows no name of such a file, i")
-SYSTEM = (0, 1, "image/png i", "a system message holds text only")
+SYSTEM = (0, 1, "data image/png i", "a system message holds text only")
 LATE = (4, None, "system message", "the API takes none after the first others; it is a user's text")
 NO_MEDIA = (2, 7, "data", "a model's message holds no media in this format")
 
 
 def elsewhere(*places: int) -> list[tuple[int, int, str, str]]:
-    kinds = {1: "thinking", 2: "thinking", 3: "provider", 4: "tool_call", 5: "tool_result"}
+    kinds = {1: "thinking", 2: "thinking", 3: "provider", 4: "tool call", 5: "tool result"}
     return [(2, place, kinds[place], "it comes from p, which q does not read") for place in places]
 
 
 def ran(why: str) -> list[tuple[int, int, str, str]]:
-    return [(2, 4, "tool_call", why), (2, 5, "tool_result", why)]
+    return [(2, 4, "tool call", why), (2, 5, "tool result", why)]
 
 
 def dumped(name: str, target: Origin | None) -> tuple[list[Any], list[tuple[Any, ...]]]:
     losses: list[Any] = []
     body = wires.get(name).dump_messages(HISTORY, target=target, losses=losses)
-    return body, [(loss.message, loss.part, loss.what, loss.why) for loss in losses]
+    return body, [(loss.message, loss.part, f"{loss.what} {loss.which}".rstrip(), loss.why) for loss in losses]
 
 
 def test_a_whole_history_of_chat_completions() -> None:
@@ -241,7 +246,7 @@ def test_a_whole_history_of_chat_completions() -> None:
 
     def of_other(target: str) -> list[tuple[Any, ...]]:
         why = f"it comes from other, which {target} does not read"
-        return [(5, 0, "thinking", why), (5, None, "extra_content", why)]
+        return [(5, 0, "thinking", why), (5, None, "field extra_content", why)]
 
     body, losses = dumped("openai_chat", Origin("p"))
     assert body == sent({"content": [text("a"), IMAGE, text("b")], "reasoning_content": "t"}, "c")
@@ -295,3 +300,96 @@ def test_a_whole_history_of_mistral() -> None:
     assert body == expected(TOLD, [text("a"), text("b")], ids=ids_of(body))
     here, *others = OF_RESULTS
     assert losses == [SYSTEM, *USERS, *elsewhere(1, 2, 3, 4, 5), here, NO_MEDIA, *others, LATE, *of_other("q")]
+
+
+# ------------------------------------------------------------------ marks, and what is plain
+
+
+MARK = MarkPart("step", {"ui": {"n": 1}})
+
+
+@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("target", [None, Origin("p"), Origin("q")])
+def test_marks_are_not_sent_and_a_loss_behind_one_names_its_place(name: str, target: Origin | None) -> None:
+    marked = [message.replace(content=(MARK, *message.content)) for message in HISTORY]
+    losses: list[Loss] = []
+    body = wires.get(name).dump_messages(marked, target=target, losses=losses)
+    plain, lost = dumped(name, target)
+    assert body == plain
+    assert [(loss.message, loss.part, loss.why) for loss in losses] == [
+        (message, part if part is None else part + 1, why) for message, part, _, why in lost
+    ]
+    request = ModelRequest("m", tuple(marked))
+    assert wires.get(name).dump_http(request, target=target).body["messages"] == plain
+    assert wires.get(name).dump_messages([Message.user(MARK, "a", MARK)]) == [{"role": "user", "content": "a"}]
+
+
+@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("target", [None, Origin("p"), Origin("q")])
+def test_what_has_nothing_of_a_formats_own_is_written_as_if_it_had(name: str, target: Origin | None) -> None:
+    wire, of_p = wires.get(name), Origin("p", "https://p.test")
+    history = [
+        Message.system("s"),
+        Message.user("a"),
+        Message.model("b").replace(origin=of_p),
+        Message.model(ToolCallPart("odd/1", "f g", {"a": 1}), ToolCallPart("c", "f", raw="{", state="cut")),
+        Message.user(ToolResultPart("odd/1", "f g", {"b": 2}), ToolResultPart("c", "f", "é")),
+        Message.model(ToolCallPart("odd/1", "f")).replace(origin=of_p),
+        Message.user(ToolResultPart("odd/1", "f", None)),
+        Message.user(ToolResultPart("odd/1", "f", {"no": 1}, is_error=True)),
+        Message.model(ToolCallPart("run", "f", run_by="provider"), ToolCallPart("d", "f")),
+        Message.user(ToolResultPart("d", "f", (TextPart("t"), PICTURE))),
+        Message.system("late"),
+        Message.user("x", "y"),
+        Message.model(),
+    ]
+    other = {"z": {"a": 1}}
+    noted = [
+        message.replace(native=other, content=tuple(replace(piece, native=other) for piece in message.content))
+        for message in history
+    ]
+    losses: list[Loss] = []
+    lost: list[Loss] = []
+    body = wire.dump_messages(history, target=target, losses=losses)
+    assert (body, losses) == (wire.dump_messages(noted, target=target, losses=lost), lost)
+    assert wire.dump_messages(wire.load_messages(body)) == body
+
+
+# ------------------------------------------------------------------ what cannot be read
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_what_cannot_be_read_is_left_out_and_named(name: str) -> None:
+    wire, deep = wires.get(name), [0]
+    for _ in range(200):
+        deep = [deep]
+    result = {"role": "tool", "tool_call_id": "abcdefghi", "content": "1"}
+    good = [{"role": "user", "content": "a"}, result, {"role": "assistant", "content": "b"}]
+    bad = [
+        5,
+        {"role": "narrator", "content": "x"},
+        {"role": "user", "content": 5},
+        {"role": "user", "content": deep},
+        {},
+    ]
+    payload = [bad[0], good[0], *bad[1:3], good[1], bad[3], good[2], bad[4]]
+    title = "Mistral chat" if name == "mistral" else "Chat Completions"
+    roles = "system, user" if name == "mistral" else "system, developer, user"
+    expected = [
+        (0, None, f"the messages of a {title} request are a list of objects"),
+        (2, "role", f"{title} has no role 'narrator'; it has {roles}, assistant and tool"),
+        (3, "content", "the content of a user message is neither a text nor a list of blocks"),
+        (5, "content", "what was given cannot be read: it nests deeper than 128 levels"),
+        (7, "role", f"{title} has no role None; it has {roles}, assistant and tool"),
+    ]
+    problems: list[Problem] = []
+    assert wire.load_messages(payload, problems=problems) == wire.load_messages(good)
+    assert [(problem.index, problem.field, problem.error) for problem in problems] == expected
+    problems = []
+    request = wire.load_request({"model": "m", "messages": payload}, problems=problems)
+    assert (request.messages, len(problems)) == (tuple(wire.load_messages(good)), 5)
+    for one in bad:
+        with pytest.raises(HistoryError):
+            wire.load_messages([*good, one])
+    with pytest.raises(HistoryError, match="are a list of objects"):
+        wire.load_messages({}, problems=[])

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from dragoman import wires
-from dragoman.loss import Loss
+from dragoman.loss import Loss, Lost
 from dragoman.message import (
     Message,
     Origin,
@@ -91,9 +91,9 @@ def test_what_a_quirk_changes_of_a_request() -> None:
         "stream_options": {"include_usage": True},
     }  # fmt: skip
     assert losses == [
-        Loss(None, None, "reasoning", "the vendor cannot be told 'low' as it is"),
+        Loss(None, None, Lost.setting, "the vendor cannot be told 'low' as it is", "reasoning"),
         Loss(None, None, "output_schema", "the vendor knows JSON mode only"),
-        Loss(None, None, "seed", "the vendor refuses it"),
+        Loss(None, None, Lost.setting, "the vendor refuses it", "seed"),
     ]
     for field, setting, told in [
         ("reasoning", "off", {"effort": "none"}), ("reasoning", 99, {"max_tokens": 99}), ("thinking", "off", {"type": "disabled"}),
@@ -106,7 +106,9 @@ def test_what_a_quirk_changes_of_a_request() -> None:
         losses = []
         asked = ModelRequest("m", settings=Settings(reasoning=setting))
         CHAT.dump_request(asked, quirks=quirks(reasoning=field), losses=losses)
-        assert losses == [Loss(None, None, "reasoning", f"the vendor cannot be told {setting!r} as it is")]
+        assert losses == [
+            Loss(None, None, Lost.setting, f"the vendor cannot be told {setting!r} as it is", "reasoning")
+        ]
     for cache, told in (("short", {"type": "ephemeral"}), ("long", {"type": "ephemeral", "ttl": "1h"})):
         asked = ModelRequest("m", settings=Settings(cache=cache))
         assert CHAT.dump_request(asked, quirks=quirks(cache="cache_control"))["cache_control"] == told

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman import wires
+from dragoman.loss import Loss, Lost
 from dragoman.message import (
     DataPart,
     FilePart,
@@ -106,28 +107,28 @@ CHAT_SENT: list[Any] = [
 
 CHAT_LOST = [
     (10, 0, 'thinking', 'it comes from p, which q does not read'),
-    (10, 2, 'index, function', 'it comes from p, which q does not read'),
-    (10, 5, 'w, custom', 'it comes from p, which q does not read'),
+    (10, 2, 'field index, function', 'it comes from p, which q does not read'),
+    (10, 5, 'field w, custom', 'it comes from p, which q does not read'),
     (11, 6, 'media', 'tool messages hold text only; it follows in a user message'),
     (14, 0, 'thinking', 'it comes from p, which q does not read'),
-    (14, None, 'name', 'it comes from p, which q does not read'),
+    (14, None, 'field name', 'it comes from p, which q does not read'),
     (15, 0, 'thinking', 'it comes from p, which q does not read'),
     (15, 1, 'thinking', 'it comes from p, which q does not read'),
     (15, 2, 'thinking', 'it comes from p, which q does not read'),
     (15, 4, 'link', "a model's message holds no media in this format"),
     (15, 5, 'file', "a model's message holds no media in this format"),
-    (15, None, 'annotations', 'it comes from p, which q does not read'),
+    (15, None, 'field annotations', 'it comes from p, which q does not read'),
     (16, 0, 'thinking', 'it comes from p, which q does not read'),
-    (17, 1, 'tool_call', 'it comes from p, which q does not read'),
-    (17, 2, 'tool_result', 'it comes from p, which q does not read'),
-    (17, 3, 'tool_call', 'it comes from p, which q does not read'),
-    (18, None, 'tool_calls', 'it comes from p, which q does not read'),
+    (17, 1, 'tool call', 'it comes from p, which q does not read'),
+    (17, 2, 'tool result', 'it comes from p, which q does not read'),
+    (17, 3, 'tool call', 'it comes from p, which q does not read'),
+    (18, None, 'field tool_calls', 'it comes from p, which q does not read'),
 ]
 
 CHAT_REQUESTS: list[tuple[Any, ModelRequest]] = [
-    ({'model': 'm', 'messages': [], 'temperature': 0.5, 'top_p': 1, 'top_k': 3, 'presence_penalty': 0.1, 'frequency_penalty': 0.2, 'seed': 7, 'parallel_tool_calls': False, 'max_completion_tokens': 9, 'stop': 'x', 'reasoning': {'effort': 'high'}, 'cache_control': {'type': 'ephemeral', 'ttl': '1h'}, 'function_call': {'name': 'f'}, 'functions': [{'name': 'f', 'description': 'd', 'parameters': SCHEMA}, {'name': 'g', 'strict': True}], 'stream': True, 'stream_options': {'include_usage': False}, 'response_format': {'type': 'json_schema', 'x': 1, 'json_schema': {'name': 'n', 'strict': True, 'schema': SCHEMA}}, 'user': 'u'}, ModelRequest(model='m', tools=(ToolSpec(name='f', description='d', input_schema=SCHEMA), ToolSpec(name='g', native={'openai_chat': {'function': {'strict': True}}, 'openai_chat:notes': {'spelling': {'parameters': 'absent'}}})), settings=Settings(temperature=0.5, max_tokens=9, top_p=1, top_k=3, presence_penalty=0.1, frequency_penalty=0.2, stop=('x',), seed=7, tool_choice='f', parallel_tool_calls=False, reasoning='high', cache='long'), output_schema=SCHEMA, stream=True, options={'user': 'u'}, native={'openai_chat': {'stream_options': {'include_usage': False}, 'response_format': {'x': 1, 'json_schema': {'name': 'n', 'strict': True}}}, 'openai_chat:notes': {'spelling': {'max_tokens': 'max_completion_tokens', 'stop': 'string', 'reasoning': 'reasoning', 'cache': 'cache_control', 'tool_choice': 'function_call', 'tools': 'functions'}}})),
+    ({'model': 'm', 'messages': [], 'temperature': 0.5, 'top_p': 1, 'top_k': 3, 'presence_penalty': 0.1, 'frequency_penalty': 0.2, 'seed': 7, 'parallel_tool_calls': False, 'max_completion_tokens': 9, 'stop': 'x', 'reasoning': {'effort': 'high'}, 'cache_control': {'type': 'ephemeral', 'ttl': '1h'}, 'function_call': {'name': 'f'}, 'functions': [{'name': 'f', 'description': 'd', 'parameters': SCHEMA}, {'name': 'g', 'strict': True}], 'stream': True, 'stream_options': {'include_usage': False}, 'response_format': {'type': 'json_schema', 'x': 1, 'json_schema': {'name': 'n', 'strict': True, 'schema': SCHEMA}}, 'user': 'u'}, ModelRequest(model='m', tools=(ToolSpec(name='f', description='d', input_schema=SCHEMA), ToolSpec(name='g', native={'openai_chat': {'function': {'strict': True}}, 'openai_chat:notes': {'spelling': {'parameters': 'absent'}}})), settings=Settings(temperature=0.5, max_tokens=9, top_p=1, top_k=3, presence_penalty=0.1, frequency_penalty=0.2, stop=('x',), seed=7, tool_choice='f', parallel_tool_calls=False, reasoning='high', cache='long'), output_schema=SCHEMA, stream=True, options={'user': 'u'}, native={'openai_chat': {'stream_options': {'include_usage': False}, 'response_format': {'x': 1, 'json_schema': {'name': 'n', 'strict': True}}}, 'openai_chat:notes': {'spelling': {'max_tokens': 'max_completion_tokens', 'stop': 'string', 'reasoning': 'reasoning', 'cache': 'cache_control', 'tool_choice': 'function_call', 'tools': 'functions'}}}, wire='openai_chat')),
     ({'model': 'm', 'messages': [], 'max_tokens': 9, 'max_completion_tokens': 10, 'stop': ['a', 'b'], 'reasoning_effort': 'none', 'enable_thinking': True, 'prompt_cache_retention': '24h', 'tool_choice': {'type': 'function', 'function': {'name': 'f'}}, 'tools': [{'type': 'function', 'function': {'name': 'f', 'parameters': {}}, 'cache': 1}, {'function': {'name': 'g', 'description': '', 'parameters': SCHEMA}}, {'type': 'web_search', 'n': 1}, {'type': 'custom', 'custom': {'name': 'c'}}], 'stream': True, 'response_format': {'type': 'json_object'}}, ModelRequest(model='m', tools=(ToolSpec(name='f', native={'openai_chat': {'cache': 1, 'function': {'parameters': {}}}}), ToolSpec(name='g', input_schema=SCHEMA, native={'openai_chat': {'function': {'description': ''}}, 'openai_chat:notes': {'spelling': {'type': 'absent'}}}), ServerTool(name='web_search', options={'n': 1}), ServerTool(name='custom', options={'custom': {'name': 'c'}})), settings=Settings(max_tokens=9, stop=('a', 'b'), tool_choice='f', reasoning='off', cache='long'), output_schema={'type': 'object'}, stream=True, native={'openai_chat': {'max_completion_tokens': 10, 'enable_thinking': True}, 'openai_chat:notes': {'spelling': {'cache': 'prompt_cache_retention', 'stream_options': 'absent'}}})),
-    ({'model': '', 'messages': [], 'temperature': True, 'seed': '7', 'stop': [1], 'max_tokens': '9', 'reasoning_effort': 'max', 'thinking': {'type': 'enabled', 'budget_tokens': 99}, 'tool_choice': {'type': 'allowed_tools'}, 'tools': [{'function': {}}], 'functions': [], 'stream': False, 'stream_options': None, 'response_format': {'type': 'json_schema'}}, ModelRequest(model='', settings=Settings(reasoning=99), options={'model': ''}, native={'openai_chat': {'temperature': True, 'seed': '7', 'max_tokens': '9', 'stop': [1], 'tool_choice': {'type': 'allowed_tools'}, 'reasoning_effort': 'max', 'tools': [{'function': {}}], 'functions': [], 'response_format': {'type': 'json_schema'}, 'stream': False, 'stream_options': None}, 'openai_chat:notes': {'spelling': {'reasoning': 'thinking'}}})),
+    ({'model': '', 'messages': [], 'temperature': True, 'seed': '7', 'stop': [1], 'max_tokens': '9', 'reasoning_effort': 'max', 'thinking': {'type': 'enabled', 'budget_tokens': 99}, 'tool_choice': {'type': 'allowed_tools'}, 'tools': [{'function': {}}], 'functions': [], 'stream': False, 'stream_options': None, 'response_format': {'type': 'json_schema'}}, ModelRequest(model='', settings=Settings(reasoning=99), options={'model': ''}, native={'openai_chat': {'temperature': True, 'seed': '7', 'max_tokens': '9', 'stop': [1], 'tool_choice': {'type': 'allowed_tools'}, 'reasoning_effort': 'max', 'tools': [{'function': {}}], 'functions': [], 'response_format': {'type': 'json_schema'}, 'stream': False, 'stream_options': None}, 'openai_chat:notes': {'spelling': {'reasoning': 'thinking'}}}, wire='openai_chat')),
 ]
 
 MISTRAL_SAID: list[Any] = [
@@ -205,7 +206,7 @@ MISTRAL_LOST = [
 ]
 
 MISTRAL_REQUESTS: list[tuple[Any, ModelRequest]] = [
-    ({'model': 'm', 'messages': [], 'temperature': 0.5, 'top_p': 1, 'top_k': 3, 'presence_penalty': 0.1, 'frequency_penalty': 0.2, 'random_seed': 7, 'parallel_tool_calls': False, 'max_tokens': 9, 'stop': 'x', 'reasoning_effort': 'high', 'tool_choice': 'required', 'tools': [{'type': 'function', 'function': {'name': 'f', 'parameters': {}}, 'cache': 1}, {'function': {'name': 'g', 'description': '', 'parameters': SCHEMA}}, {'type': 'web_search', 'n': 1}, {'type': 'function', 'function': {'name': 'h i', 'strict': True}}], 'stream': True, 'response_format': {'type': 'json_schema', 'x': 1, 'json_schema': {'name': 'n', 'strict': True, 'schema': SCHEMA}}, 'safe_prompt': True}, ModelRequest(model='m', tools=(ToolSpec(name='f', native={'mistral': {'cache': 1, 'function': {'parameters': {}}}}), ToolSpec(name='g', input_schema=SCHEMA, native={'mistral': {'function': {'description': ''}}, 'mistral:notes': {'spelling': {'type': 'absent'}}}), ServerTool(name='web_search', options={'n': 1}), ToolSpec(name='h i', native={'mistral': {'function': {'strict': True}}, 'mistral:notes': {'spelling': {'parameters': 'absent', 'name_as_is': True}}})), settings=Settings(temperature=0.5, max_tokens=9, top_p=1, top_k=3, presence_penalty=0.1, frequency_penalty=0.2, stop=('x',), seed=7, tool_choice='required', parallel_tool_calls=False, reasoning='high'), output_schema=SCHEMA, stream=True, options={'safe_prompt': True}, native={'mistral': {'response_format': {'x': 1, 'json_schema': {'name': 'n', 'strict': True}}}, 'mistral:notes': {'spelling': {'stop': 'string', 'tool_choice': 'required'}}})),
+    ({'model': 'm', 'messages': [], 'temperature': 0.5, 'top_p': 1, 'top_k': 3, 'presence_penalty': 0.1, 'frequency_penalty': 0.2, 'random_seed': 7, 'parallel_tool_calls': False, 'max_tokens': 9, 'stop': 'x', 'reasoning_effort': 'high', 'tool_choice': 'required', 'tools': [{'type': 'function', 'function': {'name': 'f', 'parameters': {}}, 'cache': 1}, {'function': {'name': 'g', 'description': '', 'parameters': SCHEMA}}, {'type': 'web_search', 'n': 1}, {'type': 'function', 'function': {'name': 'h i', 'strict': True}}], 'stream': True, 'response_format': {'type': 'json_schema', 'x': 1, 'json_schema': {'name': 'n', 'strict': True, 'schema': SCHEMA}}, 'safe_prompt': True}, ModelRequest(model='m', tools=(ToolSpec(name='f', native={'mistral': {'cache': 1, 'function': {'parameters': {}}}}), ToolSpec(name='g', input_schema=SCHEMA, native={'mistral': {'function': {'description': ''}}, 'mistral:notes': {'spelling': {'type': 'absent'}}}), ServerTool(name='web_search', options={'n': 1}), ToolSpec(name='h i', native={'mistral': {'function': {'strict': True}}, 'mistral:notes': {'spelling': {'parameters': 'absent', 'name_as_is': True}}})), settings=Settings(temperature=0.5, max_tokens=9, top_p=1, top_k=3, presence_penalty=0.1, frequency_penalty=0.2, stop=('x',), seed=7, tool_choice='required', parallel_tool_calls=False, reasoning='high'), output_schema=SCHEMA, stream=True, options={'safe_prompt': True}, native={'mistral': {'response_format': {'x': 1, 'json_schema': {'name': 'n', 'strict': True}}}, 'mistral:notes': {'spelling': {'stop': 'string', 'tool_choice': 'required'}}}, wire='mistral')),
     ({'model': 'm', 'messages': [], 'stop': ['a', 'b'], 'reasoning_effort': 'none', 'tool_choice': {'type': 'function', 'function': {'name': 'f'}}, 'response_format': {'type': 'json_object'}}, ModelRequest(model='m', settings=Settings(stop=('a', 'b'), tool_choice='f', reasoning='off'), output_schema={'type': 'object'})),
     ({'model': '', 'messages': [], 'temperature': True, 'random_seed': '7', 'stop': [1], 'max_tokens': '9', 'reasoning_effort': 'max', 'tool_choice': {'type': 'odd'}, 'tools': [{'function': {}}], 'stream': False, 'response_format': {'type': 'json_schema'}}, ModelRequest(model='', settings=Settings(), native={'mistral': {'temperature': True, 'max_tokens': '9', 'random_seed': '7', 'stop': [1], 'reasoning_effort': 'max', 'tool_choice': {'type': 'odd'}, 'tools': [{'function': {}}], 'response_format': {'type': 'json_schema'}, 'stream': False, 'model': ''}})),
 ]
@@ -228,7 +229,7 @@ def test_a_conversation_is_read_written_as_it_came_and_sent_elsewhere(
     losses: list[Any] = []
     assert wire.dump_messages(messages, losses=losses) == said and losses == []
     assert wire.dump_messages(messages, target=Origin("q"), losses=losses) == sent
-    assert [(loss.message, loss.part, loss.what, loss.why) for loss in losses] == lost
+    assert [(loss.message, loss.part, f"{loss.what} {loss.which}".rstrip(), loss.why) for loss in losses] == lost
 
 
 @pytest.mark.parametrize(
@@ -242,3 +243,29 @@ def test_a_request_is_read_and_written_as_it_came(name: str, body: dict[str, Any
     assert wire.dump_request(request_, losses=losses) == body and losses == []
     http = wire.dump_http(request_)
     assert (http.path, http.body) == ("/chat/completions", body)
+
+
+@pytest.mark.parametrize("name", ["openai_chat", "mistral"])
+def test_options_are_written_to_their_own_wire_alone(name: str) -> None:
+    wire, body = wires.get(name), {"model": "m", "messages": [], "user": "u"}
+    for whose, sent, lost in [
+        (name, body, []),
+        (None, body, []),
+        ("google", {"model": "m", "messages": []}, [Loss(None, None, Lost.option, "it is a field of google", "user")]),
+    ]:
+        losses: list[Loss] = []
+        request = ModelRequest("m", options={"user": "u"}, wire=whose)
+        assert (wire.dump_request(request, losses=losses), losses) == (sent, lost)
+        assert wire.dump_http(request).body == sent
+    assert wire.load_request(body).wire == name
+    assert wire.load_request({"model": "m", "messages": []}).wire is None
+
+
+@pytest.mark.parametrize("name", ["openai_chat", "mistral"])
+def test_the_places_of_the_official_apis(name: str) -> None:
+    wire: Any = wires.get(name)
+    assert {(route.method, route.path): route.purpose for route in wire.routes} == {
+        ("POST", "/v1/chat/completions"): "chat",
+        ("POST", "/v1/embeddings"): "embeddings",
+        ("GET", "/v1/models"): "models",
+    }

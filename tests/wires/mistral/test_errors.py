@@ -127,7 +127,7 @@ def test_an_error_is_dumped_so_that_its_class_is_read_back(kind: type[DragomanEr
         ContextLengthError: "too large for model with 5 maximum context length",
         ContentRefusedError: "blocked by moderation",
     }
-    status, body = mistral.dump_error(kind(words.get(kind, "no")))
+    status, _, body = mistral.dump_error(kind(words.get(kind, "no")))
     assert body["object"] == "error"
     assert body["raw_status_code"] == status
     assert type(load(status, body)) is kind
@@ -137,10 +137,10 @@ def test_every_error_can_be_dumped() -> None:
     for name in errors.__all__:
         made = getattr(errors, name)
         more = {"result": None} if name == "LimitReachedError" else {}
-        status, body = mistral.dump_error(made("x", **more))
+        status, _, body = mistral.dump_error(made("x", **more))
         assert 400 <= status < 600
         assert body["message"] == "x"
-    assert mistral.dump_error(RateLimitError("x", status=418))[0] == 418
+    assert mistral.dump_error(RateLimitError("x", status=418)).status == 418
 
 
 def test_d74_a_missing_key_is_reported_like_the_others() -> None:

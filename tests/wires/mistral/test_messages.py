@@ -368,10 +368,10 @@ def test_what_has_no_place_is_told() -> None:
     assert losses(Message.user("a", ToolResultPart("a", "f", 1))) == [(0, 1, "order")]
     assert losses(Message.user(ToolResultPart("a", "f", "bad", is_error=True))) == [(0, 0, "is_error")]
     assert losses(Message.user(ToolResultPart("a", "f", {"error": "bad"}, is_error=True))) == []
-    assert losses(Message.user(ToolCallPart("a", "f"))) == [(0, 0, "tool_call")]
-    assert losses(Message.model(ToolResultPart("a", "f", 1))) == [(0, 0, "tool_result")]
+    assert losses(Message.user(ToolCallPart("a", "f"))) == [(0, 0, "tool call")]
+    assert losses(Message.model(ToolResultPart("a", "f", 1))) == [(0, 0, "tool result")]
     ran = Message.model(ToolCallPart("a", "web_search", run_by="provider"), "b")
-    assert losses(ran) == [(0, 0, "tool_call")]
+    assert losses(ran) == [(0, 0, "tool call")]
     assert dump(ran) == [{"role": "assistant", "content": "b"}]
 
 

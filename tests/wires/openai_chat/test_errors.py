@@ -147,7 +147,7 @@ def test_no_body_makes_it_raise(status: int, body: bytes) -> None:
     "kind", [kind for name in errors.__all__ if issubclass(kind := getattr(errors, name), ProviderError)]
 )
 def test_an_error_that_is_dumped_is_loaded_as_its_class(kind: type[DragomanError]) -> None:
-    status, body = openai_chat.dump_error(kind("It went wrong"))
+    status, _, body = openai_chat.dump_error(kind("It went wrong"))
     again = load(status, body)
     connection = issubclass(kind, errors.ProviderConnectionError)
     assert type(again) is (ProviderError if connection else kind)
@@ -166,4 +166,4 @@ def test_an_error_that_is_dumped_is_loaded_as_its_class(kind: type[DragomanError
     ],
 )
 def test_the_status_of_an_error(error: DragomanError, status: int) -> None:
-    assert openai_chat.dump_error(error)[0] == status
+    assert openai_chat.dump_error(error).status == status

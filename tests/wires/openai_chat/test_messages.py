@@ -50,7 +50,7 @@ def losses(*messages: Message, **how: Any) -> list[tuple[int, int | None, str]]:
     lost: list[Loss] = []
     openai_chat.dump_messages(messages, losses=lost, **how)
     assert all(loss.why for loss in lost)
-    return [(loss.message, loss.part, loss.what) for loss in lost]
+    return [(loss.message, loss.part, f"{loss.what} {loss.which}".rstrip()) for loss in lost]
 
 
 # ------------------------------------------------------------------ D-90 … D-94
@@ -468,8 +468,8 @@ def test_what_only_its_provider_understands_stays_away_from_others() -> None:
     ]
     assert losses(said, target=Origin("groq")) == [
         (0, 0, "provider"),
-        (0, 2, "extra_content"),
-        (0, None, "annotations"),
+        (0, 2, "field extra_content"),
+        (0, None, "field annotations"),
     ]
     assert "annotations" in dump(said, target=HERE)[0]
 
@@ -494,7 +494,7 @@ def test_decision_22_what_the_provider_ran_is_left_out_for_others() -> None:
         "a",
     )
     assert dump(said, target=Origin("groq")) == [{"role": "assistant", "content": "a"}]
-    assert losses(said, target=Origin("groq")) == [(0, 0, "tool_call"), (0, 1, "tool_result")]
+    assert losses(said, target=Origin("groq")) == [(0, 0, "tool call"), (0, 1, "tool result")]
     assert dump(said)[0]["executed_tools"] == [{"index": 0, "type": "search", "arguments": '{"q":1}', "output": "r"}]
 
 
@@ -538,5 +538,5 @@ def test_decision_12_ids_and_names_that_do_not_fit_are_mapped_for_the_request() 
 
 def test_parts_that_have_no_place_in_a_users_message_are_told() -> None:
     assert losses(Message.user(ThinkingPart("hm"), "a")) == [(0, 0, "thinking")]
-    assert losses(Message.user(ToolCallPart("c", "f"))) == [(0, 0, "tool_call")]
-    assert losses(Message.model(ToolResultPart("c", "f", "1"))) == [(0, 0, "tool_result")]
+    assert losses(Message.user(ToolCallPart("c", "f"))) == [(0, 0, "tool call")]
+    assert losses(Message.model(ToolResultPart("c", "f", "1"))) == [(0, 0, "tool result")]

@@ -206,7 +206,7 @@ def test_what_vendors_want_differently() -> None:
     body = dump(openai, lost, settings=settings)
     assert (body["max_completion_tokens"], body["reasoning_effort"]) == (9, "high")
     assert "top_k" not in body
-    assert [(loss.message, loss.what) for loss in lost] == [(None, "top_k")]
+    assert [(loss.message, loss.what, loss.which) for loss in lost] == [(None, "setting", "top_k")]
     assert dump(Quirks(reasoning="reasoning"), settings=settings)["reasoning"] == {"effort": "high"}
     assert dump(Quirks(reasoning="thinking"), settings=Settings(reasoning="off"))["thinking"] == {"type": "disabled"}
     assert dump(Quirks(reasoning="enable_thinking"), settings=settings)["enable_thinking"] is True

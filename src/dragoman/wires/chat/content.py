@@ -13,7 +13,9 @@ from msgspec.structs import replace
 
 from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest
 from dragoman.codec.media import ELSEWHERE, IMAGES, as_text, data_url, decoded, from_url, label, text_of
+from dragoman.codec.replay import kind_of
 from dragoman.errors import HistoryError
+from dragoman.loss import Lost
 from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart, ThinkingPart
 
 if TYPE_CHECKING:
@@ -117,17 +119,17 @@ def sent_block(out: Outgoing, position: int, place: int, piece: Content) -> dict
     return block
 
 
-def lost(part: Content, block: Mapping[str, Any]) -> tuple[str, str] | None:
-    """What of a file its block does not hold, and why."""
+def lost(part: Content, block: Mapping[str, Any]) -> tuple[Lost, str, str] | None:
+    """What of a file its block does not hold, why, and which one."""
     if not isinstance(part, (DataPart, LinkPart, FilePart)):
         return None
     if block["type"] == "text":
         if text_of(part) is not None:
             return None
         elsewhere = isinstance(part, FilePart)
-        return label(part), ELSEWHERE if elsewhere else "the API has no block for it; a text tells of it"
+        return kind_of(part), ELSEWHERE if elsewhere else "the API has no block for it; a text tells of it", label(part)
     if part.name and part.name not in (block.get("document_name"), if_object(block.get(block["type"])).get("filename")):
-        return "name", f"the API knows no name of such a file, {part.name}"
+        return Lost.file_name, f"the API knows no name of such a file, {part.name}", ""
     return None
 
 

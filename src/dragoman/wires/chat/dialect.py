@@ -4,6 +4,7 @@ Such a record is a wire (`wires.Wire`)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, cast
 
 import msgspec
@@ -11,7 +12,9 @@ import msgspec
 from dragoman.codec import outgoing
 from dragoman.codec.error_rules import ErrorInfo, ErrorRules, error_info
 from dragoman.codec.ids import call_ids, fitted
+from dragoman.codec.marks import unmarked_all
 from dragoman.codec.native import Own
+from dragoman.codec.serving import SSE_PING, ErrorResponse, Problem, Route
 from dragoman.errors import DragomanError
 from dragoman.event import Event
 from dragoman.loss import Loss
@@ -20,17 +23,19 @@ from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
 from dragoman.wires.chat.content import READERS, Reader, sent_block, usual_type, write_block
 from dragoman.wires.chat.decode import Decoder
 from dragoman.wires.chat.decode_parts import Candidate
-from dragoman.wires.chat.encode import Encoder, dump_response
+from dragoman.wires.chat.encode import STREAM_TYPE, Encoder, dump_response, envelope
 from dragoman.wires.chat.errors import ERRORS, ErrorLine, dump_error, error_body, error_of, load_error
 from dragoman.wires.chat.messages import Loader, dump_conversation, dump_other, dump_piece, load_messages, unsendable
+from dragoman.wires.chat.messages_votes import call_votes, votes
 from dragoman.wires.chat.quirks import Quirks
-from dragoman.wires.chat.request import dump_http, load_request
+from dragoman.wires.chat.request import ROUTES, dump_http, load_request
 from dragoman.wires.chat.settings import SETTINGS, Way
 from dragoman.wires.chat.tools import dump_tools, load_tool, load_tools
 from dragoman.wires.chat.usage import COUNTS, FINISH, WORDS, load_usage
 
 __all__ = ["Chat", "Outgoing", "named", "prepared"]
 
+_NAMED = (ToolCallPart, ToolResultPart)
 _NOTHING: dict[str, str] = {}
 
 
@@ -47,7 +52,9 @@ def _usual(
     tools: Sequence[ToolSpec],
 ) -> Outgoing:
     """A conversation made ready for a vendor that takes ids and names of the usual kind, and thinking in its first field for it."""
-    ids, names = call_ids(messages), fitted([one.name for one in named(messages, tools)])
+    all_named = named(messages, tools)
+    ids = call_ids(messages) if len(all_named) > len(tools) else {}
+    names = fitted([one.name for one in all_named])
     thinking = next(iter(chat.thinking), None)
     return prepared(chat, messages, target, quirks, losses, ids=ids, names=names, thinking=thinking)
 
@@ -63,6 +70,8 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Its part of `native`."""
     title: str = "Chat Completions"
     """What people call it."""
+    id_prefix: str = "chatcmpl-"
+    """Of ids of responses."""
     path: str = "/chat/completions"
     """Of requests, relative to the base URL."""
     tools: str = "tools"
@@ -115,6 +124,11 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     error_rules: ErrorRules = ErrorRules()
     """What errors mean with this vendor alone."""
 
+    evidence: Mapping[str, int] = {}
+    """Of a message: roles, types of blocks, and fields of the model's → how surely they tell this format (`votes`); any other: 1."""
+    routes: tuple[Route, ...] = ROUTES
+    """Places of the official API."""
+
     # flags
 
     takes_empty: bool = True
@@ -127,6 +141,9 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A request goes in the form in which it was loaded, whatever the vendor's quirks are."""
     calls_have_names: bool = False
     """The first piece of a streamed call has a name; else an id is enough."""
+    straight: bool = True
+    """Texts, calls and results that have nothing of their own are written in the family's form without asking `sent_block`,
+    `dump_other`, `dump_piece` and `unsendable`."""
     usage_apart: bool = True
     """A stream holds the usage in a chunk of its own, without choices."""
 
@@ -176,18 +193,22 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Reads one candidate of a response."""
     encoder_type: type[Encoder] = Encoder
     """Writes a streamed response."""
+    call_votes: Callable[[str], int] = call_votes
+    """An id of a call → how surely it is of this format (`votes`)."""
     embeddings: Any = None
     """The wire's embeddings (`wires.EmbeddingsWire`), where it has some."""
 
     # the wire
 
-    def load_messages(self, payload: Any, *, origin: Origin | None = None) -> list[Message]:
-        """The list of messages → ours.
+    def load_messages(
+        self, payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+    ) -> list[Message]:
+        """The list of messages → ours. `problems`: where what cannot be read is noted, so that the rest of it is.
 
         Raises:
             HistoryError: it is no such list.
         """
-        return load_messages(self, payload, origin)
+        return load_messages(self, payload, origin, problems)
 
     def dump_messages(
         self,
@@ -198,18 +219,38 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         losses: list[Loss] | None = None,
     ) -> list[dict[str, Any]]:
         """Messages → the list of messages. What the format or its target cannot hold is added to `losses`."""
-        return dump_conversation(self.outgoing(self, tuple(messages), target, quirks or self.quirks(), losses, ()))
+        return dump_conversation(self.unmarked(messages, target, quirks, losses, ()))
+
+    def unmarked(
+        self,
+        messages: Iterable[Message],
+        target: Origin | None,
+        quirks: Any,
+        losses: list[Loss] | None,
+        tools: Sequence[ToolSpec],
+    ) -> Outgoing:
+        """A conversation, without its marks, made ready for its dump. `tools`: those of the request."""
+        left, places = unmarked_all(messages)
+        out = self.outgoing(self, left, target, quirks or self.quirks(), losses, tools)
+        return msgspec.structs.replace(out, places=places) if places else out
 
     def load_request(
-        self, body: Mapping[str, Any], *, path: str = "", headers: Mapping[str, str] = {}, origin: Origin | None = None
+        self,
+        body: Mapping[str, Any],
+        *,
+        path: str = "",
+        headers: Mapping[str, str] = {},
+        origin: Origin | None = None,
+        problems: list[Problem] | None = None,
     ) -> ModelRequest:
-        """A request's body → the neutral request. `path` and `headers` say nothing in this family.
+        """A request's body → the neutral request. `path` and `headers` say nothing in this family; `problems`: as for
+        `load_messages`.
 
         Raises:
             HistoryError: it holds no conversation.
         """
         del path, headers
-        return load_request(self, body, origin)
+        return load_request(self, body, origin, problems)
 
     def dump_request(
         self,
@@ -249,6 +290,25 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """A decoder of one response."""
         return self.decoder_type(self, origin, new_id)
 
+    @property
+    def stream_type(self) -> str:
+        """Media type of a streamed response."""
+        return STREAM_TYPE
+
+    @property
+    def ping(self) -> bytes:
+        """What keeps a stream open."""
+        return SSE_PING
+
+    def envelope(self, request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002 its name in JSON
+        """What `encoder` and `dump_response` are told beside the events of an answer to `request`."""
+        return envelope(self, request, id, now)
+
+    def votes(self, message: Any) -> int:
+        """How surely an element of a conversation is of this format: 0: it cannot be; 1: it could; 2: it likely is; 3: it is
+        hardly anything else. Never raises."""
+        return votes(self, message)
+
     def encoder(self, **envelope: Any) -> Encoder:
         """An encoder of one streamed response.
 
@@ -261,8 +321,8 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """A response with an error's status → the exception that says it. Never raises, whatever the body is."""
         return load_error(self, status, headers, body)
 
-    def dump_error(self, error: DragomanError) -> tuple[int, dict[str, Any]]:
-        """An exception → status and body."""
+    def dump_error(self, error: DragomanError) -> ErrorResponse:
+        """An exception → status, headers and body."""
         return dump_error(self, error)
 
 
@@ -308,5 +368,5 @@ def prepared(
 
 def named(messages: Iterable[Message], tools: Sequence[ToolSpec]) -> list[ToolSpec | ToolCallPart | ToolResultPart]:
     """All that has the name of a tool."""
-    pieces = [piece for message in messages for piece in message.content]
-    return [*tools, *(one for one in pieces if isinstance(one, (ToolCallPart, ToolResultPart)) and one.name)]
+    pieces = [one for message in messages for one in message.content if isinstance(one, _NAMED) and one.name]
+    return [*tools, *pieces]

@@ -6,6 +6,7 @@ Candidate 0 only. Several model messages (a run with tools of its own) become on
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from dragoman import json_bytes
@@ -28,6 +29,7 @@ from dragoman.event import (
 from dragoman.fold import compact
 from dragoman.loss import Loss
 from dragoman.message import Native
+from dragoman.request import ModelRequest
 from dragoman.wires.chat.encode_parts import Parts
 from dragoman.wires.chat.errors import dump_error
 from dragoman.wires.chat.usage import dump_finish, dump_usage
@@ -35,7 +37,10 @@ from dragoman.wires.chat.usage import dump_finish, dump_usage
 if TYPE_CHECKING:
     from dragoman.wires.chat.dialect import Chat
 
-__all__ = ["Encoder", "dump_response"]
+__all__ = ["STREAM_TYPE", "Encoder", "dump_response", "envelope"]
+
+STREAM_TYPE = "text/event-stream"
+"""Media type of a streamed response."""
 
 _NOT_JOINED = ("role", "type", "id", "index", "name")
 
@@ -104,7 +109,7 @@ class Encoder(ResponseEncoder):
     def error(self, error: DragomanError) -> Objects:
         """See `ResponseEncoder`."""
         self._head = b""
-        return [dump_error(self.chat, error)[1]]
+        return [dump_error(self.chat, error).body]
 
     def end(self) -> Objects:
         """See `ResponseEncoder`."""
@@ -145,6 +150,21 @@ class Encoder(ResponseEncoder):
         return {**if_object(self.chat.own.notes(native).get("message")), **self.chat.own.fields(native)}
 
 
+def envelope(chat: Chat, request: ModelRequest | None, response_id: str, now: datetime) -> dict[str, Any]:
+    """What an encoder is told beside the events of an answer to `request`. A client that asked for a stream without usage gets
+    none."""
+    fields: dict[str, Any] = {"id": f"{chat.id_prefix}{response_id}", "created": int(now.timestamp())}
+    if request is None:
+        return fields
+    if request.model:
+        fields["model"] = request.model
+    if request.stream and "stream_options" in chat.streaming:
+        options = {**chat.streaming, **chat.own.fields(request.native)}["stream_options"]
+        asked = "stream_options" not in chat.own.form(request.native)
+        fields["include_usage"] = asked and if_object(options).get("include_usage") is True
+    return fields
+
+
 def dump_response(
     chat: Chat, events: Iterable[Event], losses: list[Loss] | None, envelope: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -156,7 +176,7 @@ def dump_response(
     places: _Places = {}
     for event in compact(kept(events, losses)):
         if isinstance(event, RunError):
-            return dump_error(chat, event.error)[1]
+            return dump_error(chat, event.error).body
         for delta in () if isinstance(event, RunFinished) else encoder.objects(event):
             _join(message, delta, indexed, places)
     for field in lists & message.keys():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman import json_bytes
 from dragoman.codec.error_rules import error_from, load
+from dragoman.codec.serving import ErrorResponse, error_response
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -64,12 +65,12 @@ def error_of(chat: Chat, chunk: Mapping[str, Any]) -> DragomanError | None:
     return as_error(chat, chunk) if chunk.get("error") else None
 
 
-def dump_error(chat: Chat, error: DragomanError) -> tuple[int, dict[str, Any]]:
-    """An exception → status and body."""
+def dump_error(chat: Chat, error: DragomanError) -> ErrorResponse:
+    """An exception → status, headers and body."""
     _, status, kind, code = next(line for line in chat.errors if isinstance(error, line[0]))
     if error.status is not None and error.status >= 400:
         status = error.status
-    return status, chat.error_body(error.message, kind, code, status)
+    return error_response(error, status, chat.error_body(error.message, kind, code, status))
 
 
 def error_body(message: str, kind: str, code: str | None, status: int) -> dict[str, Any]:  # noqa: ARG001 for those that hold it

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dragoman.codec.ids import renamed
-from dragoman.codec.json_values import bounded, if_object, if_text, merged
+from dragoman.codec.json_values import bounded, if_object, if_text, merged, rest
+from dragoman.codec.outgoing import own_options
+from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
-from dragoman.loss import Loss
+from dragoman.loss import Loss, Lost
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ToolSpec
 from dragoman.wires.chat.messages import dump_conversation, load_conversation
@@ -17,21 +19,30 @@ from dragoman.wires.chat.settings import dump_schema, dump_settings, load_schema
 if TYPE_CHECKING:
     from dragoman.wires.chat.dialect import Chat
 
-__all__ = ["dump_http", "load_request"]
+__all__ = ["ROUTES", "dump_http", "load_request"]
+
+ROUTES = (
+    Route("POST", "/v1/chat/completions", "chat"),
+    Route("POST", "/v1/embeddings", "embeddings"),
+    Route("GET", "/v1/models", "models"),
+)
+"""Places of the official APIs, which are the same for most."""
 
 
-def load_request(chat: Chat, body: Mapping[str, Any], origin: Origin | None) -> ModelRequest:
-    """A request's body → the neutral request.
+def load_request(
+    chat: Chat, body: Mapping[str, Any], origin: Origin | None, problems: list[Problem] | None
+) -> ModelRequest:
+    """A request's body → the neutral request. `problems`: as for `load_messages`.
 
     Raises:
         HistoryError: it holds no conversation.
     """
     if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError(f"a {chat.title} request needs the field messages, a list")
-    bounded(body)
+    bounded(body if problems is None else rest(body, "messages"))
     left = dict(body)
     form: dict[str, Any] = {}
-    messages = load_conversation(chat, left.pop("messages"), origin)
+    messages = load_conversation(chat, left.pop("messages"), origin, problems)
     settings = load_settings(chat, left, form)
     tools = chat.load_tools(chat, left, form)
     schema, beside = load_schema(left)
@@ -49,15 +60,19 @@ def load_request(chat: Chat, body: Mapping[str, Any], origin: Origin | None) -> 
     known = (*named, chat.tools, *chat.further, "response_format", "stream", *chat.streaming)
     own = {field: left.pop(field) for field in known if field in left}
     native = chat.own.note({**own, **beside}, form)
-    return ModelRequest(model, tuple(messages), tools, settings, schema, stream, options=left, native=native)
+    return ModelRequest(
+        model, tuple(messages), tools, settings, schema, stream, left, native, wire=chat.name if left else None
+    )
 
 
 def dump_http(
     chat: Chat, request: ModelRequest, target: Origin | None, quirks: Any, losses: list[Loss] | None
 ) -> HttpRequest:
     """The neutral request → path, headers and body. `options` are written last and have the last word."""
+    losses = [] if losses is None else losses
+    request = own_options(request, chat.name, losses)
     functions = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
-    out = chat.outgoing(chat, request.messages, target, quirks or chat.quirks(), losses, functions)
+    out = chat.unmarked(request.messages, target, quirks, losses, functions)
     own = chat.own.fields(request.native)
     form = chat.own.form(request.native) if quirks is None or chat.keeps_form else {}
     body: dict[str, Any] = {"model": request.model} if request.model else {}
@@ -71,6 +86,6 @@ def dump_http(
         body["stream"] = True
         body |= {field: own.get(field, value) for field, value in chat.streaming.items() if field not in form}
     for field in body.keys() & set(out.refuses):
-        out.lose(None, None, field, "the vendor refuses it")
+        out.lose(None, None, Lost.setting, "the vendor refuses it", field)
         del body[field]
     return HttpRequest(chat.path, body=merged(body, own) | dict(request.options), names=renamed(out.names))

@@ -10,6 +10,7 @@ import msgspec
 
 from dragoman.codec.json_schema import strict_schema
 from dragoman.codec.json_values import if_list, if_object, merged, rest
+from dragoman.loss import Lost
 from dragoman.request import Settings
 from dragoman.wires.chat.tools import dump_tool_choice, load_tool_choice
 
@@ -143,7 +144,7 @@ def dump_settings(out: Outgoing, settings: Settings, form: Mapping[str, Any]) ->
             way = ways[0]
             sent = way.dump(value, out.name)
         if setting == "reasoning" and way.load(sent) != value:
-            out.lose(None, None, setting, f"the vendor cannot be told {value!r} as it is")
+            out.lose(None, None, Lost.setting, f"the vendor cannot be told {value!r} as it is", setting)
         if sent is not None:
             body[way.field] = sent
     return body
@@ -174,7 +175,7 @@ def dump_schema(out: Outgoing, schema: Mapping[str, Any], beside: Mapping[str, A
     if schema == _ANY_OBJECT:
         return {"type": "json_object"}
     if not out.json_schema:
-        out.lose(None, None, "output_schema", "the vendor knows JSON mode only")
+        out.lose(None, None, Lost.output_schema, "the vendor knows JSON mode only")
         return {"type": "json_object"}
     strict = strict_schema(schema)
     sent = {"schema": schema, "strict": False} if strict is None else {"schema": strict, "strict": True}

@@ -38,6 +38,7 @@ __all__ = [
     "load_tool",
     "load_tool_choice",
     "load_tools",
+    "result_text",
     "with_arguments",
 ]
 
@@ -152,6 +153,8 @@ def load_call(chat: Chat, call: Mapping[str, Any], fresh_ids: Iterator[str]) -> 
 
     What is no function has a text as its input, which is the argument `input`.
     """
+    if (plain := _plain_call(chat, call)) is not None:
+        return plain
     kind = call_kind(chat, call)
     body, field = if_object(call.get(kind)), chat.inputs[kind]
     form: dict[str, Any] = {} if "type" in call and kind == "function" else {"type": call.get("type", ABSENT)}
@@ -168,6 +171,18 @@ def load_call(chat: Chat, call: Mapping[str, Any], fresh_ids: Iterator[str]) -> 
     left = rest(body, "name", field)
     fields |= rest(call, "id", kind, "type") | ({kind: left} if left else {})
     return replace(part, native=chat.own.note(fields, form))
+
+
+def _plain_call(chat: Chat, call: Mapping[str, Any]) -> ToolCallPart | None:
+    """A call that holds nothing but what every one does, in the usual form; `None`: it is no such."""
+    function = if_object(call.get("function"))
+    if len(call) != 3 or len(function) != 2 or call.get("type") != "function":
+        return None
+    call_id, name, text = call.get("id"), function.get("name"), function.get(chat.inputs["function"])
+    if not (isinstance(call_id, str) and isinstance(name, str) and isinstance(text, str) and call_id and name):
+        return None
+    part = parse_call(ToolCallPart(call_id, name), text)
+    return part if arguments_json(part) == text else None
 
 
 def dump_call(chat: Chat, call: ToolCallPart, call_id: str | None, name: str, *, exact: bool) -> dict[str, Any]:
@@ -227,6 +242,10 @@ def load_result(
 ) -> ToolResultPart:
     """A tool message → the result. `calls`: those so far by id; they give the tool's name where the message does not, and the id
     where neither has one (the first such call that is not answered yet)."""
+    given, content = message.get("tool_call_id"), message.get("content")
+    usual = len(message) == 3 and message["role"] == chat.result_roles[0]
+    if usual and isinstance(given, str) and isinstance(content, str) and given:
+        return ToolResultPart(given, calls[given].name if given in calls else "", content)
     own, name, form = chat.own, message.get("name"), dict[str, Any]()
     if message["role"] != chat.result_roles[0]:
         form["role"] = message["role"]
@@ -285,6 +304,11 @@ def _load_result(chat: Chat, message: Mapping[str, Any], form: dict[str, Any]) -
     return parts
 
 
+def result_text(result: Any) -> str:
+    """A result that is no content as text: JSON, where it is none itself."""
+    return result if isinstance(result, str) else json_bytes.encode(result).decode()
+
+
 def _dump_result(
     out: Outgoing, position: int, place: int, part: ToolResultPart, form: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -295,7 +319,7 @@ def _dump_result(
     if how == "raw" and not part.is_content:
         return {"content": result}, []
     if not part.is_content:
-        return {"content": result if isinstance(result, str) else json_bytes.encode(result).decode()}, []
+        return {"content": result_text(result)}, []
     blocks = [(piece, out.chat.sent_block(out, position, place, piece) or {}) for piece in result]
     whole = out.tool_media or how == "list"
     kept = [block for piece, block in blocks if whole or isinstance(piece, TextPart)]

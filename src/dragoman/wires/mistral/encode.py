@@ -30,7 +30,7 @@ def dump_response(
     """Events → a whole response, or, where one of them is an error, its body."""
     whole = whole_message(events, losses)
     if isinstance(whole, DragomanError):
-        return dump_error(chat, whole)[1]
+        return dump_error(chat, whole).body
     encoder = Encoder(chat, **envelope)
     encoder.objects(
         MessageStarted(whole.id or "", Role.MODEL, 0, whole.origin, {}, whole.native, anonymous=not whole.id)

@@ -6,21 +6,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
+from operator import is_not
 from typing import Any
 
 from msgspec.structs import replace
 
 from dragoman.codec.ids import call_ids, fitted
-from dragoman.loss import Loss
+from dragoman.loss import Loss, Lost
 from dragoman.message import Content, Message, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
 from dragoman.wires.chat import messages
 from dragoman.wires.chat.dialect import Chat, Outgoing, named, prepared
 from dragoman.wires.mistral.quirks import OWN, Quirks
 
-__all__ = ["dump_other", "loaded", "outgoing", "unsendable"]
+__all__ = ["EVIDENCE", "call_votes", "dump_other", "loaded", "outgoing", "unsendable"]
 
 _RULES = Quirks()
+EVIDENCE = {"document_url": 3, "prefix": 3, "image_url": 2, "input_audio": 3}
+"""What tells this format: types of chunks, fields of the model's message."""
+
+
+def call_votes(call_id: str) -> int:
+    """How surely an id of a call is of this format."""
+    return 3 if _RULES.ids.fits(call_id) else 1
 
 
 def loaded(conversation: list[Message]) -> list[Message]:
@@ -30,10 +38,12 @@ def loaded(conversation: list[Message]) -> list[Message]:
     head = _head(conversation)
     out: list[Message] = []
     for position, message in enumerate(conversation):
-        content = tuple([_noted(piece, message.role, known) for piece in message.content])
-        late = message.role is Role.SYSTEM and position > head
-        native = OWN.with_form(message.native, place="here") if late else message.native
-        out.append(message.replace(content=content, native=native))
+        content = [_noted(piece, message.role, known) for piece in message.content]
+        if any(map(is_not, content, message.content)):
+            message = message.replace(content=tuple(content))
+        if message.role is Role.SYSTEM and position > head:
+            message = message.replace(native=OWN.with_form(message.native, place="here"))
+        out.append(message)
     return out
 
 
@@ -64,7 +74,7 @@ def dump_other(out: Outgoing, position: int, sent: Mapping[str, str | None]) -> 
     late = message.role is Role.SYSTEM and position > out.head
     if not late or OWN.form(message.native).get("place") == "here":
         return messages.dump_other(out, position, sent)
-    out.lose(position, None, "system message", "the API takes none after the first others; it is a user's text")
+    out.lose(position, None, Lost.system_message, "the API takes none after the first others; it is a user's text")
     return [{"role": "user", "content": f"<system>\n{message.text}\n</system>"}]
 
 
@@ -87,7 +97,11 @@ def outgoing(
     all_named = named(conversation, specs)
     as_is = [one.name for one in all_named if target is None and "name_as_is" in OWN.form(one.native)]
     names = fitted([one.name for one in all_named], quirks.names, as_is=as_is)
-    ids = call_ids(conversation, quirks.ids, as_is=lambda piece: target is None and "as_is" in OWN.form(piece.native))
+    ids: dict[tuple[int, int], str] = {}
+    if len(all_named) > len(specs):
+        ids = call_ids(
+            conversation, quirks.ids, as_is=lambda piece: target is None and "as_is" in OWN.form(piece.native)
+        )
     return prepared(
         chat, conversation, target, quirks, losses, ids=ids, names=names, bridge=quirks.bridge, head=_head(conversation)
     )

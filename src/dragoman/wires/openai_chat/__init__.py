@@ -13,6 +13,8 @@ load_request, dump_request, dump_http = WIRE.load_request, WIRE.dump_request, WI
 load_response, dump_response = WIRE.load_response, WIRE.dump_response
 decoder, encoder = WIRE.decoder, WIRE.encoder
 load_error, dump_error = WIRE.load_error, WIRE.dump_error
+routes, stream_type, ping = WIRE.routes, WIRE.stream_type, WIRE.ping
+envelope, votes = WIRE.envelope, WIRE.votes
 
 __all__ = [
     "Quirks",
@@ -23,10 +25,15 @@ __all__ = [
     "dump_request",
     "dump_response",
     "encoder",
+    "envelope",
     "load_error",
     "load_messages",
     "load_request",
     "load_response",
     "name",
+    "ping",
+    "routes",
+    "stream_type",
     "strict_schema",
+    "votes",
 ]

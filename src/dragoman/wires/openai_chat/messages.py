@@ -28,7 +28,7 @@ from dragoman.wires.chat.dialect import Chat, Outgoing, named, prepared
 from dragoman.wires.openai_chat.quirks import NAME, OWN, Quirks
 from dragoman.wires.openai_chat.tools import dump_executed, load_executions, load_function_call
 
-__all__ = ["FIELDS", "ROLES", "dump_piece", "in_field", "outgoing", "unsendable"]
+__all__ = ["EVIDENCE", "FIELDS", "ROLES", "call_votes", "dump_piece", "in_field", "outgoing", "unsendable"]
 
 ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER}
 _OLDER_ROLES = {"system": Role.SYSTEM, "user": Role.USER}
@@ -62,6 +62,19 @@ FIELDS = {
     "function_call": load_function_call,
 }
 """Fields of the model's message beside content, thinking and calls, in the order in which they are read."""
+
+
+EVIDENCE = {
+    **dict.fromkeys(("function", "refusal", "function_call", "executed_tools", "reasoning_details"), 3),
+    **dict.fromkeys(("input_audio", "video_url", "audio_url", "file_url"), 3),
+    **dict.fromkeys(("developer", "image_url", "file", "audio", "annotations", "reasoning_content"), 2),
+}
+"""What tells this format: roles, types of blocks, fields of the model's message."""
+
+
+def call_votes(call_id: str) -> int:
+    """How surely an id of a call is of this format."""
+    return 3 if call_id.startswith("call_") else 2
 
 
 def dump_piece(out: Outgoing, position: int, place: int, piece: Content) -> tuple[str, Any]:
@@ -108,13 +121,13 @@ def outgoing(
     ids: dict[tuple[int, int], str] = {}
     names: dict[str, str] = {}
     limit = quirks.max_id_length
-    if target is not None or limit is not None:
+    if (target is not None or limit is not None) and (all_named := named(conversation, tools)):
         known = set[int]()
         if limit is None and target is not None:
             own = [one for one in conversation if one.origin is not None and one.origin.provider == target.provider]
             known = {id(piece) for message in own for piece in message.content}
         ids = call_ids(conversation, Rule(most=limit or _SHORTEST), as_is=lambda piece: id(piece) in known)
-        names = fitted(dict.fromkeys([one.name for one in named(conversation, tools)]))
+        names = fitted([one.name for one in all_named])
     return prepared(
         chat, conversation, target, quirks, losses, ids=ids, names=names, blocks=quirks.blocks,
         roles=ROLES if quirks.developer else _OLDER_ROLES,
