@@ -266,7 +266,7 @@ async def test_decision_25_a_request_that_is_refused_names_its_losses() -> None:
         steps = [event async for event in run if isinstance(event, StepFinished)]
         with pytest.raises(RateLimitError) as caught:
             await run.result()
-    assert [loss.what for loss in steps[0].losses] == ["video/x-acme clip.acme"]
+    assert [loss.which for loss in steps[0].losses] == ["video/x-acme clip.acme"]
     assert caught.value.result is not None
     assert caught.value.result.losses == steps[0].losses
 
