@@ -119,7 +119,7 @@ async def test_decision_25_settings_and_tools_that_the_api_has_not_are_losses_of
 
 async def test_d144r_file_search_without_stores_is_a_loss_of_the_run_and_no_empty_list_is_sent() -> None:
     a, server = scripted("openai_responses", server_tools=[ServerTool("file_search")])
-    assert [loss.what for loss in (await a.send("Find it.")).losses] == ["file_search"]
+    assert [loss.which for loss in (await a.send("Find it.")).losses] == ["file_search"]
     assert isinstance(body := server.sent[0].body, dict)
     assert "tools" not in body
 
@@ -266,7 +266,7 @@ async def test_decision_25_a_request_that_is_refused_names_its_losses() -> None:
         steps = [event async for event in run if isinstance(event, StepFinished)]
         with pytest.raises(RateLimitError) as caught:
             await run.result()
-    assert [loss.what for loss in steps[0].losses] == ["video/x-acme clip.acme"]
+    assert [loss.which for loss in steps[0].losses] == ["video/x-acme clip.acme"]
     assert caught.value.result is not None
     assert caught.value.result.losses == steps[0].losses
 
