@@ -73,7 +73,7 @@ class Loss(msgspec.Struct, frozen=True):
     """Position of the message in the conversation; `None`: the request as a whole, such as a setting."""
     part: int | None
     """Position of the piece in its content; `None`: the message as a whole."""
-    what: str
+    what: Lost
     """What is left out or changed."""
     why: str
     """The reason, in words for people."""

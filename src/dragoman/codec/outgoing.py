@@ -40,7 +40,7 @@ class Outgoing(msgspec.Struct, Generic[Q], frozen=True, kw_only=True, gc=False):
     places: Places = {}
     """Where pieces stood in messages that had marks, which `messages` are without."""
 
-    def lose(self, position: int | None, part: int | None, what: str, why: str, which: str = "") -> None:
+    def lose(self, position: int | None, part: int | None, what: Lost, why: str, which: str = "") -> None:
         """Notes something that is left out or changed; see `Loss`."""
         if part is not None and position is not None and position in self.places:
             part = self.places[position][part]
