@@ -94,4 +94,4 @@ def test_own_fields_are_added_level_by_level_and_overwrite_nothing() -> None:
     ],
 )
 def test_a_result_that_says_itself_that_it_failed(result: Any, says: bool) -> None:
-    assert shapes.says_error(result) is says
+    assert shapes.has_error(result) is says

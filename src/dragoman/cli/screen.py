@@ -125,7 +125,9 @@ def show_notes(result: ChatResult[Any], known: Collection[Loss] = ()) -> None:
     """Says on standard error, in a line each, what the requests had to leave out beyond what is `known` already, and that an
     answer is not whole."""
     losses = "; ".join(
-        dict.fromkeys(f"{loss.which or loss.what} ({loss.why})" for loss in result.losses if not (loss.is_minor or loss in known))
+        dict.fromkeys(
+            f"{loss.which or loss.what} ({loss.why})" for loss in result.losses if not (loss.is_minor or loss in known)
+        )
     )
     notes = [f"not sent as it is: {losses}"] if losses else []
     if result.finish_reason is FinishReason.length:

@@ -28,7 +28,7 @@ __all__ = ["Emitter", "OpenPart"]
 
 
 class OpenPart:
-    """A part that a wire is telling of. `native`, where the wire fills it, is added when the part is closed."""
+    """A part that is still open. `native`, where the wire fills it, is added when the part is closed."""
 
     __slots__ = ("deltas", "index", "key", "native", "part", "started")
 

@@ -25,8 +25,8 @@ __all__ = [
     "merged",
     "need_object",
     "rest",
-    "says_error",
-    "telling",
+    "has_error",
+    "filled",
     "unread",
 ]
 
@@ -139,7 +139,7 @@ def unread(fields: dict[str, Any], read: Collection[str]) -> dict[str, Any]:
     }
 
 
-def telling(fields: dict[str, Any]) -> dict[str, Any]:
+def filled(fields: dict[str, Any]) -> dict[str, Any]:
     """The fields that say something: not null, not empty."""
     return {key: value for key, value in fields.items() if value or (value is not None and value not in _EMPTY)}
 
@@ -160,7 +160,7 @@ def rest(block: Mapping[str, Any], *known: str) -> dict[str, Any]:
     return {key: value for key, value in block.items() if key not in known}
 
 
-def says_error(result: Any) -> bool:
+def has_error(result: Any) -> bool:
     """Whether what a tool returned tells itself that it failed: an object with the key `error`, or the text of one."""
     if isinstance(result, str) and result.lstrip().startswith("{"):
         try:

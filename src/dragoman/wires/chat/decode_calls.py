@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from dragoman import json_bytes
 from dragoman.codec.emitter import Emitter, OpenPart
-from dragoman.codec.json_values import as_index, as_object, as_text, malformed, rest, telling
+from dragoman.codec.json_values import as_index, as_object, as_text, filled, malformed, rest
 from dragoman.fold import parse_call
 from dragoman.json_end import JsonEnd
 from dragoman.message import ToolCallPart
@@ -54,7 +54,7 @@ class StreamedCalls:
         call = _call(part)
         if name and name != call.name:
             part.part = replace(call, name=name)
-        if own := telling(rest(entry, "index", "id", "type", *self._chat.inputs)):
+        if own := filled(rest(entry, "index", "id", "type", *self._chat.inputs)):
             self._chat.own.open_fields(part.native).update(own)
         self._emitter.add(part, text if kind == "function" else _escaped(text))
 

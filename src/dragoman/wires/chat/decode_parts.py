@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dragoman.codec.emitter import Emitter, OpenPart
-from dragoman.codec.json_values import as_list, as_object, as_text, gather, rest, telling, unread
+from dragoman.codec.json_values import as_list, as_object, as_text, filled, gather, rest, unread
 from dragoman.errors import DragomanError
 from dragoman.event import OpenText
 from dragoman.message import Content, FinishReason, Native, Origin, ThinkingPart, Usage
@@ -79,12 +79,12 @@ class Candidate:
     def add_content(self, content: Any, *, whole: bool) -> None:  # noqa: ARG002 for those whose blocks come in pieces
         """More of the content: text, or blocks."""
         if not isinstance(content, list):
-            self.tell("text", as_text(content))
+            self.add_text("text", as_text(content))
             return
         for one in as_list(content, "content"):
             block = as_object(one, "content block")
             if block.get("type") == "text":
-                self.tell("text", as_text(block.get("text")))
+                self.add_text("text", as_text(block.get("text")))
             else:
                 self.end()
                 self.emitter.whole(load_block(self.chat, block))
@@ -92,7 +92,7 @@ class Candidate:
     def add_further(self, message: dict[str, Any]) -> None:
         """What a wire has in fields of its own, between content and calls."""
 
-    def tell(self, kind: str, delta: str, part: Content | None = None) -> None:
+    def add_text(self, kind: str, delta: str, part: Content | None = None) -> None:
         """More of a text, or of thinking. Another kind than before begins another part."""
         if delta:
             run = self.run if kind == self.kind else None
@@ -112,7 +112,7 @@ class Candidate:
 
     def think(self, fields: Sequence[str], delta: str) -> None:
         """More thinking, which stood in these fields."""
-        self.tell("+".join(fields), delta, plain_thinking(self.chat, fields))
+        self.add_text("+".join(fields), delta, plain_thinking(self.chat, fields))
 
     def finish(self, usage: Usage | None, origin: Origin | None, response: dict[str, Any]) -> None:
         """The answer is complete. `response`: what stood around its choices."""
@@ -131,13 +131,13 @@ class Candidate:
         """What is no content: the reason to stop, probabilities, the vendor's own fields."""
         if isinstance(word := choice.get("finish_reason"), str) and word:
             self.word = word
-        if logprobs := telling(as_object(choice.get("logprobs"), "logprobs")):
+        if logprobs := filled(as_object(choice.get("logprobs"), "logprobs")):
             gather(self.response.setdefault("logprobs", {}), logprobs)
         self.response.update(unread(choice, self.CHOICE_READ))
 
     def _native(self, response: dict[str, Any], finish: dict[str, Any] = {}) -> Native:
         """The message's own fields; what stood beside its content, and around it."""
-        envelope = telling({**response, **self.response, **finish})
+        envelope = filled({**response, **self.response, **finish})
         return self.chat.own.note(self.fields, message=self._beside, response=envelope)
 
     def _think(self, message: dict[str, Any], *, whole: bool) -> None:
@@ -167,5 +167,5 @@ class Candidate:
         run = self.run if kind == self.kind and not whole else None
         note = {"again": again} if again else None
         run = run or self.begin(kind, ThinkingPart(native=self.chat.own.note(own, note)))
-        self.chat.own.open_fields(run.native).update(telling(own))
+        self.chat.own.open_fields(run.native).update(filled(own))
         self.emitter.add(run, text)

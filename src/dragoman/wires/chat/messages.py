@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
-from dragoman.codec.json_values import bounded, if_objects, if_text, merged, rest, says_error
+from dragoman.codec.json_values import bounded, has_error, if_objects, if_text, merged, rest
 from dragoman.codec.media import as_text, label, text_of
 from dragoman.codec.replay import kind_of
 from dragoman.codec.serving import Problem
@@ -232,7 +232,7 @@ def dump_other(out: Outgoing, position: int, sent: Mapping[str, str | None]) -> 
         if media:
             later += [{"type": "text", "text": f"[result of {piece.name or piece.id}]"}, *media]
             out.lose(position, place, Lost.media, "tool messages hold text only; it follows in a user message")
-        if piece.is_error and not says_error(piece.result):
+        if piece.is_error and not has_error(piece.result):
             out.lose(position, place, Lost.is_error, "this format has no mark for a failed tool")
     blocks = later + blocks
     if dumped and not blocks:

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import if_list, if_object, if_text, merged, rest, says_error
+from dragoman.codec.json_values import has_error, if_list, if_object, if_text, merged, rest
 from dragoman.codec.outgoing import Outgoing
 from dragoman.fold import arguments_json, parse_call
 from dragoman.loss import Loss, Lost
@@ -133,7 +133,7 @@ def dump_result(
     of parts becomes JSON."""
     call_id = out.id(position, place, part)
     body: dict[str, Any] = {"role": "tool", **({"tool_call_id": call_id} if call_id else {})}
-    if part.is_error and not says_error(part.result):
+    if part.is_error and not has_error(part.result):
         out.lose(position, place, Lost.is_error, "this format has no mark for a failed tool")
     content, media = _dump_returned(part, out, position, place)
     if media:

@@ -88,9 +88,9 @@ class Decoder(ChatDecoder):
                 run.deltas.append(content)
                 self._events.append(PartDelta(candidate.message_id, run.index, content))
             else:
-                candidate.tell("text", content)
+                candidate.add_text("text", content)
         else:
-            candidate.tell("thinking", content[0].thinking[0].text, ThinkingPart())
+            candidate.add_text("thinking", content[0].thinking[0].text, ThinkingPart())
             if content[0].closed is not None and candidate.kind == "thinking":
                 candidate.closed = content[0].closed
         return True
@@ -128,7 +128,7 @@ class Candidate(ChatCandidate):
     def add_content(self, content: Any, *, whole: bool) -> None:
         """See the family's."""
         if not isinstance(content, list):
-            self.tell("text", as_text(content))
+            self.add_text("text", as_text(content))
             return
         for one in as_list(content, "content"):
             block = as_object(one, "content chunk")
@@ -139,7 +139,7 @@ class Candidate(ChatCandidate):
                 if part != ThinkingPart() and getattr(part, "kind", None) != "text":
                     self.emitter.whole(part)
             elif kind == "text":
-                self.tell("text", as_text(block.get("text")))
+                self.add_text("text", as_text(block.get("text")))
                 if self.run is not None and (own := unread(block, ("type", "text"))):
                     OWN.open_fields(self.run.native).update(own)
             else:

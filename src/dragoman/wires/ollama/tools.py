@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import if_object, if_text, merged, rest, says_error
+from dragoman.codec.json_values import has_error, if_object, if_text, merged, rest
 from dragoman.codec.outgoing import Outgoing
 from dragoman.fold import parse_call
 from dragoman.loss import Lost
@@ -143,7 +143,7 @@ def dump_result(
         body["tool_name"] = form["tool_name"]
     if not _is_unnamed(part.native) and not (call and _is_unnamed(call.native)):
         body["tool_call_id"] = out.id(position, place, part)
-    if part.is_error and not says_error(part.result):
+    if part.is_error and not has_error(part.result):
         out.lose(position, place, Lost.is_error, "this format has no mark for a failed tool")
     return merged(body, rest(OWN.fields(part.native), "id"))
 

@@ -123,7 +123,7 @@ def _more(candidate: Candidate, delta: _Delta) -> bool:
         alone = not text and _is_plain(delta) and candidate.run is None
         return alone and candidate.calls.more(piece.index, piece.function.arguments)
     if text and _is_plain(delta):
-        candidate.tell("text", text)
+        candidate.add_text("text", text)
         return True
     if thought and not text and not delta.reasoning:
         candidate.think(("reasoning_content",), thought)

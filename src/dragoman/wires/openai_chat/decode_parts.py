@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from msgspec.structs import replace
 
 from dragoman.codec.emitter import Emitter, OpenPart
-from dragoman.codec.json_values import as_index, as_list, as_object, as_text, gather, malformed, rest, telling
+from dragoman.codec.json_values import as_index, as_list, as_object, as_text, filled, gather, malformed, rest
 from dragoman.codec.media import audio_type
 from dragoman.event import OpenText
 from dragoman.message import DataPart, ToolCallPart
@@ -53,11 +53,11 @@ class Candidate(ChatCandidate):
         """See the family's."""
         if refusal := as_text(message.get("refusal")):
             self.refused = True
-            self.tell("refusal", refusal, OpenText(native=OWN.note({}, {"field": "refusal"})))
+            self.add_text("refusal", refusal, OpenText(native=OWN.note({}, {"field": "refusal"})))
         if not _SHOWN.isdisjoint(message):
             self._show(message)
         self._execute(as_list(message.get("executed_tools"), "executed tools"))
-        if telling(function_call := as_object(message.get("function_call"), "function call")):
+        if filled(function_call := as_object(message.get("function_call"), "function call")):
             self.end()
             entry = {"index": "function_call", "function": function_call}
             self.calls.add(entry, form={"field": "function_call"})
@@ -71,7 +71,7 @@ class Candidate(ChatCandidate):
         for image in as_list(message.get("images"), "images"):
             self.end()
             self.emitter.whole(in_field("images", load_block(self.chat, rest(as_object(image, "image"), "index"))))
-        audio = telling(as_object(message.get("audio"), "audio"))
+        audio = filled(as_object(message.get("audio"), "audio"))
         if not audio or (self._audio is None and not ({"id", "data", "transcript"} & audio.keys())):
             return
         try:
@@ -87,7 +87,7 @@ class Candidate(ChatCandidate):
         self.emitter.add(self._audio, data)
         own = OWN.open_fields(self._audio.native)
         audio["transcript"] = own.get("transcript", "") + as_text(audio.get("transcript"))
-        own.update(telling(audio))
+        own.update(filled(audio))
 
     def _execute(self, entries: list[Any]) -> None:
         """Tools that the vendor ran itself: first the call, then, with it or later, its result."""

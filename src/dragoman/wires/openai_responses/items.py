@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import if_object, rest, says_error
+from dragoman.codec.json_values import has_error, if_object, rest
 from dragoman.codec.media import as_text, label, text_of
 from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.replay import kind_of
@@ -326,7 +326,7 @@ class _Writer:
         item = dump_result(sent, self._out.id(self._position, place, part), self._out.kinds.get(part.id, FUNCTION))
         for each in part.result if part.is_content else ():
             self._block(each, place)
-        if part.is_error and item["type"] not in _WITH_STATUS and not says_error(part.result):
+        if part.is_error and item["type"] not in _WITH_STATUS and not has_error(part.result):
             self._lose(place, Lost.is_error, "the API has no mark for a failed tool")
         return item
 
