@@ -63,7 +63,7 @@ def test_what_nests_too_deep_is_refused_at_each_door() -> None:
 def test_fields_that_say_something() -> None:
     fields = {str(place): value for place, value in enumerate(EVERY)}
     said = {place: value for place, value in fields.items() if value not in (None, "", [], {})}
-    assert shapes.telling(fields) == said
+    assert shapes.filled(fields) == said
     assert list(said.values()) == ["a", 0, 5, 1.5, True, False, [1], [{}], [{"a": 1}, 2], {"a": 1}]
     assert shapes.unread(fields, {"2", "13"}) == {place: said[place] for place in said if place not in ("2", "13")}
     assert shapes.rest({"a": 1, "b": None, "c": 3}, "a", "d") == {"b": None, "c": 3}
