@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -141,6 +142,16 @@ async def test_a_time_limit_ends_a_run_with_the_result_so_far() -> None:
         await Agent(PROVIDER, middleware=[model], limits=Limits(seconds=0.05)).send("hi")
     assert model.ended
     assert caught.value.result.output == "half"
+
+
+async def test_a_run_that_was_cancelled_stays_cancelled_though_its_time_runs_out() -> None:
+    async with Agent(PROVIDER, middleware=[Hanging()], limits=Limits(seconds=0.05)).run("hi") as run:
+        async for event in run:
+            if isinstance(event, PartDelta):
+                run.cancel()
+                time.sleep(0.06)  # noqa: ASYNC251 the loop learns of both at once
+        result = await run.result()
+    assert result.finish_reason is FinishReason.cancelled
 
 
 async def test_cancellation_from_outside_passes_through_and_closes_the_model_call() -> None:

@@ -291,3 +291,23 @@ def test_a_plain_block_is_a_part_without_notes(block: dict[str, Any], part: Any)
         (message,) = wires.get(name).load_messages(said)
         assert message == Message.user(part, part)
         assert wires.get(name).dump_messages([message]) == said
+
+
+# ------------------------------------------------------------------ several messages
+
+
+def test_a_field_that_is_of_another_type_in_a_later_message_stays_as_the_first_has_it() -> None:
+    first, second = (
+        Message(Role.MODEL, ("a",), id=str(odd), native={"openai_chat": {"odd": odd}}) for odd in ("x", {"y": 1})
+    )
+    for one, other in ((first, second), (second, first)):
+        message = CHAT.dump_response(unfold([one, other]))["choices"][0]["message"]
+        assert message["odd"] == (one.native or {})["openai_chat"]["odd"]
+
+
+def test_to_write_messages_as_one_changes_none_of_them() -> None:
+    sources = ([{"index": 0, "url": "a"}, "odd"], [{"title": "b"}])
+    natives = [{"openai_chat": {"annotations": each}} for each in sources]
+    before = json.dumps(natives)
+    CHAT.dump_response(unfold([Message(Role.MODEL, ("a",), id=str(native), native=native) for native in natives]))
+    assert json.dumps(natives) == before

@@ -242,3 +242,11 @@ def test_a_request_is_read_and_written_as_it_came(name: str, body: dict[str, Any
     assert wire.dump_request(request_, losses=losses) == body and losses == []
     http = wire.dump_http(request_)
     assert (http.path, http.body) == ("/chat/completions", body)
+
+
+@pytest.mark.parametrize("name", ["openai_chat", "mistral"])
+def test_a_stop_that_was_a_string_is_a_list_where_there_are_several(name: str) -> None:
+    wire = wires.get(name)
+    request = wire.load_request({"model": "m", "messages": [], "stop": "x"})
+    assert wire.dump_request(request)["stop"] == "x"
+    assert wire.dump_request(request.replace(settings=Settings(stop=("x", "y"))))["stop"] == ["x", "y"]
