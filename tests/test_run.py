@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -144,12 +143,25 @@ async def test_a_time_limit_ends_a_run_with_the_result_so_far() -> None:
     assert caught.value.result.output == "half"
 
 
-async def test_a_run_that_was_cancelled_stays_cancelled_though_its_time_runs_out() -> None:
-    async with Agent(PROVIDER, middleware=[Hanging()], limits=Limits(seconds=0.05)).run("hi") as run:
+async def test_a_run_that_was_cancelled_stays_cancelled_though_its_time_runs_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop, due = asyncio.get_running_loop(), list[Any]()
+    later = loop.call_later
+
+    def noting(seconds: float, *what: Any, **how: Any) -> asyncio.TimerHandle:
+        due.extend(what[:1] if seconds == 1234 else [])
+        return later(seconds, *what, **how)
+
+    def cancel_at_the_last_moment() -> None:
+        run.cancel()
+        due[0]()
+
+    monkeypatch.setattr(loop, "call_later", noting)
+    async with Agent(PROVIDER, middleware=[Hanging()], limits=Limits(seconds=1234)).run("hi") as run:
         async for event in run:
             if isinstance(event, PartDelta):
-                run.cancel()
-                time.sleep(0.06)  # noqa: ASYNC251 the loop learns of both at once
+                loop.call_soon(cancel_at_the_last_moment)
         result = await run.result()
     assert result.finish_reason is FinishReason.cancelled
 

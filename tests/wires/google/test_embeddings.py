@@ -48,11 +48,6 @@ def test_d144_an_embeddings_request_to_the_last_field(model, quirks, texts, path
     assert embeddings.dump_request(read) == body
 
 
-def test_d144_an_endpoint_that_says_nothing_else_is_asked_as_ai_studio_is():
-    request = EmbeddingsRequest("gemini-e", ("a",), "query", 8, {})
-    assert embeddings.dump_http(request, quirks=Quirks()) == embeddings.dump_http(request, quirks=None)
-
-
 @pytest.mark.parametrize(
     ("body", "model", "purpose", "dimensions", "options"),
     [
