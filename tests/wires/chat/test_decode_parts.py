@@ -298,3 +298,9 @@ def test_what_a_detail_says_of_itself_is_told_once() -> None:
         {DETAILS: [{**named, "format": "x", "text": "a"}]},
         {DETAILS: [{**named, "text": "b"}]},
     ]
+
+
+def test_details_that_say_no_index_are_numbered_one_by_one() -> None:
+    thoughts = [ThinkingPart(text, {"openai_chat": {"type": "reasoning.text"}}) for text in "abc"]
+    details = CHAT.dump_response(unfold([Message.model(*thoughts)]))["choices"][0]["message"][DETAILS]
+    assert details == [{"type": "reasoning.text", "text": text, "index": index} for index, text in enumerate("abc")]

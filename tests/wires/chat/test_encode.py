@@ -343,3 +343,23 @@ def test_a_stream_is_kept_open_by_what_no_reader_tells_of(name: str) -> None:
     pieces = [piece for event in events for piece in (wire.ping, stream.feed(event))] + [stream.close()]
     (message,) = fold([event for piece in pieces for event in decoder.feed(piece)] + decoder.close())
     assert (wire.stream_type, wire.ping, message.text) == ("text/event-stream", b": ping\n\n", "a")
+
+
+# ------------------------------------------------------------------ several messages
+
+
+def test_a_field_that_is_of_another_type_in_a_later_message_stays_as_the_first_has_it() -> None:
+    first, second = (
+        Message(Role.MODEL, ("a",), id=str(odd), native={"openai_chat": {"odd": odd}}) for odd in ("x", {"y": 1})
+    )
+    for one, other in ((first, second), (second, first)):
+        message = CHAT.dump_response(unfold([one, other]))["choices"][0]["message"]
+        assert message["odd"] == (one.native or {})["openai_chat"]["odd"]
+
+
+def test_to_write_messages_as_one_changes_none_of_them() -> None:
+    sources = ([{"index": 0, "url": "a"}, "odd"], [{"title": "b"}])
+    natives = [{"openai_chat": {"annotations": each}} for each in sources]
+    before = json.dumps(natives)
+    CHAT.dump_response(unfold([Message(Role.MODEL, ("a",), id=str(native), native=native) for native in natives]))
+    assert json.dumps(natives) == before

@@ -269,3 +269,11 @@ def test_the_places_of_the_official_apis(name: str) -> None:
         ("POST", "/v1/embeddings"): "embeddings",
         ("GET", "/v1/models"): "models",
     }
+
+
+@pytest.mark.parametrize("name", ["openai_chat", "mistral"])
+def test_a_stop_that_was_a_string_is_a_list_where_there_are_several(name: str) -> None:
+    wire = wires.get(name)
+    request = wire.load_request({"model": "m", "messages": [], "stop": "x"})
+    assert wire.dump_request(request)["stop"] == "x"
+    assert wire.dump_request(request.replace(settings=Settings(stop=("x", "y"))))["stop"] == ["x", "y"]

@@ -41,6 +41,8 @@ def test_decision_5_a_failed_tool_says_error():
     assert result("boom", is_error=True) == {"error": "boom"}
     assert result({"error": "boom"}, is_error=True) == {"error": "boom"}
     assert result({"why": 1}, is_error=True) == {"error": {"why": 1}}
+    assert result((DataPart(b"1", "image/png"),), is_error=True) == {"error": ""}
+    assert result((DataPart(b"1", "image/png"),)) == {}
     (piece,) = load_parts({"functionResponse": {"name": "f", "id": "1", "response": {"error": "boom"}}})
     assert (piece.result, piece.is_error) == ({"error": "boom"}, True)
 
@@ -82,6 +84,13 @@ def test_d121_consecutive_messages_of_results_are_one_content():
 ])  # fmt: skip
 def test_every_result_stays_as_it_was(inner):
     same_parts({"functionResponse": inner})
+
+
+@pytest.mark.parametrize("parts", [[], None, 5, {"a": 1}, "x"])
+def test_a_result_whose_media_are_none_is_its_response(parts):
+    inner = {"name": "f", "id": "1", "response": {"result": "x"}, "parts": parts}
+    (piece,) = same_parts({"functionResponse": inner})
+    assert piece.result == "x"
 
 
 def test_nothing_of_a_result_is_stored_twice():

@@ -372,3 +372,8 @@ def test_d8_stored_messages_may_hold_anything(notes, fields):
 def test_half_a_pair_of_surrogates_is_written():
     assert b"\\ud800" in everywhere([Message.model("\ud800")])
     assert isinstance(wire.load_response({**COMPLETED_HEAD, "output": [odd_message("a")], "x": "\ud800"}), list)
+
+
+def test_an_item_of_the_models_without_a_type_or_a_text_is_a_message_that_only_the_provider_understands():
+    (message,) = there_and_back({"role": "assistant", "content": []})
+    assert message.content == (ProviderPart("message", {"openai_responses": {"role": "assistant", "content": []}}),)

@@ -15,6 +15,7 @@ from dragoman.event import (
 from dragoman.loss import Loss
 from dragoman.message import (
     DataPart,
+    LinkPart,
     MarkPart,
     Message,
     Role,
@@ -54,6 +55,13 @@ def test_decision_20b_system_messages_at_the_head_are_instructions_and_later_one
         "instructions": "a\n\nb",
         "input": [{"role": "user", "content": "x"}, {"role": "system", "content": "later"}],
     }
+
+
+def test_a_system_message_that_is_not_all_text_is_no_instruction():
+    image = LinkPart("https://host.test/a.png", "image/png")
+    (item,) = items(Message.system("a", image))
+    assert item["role"] == "system"
+    assert [block["type"] for block in item["content"]] == ["input_text", "input_image"]
 
 
 def test_d137_system_messages_that_stood_in_the_input_stay_there():

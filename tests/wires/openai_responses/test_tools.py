@@ -34,6 +34,12 @@ from support.responses import (
 )
 
 
+def test_a_call_of_a_tool_with_a_name_of_its_own_has_it_as_it_came():
+    search = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {}}
+    there_and_back(search)
+    there_and_back({**search, "name": "web_search"})
+
+
 def test_a_call_without_an_id_is_none_that_could_be_answered():
     (message,) = there_and_back({**CALL_ITEM, "call_id": ""})
     assert not message.tool_calls

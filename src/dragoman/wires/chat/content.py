@@ -45,7 +45,6 @@ ABSENT = "absent"
 Reader = Callable[["Chat", str, Mapping[str, Any]], Content | None]
 """Of one type of block: (the wire, the type, the block) → the part, or `None` where the block is not as it should be."""
 
-_URL_FIELD = {"image_url": "url", "video_url": "url", "audio_url": "url", "file_url": "url", "file": "file_data"}
 _DATA_BLOCKS = {**dict.fromkeys((*IMAGES, "image/jpg"), "image_url"), "audio": "input_audio", "application/pdf": "file"}
 _AUDIO = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 _AUDIO_FORMAT = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
@@ -191,7 +190,9 @@ def write_block(kind: str, part: Content, form: Mapping[str, Any]) -> dict[str, 
 
 
 def _located(kind: str, url: str, name: str | None) -> dict[str, Any]:
-    return {"filename": name, "file_data": url} if kind == "file" and name else {_URL_FIELD.get(kind, "url"): url}
+    if kind != "file":
+        return {"url": url}
+    return {"filename": name, "file_data": url} if name else {"file_data": url}
 
 
 def _inner(kind: str, block: Mapping[str, Any], field: str) -> tuple[str | None, Mapping[str, Any]]:

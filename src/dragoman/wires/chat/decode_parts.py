@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from dragoman.codec.emitter import Emitter, OpenPart
 from dragoman.codec.json_values import as_list, as_object, as_text, filled, gather, rest, unread
 from dragoman.errors import DragomanError
-from dragoman.event import OpenText
 from dragoman.message import Content, FinishReason, Native, Origin, ThinkingPart, Usage
 from dragoman.wires.chat.content import load_block
 from dragoman.wires.chat.content_thinking import load_detail, plain_thinking, text_key
@@ -96,10 +95,10 @@ class Candidate:
         """More of a text, or of thinking. Another kind than before begins another part."""
         if delta:
             run = self.run if kind == self.kind else None
-            self.emitter.add(run or self.begin(kind, part or OpenText()), delta)
+            self.emitter.add(run or self.begin(kind, part), delta)
 
-    def begin(self, kind: str, part: Content) -> OpenPart:
-        """Ends what is open, and begins `part`."""
+    def begin(self, kind: str, part: Content | None) -> OpenPart:
+        """Ends what is open, and begins `part` (`None`: a text)."""
         self.end()
         self.run, self.kind = self.emitter.part(kind, part), kind
         return self.run

@@ -194,10 +194,9 @@ def _object(text: str) -> dict[str, Any] | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
-        value = json_bytes.decode(text)
+        return cast("dict[str, Any]", json_bytes.decode(text))
     except ValueError:
         return None
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
 def _native(own: _Fields, unnamed: _Fields, form: _Fields) -> Native:

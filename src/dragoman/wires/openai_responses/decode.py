@@ -118,6 +118,7 @@ class Decoder(MessageDecoder):
 
     def take(self, event: dict[str, Any], payload: bytes) -> None:
         """Any event but a delta of the usual kinds."""
+        del payload
         self._kind = None
         kind = event.get("type")
         if kind in _BEGINNINGS:
@@ -127,11 +128,11 @@ class Decoder(MessageDecoder):
         elif kind == "response.output_item.done":
             self._items.finish(_index(event), need_object(event.get("item"), "item"))
         elif kind in _ENDS:
-            self._finish(need_object(event.get("response"), "response"), payload)
+            self._finish(need_object(event.get("response"), "response"))
         elif kind is None and str(event.get("object")).startswith("response"):
-            self._finish(event, payload)
+            self._finish(event)
         elif kind == "error" or (kind is None and event.get("error")):
-            raise error_of(event, body=payload)
+            raise error_of(event)
         elif kind == "response.image_generation_call.partial_image":
             self._out.start()
             self._events.append(Custom(PARTIAL_IMAGE, rest(event, "type", "sequence_number", "output_index")))
@@ -147,7 +148,7 @@ class Decoder(MessageDecoder):
         self._out.origin = msgspec.structs.replace(self._out.origin or Origin(""), **known)
         self._out.start(native=OWN.note(echo=echo(response)))
 
-    def _finish(self, response: dict[str, Any], payload: bytes) -> None:
+    def _finish(self, response: dict[str, Any]) -> None:
         """The terminal event, or the whole response."""
         began = self._out.origin if self._out.started else None
         self._start(response)
@@ -155,7 +156,7 @@ class Decoder(MessageDecoder):
         self._over = True
         if response.get("status") == "failed":
             self._out.finish(FinishReason.error, load_usage(response.get("usage")), cut=True)
-            raise error_of(response, body=payload).at(partial=self._out.partial())
+            raise error_of(response).at(partial=self._out.partial())
         reason = load_finish(response, calls=False, refused=self._items.refused)
         self._out.close_all(cut=reason.value == "length")
         message = self._out.partial()

@@ -48,9 +48,9 @@ def load_error(status: int, headers: Mapping[str, str], body: bytes) -> Dragoman
     return load(status, headers, body, rules=_RULES)
 
 
-def error_of(payload: Any, *, body: bytes | None = None) -> DragomanError:
+def error_of(payload: Any) -> DragomanError:
     """What a vendor says of an error, as an event or inside a response → the exception that says it."""
-    return error_from(error_info(payload), body=body, rules=_RULES)
+    return error_from(error_info(payload), rules=_RULES)
 
 
 def code_of(error: DragomanError) -> str | None:

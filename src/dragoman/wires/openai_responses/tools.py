@@ -171,7 +171,7 @@ def dump_call(call: ToolCallPart, id_: str, name: str) -> dict[str, Any]:
     type_ = kind_of(call)
     kind = KINDS[type_]
     item = {"type": type_, **rest(own, "type"), "call_id" if call.run_by != "provider" else "id": id_}
-    if kind.name is None or "named" in form:
+    if kind.name is None or form.get("named"):
         item["name"] = name
     if type_ not in _TEXTUAL and "text" not in form and set(call.arguments) <= set(kind.held):
         return item | call.arguments

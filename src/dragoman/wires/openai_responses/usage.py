@@ -111,7 +111,7 @@ def load_usage(usage: Any) -> Usage | None:
 def _other_usage(usage: Any) -> dict[str, Any]:
     """A provider's usage beyond the neutral counts, without what is zero or empty."""
     raw = if_object(usage)
-    left = rest(raw, "input_tokens", "output_tokens", "total_tokens", "input_tokens_details", "output_tokens_details")
+    left = rest(raw, "input_tokens", "output_tokens", "total_tokens")
     for name, known in (
         ("input_tokens_details", ("cached_tokens", "cache_write_tokens")),
         ("output_tokens_details", ("reasoning_tokens",)),
