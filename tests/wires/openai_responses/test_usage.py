@@ -43,6 +43,15 @@ def test_usage_has_disjoint_buckets_within_the_totals():
 
 
 @pytest.mark.parametrize(
+    ("field", "known"), [("input_tokens_details", "cached_tokens"), ("output_tokens_details", "reasoning_tokens")]
+)
+def test_what_no_neutral_count_says_is_kept_alone(field, known):
+    usage = {"input_tokens": 1, "output_tokens": 2, field: {known: 1, "audio_tokens": 3, "image_tokens": 0}}
+    read = message(end_event(message_item("x"), usage=usage))
+    assert read.native[NAME + ":notes"]["response"]["usage"] == {field: {"audio_tokens": 3}}
+
+
+@pytest.mark.parametrize(
     ("end", "reason"),
     [
         (end_event(message_item("x")), FinishReason.stop),
