@@ -53,3 +53,15 @@ def test_usage_that_tells_one_count_has_no_total():
 def test_flags_are_no_counts():
     answer = {"message": {"content": []}, "finish_reason": "COMPLETE", "usage": {"tokens": {"input_tokens": True}}}
     assert fold(wire.load_response(answer))[0].usage is None
+
+
+def test_a_count_of_any_size_is_one():
+    """Found by `make fuzz`: a whole number that no float holds raised an OverflowError."""
+    for count, read in ((10**400, 10**400), (2.0, 2), (float("inf"), None)):
+        answer = {
+            "message": {"content": []},
+            "finish_reason": "COMPLETE",
+            "usage": {"tokens": {"output_tokens": count}},
+        }
+        usage = fold(wire.load_response(answer))[0].usage
+        assert (usage and usage.output_tokens) == read

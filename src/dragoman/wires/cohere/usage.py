@@ -70,4 +70,6 @@ def dump_usage(usage: Usage | None, other: Any) -> dict[str, Any]:
 
 
 def _whole(count: Any) -> int | None:
-    return int(count) if isinstance(count, (int, float)) and not isinstance(count, bool) and isfinite(count) else None
+    if isinstance(count, float):
+        return int(count) if isfinite(count) else None
+    return count if isinstance(count, int) and not isinstance(count, bool) else None
