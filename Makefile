@@ -8,7 +8,7 @@ SAY := @echo "==>"
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --custom-compile-command "make lock"
 
-.PHONY: help demo test service fuzz lint format mutate bench lock clean
+.PHONY: help demo test service fuzz lint format mutate bench pages lock clean
 
 help:
 	@echo "make demo    a real model answers, calls tools and returns a typed value (no key, no network after set-up)"
@@ -19,6 +19,7 @@ help:
 	@echo "make format  let ruff format the code"
 	@echo "make mutate  break lines of the code one at a time; some test must fail each time (N=300, M=src/dragoman/fold.py)"
 	@echo "make bench   what the layer costs on every wire (ARGS=\"cohere google\")"
+	@echo "make pages   write the pages of docs/ that are made from the source"
 	@echo "make lock    resolve pyproject.toml into requirements*.lock again"
 	@echo "make clean   remove what these commands made"
 
@@ -53,6 +54,9 @@ mutate: .venv/.dev
 
 bench: .venv/.dev
 	@$(BIN)/python bench/run.py $(ARGS)
+
+pages: .venv/.demo
+	@PYTHONPATH=scripts $(BIN)/python -m pages
 
 lock: .venv/.dev
 	@$(LOCK) pyproject.toml --extra local --group build -o requirements.lock $(ARGS)

@@ -49,14 +49,7 @@ class Module:
         self.broken = Broken(path, ast.parse(path.read_bytes()))
         self.mutants = list(mutants(self.broken.tree))
         self.lines = statements(self.broken.tree)
-        parts = path.relative_to(SOURCES).with_suffix("").parts
-        own = (
-            (f"test_wire_{parts[1]}", f"test_{parts[-1]}")
-            if parts[0] == "wires" and parts[1:]
-            else (f"test_{parts[-1]}",)
-        )
-        files = [str(file.relative_to(ROOT)) for file in test_files() if file.stem.startswith(own)]
-        self.own = sorted(files, key=lambda file: "traffic" in file)
+        self.own = own_tests(path)
 
     def line(self, mutant: Mutant) -> str:
         """The text of the line where a mutant begins."""
@@ -104,6 +97,14 @@ class Outcomes:
         self.kept[trial.key] = [file, digest(ROOT / file) if file else self.all]
         if self.file is not None:
             self.file.write_text(json.dumps(self.kept))
+
+
+def own_tests(path: Path) -> set[str]:
+    """The test files that stand where the module does: those of its name (`tests/codec/test_ids.py`), of a wire's module all."""
+    *folders, name = path.relative_to(SOURCES).with_suffix("").parts
+    here = [file for file in test_files() if file.parent == ROOT.joinpath("tests", *folders)]
+    own = [file for file in here if folders[:1] == ["wires"] or f"{file.stem}_".startswith(f"test_{name}_")]
+    return {str(file.relative_to(ROOT)) for file in own}
 
 
 def chosen(modules: Sequence[Module], total: int | None, seed: int) -> list[Trial]:

@@ -7,7 +7,7 @@ import ast
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -67,11 +67,12 @@ def shared() -> str:
 
 def test_files() -> list[Path]:
     """All files of tests."""
-    return sorted((ROOT / "tests").glob("test_*.py"))
+    return sorted((ROOT / "tests").rglob("test_*.py"))
 
 
 def _kept(file: Path) -> Path:
-    return KEPT / f"{file.stem}-{digest(file)}-{shared()}.json"
+    name = "-".join(file.relative_to(ROOT / "tests").with_suffix("").parts)
+    return KEPT / f"{name}-{digest(file)}-{shared()}.json"
 
 
 def reached(files: Sequence[Path], jobs: int, tell: Callable[[str], None]) -> list[Reached]:
@@ -120,7 +121,7 @@ class Reach:
         self.found = found
         self.known = {test: taken for one in found for test, taken in one.seconds.items()}
 
-    def tests(self, module: str, lines: range | None, own: Sequence[str]) -> dict[str, list[str]]:
+    def tests(self, module: str, lines: range | None, own: Collection[str]) -> dict[str, list[str]]:
         """File → tests that reach one of the lines (`None`: what runs at the import: any of the module's, and all tests of its
         `own` files), quickest first; the module's `own` files first."""
         groups: dict[str, list[str]] = {}

@@ -21,7 +21,7 @@ import pytest
 from mutants import Mutant
 
 ROOT = Path(__file__).resolve().parents[1]
-OURS = ("dragoman", "tests", "test_", "support", "conftest", "fuzz", "traffic", "histories", "strategies", "__main__")
+OURS = ("dragoman", "tests", "support", "conftest", "fuzz", "pages", "__main__")
 QUIET = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow and not service", "--timeout", "30")
 TOO_LONG = 255
 """What a child that was killed exits with."""

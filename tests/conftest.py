@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import Phase, settings
 
-from support_cli import Stdin
-from support_llm import Llm, echo, serving
+from support.cli import Stdin
+from support.llm_server import Llm, echo, serving
 
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, max_examples=1000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from dragoman import Agent, Chat, DataPart, Message, TextPart, ToolCallPart, Too
 from dragoman.errors import InvalidRequestError, ProviderError, SettingsError, ToolError, TypedOutputError
 from dragoman.message import FinishReason, Role, ThinkingPart, Usage
 from dragoman.providers import Provider
-from support import FORCING, PROVIDER, Script, agent, call, says
+from support.model import FORCING, PROVIDER, Script, agent, call, says
 
 pytestmark = pytest.mark.anyio
 
@@ -385,18 +386,22 @@ def test_everything_that_an_agent_does_can_be_done_without_an_event_loop() -> No
         assert chat.send_for_sync("3", str).output == "three"
         assert [message.text for message in chat.history] == ["1", "one", "2", "two", "3", "three"]
     a.close_sync()
-    names = {name for name in dir(Agent) if not name.startswith("_")}
-    asynchronous = {
-        "send",
-        "send_for",
-        "send_stream",
-        "embed_query",
-        "embed_documents",
-        "list_models",
-        "download",
-        "close",
-    }
-    assert {f"{name}_sync" for name in asynchronous} <= names
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        *[Agent.send, Agent.send_for, Agent.send_stream, Agent.embed_query, Agent.embed_documents],
+        *[Agent.list_models, Agent.download, Agent.close, Chat.send, Chat.send_for, Chat.send_stream],
+    ],
+)
+def test_a_synchronous_twin_is_named_and_described_as_itself_and_takes_the_same(method: Any) -> None:
+    owner: Any = Chat if method.__qualname__.startswith("Chat") else Agent
+    twin = getattr(owner, f"{method.__name__}_sync")
+    assert (twin.__name__, twin.__qualname__) == (f"{method.__name__}_sync", f"{method.__qualname__}_sync")
+    assert inspect.signature(twin).parameters == inspect.signature(method).parameters
+    assert twin.__doc__ not in (None, method.__doc__)
+    assert not inspect.iscoroutinefunction(twin)
 
 
 def test_models_are_listed_without_an_event_loop() -> None:

@@ -13,7 +13,7 @@ from dragoman.errors import LimitReachedError
 from dragoman.message import FilePart, Role
 from dragoman.model.strings import ModelString
 from dragoman.transport import Exchange, Player
-from support import PROVIDER, agent, call, says
+from support.model import PROVIDER, agent, call, says
 
 pytestmark = pytest.mark.anyio
 

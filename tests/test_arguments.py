@@ -12,7 +12,7 @@ from dragoman.errors import SettingsError
 from dragoman.message import Content
 from dragoman.orchestration import DefaultStreamingOrchestrator
 from dragoman.transport import Player
-from support import PROVIDER, Script, agent, says
+from support.model import PROVIDER, Script, agent, says
 
 pytestmark = pytest.mark.anyio
 
@@ -245,7 +245,7 @@ def test_d70_an_agent_may_use_its_own_environment_only(monkeypatch: pytest.Monke
 
 
 async def test_d41_nan_and_keys_that_are_no_texts_are_error_results() -> None:
-    from support import call
+    from support.model import call
 
     def nan() -> Any:
         return {"deep": [float("nan")]}

@@ -13,7 +13,7 @@ from dragoman.errors import ProviderError
 from dragoman.event import Event, MessageStarted, OpenText, PartDelta, PartStarted, RunError
 from dragoman.message import FinishReason, Role, ThinkingPart, ToolCallPart
 from dragoman.request import ModelRequest
-from support import PROVIDER, agent, call, says
+from support.model import PROVIDER, agent, call, says
 
 pytestmark = pytest.mark.anyio
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hypothesis import given
 
-import strategies as some
 from dragoman.event import Event, MessageStarted, PartDelta, PartStarted, StepStarted
 from dragoman.fold import compact, fold
 from dragoman.message import DataPart, Message, Role
+from support import strategies as some
 
 
 @given(some.streams())

@@ -19,14 +19,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from pages.fields import fields, markdown
 
 import dragoman
 from dragoman import Provider, testing, wires
 from dragoman.prompt import RunOptions
 from dragoman.providers import REGISTRY
-from dragoman.providers.fields import fields, markdown
-from support import PROVIDER
-from support_llm import Llm, obliging
+from support.llm_server import Llm, obliging
+from support.model import PROVIDER
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
@@ -84,6 +84,23 @@ def test_every_link_leads_somewhere(path: Path) -> None:
         assert not anchor or anchor in anchors(path.parent / target), (target, anchor)
 
 
+SHOWN = re.findall(r"`(\w+\.py)`", (ROOT / "README.md").read_text())
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_examples_that_the_readme_names_run(
+    name: str, models: Llm, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ACME_API_KEY", "none")
+    monkeypatch.setattr("sys.argv", [name, *([models.url] if name == "own_provider.py" else [])])
+    runpy.run_path(str(ROOT / "examples" / name), run_name="__main__")
+    assert capsys.readouterr().out.strip()
+
+
+def test_each_program_of_the_readme_is_an_example() -> None:
+    assert len(SHOWN) == len(blocks(ROOT / "README.md"))
+
+
 @pytest.mark.parametrize("name", ["debug_streaming_tool_calls", "debug_tool_accumulation"])
 def test_seed_003_the_debug_examples_run(name: str, models: Llm, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
@@ -117,7 +134,7 @@ def test_no_document_sends_its_reader_into_the_source() -> None:
 
 def test_the_documented_fields_are_those_of_the_source() -> None:
     written = (ROOT / "docs" / "fields.md").read_text()
-    assert written == markdown(), "python -m dragoman.providers.fields > docs/fields.md"
+    assert written == markdown(), "make pages"
     told = {field.name: field for field in fields(Provider)}
     assert list(told) == list(Provider.__struct_fields__)
     assert told["wire"].default is None

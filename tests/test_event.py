@@ -9,7 +9,6 @@ import msgspec
 import pytest
 from hypothesis import given
 
-import strategies as some
 from dragoman import event as module
 from dragoman.errors import HistoryError, RateLimitError
 from dragoman.event import (
@@ -32,6 +31,7 @@ from dragoman.event import (
     event_to_json,
 )
 from dragoman.message import DataPart, FinishReason, Message, Origin, Role, TextPart, ToolCallPart, Usage
+from support import strategies as some
 
 EVENTS: list[Event] = [
     RunStarted("r", "t", "p"),

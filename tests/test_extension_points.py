@@ -19,8 +19,8 @@ from dragoman.orchestration import (
     StreamingState,
 )
 from dragoman.tools import ToolExecutionResult, ToolExecutor
-from support import PROVIDER, agent, call, says
-from support_llm import Llm, serving
+from support.llm_server import Llm, serving
+from support.model import PROVIDER, agent, call, says
 
 pytestmark = pytest.mark.anyio
 

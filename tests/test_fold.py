@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import strategies as some
 from dragoman.event import (
     Custom,
     Event,
@@ -37,6 +36,7 @@ from dragoman.message import (
     ToolCallPart,
     Usage,
 )
+from support import strategies as some
 
 START = MessageStarted("m", Role.MODEL)
 CALL = ToolCallPart("1", "f")

@@ -15,7 +15,7 @@ import pytest
 
 from dragoman import Agent, tool
 from dragoman.errors import AuthenticationError, DragomanError, StreamCutError
-from support_server import Server, answer, serving
+from support.socket_server import Server, answer, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -79,7 +79,7 @@ async def test_agents_that_are_forgotten_leave_nothing_either() -> None:
 
 
 async def test_stopping_early_cancelling_and_failing_leave_nothing() -> None:
-    from support_server import Do
+    from support.socket_server import Do
 
     hanging = answer(*WORDS, Do.HANG)
     async with serving(hanging) as server, nothing_left(server), agent(server) as a:
@@ -110,7 +110,7 @@ async def test_stopping_early_cancelling_and_failing_leave_nothing() -> None:
 
 
 async def test_closing_an_early_stopped_stream_closes_its_connection_at_once() -> None:
-    from support_server import Do
+    from support.socket_server import Do
 
     async with serving(answer(*WORDS, Do.HANG)) as server, Agent("openai", base_url=server.url, api_key="k") as a:
         stream = a.send_stream("hi")

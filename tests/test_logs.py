@@ -14,9 +14,9 @@ import pytest
 
 from dragoman import tool, unfold
 from dragoman.errors import ProviderError
-from dragoman.logs import LoggingOptions, log_to
+from dragoman.logs import LoggingOptions, log_from_environment, log_to
 from dragoman.loss import Loss
-from support import agent, call, says
+from support.model import agent, call, says
 
 pytestmark = pytest.mark.anyio
 
@@ -59,6 +59,18 @@ def test_d170_the_environment_is_read_at_the_first_agent(level: str, written: bo
         check=True,
     )
     assert ("[dragoman." in done.stdout) is written
+
+
+async def test_d170_the_first_agent_alone_reads_the_environment(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    log_from_environment.cache_clear()
+    monkeypatch.setenv("DRAGOMAN_LOG_LEVEL", "FINE")
+    await run()
+    assert "[dragoman." in capfd.readouterr().out
+    log_to(None)
+    await run()
+    assert capfd.readouterr() == ("", "")
 
 
 async def test_d171_new_options_replace_the_earlier_ones_at_once() -> None:

@@ -10,9 +10,8 @@ import msgspec
 import pytest
 from hypothesis import given
 
-import strategies as some
 from dragoman import message as module
-from dragoman.digest import chain
+from dragoman.codec.digest import signed_chain
 from dragoman.errors import HistoryError
 from dragoman.message import (
     DataPart,
@@ -29,6 +28,7 @@ from dragoman.message import (
     ToolResultPart,
     Usage,
 )
+from support import strategies as some
 
 
 @given(some.messages)
@@ -183,7 +183,7 @@ def test_half_a_character_cannot_be_stored_and_says_so(text: object):
     message = Message.user(text) if isinstance(text, str) else Message.user(ToolResultPart("c", "f", text))
     with pytest.raises(HistoryError, match="cannot be stored as JSON"):
         message.to_json()
-    assert chain([message]) != chain([Message.user("?")])
+    assert signed_chain([message], "w") != signed_chain([Message.user("?")], "w")
 
 
 PARTS = (TextPart("t"), DataPart(b"\x00\xff", "image/png"), LinkPart("u"), FilePart("f"))

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src" / "dragoman").rglob("*.py"))
 LOADED = {
     "capability",
-    "digest",
+    "content",
     "error_json",
     "errors",
     "event",
@@ -28,7 +28,6 @@ LOADED = {
     "loss",
     "message",
     "repair",
-    "replay",
     "request",
     "result",
     "saved",
@@ -44,7 +43,7 @@ def documented() -> list[str]:
 
 def test_the_public_names_are_the_documented_ones() -> None:
     assert sorted(documented()) == sorted(dragoman.__all__)
-    assert len(dragoman.__all__) <= 60
+    assert len(dragoman.__all__) <= 80
 
 
 def test_every_public_name_is_there_and_documented_in_the_code() -> None:

@@ -19,7 +19,7 @@ from dragoman.errors import SettingsError
 from dragoman.portal import Portal
 from dragoman.request import HttpRequest
 from dragoman.transport import AiohttpTransport, Exchange, Player
-from support_server import answer, serving_elsewhere
+from support.socket_server import answer, serving_elsewhere
 
 HELLO = b'{"choices":[{"index":0,"message":{"role":"assistant","content":"Hello."},"finish_reason":"stop"}]}'
 CALL = (

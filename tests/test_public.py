@@ -28,7 +28,19 @@ loaded = {{name.partition(".")[0] for name in set(sys.modules) - before}}
 print(*sorted(loaded - set(sys.stdlib_module_names) - {{"__mp_main__"}}))
 """
 
-GROUND = ["message", "event", "fold", "emit", "framing", "digest", "replay", "repair", "request", "result", "errors"]
+GROUND = [
+    "message",
+    "event",
+    "fold",
+    "codec.emitter",
+    "codec.framing",
+    "codec.digest",
+    "codec.replay",
+    "repair",
+    "request",
+    "result",
+    "errors",
+]
 GROUND += ["capability", "wires", "providers.provider"]
 
 
@@ -72,11 +84,13 @@ MADE_BY_DECODING = re.compile(
 )
 """Where structs stand that are never shown: those of stored files and of the wires' fast paths."""
 NAMED_ONLY = {
-    "faults.Manner", "faults.Told", "json_dialect.Dialect", "limits.Limits", "limits.Spent", "message.Usage",
+    "codec.error_rules.ErrorInfo", "codec.error_rules.ErrorRules", "codec.json_dialect.Dialect", "codec.outgoing.Outgoing", "limits.Limits", "limits.Spent", "message.Usage",
     "orchestration.iteration.StreamingIterationResult", "providers.provider.Provider", "request.Settings",
+    "wires.anthropic.content.Outgoing", "wires.google.tools.Outgoing",
     "testing.check.Check", "testing.server.Answer", "transport.base.Bounds", "transport.base.Timeouts",
-    "transport.exchange.Exchange", "wires.openai_responses.calls.Kind",
-    *(f"wires.{wire}.quirks.Quirks" for wire in ("anthropic", "cohere", "google", "mistral", "ollama", "openai_chat", "openai_responses")),
+    "transport.exchange.Exchange", "wires.openai_responses.items.Conversation", "wires.openai_responses.tools.Kind",
+    "wires.chat.dialect.Chat", "wires.chat.dialect.Outgoing",
+    *(f"wires.{wire}.quirks.Quirks" for wire in ("anthropic", "chat", "cohere", "google", "mistral", "ollama", "openai_chat", "openai_responses")),
 }  # fmt: skip
 """Values whose fields have no order that anybody would know."""
 

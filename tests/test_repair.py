@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-import strategies as some
-from dragoman.digest import chain
+from dragoman.codec.digest import signed_chain
 from dragoman.loss import Loss
 from dragoman.message import Content, DataPart, Message, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.repair import INTERRUPTED, repair, repaired
+from support import strategies as some
 
 
 def call(call_id: str = "a", name: str = "f", **more: Any) -> ToolCallPart:
@@ -237,7 +237,7 @@ def test_what_was_repaired_stays_as_it_is_when_the_conversation_goes_on(history:
         message.replace(content=[p for p in message.content if not isinstance(p, ToolResultPart)]) for message in more
     ]
     assert repair([*sent, *late])[: len(sent)] == sent
-    assert chain(repair([*sent, *late]))[: len(sent)] == chain(sent)[:-1]
+    assert signed_chain(repair([*sent, *late]), "w")[: len(sent)] == signed_chain(sent, "w")[:-1]
 
 
 def test_repair_is_linear():

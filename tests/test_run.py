@@ -15,7 +15,7 @@ from dragoman.errors import LimitReachedError
 from dragoman.event import Event, MessageStarted, OpenText, PartDelta, PartStarted, RunFinished
 from dragoman.message import FinishReason, Role
 from dragoman.request import ModelRequest
-from support import PROVIDER, agent, call, says
+from support.model import PROVIDER, agent, call, says
 
 pytestmark = pytest.mark.anyio
 
@@ -141,6 +141,29 @@ async def test_a_time_limit_ends_a_run_with_the_result_so_far() -> None:
         await Agent(PROVIDER, middleware=[model], limits=Limits(seconds=0.05)).send("hi")
     assert model.ended
     assert caught.value.result.output == "half"
+
+
+async def test_a_run_that_was_cancelled_stays_cancelled_though_its_time_runs_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop, due = asyncio.get_running_loop(), list[Any]()
+    later = loop.call_later
+
+    def noting(seconds: float, *what: Any, **how: Any) -> asyncio.TimerHandle:
+        due.extend(what[:1] if seconds == 1234 else [])
+        return later(seconds, *what, **how)
+
+    def cancel_at_the_last_moment() -> None:
+        run.cancel()
+        due[0]()
+
+    monkeypatch.setattr(loop, "call_later", noting)
+    async with Agent(PROVIDER, middleware=[Hanging()], limits=Limits(seconds=1234)).run("hi") as run:
+        async for event in run:
+            if isinstance(event, PartDelta):
+                loop.call_soon(cancel_at_the_last_moment)
+        result = await run.result()
+    assert result.finish_reason is FinishReason.cancelled
 
 
 async def test_cancellation_from_outside_passes_through_and_closes_the_model_call() -> None:

@@ -38,7 +38,7 @@ from dragoman.event import (
     StepStarted,
 )
 from dragoman.message import FinishReason, Role, TextPart, ThinkingPart
-from support import FORCING, PROVIDER, agent, call, says
+from support.model import FORCING, PROVIDER, agent, call, says
 
 pytestmark = pytest.mark.anyio
 

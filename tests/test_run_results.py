@@ -28,7 +28,7 @@ from dragoman.message import FinishReason, Origin, ProviderPart, Role, TextPart,
 from dragoman.repair import INTERRUPTED
 from dragoman.request import ToolSpec
 from dragoman.result import ChatResult
-from support import FORCING, PROVIDER, agent, call, says
+from support.model import FORCING, PROVIDER, agent, call, says
 
 pytestmark = pytest.mark.anyio
 

@@ -18,7 +18,7 @@ from dragoman.event import (
     PartStarted,
 )
 from dragoman.message import FinishReason, Role, ThinkingPart
-from support import FORCING, PROVIDER, Script, agent, call, says
+from support.model import FORCING, PROVIDER, Script, agent, call, says
 
 pytestmark = pytest.mark.anyio
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-import strategies as some
 from dragoman import Message, dump_messages, load_messages
 from dragoman.errors import HistoryError
+from support import strategies as some
 
 HISTORIES = TypeAdapter(list[Message])
 

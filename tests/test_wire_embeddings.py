@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import BatchEmbeddingsResult, Usage, providers, wires
-from dragoman.embedding import dump_vector, load_vector
+from dragoman.codec.embeddings import dump_vector, load_vector
 from dragoman.errors import DecodeError, InvalidRequestError, ProviderError, RateLimitError
 from dragoman.request import EmbeddingsRequest
 

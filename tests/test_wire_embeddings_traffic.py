@@ -19,7 +19,7 @@ from google.genai import types
 
 from dragoman import wires
 from dragoman.errors import DragomanError
-from traffic import Exchange, exchanges
+from support.traffic import Exchange, exchanges
 
 FOLDERS = {
     "openai_embeddings": "openai_chat",

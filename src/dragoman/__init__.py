@@ -38,6 +38,7 @@ from dragoman.message import (
     FilePart,
     FinishReason,
     LinkPart,
+    MarkPart,
     Message,
     Origin,
     ProviderPart,
@@ -56,11 +57,11 @@ from dragoman.saved import dump_messages, load_messages
 if TYPE_CHECKING:
     from dragoman.agent import Agent
     from dragoman.chat import Chat
+    from dragoman.embeddings.similarity import cosine_similarity, most_similar
     from dragoman.limits import Limits
     from dragoman.prompt import RunOptions
     from dragoman.providers import Provider
     from dragoman.run import Run
-    from dragoman.similarity import cosine_similarity, most_similar
     from dragoman.tools import (
         ParallelToolExecutor,
         Tool,
@@ -86,6 +87,7 @@ __all__ = [
     "FinishReason",
     "Limits",
     "LinkPart",
+    "MarkPart",
     "Message",
     "MessageDropped",
     "MessageFinished",
@@ -140,8 +142,8 @@ _LAZY = {
     "Provider": "dragoman.providers",
     "Run": "dragoman.run",
     "RunOptions": "dragoman.prompt",
-    "cosine_similarity": "dragoman.similarity",
-    "most_similar": "dragoman.similarity",
+    "cosine_similarity": "dragoman.embeddings.similarity",
+    "most_similar": "dragoman.embeddings.similarity",
     "ParallelToolExecutor": "dragoman.tools",
     "Tool": "dragoman.tools",
     "ToolContext": "dragoman.tools",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, overload
 
@@ -13,14 +12,14 @@ from dragoman.event import Event
 from dragoman.limits import Limits
 from dragoman.logs import log_from_environment
 from dragoman.message import DataPart, FilePart, Message
-from dragoman.model.access import Access, Key
-from dragoman.model.chat_model import ChatModel, new_id, now
-from dragoman.model.defaults import default_model, default_transport, needed, resolve
+from dragoman.model.access import Key
+from dragoman.model.chat_model import new_id, now
+from dragoman.model.defaults import default_transport
 from dragoman.model.middleware import Middleware
-from dragoman.model.strings import ModelString
+from dragoman.model.models import Models
 from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator, StreamingState, choose_orchestrator
-from dragoman.output import Output, json_output, typed_output
-from dragoman.portal import Portal
+from dragoman.orchestration.output import Output, json_output, typed_output
+from dragoman.portal import Portal, synchronous, synchronous_stream
 from dragoman.prompt import History, Prompt, RunOptions, beginning, check_agent, check_options, with_options
 from dragoman.providers import Provider
 from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings
@@ -31,7 +30,7 @@ from dragoman.tools import Tool, ToolExecutor, tool, tool_map
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from dragoman.model.embeddings_model import EmbeddingsModel, EmbeddingsOptions
+    from dragoman.model.embeddings_model import EmbeddingsOptions
     from dragoman.transport import Transport
 
 __all__ = ["Agent", "History", "Prompt", "RunOptions"]
@@ -89,30 +88,26 @@ class Agent(Generic[Deps]):
         log_from_environment()
         tools, middleware, server_tools = tuple(tools), tuple(middleware), tuple(server_tools)
         check_agent(locals())
-        self._process_environment: Mapping[str, str] = {} if environment_only else os.environ
-        self._string, self._provider = resolve(model or default_model(environment, self._process_environment))
         self._tools = tuple(given if isinstance(given, Tool) else tool(given) for given in tools)
         tool_map(self._tools)
         self._system = Message.system(system) if system else None
         self._request = ModelRequest(
             "", (), tuple(server_tools), settings or Settings(), None, True, options or {}, on_loss=on_loss
         )
-        self._environment = environment
         self._own_transport = transport is None
         self._transport = transport if transport is not None else default_transport()
-        self._seconds = lambda: clock().timestamp()
-        self._own_access = Access(
-            self._provider,
-            self._transport,
+        self._models = Models(
+            model,
+            transport=self._transport,
             api_key=api_key,
             base_url=base_url,
             headers=headers,
             environment=environment,
-            system=self._process_environment,
-            clock=self._seconds,
+            environment_only=environment_only,
+            middleware=middleware,
+            new_id=id_factory,
+            clock=clock,
         )
-        self._accesses: dict[str, Access] = {}
-        self._middleware = tuple(middleware)
         self._limits = limits or Limits()
         self._executor = executor
         self._orchestrator = orchestrator
@@ -120,42 +115,33 @@ class Agent(Generic[Deps]):
         self._display_name, self._new_id, self._clock = display_name, id_factory, clock
         self.portal = Portal()
         """Where the synchronous calls run."""
-        self._models: dict[str, ChatModel] = {}
 
     # who it is
 
     @property
     def provider_name(self) -> str:
         """The provider's name or alias as given, in lower case."""
-        return self._string.provider
+        return self._models.string.provider
 
     @property
     def chat_model_name(self) -> str | None:
         """The chat model as given; `None`: the provider's default."""
-        return self._string.chat
+        return self._models.string.chat
 
     @property
     def embeddings_model_name(self) -> str | None:
         """The embeddings model as given; `None`: the provider's default."""
-        return self._string.embeddings
+        return self._models.string.embeddings
 
     @property
     def model(self) -> str:
         """The fully qualified model string: given names, else the provider's defaults."""
-        string = self._string
-        return str(
-            ModelString(
-                string.provider,
-                string.chat or self._provider.chat_model,
-                string.embeddings or self._provider.embeddings_model,
-                string.media,
-            )
-        )
+        return self._models.name
 
     @property
     def display_name(self) -> str:
         """The name for people: given, else the provider's."""
-        return self._display_name or self._provider.display_name
+        return self._display_name or self._models.provider.display_name
 
     # what it does
 
@@ -178,7 +164,7 @@ class Agent(Generic[Deps]):
             output = json_output(output_schema)
         elif output_type is not str:
             output = typed_output(output_type)
-        chat_model = self._chat_model(how.get("model"))
+        chat_model = self._models.chat(how.get("model"))
         request = with_options(self._request, how)
         messages, opening, losses = beginning(
             prompt, how, system=self._system, on_loss=request.on_loss, new_id=self._new_id, clock=self._clock
@@ -257,7 +243,7 @@ class Agent(Generic[Deps]):
         Raises:
             SettingsError: the provider makes no embeddings.
         """
-        return await self._embeddings_model().embed_query(text, **how)
+        return await self._models.embeddings().embed_query(text, **how)
 
     async def embed_documents(self, texts: Iterable[str], **how: Unpack[EmbeddingsOptions]) -> BatchEmbeddingsResult:
         """Texts to be found → their vectors, in the same order. See `EmbeddingsModel.embed_documents`.
@@ -265,35 +251,7 @@ class Agent(Generic[Deps]):
         Raises:
             SettingsError: the provider makes no embeddings.
         """
-        return await self._embeddings_model().embed_documents(texts, **how)
-
-    # the same from outside an event loop
-
-    def send_sync(self, prompt: Prompt, **how: Unpack[RunOptions]) -> ChatResult[str]:
-        """`send` from any thread, also inside a running event loop (which it blocks)."""
-        return self.portal.call(self.send(prompt, **how))
-
-    @overload
-    def send_for_sync(self, prompt: Prompt, output_type: type[T], **how: Unpack[RunOptions]) -> ChatResult[T]: ...
-    @overload
-    def send_for_sync(self, prompt: Prompt, output_type: TypeForm[T], **how: Unpack[RunOptions]) -> ChatResult[T]: ...
-    def send_for_sync(self, prompt: Prompt, output_type: Any, **how: Unpack[RunOptions]) -> ChatResult[Any]:
-        """`send_for` from any thread."""
-        return self.portal.call(self.send_for(prompt, output_type, **how))
-
-    def send_stream_sync(self, prompt: Prompt, **how: Unpack[RunOptions]) -> Iterator[ChatResult[str]]:
-        """`send_stream` from any thread."""
-        return self.portal.iterate(self.send_stream(prompt, **how))
-
-    def embed_query_sync(self, text: str, **how: Unpack[EmbeddingsOptions]) -> EmbeddingsResult:
-        """`embed_query` from any thread."""
-        return self.portal.call(self.embed_query(text, **how))
-
-    def embed_documents_sync(self, texts: Iterable[str], **how: Unpack[EmbeddingsOptions]) -> BatchEmbeddingsResult:
-        """`embed_documents` from any thread."""
-        return self.portal.call(self.embed_documents(texts, **how))
-
-    # the rest
+        return await self._models.embeddings().embed_documents(texts, **how)
 
     async def list_models(self) -> list[ModelInfo]:
         """The models that the provider offers.
@@ -304,11 +262,7 @@ class Agent(Generic[Deps]):
         """
         from dragoman.model.listing import list_models
 
-        return await list_models(self._own_access)
-
-    def list_models_sync(self) -> list[ModelInfo]:
-        """`list_models` from any thread."""
-        return self.portal.call(self.list_models())
+        return await list_models(self._models.access())
 
     def files(self, messages: ChatResult[Any] | Iterable[Message]) -> list[DataPart | FilePart]:
         """The files that the model and its provider's tools made or fetched, in order: with their bytes, or
@@ -326,11 +280,19 @@ class Agent(Generic[Deps]):
         """
         from dragoman.model.files import download
 
-        return await download(self._access(self._provider if model is None else resolve(model)[1]), part)
+        return await download(self._models.access(model), part)
 
-    def download_sync(self, part: FilePart, *, model: str | Provider | None = None) -> DataPart:
-        """`download` from any thread."""
-        return self.portal.call(self.download(part, model=model))
+    # the same from any thread, also inside a running event loop (which they block)
+
+    send_sync = synchronous(send)
+    send_for_sync = synchronous(send_for)
+    send_stream_sync = synchronous_stream(send_stream)
+    embed_query_sync = synchronous(embed_query)
+    embed_documents_sync = synchronous(embed_documents)
+    list_models_sync = synchronous(list_models)
+    download_sync = synchronous(download)
+
+    # its end
 
     async def close(self) -> None:
         """Gives back connections, and the thread of the synchronous calls. A transport that was passed in stays open."""
@@ -356,43 +318,3 @@ class Agent(Generic[Deps]):
 
     def __exit__(self, *error: object) -> None:
         self.close_sync()
-
-    def _chat_model(self, model: str | Provider | None) -> ChatModel:
-        string, provider = (self._string, self._provider) if model is None else resolve(model)
-        own = provider is self._provider
-        name = string.chat or (self._string.chat if own else None)
-        key = f"{provider.name}:{name}"
-        found = self._models.get(key)
-        if found is None or found.provider is not provider:
-            found = self._models[key] = ChatModel(
-                provider,
-                name,
-                transport=self._transport,
-                access=self._access(provider),
-                middleware=(*self._middleware, *needed(provider)),
-                new_id=self._new_id,
-                clock=self._clock,
-            )
-        return found
-
-    def _embeddings_model(self) -> EmbeddingsModel:
-        from dragoman.model.embeddings_model import EmbeddingsModel
-
-        return EmbeddingsModel(
-            self._provider, self._string.embeddings, transport=self._transport, access=self._own_access
-        )
-
-    def _access(self, provider: Provider) -> Access:
-        """The way to a provider: what the caller gave is for the agent's own."""
-        if provider is self._provider:
-            return self._own_access
-        found = self._accesses.get(provider.name)
-        if found is None or found.provider is not provider:
-            found = self._accesses[provider.name] = Access(
-                provider,
-                self._transport,
-                environment=self._environment,
-                system=self._process_environment,
-                clock=self._seconds,
-            )
-        return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, TypeVar, Unpack, overload
 
@@ -11,6 +11,7 @@ from typing_extensions import TypeForm
 from dragoman.agent import Agent, Prompt, RunOptions
 from dragoman.arguments import expect, expect_each
 from dragoman.message import Message
+from dragoman.portal import Portal, synchronous, synchronous_stream
 from dragoman.result import ChatResult
 from dragoman.run import Run
 
@@ -51,6 +52,11 @@ class Chat:
         """The agent's."""
         return self.agent.display_name
 
+    @property
+    def portal(self) -> Portal:
+        """The agent's, where the synchronous calls run."""
+        return self.agent.portal
+
     async def send(self, prompt: Prompt, **how: Unpack[RunOptions]) -> ChatResult[str]:
         """`Agent.send` with this history; `model=` goes on with another model."""
         async with self._kept(self.agent.run(prompt, **{**how, "history": self.history})) as run:
@@ -76,23 +82,11 @@ class Chat:
             if run.exception is not None:
                 raise run.exception
 
-    # the same from outside an event loop
+    # the same from any thread, also inside a running event loop (which they block)
 
-    def send_sync(self, prompt: Prompt, **how: Unpack[RunOptions]) -> ChatResult[str]:
-        """`send` from any thread."""
-        return self.agent.portal.call(self.send(prompt, **how))
-
-    @overload
-    def send_for_sync(self, prompt: Prompt, output_type: type[T], **how: Unpack[RunOptions]) -> ChatResult[T]: ...
-    @overload
-    def send_for_sync(self, prompt: Prompt, output_type: TypeForm[T], **how: Unpack[RunOptions]) -> ChatResult[T]: ...
-    def send_for_sync(self, prompt: Prompt, output_type: Any, **how: Unpack[RunOptions]) -> ChatResult[Any]:
-        """`send_for` from any thread."""
-        return self.agent.portal.call(self.send_for(prompt, output_type, **how))
-
-    def send_stream_sync(self, prompt: Prompt, **how: Unpack[RunOptions]) -> Iterator[ChatResult[str]]:
-        """`send_stream` from any thread."""
-        return self.agent.portal.iterate(self.send_stream(prompt, **how))
+    send_sync = synchronous(send)
+    send_for_sync = synchronous(send_for)
+    send_stream_sync = synchronous_stream(send_stream)
 
     @asynccontextmanager
     async def _kept(self, run: Run[T]) -> AsyncGenerator[Run[T], None]:

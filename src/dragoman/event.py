@@ -123,6 +123,8 @@ class MessageStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="messa
     """When it was made."""
     anonymous: bool = False
     """The message has no id; `message_id` only ties its events together."""
+    turn: str | None = None
+    """As in `Message`."""
     losses: tuple[Loss, ...] = ()
     """What the request that it answers had to leave out. Of the event alone: no message keeps it."""
 

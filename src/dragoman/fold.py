@@ -120,6 +120,7 @@ class MessageBuilder:
             finish_reason=finish.finish_reason,
             usage=finish.usage,
             native=_merged(start.native, finish.native),
+            turn=start.turn,
         )
 
     def cut(self) -> list[PartFinished]:
@@ -169,6 +170,7 @@ def unfold(messages: Iterable[Message]) -> list[Event]:
                 native=message.native,
                 created_at=message.created_at,
                 anonymous=message.id is None,
+                turn=message.turn,
             )
         )
         for index, part in enumerate(message.content):

@@ -3,14 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import StrEnum
 
 import msgspec
 
 from dragoman.errors import InvalidRequestError
 
-__all__ = ["Loss", "refusal"]
+__all__ = ["Loss", "Lost", "refusal"]
 
-_MINOR = ("name", "order", "texts")
+
+class Lost(StrEnum):
+    """What a wire or its target cannot hold. Those of pieces of content are the kinds of pieces."""
+
+    text = "text"
+    """A text, such as a blank one."""
+    data = "data"
+    """A file by its bytes; `which` names it."""
+    link = "link"
+    """A file by its URL."""
+    file = "file"
+    """A file that another provider holds."""
+    tool_call = "tool call"
+    """A call where none may stand, or that a provider ran."""
+    tool_result = "tool result"
+    """A result where none may stand, or that a provider's tool gave, or that repair made up or dropped."""
+    thinking = "thinking"
+    """Thinking, signed or not."""
+    provider = "provider"
+    """A block that only another provider understands."""
+    signature = "signature"
+    """The signature of a piece that itself is sent."""
+    field = "field"
+    """A field that one format alone has; `which` names it, or several."""
+    is_error = "is_error"
+    """That a tool failed; its result is sent."""
+    media = "media"
+    """That files stood inside a result; they are sent elsewhere."""
+    file_name = "name"
+    """A file's name."""
+    order = "order"
+    """The order of pieces; all are sent."""
+    texts = "texts"
+    """That texts stood apart; they are joined."""
+    message = "message"
+    """A message as a whole."""
+    system_message = "system message"
+    """That a message was the system's; its text is sent."""
+    beginning = "beginning"
+    """Nothing of the conversation: a placeholder stands before it."""
+    tool = "tool"
+    """A tool that the provider would run; `which` names it."""
+    setting = "setting"
+    """A setting; `which` names it."""
+    output_schema = "output_schema"
+    """The schema of the answer, or a part of it."""
+    option = "option"
+    """An option of another wire; `which` names it."""
+    candidate = "candidate"
+    """An alternative answer; `which` is its number."""
+
+
+_MINOR = (Lost.file_name, Lost.order, Lost.texts)
 
 
 class Loss(msgspec.Struct, frozen=True):
@@ -20,10 +73,12 @@ class Loss(msgspec.Struct, frozen=True):
     """Position of the message in the conversation; `None`: the request as a whole, such as a setting."""
     part: int | None
     """Position of the piece in its content; `None`: the message as a whole."""
-    what: str
-    """What is left out or changed, such as `thinking`."""
+    what: Lost
+    """What is left out or changed."""
     why: str
     """The reason, in words for people."""
+    which: str = ""
+    """Which one, in words for people, where `what` alone does not say it: a setting's name, a file's."""
 
     @property
     def is_minor(self) -> bool:
@@ -33,7 +88,7 @@ class Loss(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         where = "" if self.message is None else f" of message {self.message}"
-        return f"{self.what}{where}: {self.why}"
+        return f"{self.which or self.what}{where}: {self.why}"
 
 
 def refusal(losses: Iterable[Loss]) -> InvalidRequestError | None:

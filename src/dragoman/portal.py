@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncGenerator, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextvars import ContextVar
-from typing import Any, TypeVar, cast
+from functools import update_wrapper
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 from weakref import WeakSet, finalize
 
 from dragoman.errors import SettingsError
 
-__all__ = ["Portal"]
+__all__ = ["Portal", "synchronous", "synchronous_stream"]
 
 T = TypeVar("T")
+P = ParamSpec("P")
+F = TypeVar("F", bound=Callable[..., Any])
 
 _PATIENCE = 1.0
 """Seconds that are left to what still runs when the portal ends."""
@@ -93,6 +96,45 @@ class Portal:
             self._finalizer.detach()
             _INHERITED.append(self._loop)
         self._loop = self._finalizer = None
+
+
+class _HasPortal(Protocol):
+    """Whatever has synchronous twins of its methods."""
+
+    @property
+    def portal(self) -> Portal:
+        """Where they run."""
+        ...
+
+
+S = TypeVar("S", bound=_HasPortal)
+
+
+def synchronous(method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[S, P], T]:
+    """A coroutine method → its synchronous twin. A subclass that overrides the method changes both."""
+
+    def twin(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.portal.call(getattr(self, method.__name__)(*args, **kwargs))
+
+    return _named_after(method, twin)
+
+
+def synchronous_stream(
+    method: Callable[Concatenate[S, P], AsyncGenerator[T, None]],
+) -> Callable[Concatenate[S, P], Iterator[T]]:
+    """An async generator method → its synchronous twin, as `synchronous` makes one."""
+
+    def twin(self: S, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        return self.portal.iterate(getattr(self, method.__name__)(*args, **kwargs))
+
+    return _named_after(method, twin)
+
+
+def _named_after(method: Callable[..., Any], twin: F) -> F:
+    update_wrapper(twin, method)
+    twin.__name__, twin.__qualname__ = f"{method.__name__}_sync", f"{method.__qualname__}_sync"
+    twin.__doc__ = f"`{method.__name__}` from any thread, also inside a running event loop (which it blocks)."
+    return twin
 
 
 _waiting: ContextVar[frozenset[asyncio.AbstractEventLoop]] = ContextVar("_waiting", default=frozenset())

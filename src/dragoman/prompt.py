@@ -117,21 +117,21 @@ def beginning(
     Raises:
         InvalidRequestError: there is nothing to send, or a result had to be made up and `on_loss` is `error`.
     """
-    asked = _asked(prompt, how.get("attachments", ()), new_id=new_id, clock=clock)
-    messages = _conversation(how.get("history", ()), asked, system=system)
+    message = _message(prompt, how.get("attachments", ()), new_id=new_id, clock=clock)
+    messages = _conversation(how.get("history", ()), message, system=system)
     made_up, losses = missing(messages)
     if on_loss == "error" and (refused := refusal(losses)) is not None:
         raise refused
-    own = [] if asked is None else [asked]
-    if made_up and asked is not None and asked.tool_results:
-        own = [asked.replace(content=(*asked.content, *made_up))]
+    own = [] if message is None else [message]
+    if made_up and message is not None and message.tool_results:
+        own = [message.replace(content=(*message.content, *made_up))]
     elif made_up:
         own.insert(0, Message.user(*made_up).replace(id=new_id(), created_at=clock()))
-    messages[len(messages) - (asked is not None) :] = own
+    messages[len(messages) - (message is not None) :] = own
     return messages, tuple(own), losses
 
 
-def _asked(
+def _message(
     prompt: Prompt, attachments: Sequence[Content], *, new_id: Callable[[], str], clock: Callable[[], datetime]
 ) -> Message | None:
     """The prompt as a message with an id and a time; `None`: there is none.
@@ -155,7 +155,7 @@ def _asked(
     return message.replace(id=message.id or new_id(), created_at=message.created_at or clock())
 
 
-def _conversation(history: History, asked: Message | None, *, system: Message | None) -> list[Message]:
+def _conversation(history: History, message: Message | None, *, system: Message | None) -> list[Message]:
     """The history, the prompt after it, and the system message before it, if it does not begin so already.
 
     Raises:
@@ -163,12 +163,12 @@ def _conversation(history: History, asked: Message | None, *, system: Message | 
         TypeError: the history holds something that is no `Message`.
     """
     messages = expect_each("history", history, Message, hint=_hint)
-    if asked is None and not (messages and messages[-1].role is Role.USER):
+    if message is None and not (messages and messages[-1].role is Role.USER):
         raise InvalidRequestError(
             "nothing to send: without a prompt the history must end in a user message or in tool results"
         )
-    if asked is not None:
-        messages.append(asked)
+    if message is not None:
+        messages.append(message)
     if system is not None and not (messages[0].role is Role.SYSTEM and messages[0].text == system.text):
         messages.insert(0, system)
     return messages

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from dragoman.loss import Loss
+from dragoman.loss import Loss, Lost
 from dragoman.message import Content, Message, Role, ToolCallPart, ToolResultPart
 
 __all__ = ["INTERRUPTED", "missing", "repair", "repaired"]
@@ -33,6 +33,9 @@ def repair(messages: Iterable[Message]) -> list[Message]:
 
 def repaired(messages: Iterable[Message]) -> tuple[list[Message], list[Loss]]:
     """`repair`, and what it made up or dropped; positions are those in `messages`."""
+    messages = list(messages)
+    if _is_paired(messages):
+        return messages, []
     losses: list[Loss] = []
     return [message for round_ in _rounds(messages) for message in _mended(round_, losses)], losses
 
@@ -49,6 +52,31 @@ def missing(messages: Sequence[Message]) -> tuple[list[ToolResultPart], list[Los
     calls = [(loss, messages[loss.message or 0].content[loss.part or 0]) for loss in losses]
     made_up = [(loss, call) for loss, call in calls if isinstance(call, ToolCallPart)]
     return [_stand_in(call) for _, call in made_up], [loss for loss, _ in made_up]
+
+
+def _is_paired(messages: Iterable[Message]) -> bool:
+    """Whether every message with calls is followed by one that begins with their results, in order, and there are no others: then
+    nothing is to be mended, which is cheaper to see than to do."""
+    expected: list[str] = []
+    for message in messages:
+        content, answered = message.content, len(expected)
+        if answered:
+            if message.role is not Role.USER or len(content) < answered:
+                return False
+            for piece, call_id in zip(content, expected, strict=False):
+                if not isinstance(piece, ToolResultPart) or piece.id != call_id:
+                    return False
+                if not piece.name or piece.run_by == "provider":
+                    return False
+            content, expected = content[answered:], []
+        for piece in content:
+            if not isinstance(piece, ToolCallPart | ToolResultPart) or piece.run_by == "provider":
+                continue
+            if isinstance(piece, ToolResultPart):
+                return False
+            if message.role is Role.MODEL:
+                expected.append(piece.id)
+    return not expected
 
 
 def _rounds(messages: Iterable[Message]) -> list[list[tuple[int, Message]]]:
@@ -105,14 +133,14 @@ def _mended(round_: Sequence[tuple[int, Message]], losses: list[Loss]) -> list[M
                     carrier = len(kept)
             else:
                 why = "its call is already answered" if piece.id in waiting else "no call of its round has its id"
-                losses.append(Loss(position, place, "tool result", why))
+                losses.append(Loss(position, place, Lost.tool_result, why))
         if content or not message.content or carrier == len(kept):
             kept.append((message, tuple(content)))
         where.append(len(kept))
     for number, (n, place, call) in enumerate(calls):
         if number not in answers:
             answers[number] = _stand_in(call)
-            losses.append(Loss(round_[n][0], place, "tool result", "it never came; an error stands in for it"))
+            losses.append(Loss(round_[n][0], place, Lost.tool_result, "it never came; an error stands in for it"))
     for n in sorted({n for n, _, _ in calls}, reverse=True):
         message, rest = Message(Role.USER), ()
         if carrier is not None and (carrier == where[n] or not kept[carrier][1]):

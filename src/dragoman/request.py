@@ -147,9 +147,12 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     options: Mapping[str, Any] = {}
     """Body fields without a neutral name, passed through as they are (the seeds' provider options)."""
     native: Native = None
-    """How a wire spelled the neutral fields, where it knows several spellings; only `load_request` fills it."""
+    """How a wire wrote the neutral fields, where it knows several forms; only `load_request` fills it."""
     on_loss: OnLoss = "tell"
     """What to do where the wire or its target cannot hold all of it: send the rest and name what is left out, or refuse."""
+    wire: str | None = None
+    """The wire whose fields `options` are, where a loader took them from a request: another wire does not write them. `None`: that of
+    whoever the request goes to."""
 
     def __post_init__(self) -> None:
         if self.on_loss not in ("tell", "error"):

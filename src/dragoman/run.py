@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast
 
 import anyio
-import anyio.lowlevel
 import msgspec
 
 from dragoman.errors import DragomanError, LimitReachedError
@@ -161,7 +160,7 @@ class Run(Generic[T]):
                     step = self._stopped(self._stop)
                 else:
                     if monotonic() - paused_at > _BUSY_SECONDS:
-                        await anyio.lowlevel.checkpoint()
+                        await asyncio.sleep(0)
                         paused_at = monotonic()
                     step = await anext(self._steps)
             except StopAsyncIteration:
@@ -221,18 +220,18 @@ class Run(Generic[T]):
                 self._step = step = f"model call {self._model_calls}"
                 goes_on = False
                 _LOG.debug("run %s: %s to %s", self.id, step, self._model.name)
-                yield self._told(StreamingIterationResult(events=[StepStarted(step)]))
+                yield self._recorded(StreamingIterationResult(events=[StepStarted(step)]))
                 async with aclosing(orchestrator.process_iteration(model, state, self._schema)) as results:
                     async for result in results:
                         goes_on = result.should_continue
                         if result.events and isinstance(last := result.events[-1], RunError):
-                            yield self._told(msgspec.structs.replace(result, events=result.events[:-1]))
+                            yield self._recorded(msgspec.structs.replace(result, events=result.events[:-1]))
                             raise last.error
                         self._absorb(result)
-                        yield self._told(result)
+                        yield self._recorded(result)
                 self._step = None
                 losses = self._new_losses()
-                yield self._told(StreamingIterationResult(events=[StepFinished(step, losses)], losses=losses))
+                yield self._recorded(StreamingIterationResult(events=[StepFinished(step, losses)], losses=losses))
         finally:
             await self._finalize()
         state.complete()
@@ -278,7 +277,7 @@ class Run(Generic[T]):
         if usage is not None:
             self._usage = usage if self._usage is None else self._usage + usage
 
-    def _told(self, step: StreamingIterationResult) -> StreamingIterationResult:
+    def _recorded(self, step: StreamingIterationResult) -> StreamingIterationResult:
         """The step with the events of messages for which it has none, and with what of it is shown."""
         shown, state, events = self._shown, self._state, step.events
         given = shown.give(step.output) if step.output and not events else []
@@ -316,7 +315,7 @@ class Run(Generic[T]):
         intake = self._state.intake
         if self._complete:
             return None
-        if intake is not None and intake.has_told:
+        if intake is not None and intake.has_shown:
             message = intake.message()
             whole = message.finish_reason not in (None, FinishReason.pause)
             return message if whole else message.replace(finish_reason=reason)

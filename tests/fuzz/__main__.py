@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Sequence
 
 from dragoman.testing.hostile import DOORS, Case, put_through
-from traffic import FOLDER
+from support.traffic import FOLDER
 
 from .findings import Finding, cause_of, smaller
 from .run import Plan, batches, by_cause, case_of

@@ -10,7 +10,7 @@ from random import Random
 from dragoman import wires
 from dragoman.testing.hostile import Seed
 from dragoman.testing.hostile_seeds import answers, by_door, own_seeds, refusal, requests, seed
-from traffic import FOLDER, Exchange
+from support.traffic import FOLDER, Exchange
 
 FOLDERS = {
     "openai_chat": ("openai_chat", "openai_compatible", "openrouter", "together", "ollama_openai", "openai_embeddings"),

@@ -23,7 +23,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     from typer import TyperException
 
     from dragoman.cli.app import app
-    from dragoman.cli.failure import exit_code, tell
+    from dragoman.cli.failure import exit_code, report
     from dragoman.errors import DragomanError
 
     if reconfigure := getattr(sys.stdout, "reconfigure", None):
@@ -31,8 +31,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     try:
         return app(arguments, prog_name="dragoman", standalone_mode=False) or 0
     except (DragomanError, TyperException) as error:
-        tell(error)
+        report(error)
         return exit_code(error)
     except OSError as error:  # a full disk under what is printed, say; a closed pipe ends the process before
-        tell(DragomanError(f"cannot read or write: {error.strerror or error}"))
+        report(DragomanError(f"cannot read or write: {error.strerror or error}"))
         return 1

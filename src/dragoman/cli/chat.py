@@ -101,9 +101,9 @@ def chat(
     settings = Settings(temperature=temperature, max_tokens=max_tokens, reasoning=cast("Reasoning | None", effort))
     agent = Agent[None](model, system=system and clean(system), settings=settings, base_url=base_url)
     find_key(providers.get(agent.provider_name))  # told before anything is read or typed
-    asked = prompt_parts(prompt, piped())
-    converses = not asked and sys.stdin is not None and sys.stdin.isatty()
-    if not asked and not converses:
+    content = prompt_parts(prompt, piped())
+    converses = not content and sys.stdin is not None and sys.stdin.isatty()
+    if not content and not converses:
         raise typer.BadParameter("there is nothing to ask; give a prompt, or pipe one in", param_hint="PROMPT")
     if converses and json:
         raise typer.BadParameter("needs a prompt", param_hint="--json")
@@ -115,7 +115,7 @@ def chat(
 
     import asyncio
 
-    return asyncio.run(_once(agent, asked, screen, schema=schema, verbose=verbose, json=json))
+    return asyncio.run(_once(agent, content, screen, schema=schema, verbose=verbose, json=json))
 
 
 def _load_early(model: str) -> None:
@@ -131,7 +131,7 @@ def _load_early(model: str) -> None:
 
 async def _once(
     agent: Agent[None],
-    asked: list[Content],
+    content: list[Content],
     screen: Screen,
     *,
     schema: dict[str, Any] | None,
@@ -144,7 +144,7 @@ async def _once(
     from dragoman.cli.answer import answer
     from dragoman.cli.failure import INTERRUPTED
     from dragoman.cli.interrupt import Interrupts
-    from dragoman.cli.screen import tell_notes, usage_line
+    from dragoman.cli.screen import show_notes, usage_line
     from dragoman.message import FinishReason
 
     whole = json or schema is not None
@@ -153,7 +153,7 @@ async def _once(
             try:
                 screen.warm_up(agent.model)
                 show = _ignore if whole else screen.show
-                result = await answer(agent, asked, show, interrupts, output_schema=schema)
+                result = await answer(agent, content, show, interrupts, output_schema=schema)
                 if whole and not json:
                     screen.show(result)
             except CancelledError:
@@ -161,9 +161,9 @@ async def _once(
             finally:
                 screen.finish()
     if json:
-        told = {name: getattr(result, name) for name in ("output", "finish_reason", "usage", "messages")}
-        typer.echo(msgspec.json.format(msgspec.json.encode(told)))
-    tell_notes(result)
+        fields = {name: getattr(result, name) for name in ("output", "finish_reason", "usage", "messages")}
+        typer.echo(msgspec.json.format(msgspec.json.encode(fields)))
+    show_notes(result)
     if verbose:
         typer.echo(usage_line(result.usage), err=True)
     return INTERRUPTED if result.finish_reason is FinishReason.cancelled else 0

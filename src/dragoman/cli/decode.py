@@ -32,17 +32,17 @@ def decode(
     dragoman decode --wire anthropic answer.sse
     """
     from dragoman import wires
-    from dragoman.cli.failure import tell
+    from dragoman.cli.failure import report
     from dragoman.event import RunError
 
     if wire not in wires.names():
         raise typer.BadParameter(f"there are {', '.join(wires.names())}", param_hint="--wire")
     decoder = wires.get(wire).decoder()
     events = [*decoder.feed(_read(file)), *decoder.close()]
-    typer.echo(msgspec.json.format(msgspec.json.encode(_told(events))))
+    typer.echo(msgspec.json.format(msgspec.json.encode(_summary(events))))
     errors = [event.error for event in events if isinstance(event, RunError)]
     for error in errors:
-        tell(error)
+        report(error)
     return 1 if errors else 0
 
 
@@ -55,19 +55,19 @@ def _read(file: str) -> bytes:
         raise typer.BadParameter(f"cannot read {file}: {error.strerror}", param_hint="FILE") from error
 
 
-def _told(events: list[Event]) -> dict[str, Any]:
+def _summary(events: list[Event]) -> dict[str, Any]:
     """A response's events → what there is to say of them, for JSON."""
     from dragoman.event import MessageFinished, RunError
     from dragoman.fold import fold
 
     messages = fold(events)
     ends = [event for event in events if isinstance(event, MessageFinished)]
-    told: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "messages": [msgspec.Raw(message.to_json()) for message in messages],
         "usage": next((end.usage for end in reversed(ends) if end.usage is not None), None),
         "finish_reason": messages[-1].finish_reason if messages else None,
     }
     for event in events:
         if isinstance(event, RunError):
-            told["error"] = {"type": type(event.error).__name__, "message": str(event.error)}
-    return told
+            summary["error"] = {"type": type(event.error).__name__, "message": str(event.error)}
+    return summary

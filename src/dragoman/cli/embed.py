@@ -89,7 +89,7 @@ def create(
         raise typer.BadParameter(f"must be below --chunk-size, {chunk_size}", param_hint="--chunk-overlap")
     from datetime import UTC, datetime
 
-    from dragoman.chunking import chunks
+    from dragoman.embeddings.splitting import chunks
     from dragoman.errors import DragomanError
 
     documents = [(file, chunks(_read(file), chunk_size, chunk_overlap)) for file in files or ()]
@@ -126,7 +126,7 @@ def create(
             for file, cut in found
         ],
     )
-    _tell(embedded, usage, verbose)
+    _show(embedded, usage, verbose)
     if failed is not None:
         lacking = [file for file, cut in found if any(vector is None for _, vector in cut)]
         failed.message += f"; {vectors.count(None)} of {len(vectors)} chunks have no vector, in {', '.join(lacking)}"
@@ -153,8 +153,8 @@ def search(
     """
     from heapq import nlargest
 
+    from dragoman.embeddings.similarity import cosine_similarity
     from dragoman.errors import InvalidRequestError
-    from dragoman.similarity import cosine_similarity
 
     query = clean(query)
     if not query.strip():
@@ -181,7 +181,7 @@ def search(
         {"file": file, "text": chunk.text, "offset": chunk.offset, "similarity": similarity}
         for similarity, file, chunk in nearest
     ]
-    _tell({"query": query, "results": results}, result.usage, verbose, indent=2)
+    _show({"query": query, "results": results}, result.usage, verbose, indent=2)
 
 
 def text(
@@ -202,7 +202,7 @@ def text(
         raise typer.BadParameter("there is nothing to embed; give a text, or pipe one in", param_hint="TEXT")
     agent, name = _agent(model, base_url)
     result = _run(agent, lambda: agent.embed_query(text, dimensions=dimensions))
-    _tell({"model": name, "vector": result.embeddings}, result.usage, verbose)
+    _show({"model": name, "vector": result.embeddings}, result.usage, verbose)
 
 
 def _agent(model: str | None, base_url: str | None) -> tuple[Agent[None], str]:
@@ -259,9 +259,9 @@ def _load(file: Path, kind: type[T]) -> T:
         ) from error
 
 
-def _tell(told: object, usage: Usage | None, verbose: bool, indent: int = 0) -> None:
+def _show(value: object, usage: Usage | None, verbose: bool, indent: int = 0) -> None:
     """Prints JSON; with `indent` for people, else in one line, as thousands of numbers want it. `verbose`: the usage too."""
-    data = msgspec.json.encode(told)
+    data = msgspec.json.encode(value)
     typer.echo(msgspec.json.format(data, indent=indent) if indent else data)
     if verbose:
         from dragoman.cli.screen import usage_line

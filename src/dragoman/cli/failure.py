@@ -16,7 +16,7 @@ from dragoman.errors import (
     SettingsError,
 )
 
-__all__ = ["EXIT_CODES", "INTERRUPTED", "exit_code", "plain", "tell"]
+__all__ = ["EXIT_CODES", "INTERRUPTED", "exit_code", "plain", "report"]
 
 EXIT_CODES: Mapping[type[Exception], int] = MappingProxyType(
     {
@@ -42,7 +42,7 @@ def exit_code(error: Exception) -> int:
     return next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)
 
 
-def tell(error: Exception) -> None:
+def report(error: Exception) -> None:
     """Says on standard error what is wrong, in one line; for a wrong command line also where to read on. What a command that
     was given nothing raises is its help, which is shown as it is."""
     text = error.format_message() if isinstance(error, TyperException) else str(error)

@@ -13,10 +13,10 @@ import typer
 from dragoman import providers
 from dragoman.cli.answer import answer
 from dragoman.cli.editor import Editor, Given
-from dragoman.cli.failure import tell
+from dragoman.cli.failure import report
 from dragoman.cli.interrupt import Interrupts
 from dragoman.cli.prompt import prompt_parts
-from dragoman.cli.screen import tell_notes, usage_line
+from dragoman.cli.screen import show_notes, usage_line
 from dragoman.errors import DragomanError, SettingsError
 from dragoman.message import Message, Role
 from dragoman.model.strings import ModelString, parse_model_string
@@ -46,7 +46,7 @@ class _Conversation:
         self.warm: set[str] = set()
         self.ended = False
 
-    async def say(self, line: str, *, schema: dict[str, Any] | None, verbose: bool) -> None:
+    async def send(self, line: str, *, schema: dict[str, Any] | None, verbose: bool) -> None:
         """Sends a prompt. What was shown of the answer stays in the history, also of one that was stopped or failed; a turn
         in which the model did not speak leaves nothing there."""
         parts = prompt_parts(line)
@@ -65,7 +65,7 @@ class _Conversation:
             self.screen.finish()
         if any(message.role is Role.MODEL for message in result.messages):
             self.history += result.messages
-        tell_notes(result, self.losses)
+        show_notes(result, self.losses)
         self.losses.update(result.losses)
         if verbose:
             typer.echo(usage_line(result.usage), err=True)
@@ -98,7 +98,7 @@ async def _converse(agent: Agent[None], screen: Screen, *, schema: dict[str, Any
                     elif line:
                         with interrupts.to(task.cancel):
                             prompt = line.removeprefix("/") if line.startswith("//") else line
-                            await talk.say(prompt, schema=schema, verbose=verbose)
+                            await talk.send(prompt, schema=schema, verbose=verbose)
                 except EOFError:
                     break
                 except Given:
@@ -106,7 +106,7 @@ async def _converse(agent: Agent[None], screen: Screen, *, schema: dict[str, Any
                 except asyncio.CancelledError:
                     task.uncancel()
                 except (DragomanError, typer.BadParameter) as error:
-                    tell(error)
+                    report(error)
 
 
 def _chat_model(model: str) -> str:

@@ -12,7 +12,7 @@ from dragoman.loss import Loss
 from dragoman.message import FinishReason, Usage
 from dragoman.result import ChatResult
 
-__all__ = ["Screen", "tell_notes", "usage_line"]
+__all__ = ["Screen", "show_notes", "usage_line"]
 
 _CONTROL = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 _DIM, _PLAIN, _ERASED = "\x1b[2m", "\x1b[0m", "\r\x1b[2K"
@@ -117,15 +117,17 @@ class Screen:
 def usage_line(usage: Usage | None) -> str:
     """What `--verbose` tells of an answer's tokens."""
     counts = {"Input": usage.input_tokens, "Output": usage.output_tokens, "Total": usage.total_tokens} if usage else {}
-    told = [f"{name}: {count} tokens" for name, count in counts.items() if count is not None]
-    return f"Usage: {', '.join(told) or 'the provider did not tell'}"
+    shown = [f"{name}: {count} tokens" for name, count in counts.items() if count is not None]
+    return f"Usage: {', '.join(shown) or 'the provider did not tell'}"
 
 
-def tell_notes(result: ChatResult[Any], known: Collection[Loss] = ()) -> None:
+def show_notes(result: ChatResult[Any], known: Collection[Loss] = ()) -> None:
     """Says on standard error, in a line each, what the requests had to leave out beyond what is `known` already, and that an
     answer is not whole."""
     losses = "; ".join(
-        dict.fromkeys(f"{loss.what} ({loss.why})" for loss in result.losses if not (loss.is_minor or loss in known))
+        dict.fromkeys(
+            f"{loss.which or loss.what} ({loss.why})" for loss in result.losses if not (loss.is_minor or loss in known)
+        )
     )
     notes = [f"not sent as it is: {losses}"] if losses else []
     if result.finish_reason is FinishReason.length:

@@ -203,13 +203,13 @@ class Access:
                 if self._failed is not None and self._failed is not failed:  # while this request waited for it
                     raise copy(self._failed)
                 try:
-                    grant = self._grant = await self._asked(flow(now))
+                    grant = self._grant = await self._run(flow(now))
                 except DragomanError as error:
                     self._failed = copy(error)
                     raise
             return grant
 
-    async def _asked(self, flow: Flow) -> Grant:
+    async def _run(self, flow: Flow) -> Grant:
         """Sends a flow's requests until it ends."""
         with closing(flow):
             try:
@@ -248,8 +248,8 @@ async def _read_error(response: Response) -> bytes:
 
 def unsendable(error: UnicodeEncodeError) -> InvalidRequestError:
     """The error for a request with a text that is no Unicode: half of a pair of surrogates, as a cut in UTF-16 leaves it."""
-    around = error.object[max(0, error.start - 20) : error.end + 20].encode("ascii", "backslashreplace").decode()
+    place = error.object[max(0, error.start - 20) : error.end + 20].encode("ascii", "backslashreplace").decode()
     return InvalidRequestError(
-        f'a text of the request holds half a character and cannot be sent: "{around}". '
+        f'a text of the request holds half a character and cannot be sent: "{place}". '
         'Replace it: text.encode("utf-8", "replace").decode().'
     )

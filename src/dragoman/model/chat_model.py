@@ -7,16 +7,16 @@ from contextlib import aclosing
 from copy import copy
 from datetime import UTC, datetime
 from os import urandom
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from dragoman import wires
 from dragoman.capability import Capability
-from dragoman.digest import chain
+from dragoman.codec.digest import prefix
+from dragoman.codec.error_rules import request_id
 from dragoman.errors import DragomanError, ProviderConnectionError, ProviderError, SettingsError
 from dragoman.event import Event, MessageStarted, PartFinished, PartStarted, RunError
-from dragoman.faults import request_id
 from dragoman.loss import Loss, refusal
 from dragoman.message import Message, Origin, ToolCallPart
 from dragoman.model.access import Access, Key, unsendable
@@ -28,8 +28,9 @@ from dragoman.providers.provider import Provider
 from dragoman.repair import repaired
 from dragoman.request import HttpRequest, ModelRequest
 from dragoman.result import ChatResult
-from dragoman.transport.base import Transport
+from dragoman.transport.base import Response, Transport
 from dragoman.transport.redaction import public_url
+from dragoman.wires.wire import StreamDecoder
 
 __all__ = ["ChatModel", "new_id", "now"]
 
@@ -42,6 +43,15 @@ def new_id() -> str:
 def now() -> datetime:
     """The time, in UTC."""
     return datetime.now(UTC)
+
+
+class _OpenResponse(NamedTuple):
+    """A response whose body is still to be read, and what its events are made with."""
+
+    response: Response
+    decoder: StreamDecoder
+    names: Mapping[str, str]
+    losses: tuple[Loss, ...]
 
 
 class ChatModel:
@@ -116,12 +126,36 @@ class ChatModel:
 
     async def _call(self, request: ModelRequest) -> AsyncGenerator[list[Event], None]:
         try:
-            base_url = await self._access.base_url(self.name)
-            mended, losses = repaired(request.messages)
-            messages = tuple(mended)
-            target = Origin(self.provider.name, public_url(base_url), self.name)
-            origin = msgspec.structs.replace(target, prefix=chain(messages)[-1])
-            body = request.replace(model=self.name, messages=messages)
+            opened = await self._open(request)
+        except (DragomanError, UnicodeEncodeError) as error:
+            ours = unsendable(error) if isinstance(error, UnicodeEncodeError) else error
+            yield [RunError(ours.at(provider=self.provider.name))]
+            return
+        response = opened.response
+        try:
+            while True:
+                broken: ProviderError | None = None
+                try:
+                    data = await response.read()
+                except ProviderError as error:
+                    data, broken = b"", error
+                if events := self._events(opened, data, broken):
+                    yield events
+                if not data:
+                    return
+        finally:
+            await response.close()
+
+    async def _open(self, request: ModelRequest) -> _OpenResponse:
+        """Sends a request, and once more where only its link to a stored response was refused → the open response."""
+        base_url = await self._access.base_url(self.name)
+        mended, losses = repaired(request.messages)
+        messages = tuple(mended)
+        target = Origin(self.provider.name, public_url(base_url), self.name)
+        origin = msgspec.structs.replace(target, prefix=prefix(messages, self.wire.name))
+        body = request.replace(model=self.name, messages=messages)
+        decoder = self.wire.decoder(origin=origin, new_id=self._new_id)
+        try:
             http = self.wire.dump_http(body, target=target, quirks=self.provider.quirks, losses=losses)
             if request.on_loss == "error" and (refused := refusal(losses)) is not None:
                 raise refused
@@ -129,39 +163,23 @@ class ChatModel:
                 self.losses |= dict.fromkeys(losses)
             sent = {"content-type": "application/json", **http.headers}
             response = await self._access.send(HttpRequest(joined(base_url, http.path), sent, http.body, http.method))
-        except UnicodeEncodeError as error:
-            yield [RunError(unsendable(error).at(provider=self.provider.name))]
-            return
         except DragomanError as error:
             if (again := unlinked(request, error)) is None:
-                yield [RunError(error.at(provider=self.provider.name))]
-                return
-            async with aclosing(self._call(again)) as batches:
-                async for batch in batches:
-                    yield batch
-            return
-        try:
-            decoder = self.wire.decoder(origin=origin, new_id=self._new_id)
-            broken: ProviderError | None = None
-            told = tuple(dict.fromkeys(losses))
-            while True:
-                try:
-                    data = await response.read()
-                except ProviderError as error:
-                    broken = error
-                    data = b""
-                events = decoder.feed(data) if data else decoder.close()
-                events = self._begun(events, told)
-                if http.names:
-                    events = [_renamed(event, http.names) for event in events]
-                if events and isinstance(last := events[-1], RunError):
-                    events = [*events[:-1], RunError(self._explained(last.error, response.headers, broken))]
-                if events:
-                    yield events
-                if not data:
-                    return
-        finally:
-            await response.close()
+                raise
+            return await self._open(again)
+        return _OpenResponse(response, decoder, http.names, tuple(dict.fromkeys(losses)))
+
+    def _events(self, opened: _OpenResponse, data: bytes, broken: ProviderError | None) -> list[Event]:
+        """What one read says; none: the response is at its end, or `broken`."""
+        events = opened.decoder.feed(data) if data else opened.decoder.close()
+        if not events:
+            return events
+        events = self._begun(events, opened.losses)
+        if opened.names:
+            events = [_renamed(event, opened.names) for event in events]
+        if isinstance(last := events[-1], RunError):
+            events = [*events[:-1], RunError(self._explained(last.error, opened.response.headers, broken))]
+        return events
 
     def _begun(self, events: list[Event], losses: tuple[Loss, ...]) -> list[Event]:
         """The events, their messages' starts with what the decoder cannot know: the time, and what the request had to leave out."""

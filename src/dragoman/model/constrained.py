@@ -19,9 +19,9 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.emit import Emitter, OpenPart
+from dragoman.codec.emitter import Emitter, OpenPart
 from dragoman.event import Event, MessageFinished, MessageStarted, PartDelta, RunError
-from dragoman.loss import Loss, refusal
+from dragoman.loss import Loss, Lost, refusal
 from dragoman.message import FinishReason, Message, ToolCallPart, Usage
 from dragoman.model.chat_model import new_id
 from dragoman.model.json_items import JsonItems
@@ -74,7 +74,9 @@ async def constrained_tools(request: ModelRequest, following: Next, *, rounds: i
     if request.settings.tool_choice == "none" or exchange.rounds >= rounds:
         tools = {}
     unknown = [tool.name for tool in request.tools if not isinstance(tool, ToolSpec)]
-    steps = _Steps([Loss(None, None, name, "the model has no tools that its provider runs") for name in unknown])
+    steps = _Steps(
+        [Loss(None, None, Lost.tool, "the model has no tools that its provider runs", name) for name in unknown]
+    )
     if request.on_loss == "error" and (refused := refusal(steps.losses)) is not None:
         yield RunError(refused)
         return
@@ -129,10 +131,10 @@ async def _calls(
     """A message with calls of one tool; no event at all where none of them is new."""
     most = 1 if request.settings.parallel_tool_calls is False else MOST_CALLS
     schema = arguments_schema(tool.input_schema, most)
-    asked = _question(request, ask_arguments(exchange, tool, schema, most), schema)
-    limit = msgspec.structs.replace(asked.settings, max_tokens=request.settings.max_tokens)
+    question = _question(request, ask_arguments(exchange, tool, schema, most), schema)
+    limit = msgspec.structs.replace(question.settings, max_tokens=request.settings.max_tokens)
     reader = _CallReader(tool, exchange, steps)
-    async with _open(following, asked.replace(settings=limit)) as events:
+    async with _open(following, question.replace(settings=limit)) as events:
         async for event in events:
             for mine in reader.feed(event):
                 yield mine

@@ -14,9 +14,9 @@ import msgspec
 
 from dragoman import wires
 from dragoman.capability import Capability
-from dragoman.embedding import input_usage
+from dragoman.codec.embeddings import input_usage
+from dragoman.codec.error_rules import request_id
 from dragoman.errors import DecodeError, DragomanError, InvalidRequestError, SettingsError
-from dragoman.faults import request_id
 from dragoman.logs import logger
 from dragoman.message import Usage
 from dragoman.model.access import Access, Key, unsendable
@@ -201,16 +201,16 @@ def _batches(texts: Iterable[str], size: int, characters: int | None) -> Iterato
 
 def _checked(result: BatchEmbeddingsResult, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
     """The result, if it is what was asked for, with a usage."""
-    asked = request.dimensions
+    wanted = request.dimensions
     lengths = {len(vector) for vector in result.embeddings}
     if result.count != len(request.texts) or len(lengths) != 1 or not min(lengths):
         raise DecodeError(
             f"the provider gave {result.count} vectors for {len(request.texts)} texts, of {sorted(lengths)} numbers each"
         )
-    if asked is not None:
-        if result.dimensions not in (asked, asked / 8):  # packed bits are eight in a number
+    if wanted is not None:
+        if result.dimensions not in (wanted, wanted / 8):  # packed bits are eight in a number
             raise InvalidRequestError(
-                f"{request.model} gives vectors of {result.dimensions} numbers and not of {asked}: leave dimensions out"
+                f"{request.model} gives vectors of {result.dimensions} numbers and not of {wanted}: leave dimensions out"
             )
         result = msgspec.structs.replace(result, embeddings=[_unit(vector) for vector in result.embeddings])
     if result.usage is None:

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 
 from dragoman import wires
+from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import SettingsError
 from dragoman.message import NOTES, Content, DataPart, FilePart, Message, Role
 from dragoman.model.access import Access
 from dragoman.providers.address import joined
-from dragoman.shapes import if_object, if_text
 
 __all__ = ["download", "files_of"]
 
@@ -59,20 +59,22 @@ async def download(access: Access, part: FilePart) -> DataPart:
             provider=provider.name,
         )
     base_url = await access.base_url(provider.chat_model or "")
-    asked = holder.dump_download(part)
+    download = holder.dump_download(part)
     name, mime_type, about = part.name, part.mime_type, dict[str, Any]()
-    if asked.about is not None:
-        _, body = await access.fetch(msgspec.structs.replace(asked.about, path=joined(base_url, asked.about.path)))
+    if download.about is not None:
+        _, body = await access.fetch(
+            msgspec.structs.replace(download.about, path=joined(base_url, download.about.path))
+        )
         with suppress(msgspec.DecodeError, UnicodeError):
             about = if_object(msgspec.json.decode(body))
         name = name or if_text(about.get("filename")) or None
         mime_type = if_text(about.get("mime_type")) or mime_type
     headers, data = await access.fetch(
-        msgspec.structs.replace(asked.content, path=joined(base_url, asked.content.path))
+        msgspec.structs.replace(download.content, path=joined(base_url, download.content.path))
     )
     if not mime_type or mime_type.endswith("/*"):
-        told = headers.get("content-type", "").partition(";")[0].strip()
-        mime_type = (guess_type(name)[0] if name else None) or told or _ANY
+        declared = headers.get("content-type", "").partition(";")[0].strip()
+        mime_type = (guess_type(name)[0] if name else None) or declared or _ANY
     return DataPart(data, mime_type, name)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dragoman.shapes import if_list, if_object
+from dragoman.codec.json_values import if_list, if_object
 
 __all__ = ["kinds_of"]
 
@@ -35,7 +35,7 @@ _MODALITIES: Mapping[str, str] = {
     "video": "media",
 }
 
-_TOLD: tuple[tuple[tuple[str, ...], Mapping[str, str]], ...] = (
+_LISTED: tuple[tuple[tuple[str, ...], Mapping[str, str]], ...] = (
     (  # Together, LM Studio
         ("type",),
         {
@@ -108,13 +108,13 @@ _TOLD: tuple[tuple[tuple[str, ...], Mapping[str, str]], ...] = (
 _ORDER = ("chat", "embeddings", "image", "media", "tts", "audio", "count_tokens")
 
 
-def kinds_of(name: str, told: Mapping[str, Any]) -> tuple[str, ...]:
+def kinds_of(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
     """The kinds of a model of that name, of which a provider told this. Never empty; what it is mainly for comes first.
 
     A provider that tells only that a model answers the requests of a chat leaves it to the name what it answers with.
     """
     named = next((kinds for pattern, kinds in _BY_NAME if pattern.search(name)), ())
-    kinds = next((kinds for path, words in _TOLD if (kinds := _kinds(told, path, words))), ())
+    kinds = next((kinds for path, words in _LISTED if (kinds := _kinds(fields, path, words))), ())
     counts = tuple(kind for kind in kinds if kind == "count_tokens")
     does = tuple(kind for kind in kinds if kind != "count_tokens")
     if not does or (does[0] == "chat" and named and named[0] not in does):
@@ -122,12 +122,12 @@ def kinds_of(name: str, told: Mapping[str, Any]) -> tuple[str, ...]:
     return does + counts
 
 
-def _kinds(told: Mapping[str, Any], path: tuple[str, ...], words: Mapping[str, str]) -> tuple[str, ...]:
+def _kinds(fields: Mapping[str, Any], path: tuple[str, ...], words: Mapping[str, str]) -> tuple[str, ...]:
     """The kinds that the value at a path says; what is "other" says nothing beside one that has a name."""
     *above, last = path
     for key in above:
-        told = if_object(told.get(key))
-    found = {words[word] for word in _words(told.get(last)) if word in words}
+        fields = if_object(fields.get(key))
+    found = {words[word] for word in _words(fields.get(last)) if word in words}
     return tuple(kind for kind in _ORDER if kind in found) or tuple(found)
 
 

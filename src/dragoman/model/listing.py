@@ -8,13 +8,13 @@ from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
 import msgspec
 
+from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import DecodeError, SettingsError
 from dragoman.model.access import Access
 from dragoman.model.kinds import kinds_of
 from dragoman.providers.address import joined
 from dragoman.request import HttpRequest
 from dragoman.result import ModelInfo
-from dragoman.shapes import if_object, if_text
 from dragoman.transport.redaction import public_url
 
 __all__ = ["list_models", "load_models", "next_page"]
@@ -85,8 +85,8 @@ def next_page(url: str, body: Any) -> str | None:
     parts = urlsplit(url)
     if link := if_text(if_object(fields.get("links")).get("next")):  # OpenRouter
         return urlunsplit(parts._replace(query=urlsplit(link).query))
-    for told, sent in _CURSORS.items():
-        if (cursor := if_text(fields.get(told))) and fields.get("has_more", True):
+    for field, sent in _CURSORS.items():
+        if (cursor := if_text(fields.get(field))) and fields.get("has_more", True):
             return urlunsplit(parts._replace(query=urlencode(dict(parse_qsl(parts.query)) | {sent: cursor})))
     return None
 

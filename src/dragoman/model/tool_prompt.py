@@ -53,13 +53,13 @@ class Exchange(msgspec.Struct, frozen=True):
 def split(messages: Sequence[Message]) -> Exchange:
     """Finds the user's last words in a conversation, and tells everything as text."""
     calls = {call.id: call for message in messages for call in message.tool_calls}
-    spoken = [i for i, message in enumerate(messages) if message.role is Role.USER and _said(message)]
+    spoken = [i for i, message in enumerate(messages) if message.role is Role.USER and _spoken(message)]
     last = spoken[-1] if spoken else len(messages)
     since = messages[last:]
     return Exchange(
-        before=tuple(_told(messages[:last], calls)),
-        prompt=_said(since[0]) if since else (),
-        since=tuple(_told(since, calls)),
+        before=tuple(_as_texts(messages[:last], calls)),
+        prompt=_spoken(since[0]) if since else (),
+        since=tuple(_as_texts(since, calls)),
         facts=_joined(piece for message in since for piece in _facts(message, calls)),
         rounds=sum(1 for message in since if message.tool_results),
         answered=frozenset(
@@ -115,21 +115,23 @@ def _known(exchange: Exchange) -> tuple[Message, ...]:
     return (*exchange.since, Message.model("Noted.")) if exchange.rounds else ()
 
 
-def _told(messages: Iterable[Message], calls: Mapping[str, ToolCallPart]) -> Iterator[Message]:
+def _as_texts(messages: Iterable[Message], calls: Mapping[str, ToolCallPart]) -> Iterator[Message]:
     for message in messages:
         if message.tool_calls:
-            told = ", ".join(f"{call.name}({_named(call.arguments)})" for call in message.tool_calls)
+            text = ", ".join(f"{call.name}({_named(call.arguments)})" for call in message.tool_calls)
             rest = [piece for piece in message.content if not isinstance(piece, ToolCallPart)]
-            yield message.replace(content=_joined([*rest, "\n" if rest else "", f"Calls: {told}"]))
+            yield message.replace(content=_joined([*rest, "\n" if rest else "", f"Calls: {text}"]))
         elif message.tool_results:
-            told = "\n".join(_line(result, calls) for result in message.tool_results)
-            said = _said(message)
-            yield message.replace(content=_joined([f"Results:\n{told}", *_media(message), "\n" if said else "", *said]))
+            text = "\n".join(_line(result, calls) for result in message.tool_results)
+            spoken = _spoken(message)
+            yield message.replace(
+                content=_joined([f"Results:\n{text}", *_media(message), "\n" if spoken else "", *spoken])
+            )
         else:
             yield message
 
 
-def _said(message: Message) -> tuple[Content, ...]:
+def _spoken(message: Message) -> tuple[Content, ...]:
     return tuple(piece for piece in message.content if not isinstance(piece, ToolResultPart))
 
 
@@ -141,16 +143,16 @@ def _media(message: Message) -> Iterator[Content]:
 
 def _line(result: ToolResultPart, calls: Mapping[str, ToolCallPart]) -> str:
     call = calls.get(result.id)
-    asked = f" {_flat(list(call.arguments.values()))}" if call and call.arguments else ""
-    return f"- {result.name or (call.name if call else 'tool')}{asked}: {_flat(_value(result))}"
+    arguments = f" {_flat(list(call.arguments.values()))}" if call and call.arguments else ""
+    return f"- {result.name or (call.name if call else 'tool')}{arguments}: {_flat(_value(result))}"
 
 
 def _facts(message: Message, calls: Mapping[str, ToolCallPart]) -> Iterator[Content | str]:
     for result in message.tool_results:
         call = calls.get(result.id)
         name = (result.name or (call.name if call else "result")).removeprefix("get_").replace("_", " ")
-        asked = f" for {_flat(list(call.arguments.values()))}" if call and call.arguments else ""
-        yield f"The {name}{asked} is {_flat(_value(result))}. "
+        arguments = f" for {_flat(list(call.arguments.values()))}" if call and call.arguments else ""
+        yield f"The {name}{arguments} is {_flat(_value(result))}. "
     yield from _media(message)
 
 

@@ -1,12 +1,19 @@
 """The loop: model call, tools, model call. What the seeds show as extension points is importable from here."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from dragoman.orchestration.accumulator import MessageAccumulator
 from dragoman.orchestration.choose import choose_orchestrator
 from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.orchestrator import DefaultStreamingOrchestrator, StreamingOrchestrator
 from dragoman.orchestration.state import StreamingState
-from dragoman.orchestration.two_phase import TwoPhaseStreamingOrchestrator
-from dragoman.orchestration.typed import TypedOutputStreamingOrchestrator
+
+if TYPE_CHECKING:
+    from dragoman.orchestration.two_phase import TwoPhaseStreamingOrchestrator
+    from dragoman.orchestration.typed import TypedOutputStreamingOrchestrator
 
 __all__ = [
     "DefaultStreamingOrchestrator",
@@ -18,3 +25,12 @@ __all__ = [
     "TypedOutputStreamingOrchestrator",
     "choose_orchestrator",
 ]
+
+_MODULES = {"TwoPhaseStreamingOrchestrator": "two_phase", "TypedOutputStreamingOrchestrator": "typed"}
+"""What few runs need, and where it stands."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'dragoman.orchestration' has no attribute {name!r}")
+    return getattr(import_module(f"dragoman.orchestration.{_MODULES[name]}"), name)

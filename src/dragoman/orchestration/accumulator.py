@@ -44,8 +44,8 @@ class MessageAccumulator(MessageBuilder):
         if not isinstance(event, PartDelta | PartFinished) or event.message_id != self._id:
             return None
         if isinstance(event, PartFinished):
-            told = isinstance(event.part, TextPart) and event.index in self._streamed
-            return None if told else event.part
+            streamed = isinstance(event.part, TextPart) and event.index in self._streamed
+            return None if streamed else event.part
         if not event.delta or event.index not in self._deltas or not isinstance(self._parts[event.index], TextPart):
             return None
         self._streamed.add(event.index)

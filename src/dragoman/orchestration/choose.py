@@ -5,8 +5,6 @@ from __future__ import annotations
 from dragoman.capability import Capability
 from dragoman.errors import SettingsError
 from dragoman.orchestration.orchestrator import DefaultStreamingOrchestrator, StreamingOrchestrator
-from dragoman.orchestration.two_phase import TwoPhaseStreamingOrchestrator
-from dragoman.orchestration.typed import TypedOutputStreamingOrchestrator
 from dragoman.providers.provider import Provider
 
 __all__ = ["choose_orchestrator"]
@@ -28,8 +26,12 @@ def choose_orchestrator(provider: Provider, *, typed: bool, tools: bool) -> Stre
     if not typed or native:
         return DefaultStreamingOrchestrator()
     if Capability.typed_output in can:
+        from dragoman.orchestration.two_phase import TwoPhaseStreamingOrchestrator
+
         return TwoPhaseStreamingOrchestrator()
     if Capability.tools in can:
+        from dragoman.orchestration.typed import TypedOutputStreamingOrchestrator
+
         return TypedOutputStreamingOrchestrator(force=Capability.forced_tools in can)
     raise SettingsError(
         f"{provider.display_name} can give no typed output; use a provider that can (see `dragoman providers`)",

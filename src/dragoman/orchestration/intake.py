@@ -34,8 +34,8 @@ class Intake:
         self.losses = losses
         """What the requests had to leave out, each once and in order."""
         self._plain = type(accumulator) is MessageAccumulator
-        self._told = accumulator if self._plain else MessageBuilder()
-        self._builders = tuple(dict.fromkeys((accumulator, self._told)))
+        self._shown = accumulator if self._plain else MessageBuilder()
+        self._builders = tuple(dict.fromkeys((accumulator, self._shown)))
         self._take = partial(MessageBuilder.add, accumulator) if self._plain else self._add
         self._others: set[str] = set()
         self._paused: MessageFinished | None = None
@@ -46,8 +46,8 @@ class Intake:
         if self._plain and self._paused is None and not self._others and _are_deltas(events):
             self.accumulator.add_deltas(events)
             return events
-        told: list[Event] = []
-        tell, take, others = told.append, self._take, self._others
+        passed: list[Event] = []
+        pass_on, take, others = passed.append, self._take, self._others
         for event in events:
             if self._paused is not None:
                 event = self._moved(event)
@@ -57,15 +57,15 @@ class Intake:
             elif type(event) is RunError:
                 self.error = event.error
                 break
-            elif not self._takes(event, tell):
+            elif not self._takes(event, pass_on):
                 continue
             take(event)
-            tell(event)
-        return told
+            pass_on(event)
+        return passed
 
     def cut(self, reason: FinishReason) -> list[Event]:
         """Ends a message in the middle → the events that say so; none where nothing stood in it yet."""
-        if not self.has_told:
+        if not self.has_shown:
             return []
         closed: list[Event] = []
         for builder in self._builders:
@@ -77,7 +77,7 @@ class Intake:
         return [*closed, *self.end()]
 
     @property
-    def has_told(self) -> bool:
+    def has_shown(self) -> bool:
         """Whether something of the message was told."""
         return self.held is None and bool(self.message_id)
 
@@ -85,7 +85,7 @@ class Intake:
         """The events that end the message. Where a custom accumulator made another one of it, it is told anew."""
         if self.finish is None:
             return []
-        if self._told is not self.accumulator and (message := self.message()) != self._told.message():
+        if self._shown is not self.accumulator and (message := self.message()) != self._shown.message():
             start: list[Event] = [] if self.held is not None else [MessageDropped(self.message_id, "rewritten")]
             return [*start, *unfold([message])]
         return [self.held, self.finish] if self.held is not None else [self.finish]
@@ -100,15 +100,15 @@ class Intake:
     def message(self) -> Message:
         """The message so far: what stands in it is the accumulator's word, whose it is the provider's."""
         message = self.accumulator.message()
-        if self._told is self.accumulator:
+        if self._shown is self.accumulator:
             return message
-        return self._told.message().replace(content=message.content, metadata=message.own_metadata)
+        return self._shown.message().replace(content=message.content, metadata=message.own_metadata)
 
     def _add(self, event: Event) -> None:
         for builder in self._builders:
             builder.add(event)
 
-    def _takes(self, event: Event, tell: Callable[[Event], Any]) -> bool:
+    def _takes(self, event: Event, pass_on: Callable[[Event], Any]) -> bool:
         """Whether an event that is no delta is told as it is."""
         if isinstance(event, MessageStarted):
             self.losses |= dict.fromkeys(event.losses)
@@ -128,11 +128,11 @@ class Intake:
         if isinstance(event, MessageDropped):
             self._add(event)
             if self.held is None:
-                tell(event)
+                pass_on(event)
             self.message_id, self.held, self.finish, self._paused, self._offset = "", None, None, None, 0
             return False
         if self.held is not None:
-            tell(self.held)
+            pass_on(self.held)
             self.held = None
         return True
 

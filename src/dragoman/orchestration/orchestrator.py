@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from dragoman.codec.json_values import if_object
 from dragoman.errors import TypedOutputError
 from dragoman.event import MessageDropped, PartStarted
 from dragoman.fold import unfold
@@ -19,7 +20,6 @@ from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.state import StreamingState
 from dragoman.request import ModelRequest
-from dragoman.shapes import if_object
 from dragoman.tools import runnable
 
 __all__ = ["DefaultStreamingOrchestrator", "Steps", "StreamingOrchestrator", "response_metadata"]
@@ -77,8 +77,8 @@ class DefaultStreamingOrchestrator:
         while True:
             async with aclosing(model.batches(request)) as batches:
                 async for events in batches:
-                    if told := intake.feed(events):
-                        yield StreamingIterationResult(events=told)
+                    if added := intake.feed(events):
+                        yield StreamingIterationResult(events=added)
                     if intake.error is not None:
                         raise intake.error
             if intake.finish is None or intake.finish.finish_reason is not FinishReason.pause:
@@ -128,7 +128,7 @@ class DefaultStreamingOrchestrator:
             if state.failure is not None:
                 raise state.failure
         elif (correction := self.correction(state, message)) is not None:
-            yield self.said(state, correction)
+            yield self.added(state, correction)
 
     def asks_again_when_empty(self, state: StreamingState) -> bool:
         """A message in which nothing is said, right after tools: asked again once for each round of tools."""
@@ -165,11 +165,11 @@ class DefaultStreamingOrchestrator:
             return StreamingIterationResult(
                 should_continue=False, pending=pending, finish_reason=FinishReason.tool_calls
             )
-        told = self.said(state, Message.user(*results))
+        added = self.added(state, Message.user(*results))
         if not pending:
-            return told
+            return added
         return msgspec.structs.replace(
-            told, should_continue=False, pending=pending, finish_reason=FinishReason.tool_calls
+            added, should_continue=False, pending=pending, finish_reason=FinishReason.tool_calls
         )
 
     async def execute_tool_calls(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> list[ToolResultPart]:
@@ -179,7 +179,7 @@ class DefaultStreamingOrchestrator:
         results = await state.executor.execute_batch(calls, state.tool_map)
         return [result.part for result in results]
 
-    def said(self, state: StreamingState, message: Message) -> StreamingIterationResult:
+    def added(self, state: StreamingState, message: Message) -> StreamingIterationResult:
         """A user message of the run's own: kept and told whole."""
         if state.new_id is not None:
             message = message.replace(id=state.new_id(), created_at=state.clock())

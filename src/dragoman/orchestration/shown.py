@@ -184,8 +184,8 @@ class Shown:
                 message.thinking.add(event.index)
         elif isinstance(event, PartFinished):
             self._settle(message, event, pieces)
-            if told := provider_metadata(event.part):
-                pieces.append(ChatResult("", metadata=told, id=event.message_id))
+            if metadata := provider_metadata(event.part):
+                pieces.append(ChatResult("", metadata=metadata, id=event.message_id))
         elif isinstance(event, MessageDropped):
             self._finished.discard(event.message_id)
             self._rewrite()

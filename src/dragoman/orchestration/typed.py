@@ -74,15 +74,15 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
     async def answered(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> StreamingIterationResult:
         """Runs the message's calls. A valid `return_result` ends the run, a wrong one goes on."""
         state.suppressed_text += state.conversation_history[-1].text
-        told = await super().answered(state, calls)
+        result = await super().answered(state, calls)
         if state.output is None:
-            return told
+            return result
         returned = next(call for call in calls if call.name == RETURN_RESULT)
         metadata = {"toolId": returned.id, "toolName": returned.name}
         if state.suppressed_text:
             metadata["suppressedText"] = state.suppressed_text
-        reason = FinishReason.tool_calls if told.pending else FinishReason.stop
-        return msgspec.structs.replace(told, should_continue=False, finish_reason=reason, metadata=metadata)
+        reason = FinishReason.tool_calls if result.pending else FinishReason.stop
+        return msgspec.structs.replace(result, should_continue=False, finish_reason=reason, metadata=metadata)
 
     async def execute_tool_calls(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> list[ToolResultPart]:
         """`return_result` is answered here, the user's tools as ever; results in call order."""

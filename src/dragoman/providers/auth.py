@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
+from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import AuthenticationError, ProviderError, RateLimitError, SettingsError
 from dragoman.request import HttpRequest
-from dragoman.shapes import if_object, if_text
 
 __all__ = ["Answer", "Auth", "Flow", "Grant", "form", "granted"]
 
@@ -75,12 +75,12 @@ def granted(answer: Answer, now: float, *, who: str, headers: Mapping[str, str] 
         AuthenticationError: the credentials were refused.
         RateLimitError, ProviderError: the endpoint has no time for it, or failed.
     """
-    told: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     with suppress(msgspec.DecodeError, UnicodeError):
-        told = if_object(msgspec.json.decode(answer.body))
-    token = if_text(told.get("access_token"))
+        fields = if_object(msgspec.json.decode(answer.body))
+    token = if_text(fields.get("access_token"))
     if answer.status >= 400 or not token:
-        why = if_text(told.get("error_description")) or if_text(told.get("error")) or f"HTTP {answer.status}"
+        why = if_text(fields.get("error_description")) or if_text(fields.get("error")) or f"HTTP {answer.status}"
         kind = (
             RateLimitError if answer.status == 429 else ProviderError if answer.status >= 500 else AuthenticationError
         )
@@ -90,7 +90,7 @@ def granted(answer: Answer, now: float, *, who: str, headers: Mapping[str, str] 
             body=answer.body,
         )
     try:
-        expires_at = now + float(told["expires_in"])
+        expires_at = now + float(fields["expires_in"])
     except (KeyError, TypeError, ValueError):
         expires_at = None
     return Grant({"authorization": f"Bearer {token}", **headers}, expires_at)

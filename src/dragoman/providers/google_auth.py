@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
+from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import SettingsError
 from dragoman.providers.auth import Auth, Flow, form, granted
 from dragoman.providers.hints import install
 from dragoman.request import HttpRequest
-from dragoman.shapes import if_object, if_text
 
 __all__ = ["vertex_auth", "vertex_url"]
 
@@ -40,13 +40,13 @@ def vertex_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
     if key:
         return Auth(base_url=vertex_url(project, location)) if project and key.startswith(_TOKENS) else None
     if path := _file(environment):
-        told = _read(path)
-        project = project or if_text(told.get("project_id")) or if_text(told.get("quota_project_id"))
-        match told.get("type"):
+        account = _read(path)
+        project = project or if_text(account.get("project_id")) or if_text(account.get("quota_project_id"))
+        match account.get("type"):
             case "service_account":
-                return Auth(lambda now: _by_signature(told, now), _url(project, location))
+                return Auth(lambda now: _by_signature(account, now), _url(project, location))
             case "authorized_user":
-                return Auth(lambda now: _by_refresh_token(told, now), _url(project, location))
+                return Auth(lambda now: _by_refresh_token(account, now), _url(project, location))
             case other:
                 raise SettingsError(
                     f'credentials of type "{other}" in {path} are not supported: '
@@ -68,23 +68,23 @@ def vertex_url(project: str, location: str) -> str:
     return f"https://{host}/v1/projects/{project}/locations/{location}"
 
 
-def _by_signature(told: Mapping[str, Any], now: float) -> Flow:
-    url = if_text(told.get("token_uri")) or _TOKEN_URI
-    who = if_text(told.get("client_email"))
+def _by_signature(account: Mapping[str, Any], now: float) -> Flow:
+    url = if_text(account.get("token_uri")) or _TOKEN_URI
+    who = if_text(account.get("client_email"))
     claims = {"iss": who, "scope": _SCOPE, "aud": url, "iat": int(now), "exp": int(now) + _LIFETIME}
-    head = {"alg": "RS256", "typ": "JWT", "kid": told.get("private_key_id")}
+    head = {"alg": "RS256", "typ": "JWT", "kid": account.get("private_key_id")}
     text = b".".join(_base64(msgspec.json.encode(part)) for part in (head, claims))
-    assertion = text + b"." + _base64(_signed(if_text(told.get("private_key")), text))
+    assertion = text + b"." + _base64(_signed(if_text(account.get("private_key")), text))
     answer = yield form(
         url, {"grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": assertion.decode()}
     )
     return granted(answer, now, who=who)
 
 
-def _by_refresh_token(told: Mapping[str, Any], now: float) -> Flow:
-    fields = {name: if_text(told.get(name)) for name in ("client_id", "client_secret", "refresh_token")}
-    answer = yield form(if_text(told.get("token_uri")) or _TOKEN_URI, {"grant_type": "refresh_token", **fields})
-    pays = if_text(told.get("quota_project_id"))
+def _by_refresh_token(account: Mapping[str, Any], now: float) -> Flow:
+    fields = {name: if_text(account.get(name)) for name in ("client_id", "client_secret", "refresh_token")}
+    answer = yield form(if_text(account.get("token_uri")) or _TOKEN_URI, {"grant_type": "refresh_token", **fields})
+    pays = if_text(account.get("quota_project_id"))
     return granted(answer, now, who="the user of gcloud's login", headers={"x-goog-user-project": pays} if pays else {})
 
 

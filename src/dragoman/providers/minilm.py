@@ -62,13 +62,13 @@ def _tensors(weights: BinaryIO) -> Iterator[Tensor]:
     """What the model needs of a safetensors file: eight bytes that tell the header's size, the header as JSON, the data."""
     size = int.from_bytes(weights.read(8), "little")
     header: Mapping[str, Any] = msgspec.json.decode(weights.read(size))
-    for name, told in sorted(header.items()):
+    for name, entry in sorted(header.items()):
         for pattern, ours in _TENSORS:
             if re.match(pattern, name):
-                if told["dtype"] != "F32":
-                    raise ValueError(f"tensor {name} is {told['dtype']} instead of F32")
-                start, end = (8 + size + offset for offset in told["data_offsets"])
-                yield Tensor(re.sub(pattern, ours, name), tuple(told["shape"]), start, end)
+                if entry["dtype"] != "F32":
+                    raise ValueError(f"tensor {name} is {entry['dtype']} instead of F32")
+                start, end = (8 + size + offset for offset in entry["data_offsets"])
+                yield Tensor(re.sub(pattern, ours, name), tuple(entry["shape"]), start, end)
 
 
 def _architecture(config: Mapping[str, Any]) -> dict[str, Value]:

@@ -1,12 +1,8 @@
-"""What each provider can do, as a table: the source of `docs/capabilities.md`, written by
-
-python -m dragoman.providers.table > docs/capabilities.md
-"""
+"""What each provider can do, as a table."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Literal
 
@@ -14,9 +10,8 @@ import msgspec
 
 from dragoman.capability import Capability
 from dragoman.providers.provider import Provider
-from dragoman.providers.registry import Registry
 
-__all__ = ["CALLS", "Calls", "Row", "capability_table", "markdown"]
+__all__ = ["CALLS", "Calls", "Row", "capability_table"]
 
 
 class Calls(msgspec.Struct, frozen=True):
@@ -86,63 +81,3 @@ def capability_table(providers: Iterable[Provider]) -> list[Row]:
         )
         for provider in providers
     ]
-
-
-def markdown(rows: Sequence[Row]) -> str:
-    """The tables of `docs/capabilities.md`: where the providers are, what they can do, and how they tell of calls."""
-    where = [
-        (
-            f"`{row.provider}`" + "".join(f", `{alias}`" for alias in row.aliases),
-            _code(row.key) + ("" if row.key_required or not row.key else " (optional)"),
-            _code(row.base_url),
-            _code(row.chat_model),
-            _code(row.embeddings_model),
-        )
-        for row in rows
-    ]
-    used = [capability for capability in Capability if any(capability in row.capabilities for row in rows)]
-    able = [(f"`{row.provider}`", *("✓" if c in row.capabilities else "–" for c in used)) for row in rows]
-    told = [
-        (
-            f"`{row.provider}`",
-            row.calls.ids if row.calls else "–",
-            row.calls.arguments if row.calls else "–",
-            "`previous_response_id`" if row.links else "the whole conversation",
-        )
-        for row in rows
-    ]
-    return "\n".join(
-        [
-            "# Providers and what they can do",
-            "",
-            "Generated from the providers' records by `python -m dragoman.providers.table`; a test holds it to them, and",
-            "the records to recorded traffic. A provider can do what its usual models can, streamed; a single model may not.",
-            "",
-            *_table(("provider, aliases", "key", "base URL", "default model", "for embeddings"), where),
-            "",
-            *_table(("provider", *(capability.replace("_", " ") for capability in used)), able),
-            "",
-            "How calls of tools come, and what a conversation goes on from. An id that a provider does not give is minted once, when the",
-            "call is first seen. Whatever the form, a call is run when it is whole. `–`: it calls no tools by itself (its calls",
-            "go through constrained decoding), or it depends on the server.",
-            "",
-            *_table(("provider", "ids of calls", "arguments in a stream", "goes on from"), told),
-            "",
-        ]
-    )
-
-
-def _code(value: str | None) -> str:
-    return f"`{value}`" if value else "–"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    return [_line(head), _line(["---"] * len(head)), *map(_line, rows)]
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(markdown(capability_table(Registry(plug_ins=lambda: ()).providers())))

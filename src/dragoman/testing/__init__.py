@@ -21,27 +21,11 @@ from dragoman import providers, wires
 from dragoman.errors import SettingsError
 from dragoman.message import ThinkingPart
 from dragoman.providers.provider import Provider
-from dragoman.testing import (
-    provider_chat,
-    provider_embeddings,
-    provider_faults,
-    provider_history,
-    provider_media,
-    provider_record,
-    provider_settings,
-    provider_tools,
-    provider_typed,
-    wire_conversation,
-    wire_error,
-    wire_mutations,
-    wire_recordings,
-    wire_request,
-    wire_response,
-    wire_stream,
-)
 from dragoman.testing.check import BoundCheck, Check, CheckFailed, Doubtful, Skipped
+from dragoman.testing.provider import CHECKS as PROVIDER_CHECKS
 from dragoman.testing.report import run
 from dragoman.testing.server import Answer, ScriptedServer
+from dragoman.testing.wire import CHECKS as WIRE_CHECKS
 from dragoman.wires import Wire
 
 __all__ = [
@@ -61,42 +45,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-WIRE_CHECKS: tuple[Check[Any], ...] = tuple(
-    getattr(module, name)
-    for module in (
-        wire_conversation,
-        wire_request,
-        wire_response,
-        wire_stream,
-        wire_error,
-        wire_mutations,
-        wire_recordings,
-    )
-    for name in module.__all__
-)
-"""What every wire must do."""
-
-PROVIDER_CHECKS: tuple[Check[Any], ...] = (
-    provider_record.records_are_complete,
-    *(
-        getattr(module, name)
-        for module in (
-            provider_record,
-            provider_chat,
-            provider_history,
-            provider_settings,
-            provider_media,
-            provider_tools,
-            provider_typed,
-            provider_embeddings,
-            provider_faults,
-        )
-        for name in module.__all__
-        if name != "records_are_complete"
-    ),
-)
-"""What every provider must do, from its record, which comes first, to its model's answers."""
 
 
 def wire_checks(wire: Wire | str, **how: Any) -> list[BoundCheck]:

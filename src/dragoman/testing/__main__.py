@@ -19,7 +19,7 @@ from dragoman import providers, testing, wires
 from dragoman.errors import DecodeError, SettingsError
 from dragoman.providers.provider import Provider
 from dragoman.testing.check import BoundCheck
-from dragoman.testing.provider_bench import played
+from dragoman.testing.provider.bench import played
 from dragoman.testing.report import Finding, lines, run, table
 
 __all__ = ["main"]

@@ -230,8 +230,7 @@ def _error(case: Case) -> None:
 
 def _again(case: Case, error: DragomanError) -> None:
     for wire in (case.wire, case.other):
-        _, body = wire.dump_error(error)
-        _written(body)
+        _written(wire.dump_error(error).body)
     with suppress(DragomanError):
         stored = error_json.to_json(error)
         error_json.from_json(stored)

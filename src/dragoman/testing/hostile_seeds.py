@@ -18,7 +18,7 @@ from dragoman.result import BatchEmbeddingsResult
 from dragoman.testing.hostile import Seed
 from dragoman.testing.mutation import Sample, frames_of, write
 from dragoman.testing.samples import ANSWER, CONVERSATION, PARTS, SCHEMA, TOOLS
-from dragoman.testing.wire_bench import OPERATIONS, signed_by_the_kit, told
+from dragoman.testing.wire.bench import OPERATIONS, signed_by_the_kit, told
 from dragoman.wires import Wire
 
 __all__ = ["answers", "by_door", "own_seeds", "refusal", "requests", "seed", "small"]
@@ -44,8 +44,8 @@ def own_seeds(wire: Wire) -> list[Seed]:
         found += answers(wire, stream)
     if "error" in has:
         for kind in (errors.RateLimitError, errors.ContextLengthError, errors.ProviderError):
-            status, body = wire.dump_error(kind("Limit 5, used 7. Try again in 3s."))
-            found.append(refusal(status, {"retry-after": "3"}, msgspec.json.encode(body)))
+            written = wire.dump_error(kind("Limit 5, used 7. Try again in 3s."))
+            found.append(refusal(written.status, {"retry-after": "3"}, msgspec.json.encode(written.body)))
     everything = (Message.user(*PARTS), Message.model(*PARTS, *answer.content), *history)
     return [*found, *_own_embeddings(wire), *_of_errors(), *_stored(everything)]
 

@@ -10,11 +10,11 @@ import anyio
 import msgspec
 
 from dragoman import wires
-from dragoman.errors import DragomanError, ProviderConnectionError, RateLimitError, StreamCutError
+from dragoman.errors import DragomanError, ProviderConnectionError, StreamCutError
 from dragoman.message import Message, Usage
 from dragoman.request import EmbeddingsRequest, HttpRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, Vector
-from dragoman.testing.wire_bench import cut_into, told
+from dragoman.testing.wire.bench import cut_into, told
 from dragoman.wires import Wire
 
 __all__ = ["Answer", "ScriptedServer"]
@@ -134,10 +134,9 @@ class ScriptedServer:
         if answer.body is not None:
             data = answer.body
         elif isinstance(answer.said, DragomanError):
-            status, body = self._wire.dump_error(answer.said)
-            data = msgspec.json.encode(body)
-            if isinstance(answer.said, RateLimitError) and answer.said.retry_after is not None:
-                headers["retry-after"] = f"{answer.said.retry_after:g}"
+            written = self._wire.dump_error(answer.said)
+            status, headers = written.status, {**written.headers, **headers}
+            data = msgspec.json.encode(written.body)
         else:
             data = self._written(asked, answer.said or Message.model())
         if answer.wrong:

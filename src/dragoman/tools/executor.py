@@ -9,8 +9,6 @@ from contextvars import ContextVar
 from itertools import groupby
 from typing import Any
 
-import anyio
-
 from dragoman.errors import SettingsError, ToolError
 from dragoman.logs import logger
 from dragoman.message import ToolCallPart
@@ -24,6 +22,8 @@ _LOG = logger("tools")
 _NOBODY: ToolContext[Any] = ToolContext(None)
 _RUN: ContextVar[ToolContext[Any]] = ContextVar("dragoman_tools", default=_NOBODY)
 """What the tools of the running batch may know, for executors that do not hand it on themselves."""
+_CANCELLED_AGAIN = 1.0
+"""Seconds after which a call that goes on although it was cancelled is cancelled again; so long it may clean up."""
 _UNREADABLE = {
     "cut": "the arguments were truncated before their end, so the tool was not run; call it again, with shorter ones",
     "invalid": "the arguments are not valid JSON (an object is needed), so the tool was not run; call it again",
@@ -118,13 +118,8 @@ class ParallelToolExecutor(ToolExecutor):
             for place, call in waiting:
                 results[place] = await self.execute_single(call, tools)
 
-        try:
-            async with anyio.create_task_group() as group:
-                for _ in range(min(self.max_concurrency, len(calls)) - 1):
-                    group.start_soon(worker)
-                await worker()
-        except BaseExceptionGroup as raised:
-            raise raised.exceptions[0] from None  # as one call alone would raise it
+        workers = min(self.max_concurrency, len(calls))
+        await _finished([asyncio.create_task(worker()) for _ in range(workers)])
         return [results[place] for place in range(len(calls))]
 
 
@@ -165,6 +160,28 @@ def _knowing(context: ToolContext[Any] | None) -> Generator[None]:
         yield
     finally:
         _RUN.reset(before)
+
+
+async def _finished(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Waits for all tasks. When the caller is cancelled or one of them fails, they are cancelled, and again while they
+    go on all the same; what was raised first is raised here, as one call alone would raise it."""
+    left, timeout = set(tasks), None
+    cancelled: asyncio.CancelledError | None = None
+    while left:
+        try:
+            _, left = await asyncio.wait(left, timeout=timeout, return_when=asyncio.FIRST_EXCEPTION)
+        except asyncio.CancelledError as error:
+            cancelled = error
+        timeout = _CANCELLED_AGAIN
+        for task in left:
+            task.cancel()
+    errors = [task.exception() for task in tasks if not task.cancelled()]
+    if cancelled is not None:
+        raise cancelled
+    if (error := next(filter(None, errors), None)) is not None:
+        raise error
+    if len(errors) < len(tasks):
+        raise asyncio.CancelledError
 
 
 def _find(call: ToolCallPart, tools: Mapping[str, Tool]) -> Tool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
+from dragoman.codec.serving import ErrorResponse, Problem, Route
 from dragoman.errors import DragomanError
 from dragoman.event import Event
 from dragoman.loss import Loss
@@ -34,6 +36,10 @@ class StreamEncoder(Protocol):
         """One event → the bytes that tell of it (`b""`: none)."""
         ...
 
+    def objects(self, event: Event) -> Sequence[Mapping[str, Any]]:
+        """One event → what `feed` would frame: the JSON objects that tell of it, in order."""
+        ...
+
     def close(self) -> bytes:
         """The end of the events → the last bytes."""
         ...
@@ -46,10 +52,41 @@ class Wire(Protocol):
     reads its origin; without a target, as if for its own origin. `quirks` is the wire's own `Quirks` record.
     """
 
-    name: str
+    @property
+    def name(self) -> str:
+        """By which providers' records name it; an attribute."""
+        ...
 
-    def load_messages(self, payload: Any, *, origin: Origin | None = None) -> list[Message]:
-        """The part of a request that holds the conversation → messages. `origin` is given to the model's messages.
+    @property
+    def routes(self) -> Sequence[Route]:
+        """Where the official API has what; an attribute."""
+        ...
+
+    @property
+    def stream_type(self) -> str:
+        """Media type of a streamed response; an attribute."""
+        ...
+
+    @property
+    def ping(self) -> bytes:
+        """What keeps a stream open and says nothing; `b""`: the format has no such thing. An attribute."""
+        ...
+
+    def envelope(self, request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002
+        """What `encoder` and `dump_response` are told beside the events of an answer to `request`, by the API's conventions.
+        `id` tells the response from others; the wire gives it its prefix."""
+        ...
+
+    def votes(self, message: Any) -> int:
+        """How surely one element of a conversation, as JSON has it, is of this format: 0 it cannot be, 1 it could be, 2 it is likely,
+        3 it is hardly anything else. Never raises."""
+        ...
+
+    def load_messages(
+        self, payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+    ) -> list[Message]:
+        """The part of a request that holds the conversation → messages. `origin` is given to the model's messages. With
+        `problems`, an element of the conversation that cannot be read is left out and noted there, and the rest is read.
 
         Raises:
             HistoryError: the payload is not of this format.
@@ -68,9 +105,15 @@ class Wire(Protocol):
         ...
 
     def load_request(
-        self, body: Mapping[str, Any], *, path: str = "", headers: Mapping[str, str] = {}, origin: Origin | None = None
+        self,
+        body: Mapping[str, Any],
+        *,
+        path: str = "",
+        headers: Mapping[str, str] = {},
+        origin: Origin | None = None,
+        problems: list[Problem] | None = None,
     ) -> ModelRequest:
-        """A request's body → the neutral request.
+        """A request's body → the neutral request. `problems`: as for `load_messages`.
 
         Raises:
             HistoryError: the body is not of this format.
@@ -117,15 +160,15 @@ class Wire(Protocol):
         ...
 
     def encoder(self, **envelope: Any) -> StreamEncoder:
-        """An encoder of one streamed response. `envelope`: what events do not hold (id, model, created …)."""
+        """An encoder of one streamed response. `envelope`: what events do not hold (id, model, created …), as `envelope` gives it."""
         ...
 
     def load_error(self, status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
         """An error's response → the exception that says it."""
         ...
 
-    def dump_error(self, error: DragomanError) -> tuple[int, dict[str, Any]]:
-        """An exception → status and body."""
+    def dump_error(self, error: DragomanError) -> ErrorResponse:
+        """An exception → the response that says it: status, headers and body."""
         ...
 
 

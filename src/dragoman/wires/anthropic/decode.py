@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.emit import Emitter, OpenPart
-from dragoman.errors import DecodeError, DragomanError, StreamCutError
+from dragoman.codec.decoder import MessageDecoder
+from dragoman.codec.emitter import OpenPart
+from dragoman.codec.json_values import as_list, if_object, if_text, need_object, rest
+from dragoman.errors import DecodeError, DragomanError
 from dragoman.event import Event, OpenText
 from dragoman.fold import parse_call
-from dragoman.framing import EventStream, is_json
 from dragoman.message import Content, FinishReason, Origin, ThinkingPart, ToolCallPart
-from dragoman.shapes import as_list, body_bytes, if_object, if_text, need_object, rest
-from dragoman.wires.anthropic.blocks import CALLS, load_block
-from dragoman.wires.anthropic.deltas import grown
+from dragoman.wires.anthropic.content import load_block
 from dragoman.wires.anthropic.errors import error_of
-from dragoman.wires.anthropic.native import NAME, OWN, fields, note
-from dragoman.wires.anthropic.outcome import dump_stop, load_stop, load_usage, other_usage
+from dragoman.wires.anthropic.quirks import NAME, OWN
+from dragoman.wires.anthropic.tools import CALLS, load_call
+from dragoman.wires.anthropic.usage import dump_finish, load_finish, load_usage, other_usage
 
-__all__ = ["Decoder", "decoder", "load_response"]
+__all__ = ["Decoder", "decoder", "grown", "load_response"]
 
 
 class _Text(msgspec.Struct, tag="text_delta", gc=False, forbid_unknown_fields=True):
@@ -55,7 +55,8 @@ _MAIN: Mapping[str, tuple[type, str]] = {
     "input_json_delta": (ToolCallPart, "partial_json"),
 }
 """The deltas that a block mostly consists of → its part, and their field that is added to it."""
-_AROUND = ("type", "role", "content", "id", "model", "usage", "stop_reason")
+_MESSAGE = ("type", "role", "content", "id", "model", "usage", "stop_reason")
+"""Fields of a message that are read; the others stand in the message's `response`."""
 
 
 def decoder(*, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> Decoder:
@@ -67,93 +68,73 @@ def load_response(
     body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
 ) -> list[Event]:
     """A whole response → the events that its stream would have been; an error's body → `RunError`."""
-    decoder = Decoder(origin, new_id)
-    return [*decoder.feed(body_bytes(body)), *decoder.close()]
+    return Decoder(origin, new_id).whole(body)
 
 
-class Decoder:
-    """A streamed response → events. What comes after an error, or after the end, is ignored."""
+class Decoder(MessageDecoder):
+    """A streamed response, or a whole one → events."""
 
-    def __init__(self, origin: Origin | None, new_id: Callable[[], str] | None) -> None:
-        self._stream = EventStream()
-        self._out = Emitter(new_id, origin=origin)
-        self._over = False
+    def __init__(self, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> None:
+        """See `MessageDecoder`."""
+        super().__init__(origin, new_id)
         self._stop_reason: str | None = None
         self._usage: dict[str, Any] = {}
-        self._around: dict[str, Any] = {}  # fields of the response around the message
-        self._held: dict[int, dict[str, Any]] = {}  # blocks that are told when they are whole
+        self._response: dict[str, Any] = {}  # fields of the response beyond the message's
+        self._held: dict[int, dict[str, Any]] = {}  # blocks that become parts when they are whole
         self._further: dict[int, list[Mapping[str, Any]]] = {}  # the deltas of each open block, but for its main ones
         self._names: dict[str, str] = {}  # id of each call so far → its tool
-        self._late: OpenPart | None = (
-            None  # a call that may have been cut, until the stop reason or the next block tells
-        )
+        self._late: OpenPart | None = None  # a call that may have been cut: the stop reason or the next block decides
         self._index = -1  # the block that deltas are coming for, its part, and the kind of its deltas
         self._part = OpenPart(-1, None, OpenText())
         self._kind: type[_Text | _Thinking | _Input] | None = None
 
-    def feed(self, data: bytes) -> list[Event]:
-        """More bytes, cut anywhere → the events that they complete."""
-        for payload in self._stream.feed(data):
-            self._read(payload)
-        return self._out.take()
-
-    def close(self) -> list[Event]:
-        """The end of the bytes. An answer whose stop reason never came was cut."""
-        for payload in self._stream.close():
-            if is_json(payload):  # else it is the first half of an event
-                self._read(payload)
-        if self._stream.body is not None:
-            self._read(self._stream.body)
-        if not self._over and self._stop_reason is not None:
-            self._finish()
-        elif not self._over:
-            self._fail(StreamCutError("the stream ended before the answer did; send the request again"))
-        return self._out.take()
-
-    def _read(self, payload: bytes) -> None:
-        if self._over:
-            return
+    def ordinary(self, payload: bytes) -> bool:
+        """A delta of the block that deltas are coming for."""
         try:
             event = _decode_delta(payload)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # deep in what is passed over
-            self._step(payload)
-            return
+            return False
         if event.index != self._index and (part := self._out.find(event.index)) is not None:
             self._index, self._part, self._kind = event.index, part, _KINDS.get(type(part.part))
-        if event.index == self._index and type(event.delta) is self._kind:
-            self._out.add(self._part, event.delta.text)
-        else:
-            self._step(payload)
+        if event.index != self._index or type(event.delta) is not self._kind:
+            return False
+        self._out.add(self._part, event.delta.text)
+        return True
 
-    def _step(self, payload: bytes) -> None:
+    def take(self, event: dict[str, Any], payload: bytes) -> None:
         """Any event but the delta that was expected."""
-        if payload.strip() == b"[DONE]":
-            return
-        try:
-            event = need_object(json_bytes.decode(payload), "an event")
-            kind = event.get("type")
-            if kind == "message_start":
-                self._start(need_object(event.get("message"), "message"))
-            elif kind == "content_block_start":
-                self._open(_number(event.get("index")), need_object(event.get("content_block"), "content_block"))
-            elif kind == "content_block_delta":
-                self._add(_number(event.get("index")), need_object(event.get("delta"), "delta"))
-            elif kind == "content_block_stop":
-                self._close(_number(event.get("index")))
-            elif kind == "message_delta":
-                self._update(event)
-            elif kind == "message_stop":
-                self._finish()
-            elif kind == "message":
-                self._whole(event)
-            elif kind == "error" or (kind is None and "error" in event):
-                self._fail(error_of(event, body=payload))
-            elif kind is None:
-                self._fail(DecodeError("an event has no type", body=payload))
-        except DecodeError as error:
-            self._fail(error.at(body=payload))
-        except ValueError as error:
-            self._fail(DecodeError(f"a piece of the answer is not JSON: {error}", body=payload))
+        kind = event.get("type")
+        if kind == "message_start":
+            self._start(need_object(event.get("message"), "message"))
+        elif kind == "content_block_start":
+            self._open(_number(event.get("index")), need_object(event.get("content_block"), "content_block"))
+        elif kind == "content_block_delta":
+            self._add(_number(event.get("index")), need_object(event.get("delta"), "delta"))
+        elif kind == "content_block_stop":
+            self._close(_number(event.get("index")))
+        elif kind == "message_delta":
+            self._update(event)
+        elif kind == "message_stop":
+            self._finish()
+        elif kind == "message":
+            self._whole(event)
+        elif kind == "error" or (kind is None and "error" in event):
+            raise error_of(event, body=payload)
+        elif kind is None:
+            raise DecodeError("an event has no type")
+
+    def end(self) -> None:
+        """An answer whose stop reason never came was cut."""
+        if self._stop_reason is None:
+            super().end()
+        else:
+            self._finish()
+
+    def fail(self, error: DragomanError) -> None:
+        """See `MessageDecoder`."""
+        for index in list(self._further):
+            self._settle(index)
+        super().fail(error)
 
     def _whole(self, message: dict[str, Any]) -> None:
         self._start(message)
@@ -167,10 +148,10 @@ class Decoder:
             served_model=model if isinstance(model, str) else None,
             response_id=id_ if isinstance(id_, str) else None,
         )
-        self._note(message, _AROUND)
+        self._note(rest(message, *_MESSAGE))
         self._count(message.get("usage"))
         begun = {"usage": dict(self._usage)} if other_usage(self._usage) else {}  # whole; the end's takes its place
-        self._out.start(native=note(response=begun))
+        self._out.start(native=OWN.note(response=begun))
         for index, block in enumerate(as_list(message.get("content") or None, "the blocks of content")):
             self._open(index, need_object(block, "a block"))
             self._close(index)
@@ -191,23 +172,23 @@ class Decoder:
         kind = if_text(block.get("type"))
         own = {key: value for key, value in block.items() if key not in ("type", "text", "thinking")}
         if kind == "text" and isinstance(text := block.get("text"), str):
-            return OpenText(native=note({key: value for key, value in own.items() if value})), text
+            return OpenText(native=OWN.note({key: value for key, value in own.items() if value})), text
         if kind == "thinking" and isinstance(text := block.get("thinking"), str):
-            spelled = {} if "signature" in own else {"signature": "absent"}
-            return ThinkingPart(native=note(own, spelling=spelled)), text
+            form = {} if "signature" in own else {"signature": "absent"}
+            return ThinkingPart(native=OWN.note(own, form=form)), text
         if kind in CALLS:
             given = block.get("id")
             minted = given or (self._out.new_id() if self._out.new_id else f"call-{len(self._names)}")
-            call = load_block({**block, "id": minted, "input": {}})
-            if isinstance(call, ToolCallPart):
+            call = load_call({**block, "id": minted, "input": {}})
+            if call is not None:
                 self._names[call.id] = call.name
                 text = json_bytes.encode(block["input"]).decode() if block.get("input") else ""
-                native = call.native if given else note({**fields(call.native), "id": None})
+                native = call.native if given else OWN.note({**OWN.fields(call.native), "id": None})
                 return msgspec.structs.replace(call, native=native), text
         return None
 
     def _add(self, index: int, delta: dict[str, Any]) -> None:
-        """A delta that is not the block's main one: a signature, a citation, or one of a block that is told whole."""
+        """A delta that is not the block's main one: a signature, a citation, or one of a block that comes whole."""
         kind = if_text(delta.get("type"))
         part = self._out.find(index)
         if index in self._held:
@@ -238,29 +219,29 @@ class Decoder:
             self._out.close(part)
 
     def _settle(self, index: int) -> None:
-        """What further deltas told of a block that is a part."""
+        """Adds what further deltas held to a block that is a part."""
         part, deltas = self._out.find(index), self._further.pop(index, ())
         if part is not None and deltas:
-            part.native[NAME] = grown(fields(part.part.native), deltas)
+            part.native[NAME] = grown(OWN.fields(part.part.native), deltas)
 
     def _update(self, event: dict[str, Any]) -> None:
         delta = need_object(event.get("delta") or {}, "delta")
         reason = delta.get("stop_reason")
         self._stop_reason = reason if isinstance(reason, str) else self._stop_reason
-        self._note(delta, ("stop_reason",))
-        self._note(event, ("type", "delta", "usage"))
+        self._note(rest(delta, "stop_reason"))
+        self._note(rest(event, "type", "delta", "usage"))
         self._count(event.get("usage"))
 
-    def _note(self, told: Mapping[str, Any], known: tuple[str, ...]) -> None:
-        self._around |= {key: value for key, value in told.items() if key not in known and value is not None}
+    def _note(self, fields: Mapping[str, Any]) -> None:
+        self._response |= {key: value for key, value in fields.items() if value is not None}
 
     def _count(self, usage: Any) -> None:
-        """The last count that was told is the total so far, never a part to be added."""
+        """The last count that came is the total so far, never a part to be added."""
         self._usage |= {key: value for key, value in if_object(usage).items() if value is not None}
 
     def _finish(self) -> None:
         self._over = True
-        reason = load_stop(self._stop_reason)
+        reason = load_finish(self._stop_reason)
         cut = reason is FinishReason.length
         for index in list(self._held):
             self._close(index)
@@ -269,21 +250,31 @@ class Decoder:
         self._out.close_all(cut=cut)
         if reason is FinishReason.stop and self._out.calls():
             reason = FinishReason.tool_calls
-        around = dict(self._around)
-        if self._stop_reason is not None and dump_stop(reason) != self._stop_reason:
-            around["stop_reason"] = self._stop_reason
+        response = dict(self._response)
+        if self._stop_reason is not None and dump_finish(reason) != self._stop_reason:
+            response["stop_reason"] = self._stop_reason
         if other := other_usage(self._usage):
-            around["usage"] = other
-        self._out.finish(reason, load_usage(self._usage), native=note(response=around))
-
-    def _fail(self, error: DragomanError) -> None:
-        self._over = True
-        for index in list(self._further):
-            self._settle(index)
-        self._out.fail(error)
+            response["usage"] = other
+        self._out.finish(reason, load_usage(self._usage), native=OWN.note(response=response))
 
 
 def _number(value: Any) -> int:
     if not isinstance(value, int):
         raise DecodeError("a block has no index")
     return value
+
+
+def grown(block: Mapping[str, Any], deltas: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """A block with the fields of its deltas: text is added to text, list to list, anything else stands in place of what was there."""
+    runs: dict[str, list[Any]] = {key: [value] for key, value in block.items()}
+    for delta in deltas:
+        for key, value in rest(delta, "type").items():
+            run = runs.setdefault(key, [])
+            if run and not (type(run[-1]) is type(value) and isinstance(value, (str, list))):
+                run.clear()
+            run.append(value)
+    return {key: run[0] if len(run) == 1 else _joined(run) for key, run in runs.items()}
+
+
+def _joined(run: list[Any]) -> Any:
+    return "".join(run) if isinstance(run[0], str) else [entry for entries in run for entry in entries]

@@ -3,217 +3,241 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from dragoman import json_bytes
-from dragoman.answer import Answer, model_of, whole_answer
+from dragoman.codec.encoder import NONE, Objects, ResponseEncoder, as_typed_event
+from dragoman.codec.json_values import if_list, if_object, merged, rest
+from dragoman.codec.outgoing import prepared
+from dragoman.codec.response import model_of, whole_message
 from dragoman.errors import DragomanError
-from dragoman.event import (
-    Event,
-    MessageDropped,
-    MessageStarted,
-    PartDelta,
-    PartFinished,
-    PartStarted,
-    RunError,
-    RunFinished,
-)
-from dragoman.framing import event_bytes
+from dragoman.event import Event, MessageDropped, MessageStarted, PartDelta, PartFinished, PartStarted
 from dragoman.loss import Loss
-from dragoman.message import Content, DataPart, FilePart, LinkPart, Role, TextPart, ThinkingPart, ToolCallPart
-from dragoman.shapes import if_list, if_object, merged
-from dragoman.wires.anthropic.blocks import CALLS
+from dragoman.message import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    Message,
+    Origin,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+)
+from dragoman.request import ModelRequest
+from dragoman.wires.anthropic.content import Outgoing, dump_blocks
 from dragoman.wires.anthropic.errors import dump_error
-from dragoman.wires.anthropic.native import NAME, fields, notes, response, spelling
-from dragoman.wires.anthropic.outcome import dump_stop, dump_usage
-from dragoman.wires.anthropic.pieces import Writer
-from dragoman.wires.anthropic.quirks import Quirks
+from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
+from dragoman.wires.anthropic.tools import CALLS
+from dragoman.wires.anthropic.usage import dump_finish, dump_usage
 
-__all__ = ["Encoder", "dump_response", "encoder"]
+__all__ = ["Encoder", "dump_response", "encoder", "envelope", "ping", "stream_type"]
 
-_json = json_bytes.encode
+stream_type = "text/event-stream"
+"""The media type of a streamed response."""
+ping = as_typed_event({"type": "ping"})
+"""The event that keeps a stream open."""
+
 _STREAMED = ("text", "thinking", *CALLS)
 _IN_DELTA = ("container", "stop_details", "stop_sequence")
+_Key = tuple[str, int]
+"""A part: its message and index."""
+
+
+def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002, ARG001 the protocol's
+    """What `encoder` and `dump_response` take beside the events of an answer to `request`."""
+    return {"id": f"msg_{id}", **({"model": request.model} if request and request.model else {})}
 
 
 def encoder(**envelope: Any) -> Encoder:
-    """An encoder of one response. `envelope`: `id` and `model`, where the events' own are not to be told."""
+    """An encoder of one response. `envelope`: `id` and `model`, where they are not to be the events' own."""
     return Encoder(envelope)
 
 
 def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any) -> dict[str, Any]:
-    """Events → a whole response; an error's body where they tell of an error."""
-    message = whole_answer(events, losses)
+    """Events → a whole response; an error's body where they hold an error."""
+    message = whole_message(events, losses)
     if isinstance(message, DragomanError):
-        return dump_error(message)[1]
-    around, origin = dict(response(message.native)), message.origin
-    answer: dict[str, Any] = {
-        "id": envelope.get("id") or (origin and origin.response_id) or message.id or "message-0",
-        "type": "message",
-        "role": "assistant",
-        "model": envelope.get("model") or model_of(origin),
-        "content": _blocks(*message.content),
-        "stop_reason": dump_stop(message.finish_reason, around.pop("stop_reason", None)),
-        "stop_sequence": around.pop("stop_sequence", None),
-        "usage": dump_usage(message.usage, around.pop("usage", {})),
+        return dump_error(message).body
+    response = dict(OWN.response(message.native))
+    answer = {
+        **_head(envelope, message.origin, message.id),
+        "content": _blocks(message.content),
+        "stop_reason": dump_finish(message.finish_reason, response.pop("stop_reason", None)),
+        "stop_sequence": response.pop("stop_sequence", None),
+        "usage": dump_usage(message.usage, response.pop("usage", {})),
     }
-    return merged(answer, around)
+    return merged(answer, response)
 
 
-class Encoder:
+class Encoder(ResponseEncoder):
     """Events of the model's messages → Server-Sent Events. Several messages become the blocks of one.
 
-    The wire knows one open block at a time: what is told of other parts meanwhile waits for its turn.
+    The wire knows one open block at a time: what comes of other parts meanwhile waits for its turn.
     """
 
     def __init__(self, envelope: Mapping[str, Any]) -> None:
-        self._envelope = envelope
-        self._answer = Answer(response)
-        self._parts: dict[tuple[str, int], Content] = {}  # parts that are open, as they began
-        self._turn: tuple[str, int] | None = None
-        self._waiting: dict[tuple[str, int], list[PartDelta | PartFinished]] = {}
-        self._usage: dict[str, Any] = {}  # what the start told of it beyond counts that are not known yet
+        """`envelope`: `id` and `model` of the response."""
+        super().__init__(OWN, envelope)
+        self._parts: dict[_Key, Content] = {}  # parts that are open, as they began
+        self._turn: _Key | None = None
+        self._waiting: dict[_Key, list[PartDelta | PartFinished]] = {}
+        self._usage: dict[str, Any] = {}  # what the start held of it beyond counts that are not known yet
         self._block = -1
         self._open = False  # a block is
-        self._over = False
 
-    def feed(self, event: Event) -> bytes:
-        """One event → the bytes that tell of it (`b""`: none, or not yet)."""
-        first = not self._answer.started
-        if self._over or not self._answer.takes(event):
-            return b""
-        if isinstance(event, (PartDelta, PartFinished)):
-            return self._part(event)
-        if isinstance(event, PartStarted):
-            self._parts[event.message_id, event.index] = event.part
-        elif isinstance(event, MessageStarted):
-            return self._start() if first else b""
-        elif isinstance(event, MessageDropped):
-            return self._drop(event.message_id)
-        elif isinstance(event, RunError):
-            self._over = True
-            return event_bytes(_json(dump_error(event.error)[1]), "error")
-        elif isinstance(event, RunFinished):
-            return self.close()
-        return b""
-
-    def close(self) -> bytes:
-        """The end of the events → the end of the response."""
-        answer = self._answer
-        if self._over or not answer.started:
-            return b""
-        self._over = True
-        around = dict(answer.around)
-        delta = {
-            "stop_reason": dump_stop(answer.reason, around.pop("stop_reason", None)),
-            "stop_sequence": None,
-            **{key: around.pop(key) for key in _IN_DELTA if key in around},
-        }
-        begun = self._usage.items()
-        other = {key: value for key, value in if_object(around.pop("usage", {})).items() if (key, value) not in begun}
-        end = merged({"type": "message_delta", "delta": delta, "usage": dump_usage(answer.usage, other)}, around)
-        return self._end_all() + event_bytes(_json(end), "message_delta") + _event("message_stop")
-
-    def _start(self) -> bytes:
-        origin = self._answer.origin
-        self._usage = if_object(self._answer.around.get("usage"))
+    def message_started(self, event: MessageStarted, *, first: bool) -> Objects:  # noqa: ARG002 the state has read it
+        """See `ResponseEncoder`."""
+        if not first:
+            return NONE
+        state = self._state
+        self._usage = if_object(state.envelope.get("usage"))
         message = {
-            "id": self._envelope.get("id") or (origin and origin.response_id) or self._answer.id or "message-0",
-            "type": "message",
-            "role": "assistant",
-            "model": self._envelope.get("model") or model_of(origin),
+            **_head(self._envelope, state.origin, state.id),
             "content": (),
             "stop_reason": None,
             "stop_sequence": None,
             "usage": {"input_tokens": 0, "output_tokens": 0, **self._usage},
         }
-        return _event("message_start", message=message)
+        return [{"type": "message_start", "message": message}]
 
-    def _part(self, event: PartDelta | PartFinished) -> bytes:
-        """A delta or the end of a part: written now, where no other part has its turn."""
+    def part_started(self, event: PartStarted) -> Objects:
+        """See `ResponseEncoder`."""
+        self._parts[event.message_id, event.index] = event.part
+        return NONE
+
+    def delta(self, event: PartDelta) -> Objects:
+        """See `ResponseEncoder`."""
         key = (event.message_id, event.index)
+        if self._waits(key, event) or (part := self._parts.get(key)) is None:
+            return NONE
+        delta = _delta(part, str(event.delta))
+        if delta is None:  # it comes whole at its end
+            return NONE
+        if self._open:
+            return [self._more(delta)]
+        return [self._begin(_opening(part)), self._more(delta)]
+
+    def part_finished(self, event: PartFinished) -> Objects:
+        """See `ResponseEncoder`."""
+        key = (event.message_id, event.index)
+        if self._waits(key, event):
+            return NONE
+        if self._parts.pop(key, None) is None:  # it is closed already, and no block is amended
+            self._turn = None
+            return self._next()
+        return [*self._finish(event.part), *self._next()]
+
+    def message_dropped(self, event: MessageDropped) -> Objects:
+        """A message is retracted: the block that went out of it ends, what waits of it is never sent."""
+        dropped = event.message_id
+        self._parts = {key: part for key, part in self._parts.items() if key[0] != dropped}
+        self._waiting = {key: events for key, events in self._waiting.items() if key[0] != dropped}
+        return NONE if self._turn is None or self._turn[0] != dropped else [*self._close(), *self._next()]
+
+    def error(self, error: DragomanError) -> Objects:
+        """See `ResponseEncoder`."""
+        return [dump_error(error).body]
+
+    def end(self) -> Objects:
+        """See `ResponseEncoder`."""
+        state = self._state
+        response = dict(state.envelope)
+        delta = {
+            "stop_reason": dump_finish(state.reason, response.pop("stop_reason", None)),
+            "stop_sequence": None,
+            **{key: response.pop(key) for key in _IN_DELTA if key in response},
+        }
+        begun = self._usage.items()
+        other = {key: value for key, value in if_object(response.pop("usage", {})).items() if (key, value) not in begun}
+        end = merged({"type": "message_delta", "delta": delta, "usage": dump_usage(state.usage, other)}, response)
+        return [*self._close_all(), end, {"type": "message_stop"}]
+
+    def frame(self, data: Mapping[str, Any]) -> bytes:
+        """See `ResponseEncoder`."""
+        return as_typed_event(data)
+
+    def _waits(self, key: _Key, event: PartDelta | PartFinished) -> bool:
+        """Whether another part has its turn. Otherwise it is this one's."""
         if self._turn is not None and self._turn != key:
             self._waiting.setdefault(key, []).append(event)
-            return b""
+            return True
         self._turn = key
-        if isinstance(event, PartFinished):
-            if self._parts.pop(key, None) is None:  # it is closed already, and no block is amended
-                self._turn = None
-                return self._next()
-            return self._finish(event.part) + self._next()
-        part = self._parts.get(key)
-        delta = None if part is None else _delta(part, str(event.delta))
-        if part is None or delta is None:
-            return b""  # told whole at its end
-        return (b"" if self._open else self._begin(_opening(part))) + self._tell(delta)
+        return False
 
-    def _finish(self, part: Content) -> bytes:
-        """The end of a part: what its deltas did not tell, and the end of its block."""
-        out = b""
+    def _finish(self, part: Content) -> list[Mapping[str, Any]]:
+        """The end of a part: what its deltas did not hold, and the end of its block."""
+        out: list[Mapping[str, Any]] = []
         if not self._open:
-            blocks = _blocks(part)
-            if not blocks:  # nothing that a client is told
+            blocks = _blocks((part,))
+            if not blocks:  # nothing that a client gets
                 self._turn = None
-                return b""
+                return out
             if isinstance(part, (DataPart, LinkPart, FilePart)) and blocks[0]["type"] == "text":
                 part = TextPart(blocks[0]["text"])  # a response holds no media, but for files that the provider has
             streams = isinstance(part, (TextPart, ThinkingPart, ToolCallPart)) and blocks[0].get("type") in _STREAMED
-            out += self._begin(_opening(part) if streams else blocks[0])
+            out.append(self._begin(_opening(part) if streams else blocks[0]))
             if streams and (text := _text(part)):
-                out += self._tell(_delta(part, text) or {})
-        own = fields(part.native)
-        if (beside := if_object(notes(part.native).get("delta"))) and (last := _delta(part, "")) is not None:
-            out += self._tell(merged(last, beside))
+                out.append(self._more(_delta(part, text) or {}))
+        own = OWN.fields(part.native)
+        if (beside := if_object(OWN.notes(part.native).get("delta"))) and (last := _delta(part, "")) is not None:
+            out.append(self._more(merged(last, beside)))
         if isinstance(part, ThinkingPart) and "signature" in own:
-            out += self._tell({"type": "signature_delta", "signature": own["signature"]})
+            out.append(self._more({"type": "signature_delta", "signature": own["signature"]}))
         if isinstance(part, TextPart):
-            for citation in if_list(own.get("citations")):
-                out += self._tell({"type": "citations_delta", "citation": citation})
-        return out + self._end()
+            citations = if_list(own.get("citations"))
+            out += [self._more({"type": "citations_delta", "citation": citation}) for citation in citations]
+        return [*out, *self._close()]
 
-    def _next(self) -> bytes:
+    def _next(self) -> list[Mapping[str, Any]]:
         """The parts that waited, as far as their turn has come."""
-        out = b""
+        out: list[Mapping[str, Any]] = []
         while self._waiting and self._turn is None:
-            for waiting in self._waiting.pop(next(iter(self._waiting))):
-                out += self._part(waiting)
+            for event in self._waiting.pop(next(iter(self._waiting))):
+                out += self.delta(event) if isinstance(event, PartDelta) else self.part_finished(event)
         return out
 
-    def _drop(self, message_id: str) -> bytes:
-        """A message is retracted: the block that went out of it ends, what waits of it is never told."""
-        self._parts = {key: part for key, part in self._parts.items() if key[0] != message_id}
-        self._waiting = {key: events for key, events in self._waiting.items() if key[0] != message_id}
-        if self._turn is None or self._turn[0] != message_id:
-            return b""
-        return self._end() + self._next()
-
-    def _end_all(self) -> bytes:
+    def _close_all(self) -> list[Mapping[str, Any]]:
         """Ends the part that has its turn, and those that wait for theirs, though nobody closed them."""
-        out = self._end() + self._next()
+        out = [*self._close(), *self._next()]
         while self._turn is not None:
-            out += self._end() + self._next()
+            out += [*self._close(), *self._next()]
         return out
 
-    def _begin(self, block: Mapping[str, Any]) -> bytes:
+    def _begin(self, block: Mapping[str, Any]) -> dict[str, Any]:
         self._block += 1
         self._open = True
-        return _event("content_block_start", index=self._block, content_block=block)
+        return {"type": "content_block_start", "index": self._block, "content_block": block}
 
-    def _tell(self, delta: Mapping[str, Any]) -> bytes:
-        return _event("content_block_delta", index=self._block, delta=delta)
+    def _more(self, delta: Mapping[str, Any]) -> dict[str, Any]:
+        return {"type": "content_block_delta", "index": self._block, "delta": delta}
 
-    def _end(self) -> bytes:
+    def _close(self) -> Objects:
         self._turn = None
         was_open, self._open = self._open, False
-        return _event("content_block_stop", index=self._block) if was_open else b""
+        return [{"type": "content_block_stop", "index": self._block}] if was_open else NONE
 
 
-def _blocks(*content: Content) -> list[dict[str, Any]]:
-    return Writer(Quirks(), [], role=Role.MODEL, answer=True).blocks(content)
+def _head(envelope: Mapping[str, Any], origin: Origin | None, message_id: str | None) -> dict[str, Any]:
+    """How a message begins."""
+    return {
+        "id": envelope.get("id") or (origin and origin.response_id) or message_id or "message-0",
+        "type": "message",
+        "role": "assistant",
+        "model": envelope.get("model") or model_of(origin),
+    }
+
+
+def _blocks(content: tuple[Content, ...]) -> list[dict[str, Any]]:
+    """The blocks of a response."""
+    message = Message(Role.MODEL, content)
+    return dump_blocks(prepared(Outgoing, [message], None, Quirks(), None, ids={}, names={}, answer=True), 0)
 
 
 def _delta(part: Content, text: str) -> dict[str, Any] | None:
-    """More of a part; `None` for one that is told whole, or not at all, as a call that another provider ran."""
+    """More of a part; `None` for one that comes whole, or not at all, as a call that another provider ran."""
     if isinstance(part, TextPart):
         return {"type": "text_delta", "text": text}
     if isinstance(part, ThinkingPart):
@@ -228,20 +252,16 @@ def _text(part: Content) -> str:
     if isinstance(part, (TextPart, ThinkingPart)):
         return part.text
     if isinstance(part, ToolCallPart) and part.raw is None:
-        return _json(part.arguments).decode() if part.arguments else ""
+        return json_bytes.encode(part.arguments).decode() if part.arguments else ""
     return part.raw or "" if isinstance(part, ToolCallPart) else ""
 
 
 def _opening(part: Content) -> dict[str, Any]:
-    """The block of a text, thinking or call as it begins: without what deltas tell."""
-    own = {key: value for key, value in fields(part.native).items() if key not in ("citations", "signature")}
+    """The block of a text, thinking or call as it begins: without what deltas hold."""
+    own = rest(OWN.fields(part.native), "citations", "signature")
     if isinstance(part, ToolCallPart):
         return {"type": "tool_use", **own, "id": part.id, "name": part.name, "input": {}}
     if isinstance(part, ThinkingPart):
-        signature = {} if spelling(part.native).get("signature") == "absent" else {"signature": ""}
+        signature = {} if OWN.form(part.native).get("signature") == "absent" else {"signature": ""}
         return {"type": "thinking", **own, "thinking": "", **signature}
     return {"type": "text", **own, "text": ""}
-
-
-def _event(kind: str, /, **fields: Any) -> bytes:
-    return event_bytes(_json({"type": kind, **fields}), kind)

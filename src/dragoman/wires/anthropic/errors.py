@@ -1,4 +1,4 @@
-"""Errors: an error's response ↔ the exception that says it. The kind is told by `error.type`, the words and the status."""
+"""Errors: an error's response ↔ the exception that says it. The kind follows from `error.type`, the words and the status."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any
 
 import msgspec
 
+from dragoman.codec.error_rules import ErrorInfo, error_from, error_info, load
+from dragoman.codec.json_values import as_text, if_object
+from dragoman.codec.serving import ErrorResponse, error_response
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -21,8 +24,6 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.faults import Told, fault, load, usual
-from dragoman.shapes import as_text, if_object
 
 __all__ = ["dump_error", "error_of", "load_error"]
 
@@ -58,25 +59,25 @@ _SENT: tuple[tuple[type[DragomanError], int, str, str], ...] = (
 
 def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
     """An error's response → the exception that says it. Odd bodies (HTML, empty, a string) are read as far as they go."""
-    return load(status, headers, body, _told)
+    return load(status, headers, body, _info)
 
 
 def error_of(payload: Any, *, body: bytes | None = None) -> DragomanError:
     """An error's payload, as an event of a stream → the exception that says it."""
-    return fault(_told(payload), body=body)
+    return error_from(_info(payload), body=body)
 
 
-def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
-    """An exception → status and body."""
+def dump_error(error: DragomanError) -> ErrorResponse:
+    """An exception → status, headers and body."""
     status, kind, words = next(row[1:] for row in _SENT if isinstance(error, row[0]))
     message = error.message if words in error.message.lower() else f"{words}: {error.message}"
     body: dict[str, Any] = {"type": "error", "error": {"type": kind, "message": message}}
     if error.request_id is not None:
         body["request_id"] = error.request_id
-    return status, body
+    return error_response(error, status, body)
 
 
-def _told(payload: Any) -> Told:
+def _info(payload: Any) -> ErrorInfo:
     outer = if_object(payload)
     kind = if_object(outer.get("error", outer)).get("type")
-    return msgspec.structs.replace(usual(payload), means=_TYPES.get(as_text(kind)))
+    return msgspec.structs.replace(error_info(payload), means=_TYPES.get(as_text(kind)))

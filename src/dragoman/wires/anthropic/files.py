@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.message import Content, DataPart, FilePart, ToolResultPart
 from dragoman.request import Download, HttpRequest
-from dragoman.shapes import if_list, if_object, if_text
-from dragoman.wires.anthropic.media import load_media
-from dragoman.wires.anthropic.native import NAME, is_ours
+from dragoman.wires.anthropic.content import load_media
+from dragoman.wires.anthropic.quirks import NAME, OWN
 
 __all__ = ["dump_download", "load_files"]
 
@@ -17,7 +17,7 @@ _BETA = {"anthropic-beta": "files-api-2025-04-14"}
 
 def load_files(piece: Content) -> list[DataPart | FilePart]:
     """The files in the result of a tool that the provider ran: what its code wrote, and a document that it fetched."""
-    if not isinstance(piece, ToolResultPart) or piece.run_by != "provider" or not is_ours(piece.native):
+    if not isinstance(piece, ToolResultPart) or piece.run_by != "provider" or not OWN.is_ours(piece.native):
         return []
     result = if_object(piece.result)
     made = [if_text(if_object(one).get("file_id")) for one in if_list(result.get("content"))]
@@ -29,6 +29,6 @@ def load_files(piece: Content) -> list[DataPart | FilePart]:
 
 
 def dump_download(part: FilePart) -> Download:
-    """How the provider is asked for a file that it holds."""
+    """The requests for a file that the provider holds."""
     path = f"/files/{quote(part.id, safe='')}"
     return Download(HttpRequest(f"{path}/content", _BETA, method="GET"), HttpRequest(path, _BETA, method="GET"))

@@ -5,58 +5,68 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-import msgspec
-
+from dragoman.codec.ids import call_ids, fitted
+from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, if_text, rest
+from dragoman.codec.marks import unmarked_all
+from dragoman.codec.outgoing import only_text, prepared
+from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
-from dragoman.ids import NAMES, STANDARD, call_ids, fitted
-from dragoman.loss import Loss
-from dragoman.message import (
-    Content,
-    DataPart,
-    FilePart,
-    LinkPart,
-    Message,
-    Origin,
-    ProviderPart,
-    Role,
-    TextPart,
-    ToolCallPart,
-    ToolResultPart,
-)
-from dragoman.replay import readable
+from dragoman.loss import Loss, Lost
+from dragoman.message import Content, Message, Origin, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
-from dragoman.shapes import bounded, if_objects, if_text
-from dragoman.wires.anthropic.blocks import load_block, whole
-from dragoman.wires.anthropic.native import fields, note, spelled, spelling
-from dragoman.wires.anthropic.pieces import Writer
-from dragoman.wires.anthropic.quirks import Quirks
+from dragoman.wires.anthropic.content import Outgoing, dump_blocks, dump_content, load_content
+from dragoman.wires.anthropic.quirks import OWN, Quirks
+from dragoman.wires.anthropic.tools import CALLS
 
-__all__ = ["dump_messages", "load_messages", "read_messages", "sent_names", "system_length", "write_conversation"]
+__all__ = ["dump_messages", "load_messages", "outgoing", "read_messages", "votes", "write_messages"]
 
 _ROLES = {"user": Role.USER, "assistant": Role.MODEL, "system": Role.SYSTEM}
 _SENT_ROLES = {role: name for name, role in _ROLES.items()}
+_SPEAKERS = {"user": Role.USER, "assistant": Role.MODEL}
+_FOREIGN = frozenset(
+    {"function_call", "images", "parts", "reasoning_content", "tool_call_id", "tool_calls", "tool_plan"}
+)
+"""Fields of messages that other formats have, and this one never."""
+_VOTES: Mapping[str, tuple[str, type, int]] = {
+    "text": ("text", str, 1),
+    "thinking": ("thinking", str, 2),
+    "redacted_thinking": ("data", str, 3),
+    "image": ("source", dict, 3),
+    "document": ("source", dict, 3),
+    "container_upload": ("file_id", str, 3),
+    "search_result": ("source", str, 3),
+    "compaction": ("content", object, 3),
+    "tool_addition": ("tool", dict, 3),
+    **dict.fromkeys(CALLS, ("input", object, 3)),
+}
+"""Type of a block → a field that every such block has, the type of that, and how surely such a block is of this format."""
+_SIGNS = {"cache_control": 2, "citations": 2, "signature": 3}
+"""Further fields of blocks, and how surely one that has them is of this format."""
 
 
 class _Sent(NamedTuple):
     """A message of the wire."""
 
     entry: dict[str, Any]
-    writer: Writer
+    position: int
     joins: bool
     """It holds results of tools, which belong to the turn of the user before it."""
 
 
-def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message]:
-    """The wire's conversation → messages. `origin` is given to the model's messages.
+def load_messages(
+    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+) -> list[Message]:
+    """The wire's conversation → messages. `origin` is given to the model's messages. With `problems`, a message that cannot be
+    read is left out and noted there; the index of `system` is -1.
 
     Raises:
         HistoryError: the payload is no conversation of this format.
     """
-    return read_messages(bounded(payload), origin)
+    return read_messages(bounded(payload) if problems is None else payload, origin, problems)
 
 
-def read_messages(payload: Any, origin: Origin | None) -> list[Message]:
-    """The same of a payload whose depth is known to be bounded."""
+def read_messages(payload: Any, origin: Origin | None, problems: list[Problem] | None = None) -> list[Message]:
+    """The same of a payload whose depth is known to be bounded, where no problems are noted."""
     if not isinstance(payload, Mapping):
         raise HistoryError('the payload must be {"system": …, "messages": […]}, the part of a Messages API request')
     payload = cast("Mapping[str, Any]", payload)
@@ -65,21 +75,39 @@ def read_messages(payload: Any, origin: Origin | None) -> list[Message]:
         raise HistoryError('"messages" must be a list')
     names: dict[str, str] = {}
     out: list[Message] = []
-    if payload.get("system"):
-        out.append(_load(Role.SYSTEM, {"content": payload["system"]}, names, "system"))
+    if system := payload.get("system"):
+        try:
+            form: dict[str, Any] = {}
+            content = load_content({"content": bounded(system)}, Role.SYSTEM, names, form, "system")
+            out.append(Message(Role.SYSTEM, content, native=OWN.note(form=form)))
+        except HistoryError as error:
+            noted(error, problems, -1, "system")
     for position, entry in enumerate(cast("list[Any]", entries)):
-        role = _ROLES.get(str(cast("dict[str, Any]", entry).get("role"))) if isinstance(entry, dict) else None
-        if role is None:
-            raise HistoryError(f'"messages[{position}]" must be an object whose role is user, assistant or system')
-        message = _load(role, cast("dict[str, Any]", entry), names, f"messages[{position}]")
-        if role is Role.MODEL:
-            message = message.replace(origin=origin)
-        elif role is Role.SYSTEM:
-            message = message.replace(native=spelled(message.native, place="messages"))
-        elif _would_move(message, out[-1] if position and out else None):
-            message = message.replace(native=spelled(message.native, turn="as is"))
-        out.append(message)
+        try:
+            if problems is not None:
+                bounded(entry)
+            out.append(
+                _load_plain(entry, origin) or _load(entry, position, names, out[-1].role if out else None, origin)
+            )
+        except HistoryError as error:
+            noted(error, problems, position, _fault(entry))
     return out
+
+
+def votes(message: Any) -> int:
+    """How surely a message is of this format: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
+    fields = if_object(message)
+    role, content = _role_of(fields), fields.get("content")
+    if role is None or not _FOREIGN.isdisjoint(fields):
+        return 0
+    if role is Role.SYSTEM and "content" not in fields:
+        return 3 if "output_config" in fields else 0
+    if not isinstance(content, (str, list)):
+        return 0
+    if fields.get("type") == "message" and "stop_reason" in fields:
+        return 3
+    found = [1, *[_block_votes(block) for block in if_list(content)]]
+    return 0 if 0 in found and max(found) < 3 else max(found)
 
 
 def dump_messages(
@@ -90,131 +118,140 @@ def dump_messages(
     losses: list[Loss] | None = None,
 ) -> dict[str, Any]:
     """Messages → `{"system": …, "messages": […]}` (no `system` where there is none)."""
-    messages = list(messages)
-    quirks = quirks or Quirks()
-    names = sent_names(messages, quirks, target)
-    return write_conversation(messages, names, target.model if target else None, target, quirks, losses)
+    return write_messages(outgoing(messages, target, quirks, losses, model=(target and target.model) or ""))
 
 
-def sent_names(
-    messages: Sequence[Message], quirks: Quirks, target: Origin | None, tools: Sequence[ToolSpec] = ()
-) -> dict[str, str]:
-    """Name of each tool of the request and of the calls in its history → the name to send."""
-    calls = [
-        p for message in messages for p in message.content if isinstance(p, ToolCallPart) and p.run_by != "provider"
-    ]
-    as_is = [named.name for named in (*tools, *calls) if _is_kept(named, target)]
-    return fitted([named.name for named in (*tools, *calls)], quirks.names, as_is=as_is)
-
-
-def write_conversation(
-    messages: Sequence[Message],
-    names: Mapping[str, str],
-    model: str | None,
+def outgoing(
+    messages: Iterable[Message],
     target: Origin | None,
-    quirks: Quirks,
+    quirks: Quirks | None,
     losses: list[Loss] | None,
-) -> dict[str, Any]:
-    """As `dump_messages`, with the names of tools and the model that the request tells."""
-    losses = [] if losses is None else losses
-    ids = call_ids(messages, quirks.ids, as_is=lambda piece: _is_kept(piece, target))
-    writers = [
-        Writer(quirks, losses, ids, names, position, message.role, why)
-        for position, (message, why) in enumerate(zip(messages, readable(messages, target, quirks.reads), strict=True))
-    ]
-    head = system_length(messages)
-    payload: dict[str, Any] = {}
-    if system := [
-        block
-        for writer, message in zip(writers[:head], messages, strict=False)
-        for block in writer.blocks(message.content)
-    ]:
-        payload["system"] = _content(system, messages[0])
+    *,
+    model: str,
+    tools: Iterable[ToolSpec] = (),
+) -> Outgoing:
+    """A conversation made ready for its dump. `tools`: the request's, whose names are made fit with those of the calls. Without a
+    target, an id or name that breaks the rules but was recorded so stays as it is."""
+    messages, places = unmarked_all(messages)
+    quirks = quirks or Quirks()
+    calls = [each for message in messages for each in message.content if isinstance(each, ToolCallPart)]
+    named = [*tools, *(call for call in calls if call.run_by != "provider")]
+    as_is = [each.name for each in named if target is None and _is_recorded(each)]
+    return prepared(
+        Outgoing,
+        messages,
+        target,
+        quirks,
+        losses,
+        places=places,
+        model=model,
+        ids=call_ids(messages, quirks.ids, as_is=_is_recorded if target is None else None),
+        names=fitted([each.name for each in named], quirks.names, as_is=as_is),
+    )
+
+
+def write_messages(out: Outgoing) -> dict[str, Any]:
+    """A conversation → `{"system": …, "messages": […]}`."""
+    head = _system_length(out.messages)
+    system = [block for position in range(head) for block in dump_blocks(out, position)]
     turns: list[list[_Sent]] = []
-    for writer, message in zip(writers[head:], messages[head:], strict=True):
-        entry = _entry(writer, message, (model or "").startswith(quirks.system_models))
-        if entry is not None:
-            alone = spelling(message.native).get("turn") == "as is"
-            _add_turn(turns, _Sent(entry, writer, _has_results(entry) and not alone))
-    entries = [turn[0].entry if len(turn) == 1 and not turn[0].joins else _joined(turn) for turn in turns]
+    for position in range(head, len(out.messages)):
+        message = out.messages[position]
+        if message.role is not Role.SYSTEM and (text := only_text(message)) is not None:
+            turns.append([_Sent({"role": _SENT_ROLES[message.role], "content": text}, position, joins=False)])
+        elif (entry := _dump(out, position)) is not None:
+            alone = OWN.form(message.native).get("turn") == "as is"
+            _add_turn(turns, _Sent(entry, position, _has_results(entry) and not alone))
+    entries = [turn[0].entry if len(turn) == 1 and not turn[0].joins else _joined(turn, out) for turn in turns]
     first = next((n for n, entry in enumerate(entries) if entry["role"] != "system"), 0)
-    if target is not None and entries and entries[first]["role"] == "assistant":
-        losses.append(Loss(head, None, "beginning", "the API wants the user to speak first; a placeholder does"))
-        entries.insert(first, {"role": "user", "content": quirks.opening})
-    return {**payload, "messages": entries}
+    if out.target is not None and entries and entries[first]["role"] == "assistant":
+        out.lose(head, None, Lost.beginning, "the API wants the user to speak first; a placeholder does")
+        entries.insert(first, {"role": "user", "content": out.quirks.opening})
+    return {**({"system": dump_content(system, out.messages[0])} if system else {}), "messages": entries}
 
 
-def system_length(messages: Sequence[Message]) -> int:
+def _block_votes(block: Any) -> int:
+    """The same of a block. One of a type that is not known may stand beside others, since the API has ever more of them."""
+    fields = if_object(block)
+    kind = if_text(fields.get("type"))
+    field, of, least = ("tool_use_id", str, 3) if kind.endswith("tool_result") else _VOTES.get(kind, ("", str, 0))
+    if not isinstance(fields.get(field), of) or field not in fields:
+        return 0
+    return max([least, *(vote for sign, vote in _SIGNS.items() if fields.get(sign))])
+
+
+def _load_plain(entry: Any, origin: Origin | None) -> Message | None:
+    """A message of a role and a text, as nearly all are; `None`: any other."""
+    if not isinstance(entry, dict) or len(fields := cast("dict[str, Any]", entry)) != 2:
+        return None
+    text, name = fields.get("content"), fields.get("role")
+    if not isinstance(text, str) or not isinstance(name, str) or name not in _SPEAKERS or not text.strip():
+        return None
+    role = _SPEAKERS[name]
+    return Message(role, (TextPart(text),), origin=origin if role is Role.MODEL else None)
+
+
+def _load(entry: Any, position: int, names: dict[str, str], before: Role | None, origin: Origin | None) -> Message:
+    """A message. `names`: id of each call so far → its tool, to which its own calls are added; `before`: the role of the one
+    before it."""
+    role = _role_of(entry)
+    if role is None:
+        raise HistoryError(f'"messages[{position}]" must be an object whose role is user, assistant or system')
+    form: dict[str, Any] = {"place": "messages"} if role is Role.SYSTEM else {}
+    content = load_content(entry, role, names, form, f"messages[{position}]")
+    if role is Role.USER and _would_move(content, before):
+        form["turn"] = "as is"
+    native = OWN.note(rest(entry, "role", "content"), form=form)
+    return Message(role, content, origin=origin if role is Role.MODEL else None, native=native)
+
+
+def _role_of(entry: Any) -> Role | None:
+    return _ROLES.get(if_text(if_object(entry).get("role")))
+
+
+def _fault(entry: Any) -> str | None:
+    """The field for which a message cannot be read, where one is known."""
+    if not isinstance(entry, dict):
+        return None
+    if _role_of(entry) is None:
+        return "role"
+    content = if_object(entry).get("content")
+    return None if isinstance(content, str) or if_objects(content) else "content"
+
+
+def _system_length(messages: Sequence[Message]) -> int:
     """How many messages at the head go to `system`."""
     for position, message in enumerate(messages):
-        if message.role is not Role.SYSTEM or spelling(message.native).get("place") == "messages":
+        if message.role is not Role.SYSTEM or OWN.form(message.native).get("place") == "messages":
             return position
     return len(messages)
 
 
-def _load(role: Role, entry: Mapping[str, Any], names: dict[str, str], where: str) -> Message:
-    content = entry.get("content")
-    own = {key: value for key, value in entry.items() if key not in ("role", "content")}
-    pieces: list[Content] = []
-    native = note(own)
-    if isinstance(content, str):
-        if content.strip():
-            pieces.append(TextPart(content))
-        else:
-            native = spelled(native, content=content)
-    elif isinstance(content, list):
-        blocks = cast("list[Any]", content)
-        for place, block in enumerate(blocks):
-            if not isinstance(block, dict):
-                raise HistoryError(f'"{where}.content[{place}]" must be an object, a content block')
-            pieces.append(_piece(role, cast("dict[str, Any]", block), names))
-        if not blocks:
-            native = spelled(native, content=[])
-        elif _is_plain(blocks):
-            native = spelled(native, content="list")
-    elif role is Role.SYSTEM and "content" not in entry:  # it only changes settings, in fields of its own
-        native = spelled(native, content="absent")
-    else:
-        raise HistoryError(f'"{where}.content" must be a string or a list of content blocks')
-    return Message(role, tuple(pieces), native=native)
+def _is_recorded(named: ToolSpec | ToolCallPart | ToolResultPart) -> bool:
+    """Whether its id or name was recorded so, whatever the rules."""
+    return OWN.form(named.native).get("id_or_name") == "as is"
 
 
-def _piece(role: Role, block: Mapping[str, Any], names: dict[str, str]) -> Content:
-    piece = load_block(block, names)
-    if role is Role.MODEL and isinstance(piece, (DataPart, LinkPart, FilePart)) and block["type"] != "container_upload":
-        return whole(block)
-    if isinstance(piece, ToolCallPart):
-        repeated, names[piece.id] = piece.id in names, piece.name
-        if piece.run_by == "agent" and (repeated or not STANDARD.fits(piece.id) or not NAMES.fits(piece.name)):
-            return msgspec.structs.replace(piece, native=spelled(piece.native, id_or_name="as is"))
-    elif isinstance(piece, ToolResultPart) and piece.run_by == "agent" and not STANDARD.fits(piece.id):
-        return msgspec.structs.replace(piece, native=spelled(piece.native, id_or_name="as is"))
-    return piece
-
-
-def _is_kept(named: ToolSpec | ToolCallPart | ToolResultPart, target: Origin | None) -> bool:
-    """Whether an id or name that breaks the rules was recorded so, and goes back to where it was recorded."""
-    return target is None and spelling(named.native).get("id_or_name") == "as is"
-
-
-def _entry(writer: Writer, message: Message, takes_system: bool) -> dict[str, Any] | None:
+def _dump(out: Outgoing, position: int) -> dict[str, Any] | None:
     """One message of the wire; `None` where nothing of it can be sent."""
-    blocks = writer.blocks(message.content)
-    own = {**fields(message.native), "role": _SENT_ROLES[message.role]}
-    empty = spelling(message.native).get("content")
+    message = out.messages[position]
+    blocks = dump_blocks(out, position)
+    own = {**OWN.fields(message.native), "role": _SENT_ROLES[message.role]}
+    form = OWN.form(message.native)
+    empty = form.get("content")
     if not blocks and not message.content and (empty == [] or (isinstance(empty, str) and not empty.strip())):
         return {**own, "content": empty}
     if empty == "absent" and not message.content:
         return own
     if not blocks:
-        writer.lose(None, "message", "nothing of it can be sent, and the API takes no empty message")
+        out.lose(position, None, Lost.message, "nothing of it can be sent, and the API takes no empty message")
         return None
-    if message.role is Role.SYSTEM and not takes_system and spelling(message.native).get("place") != "messages":
-        writer.lose(
-            None, "system message", "the model takes none after the first user message; sent as a marked user text"
-        )
+    takes_system = out.model.startswith(out.quirks.system_models) or form.get("place") == "messages"
+    if message.role is Role.SYSTEM and not takes_system:
+        why = "the model takes none after the first user message; sent as a marked user text"
+        out.lose(position, None, Lost.system_message, why)
         return {"role": "user", "content": f"<system>\n{message.text}\n</system>"}
-    return {**own, "content": _content(blocks, message)}
+    return {**own, "content": dump_content(blocks, message)}
 
 
 def _add_turn(turns: list[list[_Sent]], sent: _Sent) -> None:
@@ -225,7 +262,7 @@ def _add_turn(turns: list[list[_Sent]], sent: _Sent) -> None:
         turns.append([sent])
 
 
-def _joined(turn: Iterable[_Sent]) -> dict[str, Any]:
+def _joined(turn: Iterable[_Sent], out: Outgoing) -> dict[str, Any]:
     """The messages of a turn as one, results of tools first, as the API wants them."""
     entry: dict[str, Any] = {}
     results: list[dict[str, Any]] = []
@@ -238,32 +275,21 @@ def _joined(turn: Iterable[_Sent]) -> dict[str, Any]:
             moves = moves or (is_result and bool(others))
             (results if is_result else others).append(block)
         if moves:
-            sent.writer.lose(None, "order", "the API wants results of tools before everything else")
+            out.lose(sent.position, None, Lost.order, "the API wants results of tools before everything else")
     return {**entry, "content": [*results, *others]}
 
 
-def _would_move(message: Message, before: Message | None) -> bool:
-    """Whether dumping would not leave the message where it was, as it was."""
+def _would_move(content: Sequence[Content], before: Role | None) -> bool:
+    """Whether dumping would not leave a user's message where it was, as it was. `before`: the role of the one before it."""
     results = [
         isinstance(piece, ToolResultPart) or (isinstance(piece, ProviderPart) and piece.kind == "tool_result")
-        for piece in message.content
+        for piece in content
     ]
-    return any(results) and (
-        results != sorted(results, reverse=True) or (before is not None and before.role is Role.USER)
-    )
+    return any(results) and (results != sorted(results, reverse=True) or before is Role.USER)
 
 
 def _has_results(entry: Mapping[str, Any]) -> bool:
     return entry["role"] == "user" and any(block.get("type") == "tool_result" for block in _listed(entry))
-
-
-def _content(blocks: list[dict[str, Any]], message: Message) -> list[dict[str, Any]] | str:
-    """A single text is a string, unless it was spelled otherwise."""
-    return blocks[0]["text"] if _is_plain(blocks) and spelling(message.native).get("content") != "list" else blocks
-
-
-def _is_plain(blocks: Sequence[Any]) -> bool:
-    return len(blocks) == 1 and blocks[0] == {"type": "text", "text": if_text(blocks[0].get("text")) or None}
 
 
 def _listed(entry: Mapping[str, Any]) -> list[dict[str, Any]]:

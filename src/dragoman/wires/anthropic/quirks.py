@@ -7,9 +7,15 @@ from types import MappingProxyType
 
 import msgspec
 
-from dragoman.ids import NAMES, STANDARD, Rule
+from dragoman.codec.ids import NAMES, STANDARD, Rule
+from dragoman.codec.native import Own
 
-__all__ = ["Quirks"]
+__all__ = ["NAME", "OWN", "Quirks"]
+
+NAME = "anthropic"
+
+OWN = Own(NAME)
+"""Its part of `native`."""
 
 _BUDGETS = {"low": 1024, "medium": 4096, "high": 16384}
 _SERVER_TOOLS = {

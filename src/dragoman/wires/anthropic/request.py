@@ -5,34 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
+from dragoman.codec.ids import renamed
+from dragoman.codec.json_values import bounded, if_object, rest
+from dragoman.codec.outgoing import own_options
+from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
-from dragoman.ids import renamed
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, Settings, ToolSpec
-from dragoman.shapes import bounded, if_list, if_object
-from dragoman.wires.anthropic.messages import read_messages, sent_names, write_conversation
-from dragoman.wires.anthropic.native import note, spelling
-from dragoman.wires.anthropic.output import dump_format, load_format
-from dragoman.wires.anthropic.quirks import Quirks
-from dragoman.wires.anthropic.reasoning import dump_effort, load_effort
-from dragoman.wires.anthropic.tools import dump_choice, dump_tool, load_choice, load_tool
+from dragoman.wires.anthropic.messages import outgoing, read_messages, write_messages
+from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
+from dragoman.wires.anthropic.settings import FIELDS, dump_settings, load_schema, load_settings
+from dragoman.wires.anthropic.tools import dump_tool_choice, dump_tools, load_tool_choice, load_tools
 
-__all__ = ["dump_http", "dump_request", "load_request"]
+__all__ = ["dump_http", "dump_request", "load_request", "routes"]
+
+routes: tuple[Route, ...] = (
+    Route("POST", "/v1/messages", "chat"),
+    Route("POST", "/v1/messages/count_tokens", "count_tokens"),
+    Route("GET", "/v1/models", "models"),
+)
+"""Where the official API stands."""
 
 _VERSION = "2023-06-01"
-_SIMPLE = {
-    "max_tokens": ("max_tokens", int),
-    "temperature": ("temperature", (int, float)),
-    "top_p": ("top_p", (int, float)),
-    "top_k": ("top_k", int),
-}
-"""Field of the body → the setting of the same meaning, and the types of number it must have for that."""
-_CACHES: Mapping[str, dict[str, Any]] = {"short": {"type": "ephemeral"}, "long": {"type": "ephemeral", "ttl": "1h"}}
-_NEUTRAL = (
-    *_SIMPLE, "stop_sequences", "model", "system", "stream", "tools", "tool_choice", "thinking", "output_config", "output_format",
-)  # fmt: skip
-_UNKNOWN = ("presence_penalty", "frequency_penalty", "seed")
+_NEUTRAL = (*FIELDS, "model", "system", "stream", "tools", "tool_choice")
 
 
 def load_request(
@@ -41,57 +37,42 @@ def load_request(
     path: str = "",  # noqa: ARG001 - the protocol's: here the body says it all
     headers: Mapping[str, str] = {},
     origin: Origin | None = None,
+    problems: list[Problem] | None = None,
 ) -> ModelRequest:
-    """A body → the neutral request. A body for counting tokens, which has no `max_tokens`, is read too.
+    """A body → the neutral request. A body for counting tokens, which has no `max_tokens`, is read too. `problems` as for
+    `load_messages`.
 
     Raises:
         HistoryError: the body is no request of this format.
     """
-    if not isinstance(if_object(bounded(body)).get("messages"), list):
+    bounded(body if problems is None else rest(if_object(body), "system", "messages"))
+    if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError('the body must have a list "messages"')
     nulls = [key for key in _NEUTRAL if key in body and body[key] is None]
-    rest = {key: value for key, value in body.items() if key not in nulls}
-    spelled: dict[str, Any] = {"null": nulls} if nulls else {}
-    messages = read_messages({key: rest.pop(key) for key in ("system", "messages") if key in rest}, origin)
+    left = {key: value for key, value in body.items() if key not in nulls}
+    form: dict[str, Any] = {"null": nulls} if nulls else {}
+    messages = read_messages({key: left.pop(key) for key in ("system", "messages") if key in left}, origin, problems)
     if body.get("system") in ("", []):
-        spelled["system"] = body["system"]
-    settings: dict[str, Any] = {}
-    for key, (name, kind) in _SIMPLE.items():
-        if isinstance(rest.get(key), kind) and not isinstance(rest[key], bool):
-            settings[name] = rest.pop(key)
-    stop = rest.get("stop_sequences")
-    if isinstance(stop, list) and all(isinstance(text, str) for text in if_list(stop)):
-        settings["stop"] = tuple(if_list(rest.pop("stop_sequences")))
-    if body.get("max_tokens") is None:
-        spelled["max_tokens"] = "absent"
-    stream = rest.pop("stream") if isinstance(rest.get("stream"), bool) else None
+        form["system"] = body["system"]
+    stream = left.pop("stream") if isinstance(left.get("stream"), bool) else None
     if stream is False:
-        spelled["stream"] = "explicit"
-    tools = cast("list[Any]", rest.pop("tools")) if isinstance(rest.get("tools"), list) else None
-    if tools == []:
-        spelled["tools"] = "explicit"
-    if tools and body.get("tool_choice") is None:
-        spelled["tool_choice"] = "absent"
-    if (choice := load_choice(rest.get("tool_choice"))) is not None:
-        del rest["tool_choice"]
-        settings |= choice[0]
-        spelled |= choice[1]
-    for cache, control in _CACHES.items():
-        if rest.get("cache_control") == control:
-            settings["cache"] = cache
-            del rest["cache_control"]
-    settings["reasoning"], effort_spelled = load_effort(rest)
-    schema, schema_spelled = load_format(rest)
-    betas = {"betas": values} if (values := _header(headers)) else {}
+        form["stream"] = "explicit"
+    tools = load_tools(left, form)
+    settings = Settings(**load_settings(left, form), **load_tool_choice(left, form))
+    schema = load_schema(left, form)
+    if betas := _header(headers):
+        form["betas"] = betas
+    model = left.pop("model") if isinstance(left.get("model"), str) else ""
     return ModelRequest(
-        rest.pop("model") if isinstance(rest.get("model"), str) else "",
+        model,
         tuple(messages),
-        tuple(load_tool(tool) for tool in tools or ()),
-        Settings(**settings),
+        tools,
+        settings,
         schema,
         stream is True,
-        rest,
-        note(spelling={**spelled, **effort_spelled, **schema_spelled, **betas}),
+        left,
+        OWN.note(form=form),
+        wire=NAME if left else None,
     )
 
 
@@ -103,52 +84,8 @@ def dump_request(
     losses: list[Loss] | None = None,
 ) -> dict[str, Any]:
     """The neutral request → a body."""
-    body, _ = _written(request, target, quirks, losses)
+    body, _ = _dump(request, target, quirks, losses)
     return body
-
-
-def _written(
-    request: ModelRequest, target: Origin | None, quirks: Quirks | None, losses: list[Loss] | None
-) -> tuple[dict[str, Any], Mapping[str, str]]:
-    """The body, and the name under which each tool is sent."""
-    quirks = quirks or Quirks()
-    losses = [] if losses is None else losses
-    spelled = spelling(request.native)
-    settings = request.settings
-    names = sent_names(request.messages, quirks, target, [tool for tool in request.tools if isinstance(tool, ToolSpec)])
-    losses += [
-        Loss(None, None, name, "the API has no such setting")
-        for name in _UNKNOWN
-        if getattr(settings, name) is not None
-    ]
-    thinking, effort = dump_effort(request, quirks, spelled)
-    formats = dump_format(request, effort, spelled, losses)
-    told: dict[str, Any] = {
-        "model": request.model or None,
-        "system": spelled.get("system"),
-        **write_conversation(request.messages, names, request.model, target, quirks, losses),
-        "tools": [dump_tool(t, names, quirks) for t in request.tools] or ([] if "tools" in spelled else None),
-        "tool_choice": dump_choice(
-            settings, names, spelled, tools=bool(request.tools) and "tool_choice" not in request.options
-        ),
-        "thinking": thinking,
-        **{key: getattr(settings, name) for key, (name, _) in _SIMPLE.items()},
-        "stop_sequences": None if settings.stop is None else list(settings.stop),
-        "cache_control": None if settings.cache is None else _CACHES[settings.cache],
-        "stream": True if request.stream else False if "stream" in spelled else None,
-        **formats,
-    }
-    usual: dict[str, Any] = dict.fromkeys(spelled.get("null", ()))
-    if spelled.get("max_tokens") != "absent":
-        usual["max_tokens"] = _max_tokens(thinking, quirks)
-    return {**usual, **request.options, **{key: value for key, value in told.items() if value is not None}}, names
-
-
-def _max_tokens(thinking: Mapping[str, Any] | None, quirks: Quirks) -> int:
-    """How many tokens to allow where nobody said."""
-    if thinking is None or thinking["type"] == "disabled":
-        return quirks.max_tokens
-    return max(quirks.max_tokens_thinking, quirks.max_tokens + thinking.get("budget_tokens", 0))
 
 
 def dump_http(
@@ -160,11 +97,35 @@ def dump_http(
 ) -> HttpRequest:
     """The neutral request → path, headers and body, with the beta headers that its content needs."""
     quirks = quirks or Quirks()
-    body, names = _written(request, target, quirks, losses)
+    body, names = _dump(request, target, quirks, losses)
     needed = [quirks.betas[word] for word in _words(body) if word in quirks.betas]
-    betas = list(dict.fromkeys([*spelling(request.native).get("betas", ()), *needed]))
+    betas = list(dict.fromkeys([*OWN.form(request.native).get("betas", ()), *needed]))
     headers = {"anthropic-version": _VERSION, **({"anthropic-beta": ",".join(betas)} if betas else {})}
     return HttpRequest("/messages", headers, body, names=renamed(names))
+
+
+def _dump(
+    request: ModelRequest, target: Origin | None, quirks: Quirks | None, losses: list[Loss] | None
+) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """The body, and the name under which each tool is sent."""
+    losses = [] if losses is None else losses
+    request = own_options(request, NAME, losses)
+    form, options = OWN.form(request.native), request.options
+    functions = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
+    out = outgoing(request.messages, target, quirks, losses, model=request.model, tools=functions)
+    settings = dump_settings(request, out.quirks, out.losses)
+    has_tools = bool(request.tools) and "tool_choice" not in options
+    fields: dict[str, Any] = {
+        "model": request.model or None,
+        "system": form.get("system"),
+        **write_messages(out),
+        "tools": dump_tools(request.tools, out) or ([] if "tools" in form else None),
+        "tool_choice": dump_tool_choice(request.settings, form, out, tools=has_tools),
+        "stream": True if request.stream else False if "stream" in form else None,
+        **settings,
+    }
+    nulls: dict[str, Any] = dict.fromkeys(form.get("null", ()))
+    return {**nulls, **options, **{key: value for key, value in fields.items() if value is not None}}, out.names
 
 
 def _header(headers: Mapping[str, str]) -> list[str]:

@@ -1,68 +1,227 @@
-"""What a request says of tools: `tools` and `tool_choice` ↔ ToolSpec, ServerTool and Settings."""
+"""Tools, the choice of one, calls and results ↔ `ToolSpec`, `ServerTool`, settings and parts."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Iterable, Mapping
+from types import NoneType
+from typing import Any, Literal, cast
 
+from dragoman import json_bytes
+from dragoman.codec.ids import NAMES
+from dragoman.codec.json_values import if_object, if_text, rest
+from dragoman.codec.outgoing import Outgoing
+from dragoman.codec.replay import kind_of
 from dragoman.errors import HistoryError
-from dragoman.ids import NAMES
+from dragoman.loss import Lost
+from dragoman.message import Content, Native, Role, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, Settings, ToolSpec
-from dragoman.wires.anthropic.native import fields, note, spelling
-from dragoman.wires.anthropic.quirks import Quirks
+from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
 
-__all__ = ["dump_choice", "dump_tool", "load_choice", "load_tool"]
+__all__ = [
+    "CALLS",
+    "dump_call",
+    "dump_own",
+    "dump_result",
+    "dump_tool_choice",
+    "dump_tools",
+    "load_call",
+    "load_result",
+    "load_tool_choice",
+    "load_tools",
+    "own_fields",
+]
 
+CALLS: Mapping[str, Literal["agent", "provider"]] = {
+    "tool_use": "agent",
+    "server_tool_use": "provider",
+    "mcp_tool_use": "provider",
+}
+"""Types of the blocks that are calls → who runs the tool."""
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 _SENT_CHOICES = {neutral: kind for kind, neutral in _CHOICES.items()}
 _NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
 _VERSIONED = re.compile(r"(.+)_\d{8}")
+_MISPLACED = "the API takes calls from the model and results from the user alone"
 
 
-def load_tool(tool: Any) -> ToolSpec | ServerTool:
-    """An entry of `tools`. One with a type other than `custom` is the provider's own.
+def load_tools(body: dict[str, Any], form: dict[str, Any]) -> tuple[ToolSpec | ServerTool, ...]:
+    """Takes `tools` out of `body`; what is not of the usual form goes to `form`.
 
     Raises:
-        HistoryError: it is no tool.
+        HistoryError: an entry is no tool.
     """
+    if not isinstance(body.get("tools"), list):
+        return ()
+    tools = tuple([_load_tool(tool) for tool in cast("list[Any]", body.pop("tools"))])
+    if not tools:
+        form["tools"] = "explicit"
+    elif "tool_choice" not in body:
+        form["tool_choice"] = "absent"
+    return tools
+
+
+def dump_tools(tools: Iterable[ToolSpec | ServerTool], out: Outgoing[Quirks]) -> list[dict[str, Any]]:
+    """Tools → `tools`. The schema of the arguments is passed on unchanged."""
+    return [
+        _dump_function(tool, out) if isinstance(tool, ToolSpec) else _dump_server_tool(tool, out.quirks)
+        for tool in tools
+    ]
+
+
+def load_tool_choice(body: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
+    """Takes `tool_choice` out of `body` → the settings; what they have no room for goes to `form`."""
+    match body.get("tool_choice"):
+        case {"type": "tool", "name": str(name)} if name not in _SENT_CHOICES:
+            chosen, known = name, ["type", "name"]
+        case {"type": str(kind)} if kind in _CHOICES:
+            chosen, known = _CHOICES[kind], ["type"]
+        case _:
+            return {}
+    choice = if_object(body.pop("tool_choice"))
+    settings: dict[str, Any] = {"tool_choice": chosen}
+    if isinstance(alone := choice.get("disable_parallel_tool_use"), bool):
+        settings["parallel_tool_calls"] = not alone
+        known.append("disable_parallel_tool_use")
+    if fields := rest(choice, *known):
+        form["tool_choice"] = fields
+    return settings
+
+
+def dump_tool_choice(
+    settings: Settings, form: Mapping[str, Any], out: Outgoing[Quirks], *, tools: bool
+) -> dict[str, Any] | None:
+    """The settings → `tool_choice`; `auto` where there are tools and no setting."""
+    chosen, parallel, fields = settings.tool_choice, settings.parallel_tool_calls, form.get("tool_choice", {})
+    if chosen is None and (not tools or (parallel is None and fields == "absent")):
+        return None
+    chosen = chosen or "auto"
+    choice: dict[str, Any] = {} if fields == "absent" else {**fields}
+    if chosen in _SENT_CHOICES:
+        choice["type"] = _SENT_CHOICES[chosen]
+    else:
+        choice |= {"type": "tool", "name": out.name(chosen)}
+    if parallel is not None:
+        choice["disable_parallel_tool_use"] = not parallel
+    return choice
+
+
+def load_call(block: Mapping[str, Any]) -> ToolCallPart | None:
+    """A block that is a call; `None` where it is not of the documented shape."""
+    id_, name, arguments = block.get("id"), block.get("name"), block.get("input")
+    if not isinstance(id_, str) or not isinstance(name, str):
+        return None
+    who = CALLS[block["type"]]
+    own = rest(block, "id", "name", *(() if who == "provider" else ("type",)))
+    if isinstance(arguments, dict):
+        native = OWN.note(rest(own, "input"))
+        return ToolCallPart(id_, name, cast("dict[str, Any]", arguments), run_by=who, native=native)
+    if who == "provider":
+        return None
+    return ToolCallPart(id_, name, raw=json_bytes.encode(arguments).decode(), state="invalid", native=OWN.note(own))
+
+
+def dump_call(call: ToolCallPart, out: Outgoing[Quirks], position: int, place: int) -> dict[str, Any] | None:
+    """A call → its block."""
+    if call.run_by == "provider":
+        fields = {"id": call.id, "name": call.name, "input": call.arguments}
+        return dump_own(call, fields, out, position, place, f"a call of {call.name}, which the provider ran")
+    if out.messages[position].role is not Role.MODEL:
+        out.lose(position, place, Lost.tool_call, _MISPLACED)
+        return None
+    ids = {"id": out.id(position, place, call), "name": out.name(call.name)}
+    block = {"type": "tool_use", **own_fields(call, out, position), **ids}
+    if call.state == "complete" or "input" not in block:
+        block["input"] = call.arguments  # `{}` for what is cut or invalid
+    return block
+
+
+def load_result(
+    block: Mapping[str, Any], names: Mapping[str, str], parts: tuple[Content, ...] = ()
+) -> ToolResultPart | None:
+    """A block that is a result; `None` where it is not of the documented shape. `names`: id of each call so far → its tool;
+    `parts`: its content, where that is text and media."""
+    id_ = block.get("tool_use_id")
+    if not isinstance(id_, str):
+        return None
+    is_error = block.get("is_error") is True
+    known = ("tool_use_id", *(("is_error",) if is_error else ()))
+    content = block.get("content")
+    if block["type"] != "tool_result":
+        if "content" not in block:
+            return None
+        native = OWN.note(rest(block, *known, "content"))
+        return ToolResultPart(id_, names.get(id_, ""), content, is_error, "provider", native)
+    if not isinstance(content, (str, list, NoneType)):
+        return None
+    how = "absent" if "content" not in block else "blocks" if isinstance(content, list) and not parts else ""
+    is_null = "content" in block and content is None
+    own = rest(block, "type", *known, *(() if is_null else ("content",)))
+    native = OWN.note(own, form={"content": how} if how else {})
+    return ToolResultPart(id_, names.get(id_, ""), parts or content, is_error, native=native)
+
+
+def dump_result(part: ToolResultPart, out: Outgoing[Quirks], position: int, place: int) -> dict[str, Any] | None:
+    """A result → its block. Where it is parts, the caller fills in `content`."""
+    error = {"is_error": True} if part.is_error else {}
+    if part.run_by == "provider":
+        fields = {"tool_use_id": part.id, "content": part.result, **error}
+        return dump_own(part, fields, out, position, place, f"a result of {part.name}, which the provider ran")
+    if out.messages[position].role is not Role.USER:
+        out.lose(position, place, Lost.tool_result, _MISPLACED)
+        return None
+    block = {"type": "tool_result", **own_fields(part, out, position), "tool_use_id": out.id(position, place, part)}
+    how = OWN.form(part.native).get("content")
+    if how == "blocks" and isinstance(cast("object", part.result), list):
+        block["content"] = part.result
+    elif part.is_content or part.result is not None or (how != "absent" and "content" not in block):
+        block["content"] = () if part.is_content else _text_of(part.result)
+    return {**block, **error}
+
+
+def dump_own(
+    piece: Content, fields: Mapping[str, Any], out: Outgoing[Quirks], position: int, place: int, which: str
+) -> dict[str, Any] | None:
+    """A block that goes back to its own origin and to nobody else. `fields`: its neutral ones; `which`: what is lost otherwise."""
+    why = out.unreadable[position] or (None if NAME in (piece.native or ()) else "it is another provider's")
+    if why is not None:
+        out.lose(position, place, kind_of(piece), why, which)
+        return None
+    return {**OWN.fields(piece.native), **fields}
+
+
+def own_fields(piece: Content, out: Outgoing[Quirks], position: int) -> dict[str, Any]:
+    """The piece's own fields; towards an origin that does not read them, cache marks alone."""
+    own = OWN.fields(piece.native)
+    return own if out.unreadable[position] is None else {key: own[key] for key in ("cache_control",) if key in own}
+
+
+def _text_of(result: Any) -> str:
+    return result if isinstance(result, str) else json_bytes.encode(result).decode()
+
+
+def _load_tool(tool: Any) -> ToolSpec | ServerTool:
+    """One with a type other than `custom` is the provider's own."""
     if not isinstance(tool, dict):
         raise HistoryError(f"a tool must be an object, not {tool!r}")
     tool = cast("dict[str, Any]", tool)
     kind, name = tool.get("type"), tool.get("name")
     if kind not in (None, "custom"):
-        options = {key: value for key, value in tool.items() if key not in ("type", "name", "cache_control")}
-        own = {key: tool[key] for key in ("type", "cache_control") if key in tool}
+        native: Native = OWN.note({key: tool[key] for key in ("type", "cache_control") if key in tool})
+        options = rest(tool, "type", "name", "cache_control")
         if isinstance(name, str):
-            return ServerTool(name, options, note(own))
-        return ServerTool(str(kind), options, note(own, spelling={"name": "absent"}))
+            return ServerTool(name, options, native)
+        return ServerTool(str(kind), options, OWN.with_form(native, name="absent"))
     if not isinstance(name, str):
         raise HistoryError("a tool must have a name")
-    description, schema = tool.get("description"), tool.get("input_schema")
-    known = {"name"}
-    if isinstance(description, str) and description:
-        known.add("description")
-    if isinstance(schema, dict) and schema:
-        known.add("input_schema")
-    rest = {key: value for key, value in tool.items() if key not in known}
-    return ToolSpec(
-        name,
-        cast("str", description) if "description" in known else "",
-        cast("dict[str, Any]", schema) if "input_schema" in known else {},
-        note(rest, spelling={} if NAMES.fits(name) else {"id_or_name": "as is"}),
-    )
+    description, schema = if_text(tool.get("description")), if_object(tool.get("input_schema"))
+    read = ("name", *(("description",) if description else ()), *(("input_schema",) if schema else ()))
+    form = {} if NAMES.fits(name) else {"id_or_name": "as is"}
+    return ToolSpec(name, description, schema, OWN.note(rest(tool, *read), form=form))
 
 
-def dump_tool(tool: ToolSpec | ServerTool, names: Mapping[str, str], quirks: Quirks) -> dict[str, Any]:
-    """A tool → an entry of `tools`. The schema of the arguments is passed on unchanged."""
-    if isinstance(tool, ServerTool):
-        versioned = _VERSIONED.fullmatch(tool.name)
-        kind = quirks.server_tools.get(tool.name, tool.name)
-        block = {"type": kind, **tool.options, **fields(tool.native)}
-        if spelling(tool.native).get("name") != "absent":
-            block["name"] = versioned[1] if versioned and "type" not in fields(tool.native) else tool.name
-        return block
-    block = {**fields(tool.native), "name": names.get(tool.name, tool.name)}
+def _dump_function(tool: ToolSpec, out: Outgoing[Quirks]) -> dict[str, Any]:
+    block = {**OWN.fields(tool.native), "name": out.name(tool.name)}
     if tool.description:
         block["description"] = tool.description
     if tool.input_schema:
@@ -72,37 +231,10 @@ def dump_tool(tool: ToolSpec | ServerTool, names: Mapping[str, str], quirks: Qui
     return block
 
 
-def load_choice(choice: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """`tool_choice` → the settings that say it, and its spelling; `None` where no settings say it."""
-    match choice:
-        case {"type": "tool", "name": str(name)} if name not in _SENT_CHOICES:
-            chosen, known = name, ["type", "name"]
-        case {"type": str(kind)} if kind in _CHOICES:
-            chosen, known = _CHOICES[kind], ["type"]
-        case _:
-            return None
-    choice = cast("dict[str, Any]", choice)
-    settings: dict[str, Any] = {"tool_choice": chosen}
-    if isinstance(alone := choice.get("disable_parallel_tool_use"), bool):
-        settings["parallel_tool_calls"] = not alone
-        known.append("disable_parallel_tool_use")
-    rest = {key: value for key, value in choice.items() if key not in known}
-    return settings, {"tool_choice": rest} if rest else {}
-
-
-def dump_choice(
-    settings: Settings, names: Mapping[str, str], spelled: Mapping[str, Any], *, tools: bool
-) -> dict[str, Any] | None:
-    """The settings → `tool_choice`; `auto` where there are tools and the settings say nothing."""
-    chosen, parallel, rest = settings.tool_choice, settings.parallel_tool_calls, spelled.get("tool_choice", {})
-    if chosen is None and (not tools or (parallel is None and rest == "absent")):
-        return None
-    chosen = chosen or "auto"
-    choice: dict[str, Any] = {} if rest == "absent" else {**rest}
-    if chosen in _SENT_CHOICES:
-        choice["type"] = _SENT_CHOICES[chosen]
-    else:
-        choice |= {"type": "tool", "name": names.get(chosen, chosen)}
-    if parallel is not None:
-        choice["disable_parallel_tool_use"] = not parallel
-    return choice
+def _dump_server_tool(tool: ServerTool, quirks: Quirks) -> dict[str, Any]:
+    own = OWN.fields(tool.native)
+    block = {"type": quirks.server_tools.get(tool.name, tool.name), **tool.options, **own}
+    if OWN.form(tool.native).get("name") != "absent":
+        versioned = _VERSIONED.fullmatch(tool.name)
+        block["name"] = versioned[1] if versioned and "type" not in own else tool.name
+    return block

@@ -5,12 +5,11 @@ mixed otherwise is noted as a loss. Citations stand with the message, as the API
 """
 
 from dragoman.wires.cohere.decode import decoder, load_response
-from dragoman.wires.cohere.encode import dump_response, encoder
+from dragoman.wires.cohere.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.cohere.errors import dump_error, load_error
-from dragoman.wires.cohere.messages import dump_messages, load_messages
-from dragoman.wires.cohere.native import NAME
-from dragoman.wires.cohere.quirks import Quirks
-from dragoman.wires.cohere.request import dump_http, dump_request, load_request
+from dragoman.wires.cohere.messages import dump_messages, load_messages, votes
+from dragoman.wires.cohere.quirks import NAME, Quirks
+from dragoman.wires.cohere.request import dump_http, dump_request, load_request, routes
 
 name = NAME
 
@@ -23,9 +22,14 @@ __all__ = [
     "dump_request",
     "dump_response",
     "encoder",
+    "envelope",
     "load_error",
     "load_messages",
     "load_request",
     "load_response",
     "name",
+    "ping",
+    "routes",
+    "stream_type",
+    "votes",
 ]

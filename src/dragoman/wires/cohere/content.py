@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeGuard, cast
 
 from msgspec.structs import replace
 
+from dragoman.codec.json_values import if_list, if_object, if_text, merged, rest
+from dragoman.codec.media import IMAGES, Media, as_text, data_url, from_url, guessed, label, text_of
+from dragoman.codec.replay import kind_of
 from dragoman.errors import HistoryError
-from dragoman.media import IMAGES, as_text, data_url, from_url, guessed, label, text_of
+from dragoman.loss import Lost
 from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart, ThinkingPart
-from dragoman.shapes import if_list, if_object, if_text, merged, rest
-from dragoman.wires.cohere.native import NAME, extra, marked, spelling
+from dragoman.wires.cohere.quirks import NAME, OWN
 
-__all__ = ["dump_block", "dump_content", "load_block", "load_content", "unsaid"]
+__all__ = ["PLAN", "dump_block", "dump_content", "is_plain", "is_plan", "load_block", "load_content", "load_plan"]
+
+PLAN = "tool_plan"
+"""The field for thinking about which tools to call; its form is noted in the part that came in it."""
+Block = dict[str, Any]
+Unsent = tuple[Lost, str, str]
+"""What is not sent of a part, why, and which one."""
 
 
-def load_content(message: Mapping[str, Any], empty: object, spelled: dict[str, Any]) -> list[Content]:
-    """The `content` of a message → its pieces. `empty`: how no content is usually spelled; another way goes to `spelled`.
+def load_content(message: Mapping[str, Any], empty: object, form: dict[str, Any]) -> list[Content]:
+    """The `content` of a message → its pieces. `empty`: how no content is usually written; another way goes to `form`.
 
     Raises:
         HistoryError: it is neither a text nor a list of blocks.
@@ -26,7 +34,7 @@ def load_content(message: Mapping[str, Any], empty: object, spelled: dict[str, A
     if not content:
         how = content if "content" in message else "absent"
         if how != empty:
-            spelled["content"] = how
+            form["content"] = how
         return []
     if isinstance(content, str):
         return [TextPart(content)]
@@ -34,13 +42,13 @@ def load_content(message: Mapping[str, Any], empty: object, spelled: dict[str, A
     if not blocks or not all(isinstance(block, dict) for block in blocks):
         raise HistoryError(f"the content of a {message.get('role')} message is neither a text nor a list of blocks")
     if is_plain(blocks):
-        spelled["content"] = "list"
+        form["content"] = "list"
     return [load_block(block) for block in blocks]
 
 
-def dump_content(blocks: Sequence[dict[str, Any]], empty: object, spelled: Mapping[str, Any]) -> dict[str, Any]:
+def dump_content(blocks: Sequence[Block], empty: object, form: Mapping[str, Any]) -> Block:
     """Blocks → the field `content`: a string for one plain text, else a list."""
-    how = spelled.get("content", empty)
+    how = form.get("content", empty)
     if not blocks:
         how = empty if how == "list" else how
         return {} if how == "absent" else {"content": how}
@@ -52,56 +60,85 @@ def is_plain(blocks: Sequence[Any]) -> bool:
     return len(blocks) == 1 and blocks[0] == {"type": "text", "text": if_text(blocks[0].get("text")) or None}
 
 
+def load_plan(text: str = "") -> ThinkingPart:
+    """A tool plan → the thinking that it is."""
+    return ThinkingPart(text, OWN.with_form(None, field=PLAN))
+
+
+def is_plan(part: Content) -> TypeGuard[ThinkingPart]:
+    """Whether a part goes into the field for plans."""
+    return isinstance(part, ThinkingPart) and OWN.form(part.native).get("field") == PLAN
+
+
 def load_block(block: Mapping[str, Any]) -> Content:
     """A content block → the part that it is."""
     kind = if_text(block.get("type"))
-    if kind == "text" and (text := if_text(block.get("text"))):
-        return TextPart(text, marked(rest(block, "type", "text")))
-    if kind == "thinking" and (text := if_text(block.get("thinking"))):
-        return ThinkingPart(text, marked(rest(block, "type", "thinking")))
-    if kind == "image_url" and (url := if_text(if_object(block.get(kind)).get("url"))):
-        inner = rest(if_object(block[kind]), "url")
-        fields = {**rest(block, "type", kind), **({kind: inner} if inner else {})}
-        found = from_url(url) if url.startswith("data:image/") else LinkPart(url)
-        how = {} if _is_image(found) else {"type": kind}
-        return replace(found, native=marked(fields, spelling=how))
-    return ProviderPart(kind or "block", {NAME: dict(block)})
+    load = _LOADERS.get(kind)
+    return (load and load(block)) or ProviderPart(kind or "block", {NAME: dict(block)})
 
 
-def dump_block(part: Content) -> dict[str, Any] | str:
-    """A part → the content block that says it, or a text: why there is none."""
-    if isinstance(part, TextPart):
-        block: dict[str, Any] = {"type": "text", "text": part.text}
-    elif isinstance(part, ThinkingPart):
-        block = {"type": "thinking", "thinking": part.text}
-    elif isinstance(part, (DataPart, LinkPart, FilePart)):
-        if not _is_image(part):
-            return {"type": "text", "text": as_text(part)}
-        url = part.url if isinstance(part, LinkPart) else data_url(cast("DataPart", part))
-        block = {"type": "image_url", "image_url": {"url": url}}
-    elif isinstance(part, ProviderPart) and NAME in (part.native or ()):
-        return extra(part.native)
-    else:
-        return "the API has no block for it"
-    return merged(block, extra(part.native))
+def dump_block(part: Content, *, images: bool = True) -> tuple[Block | None, Unsent | None]:
+    """A part → its content block, and what is lost of it. `images`: whether there may be any; else a text stands for one."""
+    if isinstance(part, (DataPart, LinkPart, FilePart)):
+        return _dump_media(part, images=images)
+    dump = _DUMPERS.get(type(part))
+    block = dump(part) if dump else None
+    if block is None:
+        return None, (kind_of(part), "the API has no block for it", "")
+    return merged(block, OWN.fields(part.native)), None
 
 
-def unsaid(part: Content, block: Mapping[str, Any]) -> tuple[str, str] | None:
-    """What of a file its block does not hold, and why."""
-    if not isinstance(part, (DataPart, LinkPart, FilePart)):
+def _load_text(block: Mapping[str, Any]) -> TextPart | None:
+    text = if_text(block.get("text"))
+    return TextPart(text, OWN.note(rest(block, "type", "text"))) if text else None
+
+
+def _load_thinking(block: Mapping[str, Any]) -> ThinkingPart | None:
+    text = if_text(block.get("thinking"))
+    return ThinkingPart(text, OWN.note(rest(block, "type", "thinking"))) if text else None
+
+
+def _load_image(block: Mapping[str, Any]) -> DataPart | LinkPart | None:
+    image = if_object(block.get("image_url"))
+    if not (url := if_text(image.get("url"))):
         return None
-    if block["type"] == "text" and text_of(part) is not None:
-        return None
-    if block["type"] == "text":
-        return label(part), f"the API takes images only, not {part.mime_type}; a text tells of it"
-    return ("name", f"the API knows no name of an image, {part.name}") if part.name else None
+    inner = rest(image, "url")
+    fields = {**rest(block, "type", "image_url"), **({"image_url": inner} if inner else {})}
+    part = from_url(url) if url.startswith("data:image/") else LinkPart(url)
+    return replace(part, native=OWN.note(fields, form={} if _is_image(part) else {"type": "image_url"}))
 
 
-def _is_image(part: DataPart | LinkPart | FilePart) -> bool:
+def _dump_media(part: Media, *, images: bool) -> tuple[Block, Unsent | None]:
+    if not (images and _is_image(part)):
+        lost = kind_of(part), f"the API takes images only, not {part.mime_type}; a text tells of it", label(part)
+        return {"type": "text", "text": as_text(part)}, None if text_of(part) is not None else lost
+    url = part.url if isinstance(part, LinkPart) else data_url(cast("DataPart", part))
+    block = merged({"type": "image_url", "image_url": {"url": url}}, OWN.fields(part.native))
+    return block, (Lost.file_name, f"the API knows no name of an image, {part.name}", "") if part.name else None
+
+
+def _dump_provider(part: ProviderPart) -> Block | None:
+    return OWN.fields(part.native) if NAME in (part.native or ()) else None
+
+
+def _is_image(part: Media) -> bool:
     if isinstance(part, FilePart):
         return False
-    if "type" in spelling(part.native):
+    if "type" in OWN.form(part.native):
         return True
     if isinstance(part, DataPart):
         return part.mime_type in IMAGES
     return (part.mime_type or guessed(part.url) or "image/*").startswith("image/")
+
+
+_LOADERS: Mapping[str, Callable[[Mapping[str, Any]], Content | None]] = {
+    "text": _load_text,
+    "thinking": _load_thinking,
+    "image_url": _load_image,
+}
+"""Type of a block → what reads it; `None` from one: it is of no neutral shape."""
+_DUMPERS: Mapping[type[Content], Callable[[Any], Block | None]] = {
+    TextPart: lambda part: {"type": "text", "text": part.text},
+    ThinkingPart: lambda part: {"type": "thinking", "thinking": part.text},
+    ProviderPart: _dump_provider,
+}

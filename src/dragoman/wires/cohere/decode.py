@@ -9,19 +9,18 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman import json_bytes
-from dragoman.emit import Emitter, OpenPart
-from dragoman.errors import DecodeError, DragomanError, StreamCutError
+from dragoman.codec.decoder import MessageDecoder
+from dragoman.codec.emitter import OpenPart
+from dragoman.codec.json_values import as_index, as_list, if_object, if_text, need_object, rest
+from dragoman.errors import DecodeError
 from dragoman.event import Event, OpenText
 from dragoman.fold import parse_call
-from dragoman.framing import EventStream, is_json
 from dragoman.message import FinishReason, Origin, ThinkingPart, ToolCallPart
-from dragoman.shapes import as_index, body_bytes, if_object, if_text, need_object, rest
-from dragoman.wires.cohere.calls import load_call
-from dragoman.wires.cohere.content import load_block
+from dragoman.wires.cohere.content import PLAN, load_block, load_plan
 from dragoman.wires.cohere.errors import error_of
-from dragoman.wires.cohere.messages import PLAN
-from dragoman.wires.cohere.native import extra, marked, respelled
-from dragoman.wires.cohere.outcome import dump_finish, load_finish, load_usage, other_usage
+from dragoman.wires.cohere.quirks import OWN
+from dragoman.wires.cohere.tools import load_call
+from dragoman.wires.cohere.usage import dump_finish, load_finish, load_usage, other_usage
 
 __all__ = ["Decoder", "decoder", "load_response"]
 
@@ -49,7 +48,7 @@ class _More(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 _decode_more = msgspec.json.Decoder(_More).decode
-_PLANNED = ThinkingPart(native=respelled(None, field=PLAN))
+_PLAN_PART = load_plan()
 _MESSAGE = ("role", "content", PLAN, "tool_calls", "citations")
 
 
@@ -62,81 +61,53 @@ def load_response(
     body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
 ) -> list[Event]:
     """A whole response → the events that its stream would have been; an error's body → `RunError`."""
-    decoder = Decoder(origin, new_id)
-    return [*decoder.feed(body_bytes(body)), *decoder.close()]
+    return Decoder(origin, new_id).whole(body)
 
 
-class Decoder:
-    """A streamed response → events. What comes after an error, or after the end, is ignored."""
+class Decoder(MessageDecoder):
+    """A streamed response, or a whole one → events."""
 
-    def __init__(self, origin: Origin | None, new_id: Callable[[], str] | None) -> None:
-        self._stream = EventStream()
-        self._out = Emitter(new_id, origin=origin)
-        self._over = False
+    def __init__(self, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> None:
+        """See `MessageDecoder`."""
+        super().__init__(origin, new_id)
         self._index: Any = None  # the block that deltas are coming for, its part, and whether that is thinking
         self._block: OpenPart | None = None
         self._thinks = False
         self._calls = 0
-        self._ended: set[OpenPart] = set()  # calls whose end was told
+        self._ended: set[OpenPart] = set()  # calls whose end came
         self._citations: list[Any] = []
         self._own: dict[str, Any] = {}  # further fields of the message
-        self._around: dict[str, Any] = {}  # fields of the response around it
+        self._response: dict[str, Any] = {}  # fields of the response beyond the message's
 
-    def feed(self, data: bytes) -> list[Event]:
-        """More bytes, cut anywhere → the events that they complete."""
-        for payload in self._stream.feed(data):
-            self._read(payload)
-        return self._out.take()
-
-    def close(self) -> list[Event]:
-        """The end of the bytes. An answer whose end was never told was cut."""
-        for payload in self._stream.close():
-            if is_json(payload):  # else it is the first half of an event
-                self._read(payload)
-        if self._stream.body:
-            self._read(self._stream.body)
-        if not self._over:
-            self._fail(StreamCutError("the stream ended before the answer did; send the request again"))
-        return self._out.take()
-
-    def _read(self, payload: bytes) -> None:
-        if self._over:
-            return
+    def ordinary(self, payload: bytes) -> bool:
+        """A delta of the block that deltas are coming for."""
         try:
             event = _decode_more(payload)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            self._step(payload)
-            return
+            return False
         block, part = event.delta.message.content, self._block
         if event.index != self._index or part is None or (block.text if self._thinks else block.thinking):
-            self._step(payload)
-        else:
-            self._out.add(part, block.thinking if self._thinks else block.text)
+            return False
+        self._out.add(part, block.thinking if self._thinks else block.text)
+        return True
 
-    def _step(self, payload: bytes) -> None:
+    def take(self, event: dict[str, Any], payload: bytes) -> None:
         """Any event but the delta that was expected."""
-        if payload.strip() == b"[DONE]":
-            return
-        try:
-            event = need_object(json_bytes.decode(payload), "an event")
-            kind = event.get("type")
-            delta = if_object(event.get("delta"))
-            message = if_object(delta.get("message"))
-            if "finish_reason" in event or isinstance(event.get("message"), dict):
-                self._whole(event)
-            elif kind == "message-start":
-                self._start(event, message)
-            elif kind == "message-end":
-                self._finish(delta)
-            elif kind is None or kind == "error":
-                self._fail(error_of(event, body=payload))
-            else:
-                self._part(str(kind), as_index(event.get("index")), message)
-                self._log(event.get("logprobs") or delta.get("logprobs"))
-        except DecodeError as error:
-            self._fail(error.at(body=payload))
-        except ValueError as error:
-            self._fail(DecodeError(f"a piece of the answer is not JSON: {error}", body=payload))
+        kind = event.get("type")
+        delta = if_object(event.get("delta"))
+        message = if_object(delta.get("message"))
+        if "finish_reason" in event or isinstance(event.get("message"), dict):
+            self._whole(event)
+        elif kind == "message-start":
+            self._start(event, message)
+        elif kind == "message-end":
+            self._finish(delta)
+        elif kind is None or kind == "error":
+            raise error_of(event, body=payload)
+        else:
+            self._part(str(kind), as_index(event.get("index")), message)
+            if logprobs := event.get("logprobs") or delta.get("logprobs"):  # in a whole answer they are one list
+                self._response.setdefault("logprobs", []).append(logprobs)
 
     def _part(self, kind: str, index: int | str | None, message: dict[str, Any]) -> None:
         """An event of one piece of the message; of an unknown kind: nothing."""
@@ -157,26 +128,26 @@ class Decoder:
     def _start(self, event: Mapping[str, Any], message: Mapping[str, Any]) -> None:
         self._out.origin = replace(self._out.origin or Origin(""), response_id=if_text(event.get("id")) or None)
         self._own |= rest(message, *_MESSAGE)
-        self._out.start(native=marked(self._own))
+        self._out.start(native=OWN.note(self._own))
 
     def _whole(self, event: dict[str, Any]) -> None:
         message = need_object(event.get("message"), "message")
         self._start(event, message)
         self._plan(message.get(PLAN))
-        for index, block in enumerate(_list(message.get("content"), "content")):
+        for index, block in enumerate(as_list(message.get("content"), "blocks of content")):
             self._content(index, need_object(block, "a block"), opens=True)
             self._close(_content_key(index))
-        for index, call in enumerate(_list(message.get("tool_calls"), "tool_calls")):
+        for index, call in enumerate(as_list(message.get("tool_calls"), "calls")):
             self._call(index, need_object(call, "a call"), opens=True)
             self._close_call(index)
-        self._citations += _list(message.get("citations"), "citations")
+        self._citations += as_list(message.get("citations"), "citations")
         self._finish(rest(event, "id", "message"))
 
     def _plan(self, text: Any) -> None:
         if text is not None and not isinstance(text, str):
             raise DecodeError("a tool plan is no text")
         if text:
-            self._out.add(self._out.part(PLAN, _PLANNED), text)
+            self._out.add(self._out.part(PLAN, _PLAN_PART), text)
 
     def _content(self, index: int | str | None, block: dict[str, Any], *, opens: bool) -> None:
         key = _content_key(index)
@@ -193,7 +164,7 @@ class Decoder:
         thinks = kind == "thinking"
         if open_part is not None and isinstance(open_part.part, ThinkingPart) is not thinks:
             raise DecodeError(f"a {kind} does not fit the block that it is for")
-        native = marked(rest(block, "type", kind))
+        native = OWN.note(rest(block, "type", kind))
         if open_part is None:
             open_part = self._out.part(key, ThinkingPart(native=native) if thinks else OpenText(native=native))
         self._index, self._block, self._thinks = index, open_part, thinks
@@ -210,8 +181,8 @@ class Decoder:
             minted = given or (self._out.new_id() if self._out.new_id else f"call-{self._calls}")
             self._calls += 1
             part = load_call({**call, "id": minted, "function": rest(function, "arguments")})
-            own = extra(part.native)
-            part = ToolCallPart(minted, part.name, native=marked(own if given else {**own, "id": None}))
+            own = OWN.fields(part.native)
+            part = ToolCallPart(minted, part.name, native=OWN.note(own if given else {**own, "id": None}))
             self._out.part(("call", index), part)
         open_part = self._out.find(("call", index))
         if open_part is None:
@@ -236,44 +207,26 @@ class Decoder:
             self._out.close(part)
 
     def _finish(self, end: Mapping[str, Any]) -> None:
-        told = end.get("finish_reason")
-        if (words := if_text(end.get("error"))) or told in ("ERROR", "TIMEOUT"):
-            words = words or "the answer ended with an error and no words"
-            self._fail(error_of({"message": words, "error_type": told}, body=json_bytes.encode(end)))
-            return
+        word = end.get("finish_reason")
+        if (text := if_text(end.get("error"))) or word in ("ERROR", "TIMEOUT"):
+            text = text or "the answer ended with an error and no words"
+            raise error_of({"message": text, "error_type": word}, body=json_bytes.encode(end))
         self._over = True
         self._out.start()
-        self._out.close_all(cut=told == "MAX_TOKENS")
-        reason = load_finish(told, bool(self._out.calls()))
+        self._out.close_all(cut=word == "MAX_TOKENS")
+        reason = load_finish(word, bool(self._out.calls()))
         usage = if_object(end.get("usage"))
-        around = {**self._around, **rest(end, "finish_reason", "usage", "error", "type")}
-        if told is not None and dump_finish(reason) != told:
-            around["finish_reason"] = told
+        response = {**self._response, **rest(end, "finish_reason", "usage", "error", "type")}
+        if word is not None and dump_finish(reason) != word:
+            response["finish_reason"] = word
         if other := other_usage(usage):
-            around["usage"] = other
+            response["usage"] = other
         own = {**self._own, **({"citations": self._citations} if self._citations else {})}
         self._out.finish(
-            reason if told else FinishReason.unspecified, load_usage(usage), native=marked(own, response=around)
+            reason if word else FinishReason.unspecified, load_usage(usage), native=OWN.note(own, response=response)
         )
-
-    def _fail(self, error: DragomanError) -> None:
-        self._over = True
-        self._out.fail(error)
-
-    def _log(self, logprobs: Any) -> None:
-        """Log probabilities of a piece of text, which stand beside its delta; in a whole answer they are one list."""
-        if logprobs:
-            self._around.setdefault("logprobs", []).append(logprobs)
 
 
 def _content_key(index: int | str | None) -> Hashable:
     """A block without a number is the first."""
     return "content", index if isinstance(index, int) else 0
-
-
-def _list(value: Any, what: str) -> list[Any]:
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise DecodeError(f"{what} is no list")
-    return cast("list[Any]", value)

@@ -8,14 +8,14 @@ from typing import Any
 
 import msgspec
 
-from dragoman.embedding import dump_texts, dump_vector, input_usage, load_answer, load_texts, load_vector
+from dragoman.codec.embeddings import dump_texts, dump_vector, input_usage, load_answer, load_texts, load_vector
+from dragoman.codec.json_values import as_list, if_object, if_text, rest
 from dragoman.errors import InvalidRequestError
 from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
 from dragoman.result import BatchEmbeddingsResult
-from dragoman.shapes import as_list, if_object, if_text, rest
 from dragoman.wires.cohere.errors import error_of
-from dragoman.wires.cohere.native import OWN
-from dragoman.wires.cohere.outcome import dump_usage, load_usage
+from dragoman.wires.cohere.quirks import OWN
+from dragoman.wires.cohere.usage import dump_usage, load_usage
 
 __all__ = ["dump_http", "dump_request", "dump_response", "load_request", "load_response"]
 
@@ -38,7 +38,7 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
     if purpose is not None:
         del given["input_type"]
     request = load_texts({"texts": [], **given} if media else given, OWN, texts="texts", dimensions="output_dimension")
-    if OWN.spelling(request.native):
+    if OWN.form(request.native):
         raise InvalidRequestError("the field texts must be a list of texts")
     return request.replace(purpose=purpose)
 
@@ -67,10 +67,11 @@ def load_response(body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
         DecodeError: it holds no vectors.
     """
     answer = load_answer(body)
-    told = answer.get("embeddings")
-    if told is None:
+    embeddings = answer.get("embeddings")
+    if embeddings is None:
         raise error_of(answer)
-    types = {kind: vectors for kind, vectors in if_object(told).items() if vectors is not None} or {"float": told}
+    by_type = {kind: vectors for kind, vectors in if_object(embeddings).items() if vectors is not None}
+    types = by_type or {"float": embeddings}
     kind = next((kind for kind in _PREFERRED if kind in types), next(iter(types)))
     metadata = rest(answer, "id", "embeddings", "texts", "response_type")
     if others := rest(types, kind):

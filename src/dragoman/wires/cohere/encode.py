@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
-from dragoman import json_bytes
-from dragoman.answer import Answer, whole_answer
+from dragoman.codec.encoder import NONE, Objects, ResponseEncoder, as_typed_event
+from dragoman.codec.framing import event_bytes
+from dragoman.codec.json_values import if_list, merged, rest
+from dragoman.codec.response import whole_message
+from dragoman.codec.serving import SSE_PING
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
@@ -16,176 +20,194 @@ from dragoman.event import (
     PartDelta,
     PartFinished,
     PartStarted,
-    RunError,
-    RunFinished,
 )
 from dragoman.fold import arguments_text
-from dragoman.framing import event_bytes
 from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, TextPart, ThinkingPart, ToolCallPart, Usage
-from dragoman.shapes import if_list, merged, rest
-from dragoman.wires.cohere.calls import dump_call
-from dragoman.wires.cohere.content import dump_block
+from dragoman.request import ModelRequest
+from dragoman.wires.cohere.content import PLAN, dump_block, is_plan
 from dragoman.wires.cohere.errors import dump_error
-from dragoman.wires.cohere.messages import PLAN
-from dragoman.wires.cohere.native import extra, response, spelling
-from dragoman.wires.cohere.outcome import dump_finish, dump_usage
+from dragoman.wires.cohere.quirks import OWN
+from dragoman.wires.cohere.tools import dump_call
+from dragoman.wires.cohere.usage import dump_finish, dump_usage
 
-__all__ = ["Encoder", "dump_response", "encoder"]
+__all__ = ["Encoder", "dump_response", "encoder", "envelope", "ping", "stream_type"]
+
+stream_type = "text/event-stream"
+"""The media type of a streamed response."""
+ping = SSE_PING
+"""What keeps a stream open."""
+
+
+def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002, ARG001 the protocol's
+    """What `encoder` and `dump_response` take beside the events of an answer to `request`."""
+    return {"id": id}
 
 
 def encoder(**envelope: Any) -> Encoder:
-    """An encoder of one response. `envelope`: `id`, where the events' own is not to be told."""
+    """An encoder of one response. `envelope`: `id`, where it is not to be the events' own."""
     return Encoder(envelope)
 
 
 def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any) -> dict[str, Any]:
     """Events → a whole response; an error's body where they tell of an error."""
-    message = whole_answer(events, losses)
+    message = whole_message(events, losses)
     if isinstance(message, DragomanError):
-        return dump_error(message)[1]
+        return dump_error(message).body
     plan, blocks, calls = "", list[Any](), list[dict[str, Any]]()
     for piece in message.content:
-        if _is_plan(piece):
-            plan += _text(piece)
+        if is_plan(piece):
+            plan += piece.text
         elif isinstance(piece, ToolCallPart):
             calls += [_call(piece, _text(piece))] if piece.run_by != "provider" else []
-        elif isinstance(block := dump_block(piece), dict):
+        elif (block := dump_block(piece)[0]) is not None:
             blocks.append(block)
     fields = {PLAN: plan, "content": blocks, "tool_calls": calls}
-    said = {field: value for field, value in fields.items() if value}
     origin = message.origin
     return {
         "id": envelope.get("id") or (origin and origin.response_id) or message.id or "message-0",
-        "message": merged({"role": "assistant", **said}, extra(message.native)),
-        **_end(message.finish_reason, message.usage, rest(response(message.native), "id", "message")),
+        "message": merged(
+            {"role": "assistant", **{field: value for field, value in fields.items() if value}},
+            OWN.fields(message.native),
+        ),
+        **_end(message.finish_reason, message.usage, rest(OWN.response(message.native), "id", "message")),
     }
 
 
-class Encoder:
-    """Events of the model's messages → Server-Sent Events. Several messages become one; parts may be open side by side."""
+class Encoder(ResponseEncoder):
+    """Events of the model's messages → Server-Sent Events. Parts may be open side by side."""
+
+    DONE = event_bytes(b"[DONE]")
 
     def __init__(self, envelope: Mapping[str, Any]) -> None:
-        self._envelope = envelope
-        self._answer = Answer(response)
+        """`envelope`: `id`, that of the response."""
+        super().__init__(OWN, envelope)
         self._open: dict[tuple[str, int], tuple[Content, int | None]] = {}  # open parts and their number on the wire
-        self._told: set[tuple[str, int]] = set()
-        self._whole: set[tuple[str, int]] = set()  # open parts that are told at their end
+        self._sent: set[tuple[str, int]] = set()  # open parts of which a delta was sent
+        self._whole: set[tuple[str, int]] = set()  # open parts that are sent at their end
         self._numbers = {"content": 0, "call": 0}
         self._citations: dict[str, list[Any]] = {}  # of each message
-        self._over = False
 
-    def feed(self, event: Event) -> bytes:
-        """One event → the bytes that tell of it (`b""`: none)."""
-        first = not self._answer.started
-        if self._over or not self._answer.takes(event):
-            return b""
-        if isinstance(event, PartDelta):
-            key = (event.message_id, event.index)
-            if key in self._open:
-                self._told.add(key)
-                return self._tell(*self._open[key], str(event.delta))
-        elif isinstance(event, PartStarted):
-            return self._begin((event.message_id, event.index), event.part)
-        elif isinstance(event, PartFinished):
-            return self._finish((event.message_id, event.index), event.part)
-        elif isinstance(event, (MessageStarted, MessageFinished)):
-            self._citations.setdefault(event.message_id, []).extend(if_list(extra(event.native).get("citations")))
-            return self._start(event) if first else b""
-        elif isinstance(event, MessageDropped):
-            return self._drop(event.message_id)
-        elif isinstance(event, RunError):
-            self._over = True
-            delta = {"finish_reason": "ERROR", "error": dump_error(event.error)[1]["message"]}
-            return _event("message-end", delta=delta)
-        elif isinstance(event, RunFinished):
-            return self.close()
-        return b""
-
-    def close(self) -> bytes:
-        """The end of the events → the end of the response."""
-        answer = self._answer
-        if self._over or not answer.started:
-            return b""
-        self._over = True
-        cited = b"".join(
-            _event("citation-start", index=n, delta={"message": {"citations": citation}})
-            + _event("citation-end", index=n)
-            for n, citation in enumerate(citation for told in self._citations.values() for citation in told)
-        )
-        end = _event("message-end", delta=_end(answer.reason, answer.usage, answer.around))
-        return cited + end + event_bytes(b"[DONE]")
-
-    def _start(self, event: Event) -> bytes:
-        origin, native = self._answer.origin, event.native if isinstance(event, MessageStarted) else None
+    def message_started(self, event: MessageStarted, *, first: bool) -> Objects:
+        """See `ResponseEncoder`."""
+        self._cite(event)
+        if not first:
+            return NONE
+        origin = self._state.origin
         message = {"role": "assistant", "content": (), PLAN: "", "tool_calls": (), "citations": ()}
-        own = self._envelope.get("id") or (origin and origin.response_id) or self._answer.id or "message-0"
-        return _event("message-start", id=own, delta={"message": merged(message, extra(native))})
+        own = self._envelope.get("id") or (origin and origin.response_id) or self._state.id or "message-0"
+        return [_event("message-start", id=own, delta={"message": merged(message, OWN.fields(event.native))})]
 
-    def _begin(self, key: tuple[str, int], part: Content) -> bytes:
-        """The start of a part; a block that is neither text nor thinking is told whole at its end."""
-        kind = "call" if isinstance(part, ToolCallPart) else "content"
-        if _is_plan(part):
+    def part_started(self, event: PartStarted) -> Objects:
+        """The start of a part; a block that is neither text nor thinking is sent whole at its end."""
+        key, part = (event.message_id, event.index), event.part
+        if is_plan(part):
             self._open[key] = (part, None)
-            return b""
+            return NONE
         if not isinstance(part, (TextPart, ThinkingPart, ToolCallPart)):
             self._whole.add(key)
-            return b""
+            return NONE
         if isinstance(part, ToolCallPart) and part.run_by == "provider":
-            return b""
-        number = self._number(kind)
+            return NONE
+        number = self._number("call" if isinstance(part, ToolCallPart) else "content")
         self._open[key] = (part, number)
         if isinstance(part, ToolCallPart):
-            return _event("tool-call-start", index=number, delta={"message": {"tool_calls": _call(part, "")}})
-        block = {**_block(part, ""), **extra(part.native), "type": "text" if isinstance(part, TextPart) else "thinking"}
-        return _event("content-start", index=number, delta={"message": {"content": block}})
+            return [_event("tool-call-start", index=number, delta={"message": {"tool_calls": _call(part, "")}})]
+        block = {
+            **_block(part, ""),
+            **OWN.fields(part.native),
+            "type": "text" if isinstance(part, TextPart) else "thinking",
+        }
+        return [_event("content-start", index=number, delta={"message": {"content": block}})]
 
-    def _tell(self, part: Content, number: int | None, text: str) -> bytes:
-        if number is None:
-            return _event("tool-plan-delta", delta={"message": {PLAN: text}})
-        if isinstance(part, ToolCallPart):
-            calls = {"function": {"arguments": text}}
-            return _event("tool-call-delta", index=number, delta={"message": {"tool_calls": calls}})
-        return _event("content-delta", index=number, delta={"message": {"content": _block(part, text)}})
+    def delta(self, event: PartDelta) -> Objects:
+        """See `ResponseEncoder`."""
+        key = (event.message_id, event.index)
+        if (opened := self._open.get(key)) is None:
+            return NONE
+        self._sent.add(key)
+        return [_more(*opened, str(event.delta))]
 
-    def _tell_block(self, block: Mapping[str, Any]) -> bytes:
+    def part_finished(self, event: PartFinished) -> Objects:
+        """See `ResponseEncoder`."""
+        key, part = (event.message_id, event.index), event.part
+        if key in self._whole:
+            self._whole.remove(key)
+            block, _ = dump_block(part)
+            return NONE if block is None else self._block(block)
+        if key not in self._open:
+            return NONE
+        opened, number = self._open.pop(key)
+        unsent = [_more(opened, number, text)] if key not in self._sent and (text := _text(part)) else []
+        return [*unsent, *_close(opened, number)]
+
+    def message_finished(self, event: MessageFinished) -> Objects:
+        """See `ResponseEncoder`."""
+        self._cite(event)
+        return NONE
+
+    def message_dropped(self, event: MessageDropped) -> Objects:
+        """See `ResponseEncoder`."""
+        dropped = event.message_id
+        self._citations.pop(dropped, None)
+        self._whole = {key for key in self._whole if key[0] != dropped}
+        return [end for key in list(self._open) if key[0] == dropped for end in _close(*self._open.pop(key))]
+
+    def error(self, error: DragomanError) -> Objects:
+        """See `ResponseEncoder`."""
+        delta = {"finish_reason": "ERROR", "error": dump_error(error).body["message"]}
+        return [_event("message-end", delta=delta)]
+
+    def end(self) -> Objects:
+        """See `ResponseEncoder`."""
+        cited = [
+            (
+                _event("citation-start", index=number, delta={"message": {"citations": citation}}),
+                _event("citation-end", index=number),
+            )
+            for number, citation in enumerate(each for one in self._citations.values() for each in one)
+        ]
+        state = self._state
+        end = _event("message-end", delta=_end(state.reason, state.usage, state.envelope))
+        return [*(event for pair in cited for event in pair), end]
+
+    def frame(self, data: Mapping[str, Any]) -> bytes:
+        """See `ResponseEncoder`."""
+        return as_typed_event(data)
+
+    def _cite(self, event: MessageStarted | MessageFinished) -> None:
+        self._citations.setdefault(event.message_id, []).extend(if_list(OWN.fields(event.native).get("citations")))
+
+    def _block(self, block: Mapping[str, Any]) -> Objects:
         number = self._number("content")
         start = _event("content-start", index=number, delta={"message": {"content": block}})
-        return start + _event("content-end", index=number)
+        return [start, _event("content-end", index=number)]
 
     def _number(self, kind: str) -> int:
         """That of the next block, or of the next call."""
         self._numbers[kind] += 1
         return self._numbers[kind] - 1
 
-    def _finish(self, key: tuple[str, int], part: Content) -> bytes:
-        """The end of a part, and what no delta told of it."""
-        if key in self._whole:
-            self._whole.remove(key)
-            block = dump_block(part)
-            return b"" if isinstance(block, str) else self._tell_block(block)
-        if key not in self._open:
-            return b""
-        opened, number = self._open.pop(key)
-        out = self._tell(opened, number, text) if key not in self._told and (text := _text(part)) else b""
-        return out + _close(opened, number)
 
-    def _drop(self, message_id: str) -> bytes:
-        """A message is retracted: what is open of it ends, so that nothing that follows is added to it."""
-        self._citations.pop(message_id, None)
-        self._whole = {key for key in self._whole if key[0] != message_id}
-        return b"".join(_close(*self._open.pop(key)) for key in list(self._open) if key[0] == message_id)
+def _event(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"type": kind, **fields}
 
 
-def _close(part: Content, number: int | None) -> bytes:
+def _more(part: Content, number: int | None, text: str) -> dict[str, Any]:
+    """More of an open part; the plan has no number."""
+    if number is None:
+        return {"type": "tool-plan-delta", "delta": {"message": {PLAN: text}}}
+    if isinstance(part, ToolCallPart):
+        calls = {"function": {"arguments": text}}
+        return {"type": "tool-call-delta", "index": number, "delta": {"message": {"tool_calls": calls}}}
+    return {"type": "content-delta", "index": number, "delta": {"message": {"content": _block(part, text)}}}
+
+
+def _close(part: Content, number: int | None) -> list[dict[str, Any]]:
     """The end of a part; the plan has none."""
     if number is None:
-        return b""
-    return _event("tool-call-end" if isinstance(part, ToolCallPart) else "content-end", index=number)
-
-
-def _is_plan(piece: Content) -> bool:
-    return isinstance(piece, ThinkingPart) and spelling(piece.native).get("field") == PLAN
+        return []
+    return [_event("tool-call-end" if isinstance(part, ToolCallPart) else "content-end", index=number)]
 
 
 def _text(piece: Content) -> str:
@@ -206,13 +228,9 @@ def _call(call: ToolCallPart, text: str) -> dict[str, Any]:
     return {**block, "function": {**block["function"], "arguments": text}}
 
 
-def _end(reason: FinishReason | None, usage: Usage | None, around: Mapping[str, Any]) -> dict[str, Any]:
-    """What ends a response."""
-    end: dict[str, Any] = {"finish_reason": dump_finish(reason, around.get("finish_reason"))}
-    if told := dump_usage(usage, around.get("usage", {})):
-        end["usage"] = told
-    return {**end, **rest(around, "finish_reason", "usage")}
-
-
-def _event(kind: str, /, **fields: Any) -> bytes:
-    return event_bytes(json_bytes.encode({"type": kind, **fields}), kind)
+def _end(reason: FinishReason | None, usage: Usage | None, response: Mapping[str, Any]) -> dict[str, Any]:
+    """What ends a response. `response`: its fields beyond the message's."""
+    end: dict[str, Any] = {"finish_reason": dump_finish(reason, response.get("finish_reason"))}
+    if counts := dump_usage(usage, response.get("usage", {})):
+        end["usage"] = counts
+    return {**end, **rest(response, "finish_reason", "usage")}

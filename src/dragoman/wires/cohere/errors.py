@@ -7,6 +7,9 @@ from typing import Any
 
 import msgspec
 
+from dragoman.codec.error_rules import ErrorInfo, ErrorRules, error_from, error_info, load, patterns
+from dragoman.codec.json_values import if_object, if_text
+from dragoman.codec.serving import ErrorResponse, error_response
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -21,13 +24,11 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.faults import Manner, Told, fault, load, rules, usual
-from dragoman.shapes import if_object, if_text
 
 __all__ = ["dump_error", "error_of", "load_error"]
 
-_MANNER = Manner(
-    words=rules((ProviderTimeoutError, r"^TIMEOUT\b"), (ContentRefusedError, r"\bsafety\b")),
+_RULES = ErrorRules(
+    words=patterns((ProviderTimeoutError, r"^TIMEOUT\b"), (ContentRefusedError, r"\bsafety\b")),
     statuses={498: ContentRefusedError},
 )
 _SENT: tuple[tuple[type[DragomanError], int, str], ...] = (
@@ -49,21 +50,22 @@ _SENT: tuple[tuple[type[DragomanError], int, str], ...] = (
 
 def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
     """An error's response → the exception that says it. Odd bodies (HTML, empty, a string) are read as far as they go."""
-    return load(status, headers, body, _told, _MANNER)
+    return load(status, headers, body, _info, _RULES)
 
 
 def error_of(payload: Any, *, body: bytes | None = None) -> DragomanError:
     """An error's payload, inside a stream → the exception that says it."""
-    return fault(_told(payload), body=body, manner=_MANNER)
+    return error_from(_info(payload), body=body, rules=_RULES)
 
 
-def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
-    """An exception → status and body."""
+def dump_error(error: DragomanError) -> ErrorResponse:
+    """An exception → status, headers and body."""
     status, words = next(row[1:] for row in _SENT if isinstance(error, row[0]))
-    known = not words or type(fault(Told(words=error.message), manner=_MANNER)) is type(error)
+    known = not words or type(error_from(ErrorInfo(words=error.message), rules=_RULES)) is type(error)
     identified = {} if error.request_id is None else {"id": error.request_id}
-    return status, {**identified, "message": error.message if known else f"{words}: {error.message}"}
+    body = {**identified, "message": error.message if known else f"{words}: {error.message}"}
+    return error_response(error, status, body)
 
 
-def _told(payload: Any) -> Told:
-    return msgspec.structs.replace(usual(payload), request_id=if_text(if_object(payload).get("id")) or None)
+def _info(payload: Any) -> ErrorInfo:
+    return msgspec.structs.replace(error_info(payload), request_id=if_text(if_object(payload).get("id")) or None)

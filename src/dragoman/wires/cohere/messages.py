@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
 from typing import Any, TypeGuard, cast
 
-import msgspec
 from msgspec.structs import replace
 
+from dragoman.codec.ids import call_ids, fitted
+from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, if_text, merged, rest
+from dragoman.codec.marks import unmarked_all
+from dragoman.codec.media import label
+from dragoman.codec.outgoing import Outgoing, only_text, prepared
+from dragoman.codec.replay import kind_of
+from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
-from dragoman.ids import call_ids, fitted
-from dragoman.loss import Loss
-from dragoman.media import as_text
+from dragoman.loss import Loss, Lost
 from dragoman.message import (
     Content,
     DataPart,
@@ -21,62 +24,86 @@ from dragoman.message import (
     Origin,
     ProviderPart,
     Role,
+    TextPart,
     ThinkingPart,
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.replay import kind_of, readable
-from dragoman.shapes import bounded, if_list, if_text, merged, rest
-from dragoman.wires.cohere.calls import Lose, dump_call, dump_result, is_call, load_call, load_result
-from dragoman.wires.cohere.content import dump_block, dump_content, load_content, unsaid
-from dragoman.wires.cohere.native import extra, marked, respelled, spelling
-from dragoman.wires.cohere.quirks import Quirks
+from dragoman.wires.cohere.content import PLAN, dump_block, dump_content, is_plan, load_content, load_plan
+from dragoman.wires.cohere.quirks import OWN, Quirks
+from dragoman.wires.cohere.tools import dump_call, dump_result, load_calls, load_result
 
-__all__ = ["PLAN", "dump_messages", "load_messages", "read_messages", "sent_names"]
+__all__ = ["dump_messages", "load_messages", "outgoing", "read_messages", "votes", "write_messages"]
 
-PLAN = "tool_plan"
-"""The field for thinking about which tools to call; a part that came in it is so spelled."""
 _ROLES = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.MODEL}
 _SENT = {role: name for name, role in _ROLES.items()}
 _EMPTY = {Role.SYSTEM: "", Role.USER: "", Role.MODEL: "absent"}
+"""How no content is usually written."""
+_FOREIGN = frozenset({"function_call", "images", "parts", "reasoning_content"})
+"""Fields of messages that other formats have, and this one never."""
+_VOTES: Mapping[str, tuple[str, type, int]] = {
+    "text": ("text", str, 1),
+    "image_url": ("image_url", dict, 1),
+    "thinking": ("thinking", str, 2),
+    "document": ("document", dict, 3),
+}
+"""Type of a block → the field that every such block has, the type of that, and how surely such a block is of this format."""
+_NO_LIST = "the messages of a Cohere chat are a list of objects"
 
 
-class _Outgoing(msgspec.Struct, frozen=True):
-    """What the dump of a message needs to know beside it."""
-
-    ids: Mapping[tuple[int, int], str]
-    names: Mapping[str, str]
-    target: Origin | None
-    losses: list[Loss]
-
-    def lose(self, position: int) -> Lose:
-        """What notes the losses of a message."""
-        return lambda place, what, why: self.losses.append(Loss(position, place, what, why))
-
-
-def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message]:
-    """The list of messages → ours. `origin` is given to the model's.
+def load_messages(
+    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+) -> list[Message]:
+    """The list of messages → ours. `origin` is given to the model's. With `problems`, a message that cannot be read is left out and
+    noted there.
 
     Raises:
         HistoryError: it is no such list.
     """
-    return read_messages(bounded(payload), origin)
+    return read_messages(bounded(payload) if problems is None else payload, origin, problems)
 
 
-def read_messages(payload: Any, origin: Origin | None) -> list[Message]:
-    """The same of a payload whose depth is known to be bounded."""
-    if not isinstance(payload, list) or not all(isinstance(entry, dict) for entry in cast("list[Any]", payload)):
-        raise HistoryError("the messages of a Cohere chat are a list of objects")
+def read_messages(payload: Any, origin: Origin | None, problems: list[Problem] | None = None) -> list[Message]:
+    """The same of a payload whose depth is known to be bounded, where no problems are noted."""
+    if not isinstance(payload, list):
+        raise HistoryError(_NO_LIST)
     names: dict[str, str] = {}
     messages: list[Message] = []
-    for of_results, group in groupby(cast("list[dict[str, Any]]", payload), lambda entry: entry.get("role") == "tool"):
-        if of_results:
-            messages.append(Message(Role.USER, tuple([load_result(entry, names) for entry in group])))
+    results: list[ToolResultPart] = []
+    for index, entry in enumerate(cast("list[Any]", payload)):
+        try:
+            if problems is not None:
+                bounded(entry)
+            loaded = _load_plain(entry, origin) or _load(entry, names, origin)
+        except HistoryError as error:
+            noted(error, problems, index, _fault(entry))
             continue
-        for entry in group:
-            messages.append(_load(entry, origin))
-            names.update({call.id: call.name for call in messages[-1].tool_calls})
-    return messages
+        if isinstance(loaded, ToolResultPart):
+            results.append(loaded)
+            continue
+        if results:
+            messages.append(Message(Role.USER, tuple(results)))
+            results = []
+        messages.append(loaded)
+    return [*messages, Message(Role.USER, tuple(results))] if results else messages
+
+
+def votes(message: Any) -> int:
+    """How surely a message is of this format: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
+    fields = if_object(message)
+    role, content, calls = if_text(fields.get("role")), fields.get("content"), if_list(fields.get("tool_calls"))
+    if role not in (*_ROLES, "tool") or not _FOREIGN.isdisjoint(fields):
+        return 0
+    if (role == "tool") is not isinstance(fields.get("tool_call_id"), str):
+        return 0
+    may_lack_content = role == "assistant" and content is None and (calls or fields.get(PLAN))
+    if not (may_lack_content or isinstance(content, (str, list))):
+        return 0
+    found = [1, *[_block_votes(block) for block in if_list(content)]]
+    found += [1 if _is_usual_call(call) else 0 for call in calls]
+    found += [3 for each in if_list(fields.get("citations")) if {"start", "end"} <= if_object(each).keys()]
+    found += [3] if if_text(fields.get(PLAN)) else []
+    return 0 if 0 in found and max(found) < 3 else max(found)
 
 
 def dump_messages(
@@ -85,132 +112,186 @@ def dump_messages(
     target: Origin | None = None,
     quirks: Quirks | None = None,
     losses: list[Loss] | None = None,
-    names: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Messages → the list of messages. `names`: name of each tool → the one that it is sent under, where a request knows."""
-    messages, quirks = list(messages), quirks or Quirks()
-    names = sent_names(messages, quirks, target=target) if names is None else names
-    as_is = None if target else _as_it_is
-    out = _Outgoing(call_ids(messages, quirks.ids, as_is=as_is), names, target, [] if losses is None else losses)
+    """Messages → the list of messages."""
+    return write_messages(outgoing(messages, target, quirks, losses))
+
+
+def outgoing(
+    messages: Iterable[Message],
+    target: Origin | None,
+    quirks: Quirks | None,
+    losses: list[Loss] | None,
+    tools: Sequence[str] = (),
+) -> Outgoing[Quirks]:
+    """A conversation made ready for its dump. `tools`: names of the request's. Without a target ids and names stay as they are,
+    however odd."""
+    messages, places = unmarked_all(messages)
+    quirks = quirks or Quirks()
+    names = list(dict.fromkeys([*tools, *(call.name for message in messages for call in message.tool_calls)]))
+    return prepared(
+        Outgoing[Quirks],
+        messages,
+        target,
+        quirks,
+        losses,
+        places=places,
+        ids=call_ids(messages, quirks.ids, as_is=None if target else lambda _: True),
+        names=fitted(names, quirks.names) if target else {name: name for name in names},
+    )
+
+
+def write_messages(out: Outgoing[Quirks]) -> list[dict[str, Any]]:
+    """A conversation → the list of messages."""
     dumped: list[dict[str, Any]] = []
-    for position, reason in enumerate(readable(messages, target, quirks.reads)):
-        message, lose = messages[position], out.lose(position)
+    for position, message in enumerate(out.messages):
+        if (text := only_text(message)) is not None:
+            dumped.append({"role": _SENT[message.role], "content": text})
+            continue
         if message.role is Role.MODEL:
-            said = _dump_model(position, message, reason, out)
-        else:
-            results = [
-                dump_result(piece, out.ids.get((position, place), ""), place, lose)
-                for place, piece in enumerate(message.content)
-                if _is_answer(piece)
-            ]
-            dumped += [result for result, _ in results]
-            later = [block for _, media in results for block in media]
-            alone = results and len(results) == len(message.content) and not later
-            said = None if alone else _dump_said(message, later, out, lose)
-        if said is not None:
-            dumped.append(said)
+            dumped += _dump_model(position, message, out)
+            continue
+        results = [
+            dump_result(piece, out, position, place) for place, piece in enumerate(message.content) if _is_answer(piece)
+        ]
+        dumped += [result for result, _ in results]
+        later = [block for _, media in results for block in media]
+        if not results or len(results) < len(message.content) or later:
+            dumped += _dump_other(position, message, later, out)
     return dumped
 
 
-def sent_names(
-    messages: Sequence[Message], quirks: Quirks, tools: Sequence[str] = (), *, target: Origin | None
-) -> dict[str, str]:
-    """Name of each tool of the request and of the calls in its history → the name to send: its own without a target."""
-    called = [call.name for message in messages for call in message.tool_calls]
-    names = list(dict.fromkeys([*tools, *called]))
-    return fitted(names, quirks.names) if target else {name: name for name in names}
+def _block_votes(block: Any) -> int:
+    """The same of a block. One of a type that is not known may stand beside others, since the API has ever more of them."""
+    fields = if_object(block)
+    field, of, vote = _VOTES.get(if_text(fields.get("type")), ("", str, 0))
+    return vote if isinstance(fields.get(field), of) and "signature" not in fields else 0
 
 
-def _load(entry: Mapping[str, Any], origin: Origin | None) -> Message:
+def _is_usual_call(call: Any) -> bool:
+    function = if_object(if_object(call).get("function"))
+    arguments = function.get("arguments")
+    return bool(if_text(function.get("name"))) and (arguments is None or isinstance(arguments, str))
+
+
+def _load_plain(entry: Any, origin: Origin | None) -> Message | None:
+    """A message of a role and a text, as nearly all are; `None`: any other."""
+    if not isinstance(entry, dict) or len(fields := cast("dict[str, Any]", entry)) != 2:
+        return None
+    text, name = fields.get("content"), fields.get("role")
+    if not isinstance(text, str) or not isinstance(name, str) or name not in _ROLES or not text:
+        return None
+    role = _ROLES[name]
+    return Message(role, (TextPart(text),), origin=origin if role is Role.MODEL else None)
+
+
+def _load(entry: Any, names: dict[str, str], origin: Origin | None) -> Message | ToolResultPart:
+    """A message, or the result in one. `names`: id of each call so far → its tool, to which its own calls are added."""
+    if not isinstance(entry, dict):
+        raise HistoryError(_NO_LIST)
+    entry = cast("dict[str, Any]", entry)
+    if entry.get("role") == "tool":
+        return load_result(entry, names)
     role = _ROLES.get(if_text(entry.get("role")))
     if role is None:
         raise HistoryError(f"a Cohere chat has no role {entry.get('role')!r}; it has system, user, assistant and tool")
     content: list[Content] = []
     read = ["role", "content"]
     if role is Role.MODEL and (plan := if_text(entry.get(PLAN))):
-        content.append(ThinkingPart(plan, respelled(None, field=PLAN)))
+        content.append(load_plan(plan))
         read.append(PLAN)
-    spelled: dict[str, Any] = {}
-    content += load_content(entry, _EMPTY[role], spelled)
-    calls = if_list(entry.get("tool_calls"))
-    if role is Role.MODEL and calls and all(map(is_call, calls)):
-        content += [load_call(call) for call in calls]
+    form: dict[str, Any] = {}
+    content += load_content(entry, _EMPTY[role], form)
+    if role is Role.MODEL and (calls := load_calls(entry.get("tool_calls"))):
+        content += calls
+        names.update({call.id: call.name for call in calls})
         read.append("tool_calls")
-    native = marked(rest(entry, *read), spelling=spelled)
+    native = OWN.note(rest(entry, *read), form=form)
     return Message(role, tuple(content), origin=origin if role is Role.MODEL else None, native=native)
 
 
-def _dump_said(message: Message, blocks: list[dict[str, Any]], out: _Outgoing, lose: Lose) -> dict[str, Any] | None:
-    """A system message, or what a user's says beside results, behind these blocks. `None`: it says nothing to a target."""
-    said = False
+def _fault(entry: Any) -> str | None:
+    """The field for which a message cannot be read, where one is known."""
+    if not isinstance(entry, dict):
+        return None
+    fields = if_object(entry)
+    if if_text(fields.get("role")) not in (*_ROLES, "tool"):
+        return "role"
+    content = fields.get("content")
+    return None if isinstance(content, str) or if_objects(content) else "content"
+
+
+def _dump_other(
+    position: int, message: Message, blocks: list[dict[str, Any]], out: Outgoing[Quirks]
+) -> list[dict[str, Any]]:
+    """A system message, or what a user's holds beside results, behind these blocks. None where a target would get an empty one."""
+    begun = False
+    images = out.target is None or message.role is not Role.SYSTEM
     for place, piece in enumerate(message.content):
         if _is_answer(piece):
-            if said:
-                lose(place, "order", "this format has the results of tools before all else")
+            if begun:
+                out.lose(position, place, Lost.order, "this format has the results of tools before all else")
             continue
-        block = "only a model's message has it here" if isinstance(piece, ThinkingPart) else dump_block(piece)
-        if isinstance(block, str):
-            lose(place, kind_of(piece), block)
-            continue
-        said = True
-        if out.target and message.role is Role.SYSTEM and isinstance(piece, (DataPart, LinkPart)):
-            block = {"type": "text", "text": as_text(piece)}
-        if (lost := unsaid(piece, block)) is not None:
-            lose(place, *lost)
-        blocks.append(block)
+        if isinstance(piece, ThinkingPart):
+            block, lost = None, (kind_of(piece), "only a model's message has it here", "")
+        else:
+            block, lost = dump_block(piece, images=images)
+        if lost is not None:
+            out.lose(position, place, *lost)
+        if block is not None:
+            begun = True
+            blocks.append(block)
     if out.target is not None and not blocks:
-        lose(None, "message", "it says nothing, and the API takes no empty message")
-        return None
-    content = dump_content(blocks, "", spelling(message.native))
-    return merged({"role": _SENT[message.role], **content}, extra(message.native))
+        out.lose(position, None, Lost.message, "it says nothing, and the API takes no empty message")
+        return []
+    content = dump_content(blocks, "", OWN.form(message.native))
+    return [merged({"role": _SENT[message.role], **content}, OWN.fields(message.native))]
 
 
-def _dump_model(position: int, message: Message, reason: str | None, out: _Outgoing) -> dict[str, Any] | None:
-    """A model's message; `None`: it says nothing to a target. `reason`: why what only its provider understands may not go
-    along; `None`: it may."""
-    lose = out.lose(position)
+def _dump_model(position: int, message: Message, out: Outgoing[Quirks]) -> list[dict[str, Any]]:
+    """A model's message. None where a target would get an empty one."""
+    why = out.unreadable[position]
     plan, blocks, calls = "", list[dict[str, Any]](), list[dict[str, Any]]()
     for place, piece in enumerate(message.content):
-        why = _refused(piece, reason, out.target)
-        if why is not None:
-            lose(place, kind_of(piece), why)
+        refused = _refused(piece, why, out.target)
+        if refused is not None:
+            which = label(piece) if isinstance(piece, (DataPart, LinkPart)) else ""
+            out.lose(position, place, kind_of(piece), refused, which)
             continue
         if isinstance(piece, ToolCallPart):
-            call_id, name = out.ids.get((position, place), piece.id), out.names.get(piece.name, piece.name)
-            calls.append(dump_call(piece, call_id, name, exact=reason is None))
+            calls.append(dump_call(piece, out.id(position, place, piece), out.name(piece.name), exact=why is None))
             continue
-        planned = isinstance(piece, ThinkingPart) and spelling(piece.native).get("field") == PLAN
-        if calls or (planned and blocks):
-            lose(place, "order", "this format has a message's plan before its content, and both before its calls")
-        block = {} if planned else dump_block(piece if reason is None else replace(piece, native=None))
-        if planned:
-            plan += cast("ThinkingPart", piece).text
-        elif isinstance(block, str):
-            lose(place, kind_of(piece), block)
-        else:
-            if (lost := unsaid(piece, block)) is not None:
-                lose(place, *lost)
+        if calls or (is_plan(piece) and blocks):
+            order = "this format has a message's plan before its content, and both before its calls"
+            out.lose(position, place, Lost.order, order)
+        if is_plan(piece):
+            plan += piece.text
+            continue
+        block, lost = dump_block(piece if why is None else replace(piece, native=None))
+        if lost is not None:
+            out.lose(position, place, *lost)
+        if block is not None:
             blocks.append(block)
-    own = extra(message.native)
-    if own and reason is not None:
-        lose(None, ", ".join(own), reason)
+    form, own = OWN.form(message.native), OWN.fields(message.native)
+    if own and why is not None:
+        out.lose(position, None, Lost.field, why, ", ".join(own))
         own = {}
-    content = dump_content(blocks, "absent", spelling(message.native))
-    told = {PLAN: plan} if plan else {}
     if out.target is not None and not (calls or blocks or plan):
-        lose(None, "message", "it says nothing, and the API takes no empty message")
-        return None
-    if not calls and not content and not plan and not own and "content" not in spelling(message.native):
+        out.lose(position, None, Lost.message, "it says nothing, and the API takes no empty message")
+        return []
+    content = dump_content(blocks, "absent", form)
+    if not (calls or content or plan or own or "content" in form):
         content = {"content": ""}
-    return merged({"role": "assistant", **told, **content, **({"tool_calls": calls} if calls else {})}, own)
+    fields = {**({PLAN: plan} if plan else {}), **content, **({"tool_calls": calls} if calls else {})}
+    return [merged({"role": "assistant", **fields}, own)]
 
 
-def _refused(piece: Content, reason: str | None, target: Origin | None) -> str | None:
-    """Why a piece of a model's message cannot be sent; `None`: it can."""
+def _refused(piece: Content, why: str | None, target: Origin | None) -> str | None:
+    """Why a piece of a model's message cannot be sent; `None`: it can. `why`: the reason against what its provider signed."""
     if isinstance(piece, ThinkingPart):
-        return reason or (None if piece.text else "it is signed for another format")
+        return why or (None if piece.text else "it is signed for another format")
     if isinstance(piece, ProviderPart):
-        return reason
+        return why
     if isinstance(piece, ToolResultPart) or (isinstance(piece, ToolCallPart) and piece.run_by == "provider"):
         return "this format has no tools that the provider runs"
     if isinstance(piece, (DataPart, LinkPart)) and target is not None:
@@ -220,8 +301,3 @@ def _refused(piece: Content, reason: str | None, target: Origin | None) -> str |
 
 def _is_answer(piece: Content) -> TypeGuard[ToolResultPart]:
     return isinstance(piece, ToolResultPart) and piece.run_by != "provider"
-
-
-def _as_it_is(_: ToolCallPart | ToolResultPart) -> bool:
-    """Ids stay as they are, however odd, where nothing is sent anywhere."""
-    return True

@@ -1,19 +1,19 @@
-"""Settings ⇄ fields of the body. A field whose value has no neutral meaning stays this wire's own."""
+"""Settings, reasoning and the output schema ⇄ fields of the body. A field whose value has no neutral meaning stays this wire's own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
-from dragoman.loss import Loss
+from dragoman.codec.json_dialect import Dialect, fit
+from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.loss import Loss, Lost
 from dragoman.request import Settings
-from dragoman.shapes import if_list, if_object
 from dragoman.wires.cohere.quirks import Quirks
 
-__all__ = ["FIELDS", "dump_settings", "load_settings"]
+__all__ = ["FIELDS", "dump_schema", "dump_settings", "load_schema", "load_settings"]
 
-Reasoning = Literal["off", "low", "medium", "high"] | int
-_SAME: Mapping[str, tuple[str, tuple[type, ...]]] = {
+_NUMBERS: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "temperature": ("temperature", (int, float)),
     "max_tokens": ("max_tokens", (int,)),
     "p": ("top_p", (int, float)),
@@ -22,44 +22,78 @@ _SAME: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "frequency_penalty": ("frequency_penalty", (int, float)),
     "seed": ("seed", (int,)),
 }
-_CHOICES = {"REQUIRED": "required", "NONE": "none"}
-FIELDS = (*_SAME, "stop_sequences", "tool_choice", "thinking")
-"""The body's fields that settings are told in."""
+"""Field of the body → the setting that it is, and its types."""
+FIELDS = (*_NUMBERS, "stop_sequences", "thinking", "response_format")
+"""The body's fields that settings and the output schema stand in."""
+_ANY_OBJECT: dict[str, Any] = {"type": "object"}
+_DIALECT = Dialect(
+    kept=frozenset({"title", "description", "enum", "const", "pattern", "format"}),
+    only={"format": frozenset({"date-time", "date", "time", "uuid"})},
+    free=False,
+    lists=False,
+    some_required=True,
+)
+_SCHEMA = ("json_schema", "schema")
+"""Where the schema stands in `response_format`: today's name, and the older one."""
 
 
-def load_settings(body: dict[str, Any]) -> Settings:
-    """Takes out of `body` what settings say."""
-    known: dict[str, Any] = {}
-    for field, (setting, types) in _SAME.items():
+def load_settings(body: dict[str, Any]) -> dict[str, Any]:
+    """Takes out of `body` what settings hold → them by their names."""
+    settings: dict[str, Any] = {}
+    for field, (setting, types) in _NUMBERS.items():
         if isinstance(body.get(field), types) and not isinstance(body[field], bool):
-            known[setting] = body.pop(field)
+            settings[setting] = body.pop(field)
     stop = body.get("stop_sequences")
     if isinstance(stop, list) and all(isinstance(text, str) for text in if_list(stop)):
-        known["stop"] = tuple(if_list(body.pop("stop_sequences")))
-    if isinstance(choice := body.get("tool_choice"), str) and choice in _CHOICES:
-        known["tool_choice"] = _CHOICES[body.pop("tool_choice")]
+        settings["stop"] = tuple(if_list(body.pop("stop_sequences")))
     thinking = if_object(body.get("thinking"))
-    read = thinking.get("token_budget", "high") if thinking.get("type") == "enabled" else "off"
-    if body.get("thinking") and _thinking(read, Quirks()) == thinking:
-        known["reasoning"] = read
+    reasoning = thinking.get("token_budget", "high") if thinking.get("type") == "enabled" else "off"
+    if body.get("thinking") and _thinking(reasoning, Quirks()) == thinking:
+        settings["reasoning"] = reasoning
         del body["thinking"]
-    return Settings(**known)
+    return settings
 
 
-def dump_settings(settings: Settings, quirks: Quirks, losses: list[Loss]) -> dict[str, Any]:
-    """Settings → fields of the body. A choice of one tool is the choice of any, and a loss."""
-    body = {field: value for field, (own, _) in _SAME.items() if (value := getattr(settings, own)) is not None}
+def dump_settings(settings: Settings, quirks: Quirks) -> dict[str, Any]:
+    """Settings → fields of the body."""
+    body = {field: value for field, (name, _) in _NUMBERS.items() if (value := getattr(settings, name)) is not None}
     if settings.stop is not None:
         body["stop_sequences"] = list(settings.stop)
-    if (choice := settings.tool_choice) not in (None, "auto"):
-        body["tool_choice"] = "NONE" if choice == "none" else "REQUIRED"
-        if choice not in _CHOICES.values():
-            losses.append(Loss(None, None, "tool_choice", f"the API can force a call, not that of {choice}"))
-    if settings.parallel_tool_calls is not None:
-        losses.append(Loss(None, None, "parallel_tool_calls", "the API has no such setting"))
     if settings.reasoning is not None:
         body["thinking"] = _thinking(settings.reasoning, quirks)
     return body
+
+
+def load_schema(body: dict[str, Any], form: dict[str, Any]) -> tuple[Mapping[str, Any] | None, dict[str, Any]]:
+    """Takes the output schema out of `body` → it, and what else `response_format` holds; its wire form goes to `form`."""
+    format_ = if_object(body.get("response_format"))
+    if format_.get("type") != "json_object":
+        return None, {}
+    if format_ == {"type": "json_object"}:
+        del body["response_format"]
+        return dict(_ANY_OBJECT), {}
+    for field in _SCHEMA:
+        schema = format_.get(field)
+        if isinstance(schema, dict):
+            del body["response_format"]
+            form["schema"] = field
+            beside = rest(format_, "type", field)
+            return if_object(schema), {"response_format": beside} if beside else {}
+    return None, {}
+
+
+def dump_schema(schema: Mapping[str, Any] | None, form: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any]:
+    """The output schema → `response_format`. A loaded one is sent as it was, any other in the API's dialect."""
+    if schema is None:
+        return {}
+    if field := form.get("schema"):
+        return {"response_format": {"type": "json_object", field: schema}}
+    sent = None if schema == _ANY_OBJECT else fit(schema, _DIALECT)
+    if sent is None and schema != _ANY_OBJECT:
+        losses.append(Loss(None, None, Lost.output_schema, "it refers to what is not in it"))
+    return {
+        "response_format": {"type": "json_object"} if sent is None else {"type": "json_object", "json_schema": sent}
+    }
 
 
 def _thinking(setting: Any, quirks: Quirks) -> dict[str, Any]:

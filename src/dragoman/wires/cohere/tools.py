@@ -1,44 +1,211 @@
-"""Tools of a request ⇄ `ToolSpec`. The API has functions only."""
+"""Tools, the choice of one, calls and results ⇄ `ToolSpec`, settings and parts. The API has functions only. Arguments are a text; a
+result is a text, or a list of texts and documents."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dragoman.request import ToolSpec
-from dragoman.shapes import if_object, if_text, merged, rest
-from dragoman.wires.cohere.native import extra, marked, spelling
+from msgspec.structs import replace
 
-__all__ = ["dump_tool", "is_tool", "load_tool"]
+from dragoman import json_bytes
+from dragoman.codec.json_values import has_error, if_list, if_object, if_text, merged, rest
+from dragoman.codec.outgoing import Outgoing
+from dragoman.fold import arguments_json, parse_call
+from dragoman.loss import Loss, Lost
+from dragoman.message import TextPart, ToolCallPart, ToolResultPart
+from dragoman.request import ServerTool, Settings, ToolSpec
+from dragoman.wires.cohere.content import dump_block, dump_content, is_plain, load_block
+from dragoman.wires.cohere.quirks import OWN, Quirks
+
+__all__ = [
+    "dump_call",
+    "dump_result",
+    "dump_tool_choice",
+    "dump_tools",
+    "load_call",
+    "load_calls",
+    "load_result",
+    "load_tool_choice",
+    "load_tools",
+]
 
 _NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
+_CHOICES = {"REQUIRED": "required", "NONE": "none"}
 
 
-def is_tool(tool: Any) -> bool:
-    """Whether it can be read as one of `tools`; those of the API's version 1 cannot."""
-    fields = if_object(tool)
-    return fields.get("type") == "function" and if_text(if_object(fields.get("function")).get("name")) != ""
+def load_tools(body: dict[str, Any]) -> tuple[ToolSpec, ...]:
+    """Takes `tools` out of `body`, where all can be read; those of the API's version 1 cannot."""
+    tools = if_list(body.get("tools"))
+    if not tools or not all(map(_is_tool, tools)):
+        return ()
+    return tuple(_load_tool(tool) for tool in body.pop("tools"))
 
 
-def load_tool(tool: Mapping[str, Any]) -> ToolSpec:
-    """One of `tools`."""
+def dump_tools(tools: Iterable[ToolSpec | ServerTool], out: Outgoing[Quirks]) -> list[dict[str, Any]]:
+    """The functions among them → `tools`; others are losses."""
+    dumped: list[dict[str, Any]] = []
+    for tool in tools:
+        if isinstance(tool, ToolSpec):
+            dumped.append(_dump_tool(tool, out.name(tool.name)))
+        else:
+            out.lose(None, None, Lost.tool, "the API runs no tools of its own", tool.name)
+    return dumped
+
+
+def load_tool_choice(body: dict[str, Any]) -> dict[str, Any]:
+    """Takes `tool_choice` out of `body` → the setting."""
+    choice = body.get("tool_choice")
+    return {"tool_choice": _CHOICES[body.pop("tool_choice")]} if isinstance(choice, str) and choice in _CHOICES else {}
+
+
+def dump_tool_choice(settings: Settings, losses: list[Loss]) -> dict[str, Any]:
+    """The settings → `tool_choice`. A choice of one tool is the choice of any, and a loss."""
+    choice = settings.tool_choice
+    chosen = choice is not None and choice != "auto"
+    if chosen and choice not in _CHOICES.values():
+        losses.append(Loss(None, None, Lost.setting, f"the API can force a call, not that of {choice}", "tool_choice"))
+    if settings.parallel_tool_calls is not None:
+        losses.append(Loss(None, None, Lost.setting, "the API has no such setting", "parallel_tool_calls"))
+    return {"tool_choice": "NONE" if choice == "none" else "REQUIRED"} if chosen else {}
+
+
+def load_calls(entries: Any) -> list[ToolCallPart]:
+    """A message's `tool_calls` → the calls; none where one of them cannot be read."""
+    calls = if_list(entries)
+    return [load_call(call) for call in calls] if all(map(_is_call, calls)) else []
+
+
+def load_call(call: Mapping[str, Any]) -> ToolCallPart:
+    """One of a message's `tool_calls` → the call. No arguments, an empty text and `null` are none."""
+    function = if_object(call.get("function"))
+    part = ToolCallPart(if_text(call.get("id")), if_text(function.get("name")))
+    text = function.get("arguments")
+    absent = [name for name, fields in (("type", call), ("arguments", function)) if name not in fields]
+    form: dict[str, Any] = {"without": absent} if absent else {}
+    if call.get("type", "function") != "function":
+        form["type"] = call["type"]
+    if isinstance(text, str):
+        part = parse_call(part, text)
+    if "arguments" in function and arguments_json(part) != text:
+        form["arguments"] = text
+    inner = rest(function, "name", "arguments")
+    own = {**rest(call, "id", "type", "function"), **({"function": inner} if inner else {})}
+    return replace(part, native=OWN.note(own, form=form))
+
+
+def dump_call(call: ToolCallPart, call_id: str, name: str, *, exact: bool = True) -> dict[str, Any]:
+    """The inverse, under that id and name. `exact`: in the form in which it was loaded."""
+    form: Mapping[str, Any] = OWN.form(call.native) if exact else {}
+    function: dict[str, Any] = {"name": name, "arguments": arguments_json(call)}
+    absent = if_list(form.get("without"))
+    if not call.arguments:
+        function |= {"arguments": form["arguments"]} if "arguments" in form else {}
+        function = rest(function, "arguments") if "arguments" in absent else function
+    type_ = {} if "type" in absent else {"type": form.get("type", "function")}
+    return merged({"id": call_id, **type_, "function": function}, OWN.fields(call.native))
+
+
+def load_result(entry: Mapping[str, Any], names: Mapping[str, str]) -> ToolResultPart:
+    """A tool message → the result. `names`: id of each call so far → its tool. A single document is the data in it."""
+    call_id = if_text(entry.get("tool_call_id"))
+    content, form = entry.get("content"), dict[str, Any]()
+    result: Any = content
+    blocks = if_list(content)
+    loaded = [load_block(if_object(block)) for block in blocks]
+    if "content" not in entry:
+        form["content"] = "absent"
+    elif (data := _only_document(blocks)) is not None:
+        result, form["content"] = data, "document"
+    elif blocks and all(isinstance(part, TextPart) for part in loaded):
+        result = tuple(loaded)
+        form |= {"content": "list"} if is_plain(blocks) else {}
+    elif not isinstance(content, str):
+        form["content"] = "raw"
+    own = rest(entry, "role", "content", *(["tool_call_id"] if call_id else []))
+    return ToolResultPart(call_id, names.get(call_id, ""), result, native=OWN.note(own, form=form))
+
+
+def dump_result(
+    part: ToolResultPart, out: Outgoing[Quirks], position: int, place: int
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A result → its tool message, and the blocks of media that are taken in a user message only. What is no text and no list
+    of parts becomes JSON."""
+    call_id = out.id(position, place, part)
+    body: dict[str, Any] = {"role": "tool", **({"tool_call_id": call_id} if call_id else {})}
+    if part.is_error and not has_error(part.result):
+        out.lose(position, place, Lost.is_error, "this format has no mark for a failed tool")
+    content, media = _dump_returned(part, out, position, place)
+    if media:
+        media = [{"type": "text", "text": f"[result of {part.name or part.id}]"}, *media]
+        why = "results of tools hold text and documents only; it follows in a user message"
+        out.lose(position, place, Lost.media, why)
+    return merged({**body, **content}, OWN.fields(part.native)), media
+
+
+def _dump_returned(
+    part: ToolResultPart, out: Outgoing[Quirks], position: int, place: int
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    form = OWN.form(part.native)
+    how = form.get("content")
+    if how == "absent" and part.result is None:
+        return {}, []
+    if how == "document" and (isinstance(part.result, str) or if_object(part.result)):
+        return {"content": [_document(part.result)]}, []
+    if how == "raw" and not part.is_content:
+        return {"content": part.result}, []
+    if not part.is_content:
+        text = part.result if isinstance(part.result, str) else json_bytes.encode(part.result).decode()
+        return {"content": text}, []
+    blocks: list[dict[str, Any]] = []
+    media: list[dict[str, Any]] = []
+    for piece in part.result or ():
+        block, lost = dump_block(piece)
+        if lost is not None:
+            out.lose(position, place, *lost)
+        if block is not None:
+            (blocks if block["type"] == "text" else media).append(block)
+    return dump_content(blocks, "", form), media
+
+
+def _document(data: Any) -> dict[str, Any]:
+    return {"type": "document", "document": {"data": data}}
+
+
+def _only_document(blocks: list[Any]) -> str | dict[str, Any] | None:
+    """The data of a document that is all there is, and has nothing beside it."""
+    data = if_object(if_object(blocks[0]).get("document")).get("data") if len(blocks) == 1 else None
+    found = data if isinstance(data, str) else if_object(data) or None
+    return found if found is not None and blocks[0] == _document(found) else None
+
+
+def _is_call(entry: Any) -> bool:
+    call = if_object(entry)
+    return if_text(call.get("id")) != "" and if_text(if_object(call.get("function")).get("name")) != ""
+
+
+def _is_tool(entry: Any) -> bool:
+    tool = if_object(entry)
+    return tool.get("type") == "function" and if_text(if_object(tool.get("function")).get("name")) != ""
+
+
+def _load_tool(tool: Mapping[str, Any]) -> ToolSpec:
     function = if_object(tool.get("function"))
     description, parameters = if_text(function.get("description")), if_object(function.get("parameters"))
     read = ("name", *(("description",) if description else ()), *(("parameters",) if parameters else ()))
     inner = rest(function, *read)
-    spelled = {} if "parameters" in function else {"parameters": "absent"}
+    form = {} if "parameters" in function else {"parameters": "absent"}
     own = {**rest(tool, "type", "function"), **({"function": inner} if inner else {})}
-    return ToolSpec(if_text(function["name"]), description, parameters, marked(own, spelling=spelled))
+    return ToolSpec(if_text(function["name"]), description, parameters, OWN.note(own, form=form))
 
 
-def dump_tool(tool: ToolSpec, name: str) -> dict[str, Any]:
-    """The inverse, under that name."""
-    own = extra(tool.native)
+def _dump_tool(tool: ToolSpec, name: str) -> dict[str, Any]:
+    own = OWN.fields(tool.native)
     function: dict[str, Any] = {"name": name}
     if tool.description:
         function["description"] = tool.description
     if tool.input_schema:
         function["parameters"] = tool.input_schema
-    elif spelling(tool.native).get("parameters") != "absent" and "parameters" not in if_object(own.get("function")):
+    elif OWN.form(tool.native).get("parameters") != "absent" and "parameters" not in if_object(own.get("function")):
         function["parameters"] = _NO_ARGUMENTS
     return merged({"type": "function", "function": function}, own)

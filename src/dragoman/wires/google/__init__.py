@@ -7,12 +7,11 @@ apart.
 """
 
 from dragoman.wires.google.decode import decoder, load_response
-from dragoman.wires.google.encode import dump_response, encoder
+from dragoman.wires.google.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.google.errors import dump_error, load_error
-from dragoman.wires.google.messages import dump_messages, load_messages
-from dragoman.wires.google.native import NAME
-from dragoman.wires.google.quirks import Quirks
-from dragoman.wires.google.request import dump_http, dump_request, load_request
+from dragoman.wires.google.messages import dump_messages, load_messages, votes
+from dragoman.wires.google.quirks import NAME, Quirks
+from dragoman.wires.google.request import dump_http, dump_request, load_request, routes
 
 __all__ = [
     "Quirks",
@@ -23,11 +22,16 @@ __all__ = [
     "dump_request",
     "dump_response",
     "encoder",
+    "envelope",
     "load_error",
     "load_messages",
     "load_request",
     "load_response",
     "name",
+    "ping",
+    "routes",
+    "stream_type",
+    "votes",
 ]
 
 name = NAME

@@ -1,8 +1,4 @@
-"""A response → events: one state machine for streamed and whole ones. A whole response is a stream of one chunk.
-
-The first part of a chunk goes on with the text (or thinking) that is open; every further one, and every part with something
-more to it, is a part of its own. So separate parts stay separate, and signed parts are never merged.
-"""
+"""A response → events: one state machine for streamed and whole ones. A whole response is a stream of one chunk."""
 
 from __future__ import annotations
 
@@ -14,18 +10,16 @@ from typing import Any, cast
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.emit import Emitter, OpenPart
-from dragoman.errors import DecodeError, DragomanError, ProviderError, StreamCutError
-from dragoman.event import Event, OpenText, PartDelta
-from dragoman.framing import EventStream, is_json
-from dragoman.message import FinishReason, Origin, ThinkingPart
-from dragoman.shapes import body_bytes, if_object, need_object, rest
+from dragoman.codec.decoder import ResponseDecoder
+from dragoman.codec.emitter import Emitter
+from dragoman.codec.json_values import as_list, if_object, need_object, rest
+from dragoman.errors import DecodeError, DragomanError, ProviderError
+from dragoman.event import Event, PartDelta, RunError
+from dragoman.message import FinishReason, Origin
+from dragoman.wires.google.decode_parts import Candidate
 from dragoman.wires.google.errors import error_of
-from dragoman.wires.google.native import note
-from dragoman.wires.google.outcome import BLOCKED, add_fields, dump_finish, load_finish, load_usage, other_usage
-from dragoman.wires.google.pairing import Pairing
-from dragoman.wires.google.partial import PartialCall
-from dragoman.wires.google.parts import load_part
+from dragoman.wires.google.quirks import OWN
+from dragoman.wires.google.usage import BLOCKED, add_fields, dump_finish, load_finish, load_usage, other_usage
 
 __all__ = ["Decoder", "decoder", "load_response"]
 
@@ -62,7 +56,7 @@ class _Chunk(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 _decode_chunk = msgspec.json.Decoder(_Chunk).decode
 _VALUE = re.compile(r"[^\s,\]]")
 _IDENTITY = ("candidates", "usageMetadata", "modelVersion", "responseId")
-_SAID = ("content", "index", "finishReason")
+_READ = ("content", "index", "finishReason")
 
 
 def decoder(*, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> Decoder:
@@ -73,253 +67,147 @@ def decoder(*, origin: Origin | None = None, new_id: Callable[[], str] | None = 
 def load_response(
     body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
 ) -> list[Event]:
-    """A whole response → the events that its stream would have been; an error's body → `RunError`.
-
-    Raises:
-        DecodeError: a body that is given as a value nests too deep.
-    """
-    decoder = Decoder(origin, new_id)
-    return [*decoder.feed(body_bytes(body)), *decoder.close()]
+    """A whole response → the events that its stream would have been; an error's body → `RunError`."""
+    return Decoder(origin, new_id).whole(body)
 
 
-class _Answer:
-    """One candidate, as far as it is known."""
+class Decoder(ResponseDecoder):
+    """A streamed response, or a whole one → events. The end of the bytes ends the answer: the API has no other mark, and may
+    go on after a finish reason."""
 
-    def __init__(self, out: Emitter) -> None:
-        self.out = out
-        self.pairing = Pairing(out.new_id)
-        self.open: OpenPart | None = None  # the text or thinking that more may come for
-        self.thought = False  # whether that is thinking
-        self.partial: PartialCall | None = None
-        self.reason: str | int | None = None
-        self.around: dict[str, Any] = {}  # fields of the candidate beside its content
-        self.count = 0  # texts so far
-
-    def say(self, text: str, *, thought: bool, joins: bool) -> None:
-        """More text or thinking."""
-        if not text:
-            return
-        if self.open is None or self.thought != thought or not joins:
-            self.end()
-            self.open = self.out.part(self.count, ThinkingPart() if thought else OpenText())
-            self.thought = thought
-            self.count += 1
-        self.out.add(self.open, text)
-
-    def end(self) -> None:
-        """Nothing more comes for what is open."""
-        if self.open is not None:
-            self.out.close(self.open)
-            self.open = None
-        if self.partial is not None:
-            self.out.whole(self.partial.call())
-            self.partial = None
-
-
-class Decoder:
-    """A streamed response → events. What comes after an error is ignored. The end of the bytes ends the answer: the API
-    has no other mark, and may go on after a finish reason."""
-
-    def __init__(self, origin: Origin | None, new_id: Callable[[], str] | None) -> None:
-        self._stream = EventStream()
-        self._new_id = new_id
-        self._origin = origin or Origin("")
-        self._events: list[Event] = []
-        self._answers: dict[int, _Answer] = {}
+    def __init__(self, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> None:
+        """See `ResponseDecoder`."""
+        super().__init__(origin, new_id)
+        self._candidates: dict[int, Candidate] = {}
         self._usage: dict[str, Any] = {}
-        self._around: dict[str, Any] = {}  # fields of the response around its candidates
-        self._over = False
+        self._envelope: dict[str, Any] = {}  # fields of the response around its candidates
+        self._whole: bytes | None = None  # a body that is a whole response
 
-    def feed(self, data: bytes) -> list[Event]:
-        """More bytes, cut anywhere → the events that they complete."""
-        for payload in self._stream.feed(data):
-            self._read(payload)
-        return self._take()
-
-    def close(self) -> list[Event]:
-        """The end of the bytes. An answer whose finish reason never came was cut."""
-        for payload in self._stream.close():
-            if is_json(payload):  # else it is the first half of a chunk
-                self._read(payload)
-        whole = False
-        if (body := self._stream.body) is not None and not self._over:
-            whole = self._read_body(body)
-        if not self._over:
-            self._end(whole)
-        return self._take()
-
-    def _read(self, payload: bytes) -> None:
-        if self._over:
-            return
+    def ordinary(self, payload: bytes) -> bool:
+        """More text, or more thinking, of a candidate that has begun."""
         try:
             chunk = _decode_chunk(payload)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            self._step(payload)
-            return
-        candidate = chunk.candidates[0]
-        answer = self._answers.get(candidate.index)
-        if answer is None:
-            self._step(payload)
-            return
+            return False
+        found = chunk.candidates[0]
+        candidate = self._candidates.get(found.index)
+        if candidate is None:
+            return False
         if (usage := chunk.usage) is not None:
             self._count(usage)
-        part = candidate.content.parts[0]
-        if (open_part := answer.open) is not None and answer.thought is part.thought:
+        part = found.content.parts[0]
+        if (open_part := candidate.open) is not None and candidate.thinks is part.thought:
             if part.text:
                 open_part.deltas.append(part.text)
-                self._events.append(PartDelta(answer.out.message_id, open_part.index, part.text))
+                self._events.append(PartDelta(candidate.out.message_id, open_part.index, part.text))
         else:
-            answer.say(part.text, thought=part.thought, joins=True)
+            candidate.add_text(part.text, thinks=part.thought, joins=True)
+        return True
 
-    def _step(self, payload: bytes) -> None:
-        """Any chunk but the usual one."""
-        try:
-            chunk = json_bytes.decode(payload)
-        except ValueError as error:
-            if payload.strip() != b"[DONE]":
-                self._fail(DecodeError(f"a piece of the answer is not JSON: {error}", body=payload))
-        else:
-            self._take_in(chunk, payload)
-
-    def _take_in(self, chunk: Any, payload: bytes) -> None:
-        try:
-            self._chunk(need_object(chunk, "a chunk"), payload)
-        except DecodeError as error:
-            self._fail(error.at(body=payload))
-
-    def _read_body(self, body: bytes) -> bool:
-        """A body that is no event stream: a whole answer, or the array that a stream is without `alt=sse`, which may be
-        cut. Tells whether it is a whole answer."""
+    def body(self, body: bytes) -> None:
+        """A whole answer, or the array that a stream is without `alt=sse`, which may be cut."""
         if not body.startswith(b"["):
-            self._step(body)
-            return True
+            self._whole = body
+            self.read(body)
+            return
         try:
             json_bytes.bound(body)
         except ValueError as error:
-            self._fail(DecodeError(f"the answer cannot be read: {error}", body=body))
-            return False
+            self.fail(DecodeError(f"the answer cannot be read: {error}", body=body))
+            return
         text, place, decoder = body.decode(errors="replace"), 1, json.JSONDecoder()
         while not self._over and (found := _VALUE.search(text, place)) is not None:
             try:
                 chunk, place = decoder.raw_decode(text, found.start())
             except ValueError:
                 break
-            self._take_in(chunk, body)
-        return False
+            try:
+                self.take(need_object(chunk, "a chunk"), body)
+            except DragomanError as error:
+                self.fail(error.at(body=body))
 
-    def _chunk(self, chunk: dict[str, Any], payload: bytes) -> None:
-        if "error" in chunk:
-            self._fail(error_of(chunk, body=payload))
-            return
-        model, id_ = chunk.get("modelVersion"), chunk.get("responseId")
+    def take(self, event: dict[str, Any], payload: bytes) -> None:
+        """Any chunk but the usual one."""
+        if "error" in event:
+            raise error_of(event, body=payload)
+        model, id_ = event.get("modelVersion"), event.get("responseId")
         self._origin = msgspec.structs.replace(
             self._origin,
             served_model=model if isinstance(model, str) else self._origin.served_model,
             response_id=id_ if isinstance(id_, str) else self._origin.response_id,
         )
-        add_fields(self._around, {key: value for key, value in chunk.items() if key not in _IDENTITY})
-        if isinstance(usage := chunk.get("usageMetadata"), dict):
+        add_fields(self._envelope, rest(event, *_IDENTITY))
+        if isinstance(usage := event.get("usageMetadata"), dict):
             self._count(cast("dict[str, Any]", usage))
-        for candidate in _list(chunk.get("candidates"), "candidates"):
-            self._candidate(need_object(candidate, "a candidate"))
+        for found in as_list(event.get("candidates"), "candidates"):
+            self._add(need_object(found, "a candidate"))
 
-    def _candidate(self, candidate: dict[str, Any]) -> None:
-        index = candidate.get("index")
-        answer = self._answer(index if isinstance(index, int) else 0)
-        content = need_object(candidate.get("content") or {}, "content")
-        for place, part in enumerate(_list(content.get("parts"), "parts")):
-            self._part(answer, need_object(part, "a part"), joins=place == 0)
-        add_fields(answer.around, {key: value for key, value in candidate.items() if key not in _SAID})
-        if isinstance(reason := candidate.get("finishReason"), str) or type(reason) is int:
-            answer.reason = reason
+    def end(self) -> None:
+        """An answer whose finish reason never came was cut, unless it came whole."""
+        candidates, whole = self._candidates, self._whole is not None
+        refused = "blockReason" in if_object(self._envelope.get("promptFeedback"))
+        if not candidates and refused:
+            self._candidate(0)
+        elif not candidates and whole:
+            self.fail(ProviderError("the answer has no candidates; send the request again", body=self._whole))
+        elif not candidates or not (whole or all(each.reason is not None for each in candidates.values())):
+            super().end()
+        if self._over:
+            return
+        self._over = True
+        for index, candidate in sorted(candidates.items()):
+            self._finish(candidate, refused=refused and candidate.reason is None, first=index == min(candidates))
 
-    def _answer(self, index: int) -> _Answer:
-        answer = self._answers.get(index)
-        if answer is None:
-            out = Emitter(self._new_id, candidate=index, origin=self._origin)
-            out.events = self._events
+    def fail(self, error: DragomanError) -> None:
+        """See `ResponseDecoder`. The error carries the first candidate; the others are cut."""
+        self._over = True
+        candidates = [candidate for _, candidate in sorted(self._candidates.items())]
+        for candidate in candidates[1:]:
+            candidate.out.finish(FinishReason.error, cut=True)
+        if candidates:
+            candidates[0].fail(error)
+        else:
+            self._events.append(RunError(error))
+
+    def _add(self, found: dict[str, Any]) -> None:
+        """What a chunk says of a candidate."""
+        index = found.get("index")
+        candidate = self._candidate(index if isinstance(index, int) else 0)
+        content = need_object(found.get("content") or {}, "content")
+        for place, part in enumerate(as_list(content.get("parts"), "parts")):
+            candidate.add_part(need_object(part, "a part"), joins=place == 0)
+        add_fields(candidate.fields, rest(found, *_READ))
+        if isinstance(reason := found.get("finishReason"), str) or type(reason) is int:
+            candidate.reason = reason
+
+    def _candidate(self, index: int) -> Candidate:
+        candidate = self._candidates.get(index)
+        if candidate is None:
+            out = Emitter(self._new_id, candidate=index, origin=self._origin, events=self._events)
             out.start()
-            answer = self._answers[index] = _Answer(out)
-        return answer
-
-    def _part(self, answer: _Answer, part: dict[str, Any], *, joins: bool) -> None:
-        if part.keys() <= {"text", "thought"} and isinstance(text := part.get("text"), str):
-            answer.say(text, thought=part.get("thought") is True, joins=joins)
-            return
-        call = part.get("functionCall")
-        if isinstance(call, dict) and answer.partial is not None and "name" not in call:
-            if not answer.partial.add(part):
-                answer.end()
-            return
-        answer.end()
-        if isinstance(call, dict) and ("willContinue" in call or "partialArgs" in call):
-            answer.partial = PartialCall(part, answer.pairing)
-            if not if_object(call).get("willContinue"):
-                answer.end()
-        elif part and call != {}:
-            answer.out.whole(load_part(part, answer.pairing))
+            candidate = self._candidates[index] = Candidate(out)
+        return candidate
 
     def _count(self, usage: dict[str, Any]) -> None:
-        """The last count that was told is the total so far, never a part to be added."""
+        """The last count that came is the total so far, never a part to be added."""
         if None in usage.values():
             usage = {key: value for key, value in usage.items() if value is not None}
         self._usage.update(usage)
 
-    def _end(self, whole: bool) -> None:
-        self._over = True
-        refused = isinstance(feedback := self._around.get("promptFeedback"), dict) and "blockReason" in feedback
-        if not self._answers and refused:
-            self._answer(0)
-        elif not self._answers and whole:
-            self._fail(
-                ProviderError("the answer has no candidates; send the request again", body=self._stream.body)
-            )  # D-123
-            return
-        elif not self._answers or not (whole or all(answer.reason is not None for answer in self._answers.values())):
-            self._fail(StreamCutError("the stream ended before the answer did; send the request again"))
-            return
-        for index, answer in sorted(self._answers.items()):
-            self._finish(answer, refused=refused and answer.reason is None, counted=index == min(self._answers))
-
-    def _finish(self, answer: _Answer, *, refused: bool, counted: bool) -> None:
-        out = answer.out
-        reason = FinishReason.content_filter if refused else load_finish(answer.reason)
-        if answer.partial is not None and reason is FinishReason.length:
-            out.whole(answer.partial.call(cut=True))
-            answer.partial = None
-        answer.end()
+    def _finish(self, candidate: Candidate, *, refused: bool, first: bool) -> None:
+        """`first`: the usage is told with it."""
+        out = candidate.out
+        reason = FinishReason.content_filter if refused else load_finish(candidate.reason)
+        candidate.close(cut=reason is FinishReason.length)
         if reason is FinishReason.stop and out.calls():
             reason = FinishReason.tool_calls
-        around = {**self._around, **answer.around}
-        if answer.reason not in (None, "", dump_finish(reason)):
-            around["finishReason"] = answer.reason
-        if "blockReason" in (feedback := if_object(around.get("promptFeedback"))):
-            around |= {BLOCKED: feedback["blockReason"], "promptFeedback": rest(feedback, "blockReason")}
-        if counted and (other := other_usage(self._usage)):
-            around["usageMetadata"] = other
-        usage = load_usage(self._usage) if counted else None
+        envelope = {**self._envelope, **candidate.fields}
+        if candidate.reason not in (None, "", dump_finish(reason)):
+            envelope["finishReason"] = candidate.reason
+        if "blockReason" in (feedback := if_object(envelope.get("promptFeedback"))):
+            envelope |= {BLOCKED: feedback["blockReason"], "promptFeedback": rest(feedback, "blockReason")}
+        if first and (other := other_usage(self._usage)):
+            envelope["usageMetadata"] = other
+        usage = load_usage(self._usage) if first else None
         origin = None if out.origin == self._origin else self._origin
-        out.finish(reason, usage, origin=origin, native=note(response=around))
-
-    def _fail(self, error: DragomanError) -> None:
-        self._over = True
-        answers = [answer for _, answer in sorted(self._answers.items())]
-        for answer in answers[1:]:
-            answer.out.finish(FinishReason.error, cut=True)
-        if answers and answers[0].partial is not None:
-            answers[0].out.whole(answers[0].partial.call(cut=True))
-        out = answers[0].out if answers else Emitter(None)
-        out.events = self._events
-        out.fail(error)
-
-    def _take(self) -> list[Event]:
-        events, self._events = self._events, []
-        for answer in self._answers.values():
-            answer.out.events = self._events
-        return events
-
-
-def _list(value: Any, what: str) -> list[Any]:
-    if not isinstance(value, list | None):
-        raise DecodeError(f"{what} is no list")
-    return cast("list[Any]", value or [])
+        out.finish(reason, usage, origin=origin, native=OWN.note(response=envelope))

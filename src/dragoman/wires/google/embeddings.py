@@ -10,17 +10,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from dragoman.embedding import dump_vector, input_usage, load_answer, load_vector
+from dragoman.codec.embeddings import dump_vector, input_usage, load_answer, load_vector
+from dragoman.codec.json_values import as_list, as_object, bounded, if_list, if_object, if_objects, if_text, rest
 from dragoman.errors import InvalidRequestError
 from dragoman.message import Usage
 from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
 from dragoman.result import BatchEmbeddingsResult
-from dragoman.shapes import as_list, as_object, bounded, if_list, if_object, if_objects, if_text, rest
 from dragoman.wires.google.errors import error_of
-from dragoman.wires.google.native import note, spelling
-from dragoman.wires.google.outcome import load_usage, other_usage
-from dragoman.wires.google.quirks import Quirks
+from dragoman.wires.google.quirks import OWN, Quirks
 from dragoman.wires.google.request import model_of_path
+from dragoman.wires.google.usage import load_usage, other_usage
 
 __all__ = ["dump_http", "dump_request", "dump_response", "load_request", "load_response"]
 
@@ -40,20 +39,20 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
     Raises:
         InvalidRequestError: it holds no texts, or entries that differ in more than their text.
     """
-    told: dict[str, Any] = {}
+    form: dict[str, Any] = {}
     body = if_object(bounded(body))
     if isinstance(body.get("instances"), list):
-        told["shape"] = _PREDICT
+        form["shape"] = _PREDICT
         entries = if_objects(body["instances"])
         texts = [if_text(entry.get("content")) for entry in entries]
         fields = [{**rest(entry, "content"), **if_object(body.get("parameters"))} for entry in entries]
     else:
-        told["shape"] = _BATCH if "requests" in body else _ONE
+        form["shape"] = _BATCH if "requests" in body else _ONE
         entries = if_objects(body["requests"]) if "requests" in body else [dict(body)]
         texts = [_text(entry.get("content")) for entry in entries]
         if entries and all("role" in if_object(entry.get("content")) for entry in entries):
-            told["role"] = "user"  # as Google's clients for JavaScript and Go write it
-        told["config"] = all(_CONFIG in entry for entry in entries)
+            form["role"] = "user"  # as Google's clients for JavaScript and Go write it
+        form["config"] = all(_CONFIG in entry for entry in entries)
         fields = [{**rest(entry, "content", _CONFIG), **if_object(entry.get(_CONFIG))} for entry in entries]
     if not texts or not all(texts):
         raise InvalidRequestError(
@@ -65,14 +64,14 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
     model, _ = model_of_path(path)
     if (named := if_text(options.get("model"))) and named.endswith(model):
         model = model or named.removeprefix("models/")
-        told["model"] = options.pop("model").removesuffix(model)
-    told["snake"] = [camel for camel, snake in _SNAKE.items() if snake in options and told["shape"] != _PREDICT]
+        form["model"] = options.pop("model").removesuffix(model)
+    form["snake"] = [camel for camel, snake in _SNAKE.items() if snake in options and form["shape"] != _PREDICT]
     task, size = (next((key for key in pair if key in options), "") for pair in _SNAKE.items())
     purpose = _PURPOSES.get(str(options.get(task)))
     if purpose is not None:
         del options[task]
     dimensions = options.pop(size) if type(options.get(size)) is int else None
-    return EmbeddingsRequest(model, tuple(texts), purpose, dimensions, options, note(spelling=told))
+    return EmbeddingsRequest(model, tuple(texts), purpose, dimensions, options, OWN.note(form=form))
 
 
 def dump_request(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> dict[str, Any]:
@@ -88,7 +87,7 @@ def dump_http(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> Ht
 
 
 def load_response(body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
-    """A response of any of the four shapes → its vectors. AI Studio tells no usage.
+    """A response of any of the four shapes → its vectors. AI Studio counts nothing.
 
     Raises:
         ProviderError: an error stands in the place of the vectors; which subclass tells why.
@@ -96,21 +95,21 @@ def load_response(body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
     """
     answer = load_answer(body)
     if "predictions" in answer:
-        told = [if_object(entry).get("embeddings") for entry in as_list(answer["predictions"], "predictions")]
+        found = [if_object(entry).get("embeddings") for entry in as_list(answer["predictions"], "predictions")]
     elif "embedding" in answer:
-        told = [answer["embedding"]]
+        found = [answer["embedding"]]
     elif "embeddings" in answer:
-        told = as_list(answer["embeddings"], "vectors")
+        found = as_list(answer["embeddings"], "vectors")
     else:
         raise error_of(answer)
-    entries = [as_object(entry, "vector") for entry in told]
-    around = if_object(answer.get("usageMetadata"))
+    entries = [as_object(entry, "vector") for entry in found]
+    counts = if_object(answer.get("usageMetadata"))
     metadata = rest(answer, "embedding", "embeddings", "predictions", "usageMetadata")
-    if other := other_usage(around):
+    if other := other_usage(counts):
         metadata["usage"] = other
     if any(if_object(entry.get("statistics")).get("truncated") for entry in entries):
         metadata["truncated"] = True
-    usage = load_usage(around) or _counted(entries)
+    usage = load_usage(counts) or _counted(entries)
     return BatchEmbeddingsResult(
         [load_vector(entry.get("values")) for entry in entries], input_usage(usage), metadata=metadata
     )
@@ -119,7 +118,7 @@ def load_response(body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
 def dump_response(result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None) -> dict[str, Any]:
     """Vectors → a response, in the shape that belongs to the request's."""
     vectors = [{"values": dump_vector(vector)} for vector in result.embeddings]
-    match spelling(request.native).get("shape") if request else None:
+    match OWN.form(request.native).get("shape") if request else None:
         case "embedContent" if vectors:
             return {"embedding": vectors[0]}
         case "predict":
@@ -129,11 +128,11 @@ def dump_response(result: BatchEmbeddingsResult, *, request: EmbeddingsRequest |
 
 
 def _dumped(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, dict[str, Any]]:
-    """The method and the body: as it was spelled, or as an endpoint wants it."""
-    told = spelling(request.native) if quirks is None else {}
+    """The method and the body: as it was read, or as an endpoint wants it."""
+    form = OWN.form(request.native) if quirks is None else {}
     vertex = quirks is not None and quirks.vertex_embeddings
     gemini = any(part in request.model for part in ("gemini", "maas"))
-    shape = told.get("shape", _BATCH if not vertex else _ONE if gemini else _PREDICT)
+    shape = form.get("shape", _BATCH if not vertex else _ONE if gemini else _PREDICT)
     if shape == _ONE and len(request.texts) != 1:
         shape = _BATCH
     settings: dict[str, Any] = {}
@@ -141,7 +140,7 @@ def _dumped(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, dic
         settings["task_type" if shape == _PREDICT else "taskType"] = _SENT[request.purpose]
     if request.dimensions is not None:
         settings["outputDimensionality"] = request.dimensions
-    snake = told.get("snake", ())
+    snake = form.get("snake", ())
     settings = {_SNAKE[key] if key in snake else key: value for key, value in settings.items()}
     settings = {key: value for key, value in settings.items() if _SNAKE.get(key) not in request.options}
     settings |= request.options
@@ -151,11 +150,11 @@ def _dumped(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, dic
         instances = [{"content": text, **own} for text in request.texts]
         return shape, {"instances": instances, **({"parameters": parameters} if parameters else {})}
     prefix = None if vertex else "" if "/" in request.model else "models/"
-    before = told.get("model") if told else prefix
+    before = form.get("model") if form else prefix
     named = {} if before is None else {"model": before + request.model}
-    if told.get("config", vertex):
+    if form.get("config", vertex):
         settings = {_CONFIG: settings} if settings else {}
-    role = {"role": "user"} if "role" in told else {}
+    role = {"role": "user"} if "role" in form else {}
     entries = [{**named, "content": {**role, "parts": [{"text": text}]}, **settings} for text in request.texts]
     return shape, entries[0] if shape == _ONE else {"requests": entries}
 
@@ -171,5 +170,5 @@ def _text(content: Any) -> str:
 def _counted(entries: list[dict[str, Any]]) -> Usage | None:
     """The tokens that Vertex AI counts for each text."""
     counts = [if_object(entry.get("statistics")).get("token_count") for entry in entries]
-    told = [int(count) for count in counts if isinstance(count, (int, float)) and 0 <= count < _MOST_TOKENS]
-    return Usage(input_tokens=sum(told)) if told else None
+    tokens = [int(count) for count in counts if isinstance(count, (int, float)) and 0 <= count < _MOST_TOKENS]
+    return Usage(input_tokens=sum(tokens)) if tokens else None

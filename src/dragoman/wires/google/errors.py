@@ -7,6 +7,9 @@ from typing import Any
 
 import msgspec
 
+from dragoman.codec.error_rules import ErrorInfo, error_from, error_info, load
+from dragoman.codec.json_values import as_text, if_list, if_object, if_objects
+from dragoman.codec.serving import ErrorResponse, error_response
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -21,9 +24,7 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.faults import Told, fault, load, usual
 from dragoman.retry_after import duration
-from dragoman.shapes import as_text, if_list, if_object, if_objects
 
 __all__ = ["dump_error", "error_of", "load_error"]
 
@@ -60,25 +61,25 @@ _TYPE = "type.googleapis.com/google.rpc."
 
 def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
     """An error's response → the exception that says it. Odd bodies (HTML, empty, a string) are read as far as they go."""
-    return load(status, headers, body, _told)
+    return load(status, headers, body, _info)
 
 
 def error_of(payload: Any, *, body: bytes | None = None) -> DragomanError:
     """An error's payload, as a chunk of a stream → the exception that says it."""
-    return fault(_told(payload), body=body)
+    return error_from(_info(payload), body=body)
 
 
-def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
-    """An exception → status and body."""
+def dump_error(error: DragomanError) -> ErrorResponse:
+    """An exception → status, headers and body."""
     status, name, words = next(row[1:] for row in _SENT if isinstance(error, row[0]))
     message = error.message if words.lower() in error.message.lower() else f"{words}: {error.message}"
     details: list[dict[str, Any]] = []
-    if isinstance(error, RateLimitError) and error.retry_after is not None:
+    if isinstance(error, RateLimitError | OverloadedError) and error.retry_after is not None:
         details.append({"@type": f"{_TYPE}RetryInfo", "retryDelay": f"{error.retry_after:g}s"})
     if error.request_id is not None:
         details.append({"@type": f"{_TYPE}RequestInfo", "requestId": error.request_id})
     body: dict[str, Any] = {"code": status, "message": message, "status": name}
-    return status, {"error": {**body, "details": details} if details else body}
+    return error_response(error, status, {"error": {**body, "details": details} if details else body})
 
 
 def _detail(details: list[dict[str, Any]], kind: str, key: str) -> str | None:
@@ -87,13 +88,13 @@ def _detail(details: list[dict[str, Any]], kind: str, key: str) -> str | None:
     return next((value for value in found if isinstance(value, str)), None)
 
 
-def _told(payload: Any) -> Told:
+def _info(payload: Any) -> ErrorInfo:
     """A stream that is no event stream sends it in an array."""
     payload = next(iter(if_list(payload)), payload)
     inner = if_object(if_object(payload).get("error"))
     details = if_objects(inner.get("details"))
     return msgspec.structs.replace(
-        usual(payload),
+        error_info(payload),
         means=_STATUSES.get(as_text(inner.get("status"))),
         request_id=_detail(details, "RequestInfo", "requestId"),
         retry_after=duration(_detail(details, "RetryInfo", "retryDelay") or ""),

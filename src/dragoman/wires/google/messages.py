@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, cast
 
+from dragoman.codec.ids import call_ids, fitted
+from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, rest
+from dragoman.codec.marks import unmarked_all
+from dragoman.codec.outgoing import only_text, prepared
+from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
-from dragoman.ids import call_ids, fitted
-from dragoman.loss import Loss
-from dragoman.message import Message, Origin, Role, ToolCallPart, ToolResultPart
-from dragoman.replay import readable
-from dragoman.request import ToolSpec
-from dragoman.shapes import bounded, if_list, if_object
-from dragoman.wires.google.native import camelled, fields, given, not_usual, note, spelled, spelling
-from dragoman.wires.google.pairing import Pairing, is_unnamed
-from dragoman.wires.google.parts import load_part
-from dragoman.wires.google.pieces import Writer
-from dragoman.wires.google.quirks import Quirks
+from dragoman.loss import Loss, Lost
+from dragoman.message import Message, Origin, Role, TextPart, ToolCallPart, ToolResultPart
+from dragoman.request import ServerTool, ToolSpec
+from dragoman.wires.google.content import dump_content, is_known, load_content
+from dragoman.wires.google.keys import camelled, given, not_usual
+from dragoman.wires.google.quirks import OWN, Quirks
+from dragoman.wires.google.tools import Outgoing, Pairing, is_unnamed
 
-__all__ = ["dump_messages", "load_conversation", "load_messages", "sent_names", "write_conversation"]
+__all__ = ["bound", "dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing", "votes"]
 
 _ROLES = {"user": Role.USER, "model": Role.MODEL, "function": Role.USER, "tool": Role.USER}
 _Content = dict[str, Any]
 
 
-def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message]:
-    """The wire's conversation → messages. `origin` is given to the model's messages.
+def load_messages(
+    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+) -> list[Message]:
+    """The wire's conversation → messages. `origin` is given to the model's messages. Where there is a list of `problems`, a content
+    that cannot be read is noted there and left out.
 
     Raises:
         HistoryError: the payload is no conversation of this format.
@@ -34,11 +39,23 @@ def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message
         raise HistoryError(
             'the payload must be {"systemInstruction": …, "contents": […]}, of a generateContent request'
         )
-    return load_conversation(bounded(cast("Mapping[str, Any]", payload)), origin)
+    return load_conversation(bound(cast("Mapping[str, Any]", payload), problems), origin, problems)
 
 
-def load_conversation(payload: Mapping[str, Any], origin: Origin | None) -> list[Message]:
-    """As `load_messages`, of an object that is known to be bounded in depth."""
+def bound(body: Mapping[str, Any], problems: list[Problem] | None) -> Mapping[str, Any]:
+    """The body as it is. Where `problems` are noted, its contents may nest too deep: `load_conversation` looks at each.
+
+    Raises:
+        HistoryError: it nests too deep.
+    """
+    bounded(body if problems is None else rest(body, "contents"))
+    return body
+
+
+def load_conversation(
+    payload: Mapping[str, Any], origin: Origin | None, problems: list[Problem] | None = None
+) -> list[Message]:
+    """As `load_messages`, of an object that is known to be bounded in depth, as `bound` has it."""
     payload = camelled(payload, set())
     contents: Any = payload.get("contents") or []
     if not isinstance(contents, list | dict):
@@ -49,20 +66,12 @@ def load_conversation(payload: Mapping[str, Any], origin: Origin | None) -> list
         out.append(_load(Role.SYSTEM, _object(payload["systemInstruction"], "systemInstruction"), pairing, ""))
     before: Message | None = None
     for position, content in enumerate([if_object(contents)] if isinstance(contents, dict) else if_list(contents)):
-        content = _object(content, f"contents[{position}]")
-        given: Any = content.get("role") or "user"
-        role = _ROLES.get(given) if isinstance(given, str) else None
-        if role is None:
-            raise HistoryError(f'"contents[{position}]" has the role {given!r}; there are user and model')
-        if role is Role.MODEL and (before is None or before.role is not Role.MODEL):
-            pairing.round()
-        message = _load(role, content, pairing, "user" if role is Role.USER else "model")
-        if role is Role.MODEL:
-            message = message.replace(origin=origin)
-        elif before is not None and _joins(message, before):
-            message = message.replace(native=spelled(message.native, turn="as is"))
-        out.append(message)
-        before = message
+        try:
+            before = _load_entry(content, position, before, pairing, origin, problems)
+        except HistoryError as error:
+            noted(error, problems, position, _field(content))
+        else:
+            out.append(before)
     return out
 
 
@@ -74,102 +83,186 @@ def dump_messages(
     losses: list[Loss] | None = None,
 ) -> dict[str, Any]:
     """Messages → `{"systemInstruction": …, "contents": […]}` (no `systemInstruction` where there is none)."""
-    messages = list(messages)
-    quirks = quirks or Quirks()
     model = (target.model if target else None) or ""
-    return write_conversation(messages, sent_names(messages, quirks, target), model, target, quirks, losses)
+    return dump_conversation(outgoing(messages, target, quirks, losses, model))
 
 
-def sent_names(
-    messages: Sequence[Message], quirks: Quirks, target: Origin | None, tools: Sequence[ToolSpec] = ()
-) -> dict[str, str]:
-    """Name of each function of the request and of its history → the name to send. One that breaks the rules and was
-    recorded so goes back as it is where there is no target."""
-    calls = [p for m in messages for p in m.content if isinstance(p, ToolCallPart) and p.run_by != "provider"]
-    recorded = (*tools, *calls) if target is None else ()
-    as_is = [named.name for named in recorded if spelling(named.native).get("name") == "as is"]
-    return fitted([named.name for named in (*tools, *calls)], quirks.names, as_is=as_is)
+def votes(message: Any) -> int:
+    """How surely a JSON message is a content of this format: 0 (it cannot be) to 3 (it is hardly anything else)."""
+    fields = if_object(message)
+    parts = if_objects(fields.get("parts"))
+    of_others = "content" in fields or any("type" in each for each in (fields, *parts))
+    if of_others or not (isinstance(fields.get("role"), str) or parts) or _role(fields) is None:
+        return 0
+    if not parts and fields.get("parts") not in (None, []):
+        return 0
+    if any(map(is_known, parts)):
+        return 3
+    return 2 if fields.get("role") == "model" else 1
 
 
-def write_conversation(
-    messages: Sequence[Message],
-    names: Mapping[str, str],
-    model: str,
+def outgoing(
+    messages: Iterable[Message],
     target: Origin | None,
-    quirks: Quirks,
+    quirks: Quirks | None,
     losses: list[Loss] | None,
-) -> dict[str, Any]:
-    """As `dump_messages`, with the names of functions and the model that the request tells."""
-    losses = [] if losses is None else losses
-    calls = [p for m in messages for p in m.content if isinstance(p, ToolCallPart) and p.run_by != "provider"]
-    unnamed = {call.id for call in calls if is_unnamed(call.native)}
-    called = {call.id: call.name for call in calls}
-    order = {call.id: position for position, call in enumerate(calls)}
-    ids = call_ids(messages, quirks.ids, as_is=None if target else _as_it_is)
-    writers = [
-        Writer(quirks, losses, names, unnamed, called, model, position, message.role, why, ids, target is not None)
-        for position, (message, why) in enumerate(zip(messages, readable(messages, target, quirks.reads), strict=True))
-    ]
+    model: str,
+    tools: Iterable[ToolSpec | ServerTool] = (),
+) -> Outgoing:
+    """A conversation made ready for its dump. `tools`: of the request; those and the functions that are called in the history
+    get names that the API takes. A name that breaks the rules and was recorded so goes back as it is where there is no target."""
+    messages, places = unmarked_all(messages)
+    quirks = quirks or Quirks()
+    calls = _calls(messages)
+    named = [*(tool for tool in tools if isinstance(tool, ToolSpec)), *calls]
+    recorded = named if target is None else ()
+    as_is = [each.name for each in recorded if OWN.form(each.native).get("name") == "as is"]
+    return prepared(
+        Outgoing,
+        messages,
+        target,
+        quirks,
+        losses,
+        places=places,
+        ids=call_ids(messages, quirks.ids, as_is=None if target else _as_it_is),
+        names=fitted([each.name for each in named], quirks.names, as_is=as_is),
+        model=model,
+        unnamed={call.id for call in calls if is_unnamed(call.native)},
+        functions={call.id: call.name for call in calls},
+    )
+
+
+def dump_conversation(out: Outgoing) -> dict[str, Any]:
+    """As `dump_messages`, of a conversation made ready."""
+    messages = out.messages
+    order = {call.id: number for number, call in enumerate(_calls(messages))} if out.unnamed else {}
     head = next((place for place, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
     payload: dict[str, Any] = {}
     if head:  # D-120, as decision 20b reads it
-        parts = [part for place in range(head) for part in writers[place].parts(messages[place].content)]
-        if parts or "parts" in spelling(messages[0].native):
+        parts = list(chain.from_iterable(dump_content(messages[at].content, out, at) for at in range(head)))
+        if parts or "parts" in OWN.form(messages[0].native):
             payload["systemInstruction"] = _content(messages[0], parts, "")
     contents: list[_Content] = []
     joined: Message | None = None
-    for writer, message in zip(writers[head:], messages[head:], strict=True):
-        content = _entry(writer, _in_order(message, unnamed, order))
+    for position, message in enumerate(messages[head:], head):
+        if message.role is not Role.SYSTEM and (text := only_text(message)) is not None:
+            contents.append({"role": message.role.value, "parts": [{"text": text}]})
+            joined = message
+            continue
+        content = _entry(_in_order(message, out.unnamed, order) if order else message, out, position)
         if content is None:
             continue
-        if joined is not None and _joins(message, joined) and "turn" not in spelling(message.native):
+        if joined is not None and _joins(message, joined) and "turn" not in OWN.form(message.native):
             before = if_list(contents[-1].get("parts"))
             contents[-1] = {**contents[-1], "parts": [*before, *if_list(content.get("parts"))]}  # D-121
         else:
             contents.append(content)
         joined = message
-    if target is not None and contents and contents[0].get("role") == "model":
-        losses.append(Loss(head, None, "beginning", "the API wants the user to speak first; a placeholder does"))
-        contents.insert(0, {"role": "user", "parts": [{"text": quirks.opening}]})
+    if out.target is not None and contents and contents[0].get("role") == "model":
+        out.lose(head, None, Lost.beginning, "the API wants the user to speak first; a placeholder does")
+        contents.insert(0, {"role": "user", "parts": [{"text": out.quirks.opening}]})
     return {**payload, "contents": contents}
 
 
+def _role(content: Mapping[str, Any]) -> Role | None:
+    """`None`: it has a role that is none."""
+    name = content.get("role") or "user"
+    return _ROLES.get(name) if isinstance(name, str) else None
+
+
+def _load_entry(
+    content: Any,
+    position: int,
+    before: Message | None,
+    pairing: Pairing,
+    origin: Origin | None,
+    problems: list[Problem] | None,
+) -> Message:
+    """A content → the message. `before`: the one that came last."""
+    if (plain := _load_plain(content, origin)) is not None:
+        if plain.role is Role.MODEL and (before is None or before.role is not Role.MODEL):
+            pairing.round()
+        return plain
+    content = _object(content if problems is None else bounded(content), f"contents[{position}]")
+    role = _role(content)
+    if role is None:
+        raise HistoryError(f'"contents[{position}]" has the role {content["role"]!r}; there are user and model')
+    if role is Role.MODEL and (before is None or before.role is not Role.MODEL):
+        pairing.round()
+    message = _load(role, content, pairing, role.value)
+    if role is Role.MODEL:
+        return message.replace(origin=origin)
+    if before is not None and _joins(message, before):
+        return message.replace(native=OWN.with_form(message.native, turn="as is"))
+    return message
+
+
+def _load_plain(content: Any, origin: Origin | None) -> Message | None:
+    """A content of the usual role and one text with nothing beside it, as nearly all are; `None`: any other."""
+    if type(content) is not dict or len(fields := cast("dict[str, Any]", content)) != 2:
+        return None
+    name, parts = fields.get("role"), fields.get("parts")
+    if type(parts) is not list or len(some := cast("list[Any]", parts)) != 1 or type(part := some[0]) is not dict:
+        return None
+    text = cast("dict[str, Any]", part).get("text")
+    if not isinstance(text, str) or not text or len(cast("dict[str, Any]", part)) != 1:
+        return None
+    if name == "user":
+        return Message(Role.USER, (TextPart(text),))
+    return Message(Role.MODEL, (TextPart(text),), origin=origin) if name == "model" else None
+
+
+def _field(content: Any) -> str | None:
+    """Which field of a content is at fault, where it cannot be read and one is known."""
+    fields = if_object(content)
+    if _role(fields) is None:
+        return "role"
+    return "parts" if any(not isinstance(part, dict) for part in if_list(fields.get("parts"))) else None
+
+
 def _load(role: Role, content: _Content, pairing: Pairing, usual: str) -> Message:
-    told: dict[str, Any] = {}
+    """`usual`: the role's usual name; empty where it has none."""
+    form: dict[str, Any] = {}
     if usual and content.get("role") != usual:
-        told["role"] = content.get("role", "absent")
-    own = {key: value for key, value in content.items() if key not in (("role", "parts") if usual else ("parts",))}
-    parts = content.get("parts")
-    if not isinstance(parts, list) or not parts:
-        told["parts"] = not_usual(content, "parts")
-        parts = []
-    pieces = [load_part(_object(part, "a part"), pairing) for part in cast("list[Any]", parts)]
-    return Message(role, tuple(pieces), native=note(own, spelling=told))
+        form["role"] = content.get("role", "absent")
+    own = rest(content, "parts", *(["role"] if usual else []))
+    if not (parts := if_list(content.get("parts"))):
+        form["parts"] = not_usual(content, "parts")
+    pieces = load_content([_object(part, "a part") for part in parts], pairing)
+    return Message(role, pieces, native=OWN.note(own, form=form))
 
 
 def _content(message: Message, parts: list[dict[str, Any]], usual: str) -> _Content:
-    told = spelling(message.native)
-    content = fields(message.native)
-    if usual and (role := told.get("role", usual)) != "absent":
+    form = OWN.form(message.native)
+    content = OWN.fields(message.native)
+    if usual and (role := form.get("role", usual)) != "absent":
         content["role"] = role
-    if parts or "parts" not in told:
+    if parts or "parts" not in form:
         return {**content, "parts": parts}
-    return {**content, **given(told["parts"], "parts")}
+    return {**content, **given(form["parts"], "parts")}
 
 
-def _entry(writer: Writer, message: Message) -> _Content | None:
+def _entry(message: Message, out: Outgoing, position: int) -> _Content | None:
     """A content; `None` where nothing of it can be sent."""
-    parts = writer.parts(message.content)
-    if not parts and "parts" not in spelling(message.native):
-        writer.lose(None, "message", "nothing of it can be sent, and the API takes no empty content")
+    parts = dump_content(message.content, out, position)
+    if not parts and "parts" not in OWN.form(message.native):
+        why = "nothing of it can be sent, and the API takes no empty content"
+        out.lose(position, None, Lost.message, why)
         return None
     if message.role is Role.SYSTEM:
-        writer.lose(None, "system message", "the API takes none within the conversation; sent as a marked user text")
+        why = "the API takes none within the conversation; sent as a marked user text"
+        out.lose(position, None, Lost.system_message, why)
         return {"role": "user", "parts": [{"text": f"<system>\n{message.text}\n</system>"}]}
     return _content(message, parts, message.role.value)
 
 
-def _in_order(message: Message, unnamed: set[str], order: Mapping[str, int]) -> Message:
+def _calls(messages: Sequence[Message]) -> list[ToolCallPart]:
+    """All calls of functions."""
+    content = chain.from_iterable(message.content for message in messages)
+    return [piece for piece in content if isinstance(piece, ToolCallPart) and piece.run_by != "provider"]
+
+
+def _in_order(message: Message, unnamed: Collection[str], order: Mapping[str, int]) -> Message:
     """The message with results that have no id to send in the order of their calls, name by name."""
     content = list(message.content)
     places: dict[str, list[int]] = {}

@@ -7,9 +7,15 @@ from types import MappingProxyType
 
 import msgspec
 
-from dragoman.ids import NAMES, Rule
+from dragoman.codec.ids import NAMES, Rule
+from dragoman.codec.native import Own
 
-__all__ = ["Quirks"]
+__all__ = ["NAME", "OWN", "Quirks"]
+
+NAME = "google"
+
+OWN = Own(NAME)
+"""Its part of `native`."""
 
 
 class Quirks(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
+from dragoman.codec.ids import renamed
+from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.codec.outgoing import own_options
+from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
-from dragoman.ids import renamed
-from dragoman.loss import Loss
+from dragoman.loss import Loss, Lost
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings, ToolSpec
-from dragoman.shapes import bounded, if_object
-from dragoman.wires.google.config import dump_config, load_config
-from dragoman.wires.google.messages import load_conversation, sent_names, write_conversation
-from dragoman.wires.google.native import camelled, merged, note, snaked, snakes, spelling
-from dragoman.wires.google.quirks import Quirks
-from dragoman.wires.google.tools import dump_choice, dump_tools, load_choice, load_tools
+from dragoman.wires.google.keys import camelled, merged, snake_form, snaked, snakes
+from dragoman.wires.google.messages import bound, dump_conversation, load_conversation, outgoing
+from dragoman.wires.google.quirks import NAME, OWN, Quirks
+from dragoman.wires.google.settings import dump_settings, load_settings
+from dragoman.wires.google.tools import Outgoing, dump_tool_choice, dump_tools, load_tool_choice, load_tools
 
-__all__ = ["dump_http", "dump_request", "load_request", "model_of_path"]
+__all__ = ["dump_http", "dump_request", "load_request", "model_of_path", "routes"]
+
+routes: tuple[Route, ...] = (
+    Route("POST", "/v1beta/models/{model}:generateContent", "chat"),
+    Route("POST", "/v1beta/models/{model}:streamGenerateContent", "chat"),
+    Route("POST", "/v1beta/models/{model}:countTokens", "count_tokens"),
+    Route("POST", "/v1beta/models/{model}:embedContent", "embeddings"),
+    Route("POST", "/v1beta/models/{model}:batchEmbedContents", "embeddings"),
+    Route("GET", "/v1beta/models", "models"),
+)
+"""AI Studio's; an answer is streamed where its path says so."""
 
 _PATH = re.compile(r"(?:^|/)((?:publishers|projects|tunedModels|endpoints|models)/[^?]+):(\w+)")
 _OBJECTS = ("generationConfig", "toolConfig", "systemInstruction", "tools")
+_CONVERSATION = ("systemInstruction", "contents")
 _INCLUDE = "includeServerSideToolInvocations"
 _CHOICE = "functionCallingConfig"
 _JOINED = ("generationConfig", "toolConfig")
@@ -34,52 +47,50 @@ def load_request(
     path: str = "",
     headers: Mapping[str, str] = {},  # noqa: ARG001 - the protocol's: none of them says what the request is
     origin: Origin | None = None,
+    problems: list[Problem] | None = None,
 ) -> ModelRequest:
-    """A body → the neutral request. A body for counting tokens, which may hold a whole request, is read too.
+    """A body → the neutral request. A body for counting tokens, which may hold a whole request, is read too. `problems` as for `load_messages`.
 
     Raises:
         HistoryError: the body is no request of this format.
     """
     snake: set[str] = set()
-    given = camelled(if_object(bounded(body)), snake)
-    told: dict[str, Any] = {}
-    if len(given) == 1 and (inner := if_object(given.get("generateContentRequest"))):
-        told["within"] = True
-        given = camelled(inner, snake)
-    if not isinstance(given.get("contents"), list | dict):
+    fields = camelled(bound(if_object(body), problems), snake)
+    form: dict[str, Any] = {}
+    if len(fields) == 1 and (inner := if_object(fields.get("generateContentRequest"))):
+        form["within"] = True
+        fields = camelled(inner, snake)
+    if not isinstance(fields.get("contents"), list | dict):
         raise HistoryError('the body must be an object with a list "contents"')
-    rest = dict(given)
-    if nulls := [key for key in _OBJECTS if key in rest and rest[key] is None]:
-        told["null"] = nulls
-        rest = {key: value for key, value in rest.items() if key not in nulls}
-    if isinstance(rest["contents"], dict):
-        told["contents"] = "object"
-    messages = load_conversation(
-        {key: rest.pop(key) for key in ("systemInstruction", "contents") if key in rest}, origin
-    )
-    tools, told_tools = _take_tools(rest)
-    settings, told_choice = _take_choice(rest)
+    if nulls := [key for key in _OBJECTS if key in fields and fields[key] is None]:
+        form["null"] = nulls
+    left = rest(fields, *nulls, *_CONVERSATION)
+    if isinstance(fields["contents"], dict):
+        form["contents"] = "object"
+    messages = load_conversation({key: fields[key] for key in _CONVERSATION if key in fields}, origin, problems)
+    tools, tools_form = _take_tools(left)
+    settings, choice_form = _take_choice(left)
     schema = None
-    if isinstance(config := rest.get("generationConfig"), dict):
-        del rest["generationConfig"]
-        more, schema, left, told_config = load_config(cast("dict[str, Any]", config))
-        settings |= more
-        told["config"] = told_config or (None if config else "empty")
-        if left:
-            rest["generationConfig"] = left
-    told |= {**told_tools, **told_choice}
+    if isinstance(config := left.get("generationConfig"), dict):
+        del left["generationConfig"]
+        further, schema, unread, config_form = load_settings(if_object(config))
+        settings |= further
+        if config_form or not config:
+            form["config"] = config_form or "empty"
+        if unread:
+            left["generationConfig"] = unread
+    form |= {**tools_form, **choice_form}
     model, stream = model_of_path(path)
-    if isinstance(named := rest.get("model"), str) and named.endswith(model or named):
+    if isinstance(named := left.get("model"), str) and named.endswith(model or named):
         model = model or named.removeprefix("models/")
-        told["model"] = rest.pop("model").removesuffix(model)
+        form["model"] = left.pop("model").removesuffix(model)
     if tools and schema is not None:
-        told["tools_with_schema"] = True
-    if _mixed(tools) and _INCLUDE not in if_object(rest.get("toolConfig")):
-        told["include"] = "absent"
-    if snake:
-        told["snake"] = sorted(snake)
-    told = {key: value for key, value in told.items() if value is not None}
-    return ModelRequest(model, tuple(messages), tools, Settings(**settings), schema, stream, rest, note(spelling=told))
+        form["tools_with_schema"] = True
+    if _mixed(tools) and _INCLUDE not in if_object(left.get("toolConfig")):
+        form["include"] = "absent"
+    form |= snake_form(snake)
+    native, wire = OWN.note(form=form), NAME if left else None
+    return ModelRequest(model, tuple(messages), tools, Settings(**settings), schema, stream, left, native, wire=wire)
 
 
 def dump_request(
@@ -90,47 +101,7 @@ def dump_request(
     losses: list[Loss] | None = None,
 ) -> dict[str, Any]:
     """The neutral request → a body."""
-    body, _ = _written(request, target, quirks, losses)
-    return body
-
-
-def _written(
-    request: ModelRequest, target: Origin | None, quirks: Quirks | None, losses: list[Loss] | None
-) -> tuple[dict[str, Any], Mapping[str, str]]:
-    """The body, and the name under which each tool is sent."""
-    quirks = quirks or Quirks()
-    losses = [] if losses is None else losses
-    told = spelling(request.native)
-    if request.settings.parallel_tool_calls is not None:
-        losses.append(Loss(None, None, "parallel_tool_calls", "the API has no such setting"))
-    tools = _sent_tools(request, quirks, told, losses)
-    names = sent_names(request.messages, quirks, target, [tool for tool in request.tools if isinstance(tool, ToolSpec)])
-    body: dict[str, Any] = {
-        **dict.fromkeys(told.get("null", ())),
-        **{key: value for key, value in request.options.items() if key not in _JOINED or not isinstance(value, dict)},
-        **write_conversation(request.messages, names, request.model, target, quirks, losses),
-    }
-    if told.get("contents") == "object" and len(body["contents"]) == 1:
-        body["contents"] = body["contents"][0]
-    if entries := dump_tools(tools, names, quirks):
-        body["tools"] = entries[0] if told.get("tools") == "object" and len(entries) == 1 else entries
-    elif "tools" in told:
-        body["tools"] = [] if told["tools"] == "empty" else {}
-    if config := _tool_config(request, tools, names, quirks, told):
-        body["toolConfig"] = config
-    elif told.get("toolConfig") == "empty":
-        body["toolConfig"] = {}
-    how = told.get("config", {})
-    config = dump_config(request, if_object(how), quirks, losses)
-    if config or how == "empty":
-        body["generationConfig"] = config
-    if "model" in told:
-        body["model"] = told["model"] + request.model
-    if "within" in told:
-        body = {"generateContentRequest": body}
-    snake = snakes(told)
-    body = {key: snaked(value, snake) if "within" in told else value for key, value in body.items()}
-    return snaked(body, snake), names
+    return _dump(*_prepared(request, target, quirks, losses))
 
 
 def dump_http(
@@ -145,13 +116,13 @@ def dump_http(
     Raises:
         HistoryError: there is nothing to send.
     """
-    quirks = quirks or Quirks()
-    body, names = _written(request, target, quirks, losses)
+    request, out = _prepared(request, target, quirks, losses)
+    body = _dump(request, out)
     if not body.get("contents") and "generateContentRequest" not in body:
         raise HistoryError("there is nothing to send: the API needs a message that is not a system message")
-    model = request.model if "/" in request.model else f"{quirks.models}/{request.model}"
+    model = request.model if "/" in request.model else f"{out.quirks.models}/{request.model}"
     method = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
-    return HttpRequest(f"/{model}:{method}", {}, body, names=renamed(names))
+    return HttpRequest(f"/{model}:{method}", {}, body, names=renamed(out.names))
 
 
 def model_of_path(path: str) -> tuple[str, bool]:
@@ -167,63 +138,95 @@ def model_of_path(path: str) -> tuple[str, bool]:
     return model, found[2].startswith("stream")
 
 
-def _take_tools(rest: dict[str, Any]) -> tuple[tuple[ToolSpec | ServerTool, ...], dict[str, Any]]:
-    """Takes the tools out of a body. The API takes a single object in place of the list."""
-    entries = rest.pop("tools", None)
+def _prepared(
+    request: ModelRequest, target: Origin | None, quirks: Quirks | None, losses: list[Loss] | None
+) -> tuple[ModelRequest, Outgoing]:
+    """The request without options of other wires, and its conversation made ready."""
+    losses = [] if losses is None else losses
+    request = own_options(request, NAME, losses)
+    return request, outgoing(request.messages, target, quirks, losses, request.model, request.tools)
+
+
+def _dump(request: ModelRequest, out: Outgoing) -> dict[str, Any]:
+    form = OWN.form(request.native)
+    if request.settings.parallel_tool_calls is not None:
+        out.lose(None, None, Lost.setting, "the API has no such setting", "parallel_tool_calls")
+    tools = _sent_tools(request, out, form)
+    body: dict[str, Any] = {
+        **dict.fromkeys(form.get("null", ())),
+        **{key: value for key, value in request.options.items() if key not in _JOINED or not isinstance(value, dict)},
+        **dump_conversation(out),
+    }
+    if form.get("contents") == "object" and len(body["contents"]) == 1:
+        body["contents"] = body["contents"][0]
+    if entries := dump_tools(tools, out):
+        body["tools"] = entries[0] if form.get("tools") == "object" and len(entries) == 1 else entries
+    elif "tools" in form:
+        body["tools"] = [] if form["tools"] == "empty" else {}
+    tool_config = _tool_config(request, tools, out, form)
+    if tool_config or form.get("toolConfig") == "empty":
+        body["toolConfig"] = tool_config
+    config_form = form.get("config", {})
+    config = dump_settings(request, if_object(config_form), out)
+    if config or config_form == "empty":
+        body["generationConfig"] = config
+    if "model" in form:
+        body["model"] = form["model"] + request.model
+    snake = snakes(form)
+    if "within" in form:
+        body = {"generateContentRequest": snaked(body, snake)}
+    return snaked(body, snake)
+
+
+def _take_tools(left: dict[str, Any]) -> tuple[tuple[ToolSpec | ServerTool, ...], dict[str, Any]]:
+    """Takes the tools out of a body → the tools, and their wire form. The API takes a single object in place of the list."""
+    entries = left.pop("tools", None)
     if entries is None:
         return (), {}
-    told = {"tools": "object" if isinstance(entries, dict) and entries else "empty" if entries == [] else "{}"}
-    if isinstance(entries, list) and entries:
-        return tuple(load_tools(cast("list[Any]", entries))), {}
-    return tuple(load_tools([entries] if entries else [])), told
+    if found := if_list(entries):
+        return tuple(load_tools(found)), {}
+    form = {"tools": "object" if isinstance(entries, dict) and entries else "empty" if entries == [] else "{}"}
+    return tuple(load_tools([entries] if entries else [])), form
 
 
-def _take_choice(rest: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Takes out of a body what `Settings.tool_choice` says; the rest of `toolConfig` stays an option."""
-    if not isinstance(rest.get("toolConfig"), dict):
+def _take_choice(left: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Takes out of a body what `Settings.tool_choice` says → the setting, and the wire form; the rest of `toolConfig` stays an
+    option."""
+    if not isinstance(left.get("toolConfig"), dict):
         return {}, {}
     snake: set[str] = set()
-    config = camelled(rest.pop("toolConfig"), snake)
-    chosen = load_choice(config.get(_CHOICE))
-    told: dict[str, Any] = {} if config else {"toolConfig": "empty"}
-    if snake:
-        told["toolConfig_snake"] = sorted(snake)
+    config = camelled(left.pop("toolConfig"), snake)
+    form = {**({} if config else {"toolConfig": "empty"}), **snake_form(snake, "toolConfig_snake")}
+    chosen = load_tool_choice(config.get(_CHOICE))
     if chosen is not None:
         del config[_CHOICE]
     if config:
-        rest["toolConfig"] = config
+        left["toolConfig"] = config
     if chosen is None:
-        return {}, told
-    return {"tool_choice": chosen[0]}, {**told, **({"choice": chosen[1]} if chosen[1] else {})}
+        return {}, form
+    choice, choice_form = chosen
+    return {"tool_choice": choice}, {**form, **({"choice": choice_form} if choice_form else {})}
 
 
 def _tool_config(
-    request: ModelRequest,
-    tools: tuple[ToolSpec | ServerTool, ...],
-    names: Mapping[str, str],
-    quirks: Quirks,
-    told: Mapping[str, Any],
+    request: ModelRequest, tools: tuple[ToolSpec | ServerTool, ...], out: Outgoing, form: Mapping[str, Any]
 ) -> dict[str, Any]:
     config: dict[str, Any] = {}
     if (choice := request.settings.tool_choice) is not None:
-        config[_CHOICE] = dump_choice(choice, names, if_object(told.get("choice")))
-    if _mixed(tools) and "include" not in told and not quirks.is_older(request.model):
+        config[_CHOICE] = dump_tool_choice(choice, out, if_object(form.get("choice")))
+    if _mixed(tools) and "include" not in form and out.newer:
         config[_INCLUDE] = True
-    return snaked(merged(config, if_object(request.options.get("toolConfig"))), snakes(told, "toolConfig_snake"))
+    return snaked(merged(config, if_object(request.options.get("toolConfig"))), snakes(form, "toolConfig_snake"))
 
 
-def _sent_tools(
-    request: ModelRequest, quirks: Quirks, told: Mapping[str, Any], losses: list[Loss]
-) -> tuple[ToolSpec | ServerTool, ...]:
+def _sent_tools(request: ModelRequest, out: Outgoing, form: Mapping[str, Any]) -> tuple[ToolSpec | ServerTool, ...]:
     """The tools, without functions where the model does not take them beside an output schema."""
-    if request.output_schema is None or "tools_with_schema" in told:
+    if request.output_schema is None or "tools_with_schema" in form or out.newer:
         return request.tools
-    if not quirks.is_older(request.model):
-        return request.tools
-    kept = tuple(tool for tool in request.tools if isinstance(tool, ServerTool))
-    if len(kept) < len(request.tools):
-        losses.append(Loss(None, None, "tools", "the model takes no functions together with an output schema"))
-    return kept
+    if functions := [tool.name for tool in request.tools if isinstance(tool, ToolSpec)]:
+        why = "the model takes no functions together with an output schema"
+        out.lose(None, None, Lost.tool, why, ", ".join(functions))
+    return tuple(tool for tool in request.tools if isinstance(tool, ServerTool))
 
 
 def _mixed(tools: tuple[ToolSpec | ServerTool, ...]) -> bool:

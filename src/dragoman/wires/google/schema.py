@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, cast
 
-from dragoman.shapes import if_list, if_object
+from dragoman.codec.json_values import if_list, if_object
 
-__all__ = ["TYPES", "lift", "lower"]
+__all__ = ["dump_older", "lift", "load_older", "lower"]
 
 _NAMES = ("STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL")
-TYPES: Mapping[str, Mapping[str, str | int]] = {
+_TYPES: Mapping[str, Mapping[str, str | int]] = {
     "upper": {name.lower(): name for name in _NAMES},
     "lower": {name.lower(): name.lower() for name in _NAMES},
     "number": {name.lower(): number for number, name in enumerate(_NAMES, 1)},
@@ -23,8 +23,8 @@ TYPES: Mapping[str, Mapping[str, str | int]] = {
 """How types may be written → JSON Schema's type → the API's: `STRING` as its own enum has it, `string`, or `1`, as clients of
 gRPC's JSON write enums."""
 _LIFTED: Mapping[Any, str] = {
-    **{name: kind for kind, name in TYPES["upper"].items()},
-    **{number: kind for kind, number in TYPES["number"].items()},
+    **{name: kind for kind, name in _TYPES["upper"].items()},
+    **{number: kind for kind, number in _TYPES["number"].items()},
 }
 _KEPT = (
     "default", "description", "enum", "example", "format", "maxItems", "maxLength", "maxProperties", "maximum", "minItems",
@@ -58,11 +58,25 @@ def lift(schema: Schema) -> dict[str, Any]:
 
 
 def lower(schema: Schema, *, types: str = "upper") -> dict[str, Any]:
-    """JSON Schema → the subset of OpenAPI. `types`: how types are written, one of `TYPES`."""
+    """JSON Schema → the subset of OpenAPI. `types`: how types are written, `upper`, `lower` or `number`."""
     definitions = {
         f"#/{key}/{name}": each for key in ("$defs", "definitions") for name, each in if_object(schema.get(key)).items()
     }
-    return _Lowering({"#": schema, **definitions}, TYPES[types]).schema(schema, ())
+    return _Lowering({"#": schema, **definitions}, _TYPES[types]).schema(schema, ())
+
+
+def load_older(schema: Schema) -> tuple[dict[str, Any], str]:
+    """A schema of the older subset → JSON Schema, and its form: how types were written, or that it is kept as it is."""
+    lifted = lift(schema)
+    for types in _TYPES:
+        if lower(lifted, types=types) == schema:
+            return lifted, types
+    return dict(schema), "raw"
+
+
+def dump_older(schema: Schema, form: str) -> Schema:
+    """The inverse."""
+    return lower(schema, types=form) if form in _TYPES else schema
 
 
 def _lifted(schema: Any) -> Any:
@@ -139,8 +153,8 @@ def _all_of(schema: Schema, definitions: Mapping[str, Any]) -> dict[str, Any]:
 def _name_values(out: dict[str, Any], text: str | int) -> None:
     """The subset has enums of strings only: other values stand in the description."""
     if not all(isinstance(value, str) for value in out["enum"]):
-        told = f"One of: {', '.join(map(str, out.pop('enum')))}"
-        out["description"] = f"{out['description']} {told}" if out.get("description") else told
+        values = f"One of: {', '.join(map(str, out.pop('enum')))}"
+        out["description"] = f"{out['description']} {values}" if out.get("description") else values
     elif "type" not in out:
         out["type"] = text
 

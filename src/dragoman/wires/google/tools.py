@@ -1,30 +1,212 @@
-"""What a request says of tools: `tools` and `toolConfig` ↔ ToolSpec, ServerTool and Settings.tool_choice."""
+"""Tools: `tools` and `functionCallingConfig` of a request ↔ ToolSpec, ServerTool and Settings.tool_choice; `functionCall` of a
+part ↔ ToolCallPart, with the ids of calls and results.
+
+Gemini often gives no ids: they are minted by position, and results matched by order and name.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
-import msgspec
+from msgspec.structs import replace
 
+from dragoman.codec import outgoing
+from dragoman.codec.ids import NAMES
+from dragoman.codec.json_values import if_list, if_object, if_text, rest
+from dragoman.codec.replay import kind_of
 from dragoman.errors import HistoryError
-from dragoman.ids import NAMES
+from dragoman.loss import Lost
+from dragoman.message import Content, Native, ProviderPart, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, ToolSpec
-from dragoman.shapes import if_object
-from dragoman.wires.google.native import camelled, fields, note, snaked, snakes, spelled, spelling
-from dragoman.wires.google.quirks import Quirks
-from dragoman.wires.google.schema import TYPES, lift, lower
+from dragoman.wires.google.keys import camelled, merged, not_usual, snake_form, snaked, snakes
+from dragoman.wires.google.quirks import OWN, Quirks
+from dragoman.wires.google.schema import dump_older, load_older
 
-__all__ = ["dump_choice", "dump_schema", "dump_tools", "load_choice", "load_schema", "load_tools"]
+__all__ = [
+    "SIGNATURE",
+    "Outgoing",
+    "Pairing",
+    "dump_call",
+    "dump_tool_choice",
+    "dump_tools",
+    "given_id",
+    "is_unnamed",
+    "load_call",
+    "load_id",
+    "load_tool_choice",
+    "load_tools",
+]
 
+SIGNATURE = "thoughtSignature"
+"""The field of a part that its provider signed."""
 _FUNCTIONS = "functionDeclarations"
 _CHOICES = {"AUTO": "auto", "ANY": "required", "NONE": "none"}
 _NUMBERED = dict(enumerate(_CHOICES, 1))
 """Modes as clients of gRPC's JSON write them."""
 _SENT_CHOICES = {neutral: mode for mode, neutral in _CHOICES.items()}
 
+_Fields = Mapping[str, Any]
 _Tool = ToolSpec | ServerTool
+
+
+class Outgoing(outgoing.Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
+    """What the dump of a conversation must know on this wire."""
+
+    model: str
+    """The target's; empty where it is not known."""
+    unnamed: Collection[str] = frozenset()
+    """Ids of the calls that came without one: neither they nor their results are sent with it."""
+    functions: Mapping[str, str] = {}
+    """Id of a call → its function, for results that do not name it."""
+
+    @property
+    def newer(self) -> bool:
+        """Whether the model is none of those before Gemini 3."""
+        return not self.quirks.is_older(self.model)
+
+    def own(self, piece: Content, position: int, place: int) -> dict[str, Any]:
+        """A piece's own fields, without a signature that the target does not read."""
+        own = _own_fields(piece)
+        if (why := self.unreadable[position]) is not None and own.pop(SIGNATURE, None) is not None:
+            self.lose(position, place, Lost.signature, why)
+        return own
+
+    def signed(self, piece: Content, fields: _Fields, position: int, place: int, which: str) -> dict[str, Any] | None:
+        """The part with these fields and the piece's own, which goes back to its own origin and to nobody else: else it is
+        lost, and the loss names it by `which`."""
+        why = self.unreadable[position] or (None if OWN.is_ours(piece.native) else "it is another provider's")
+        if why is not None:
+            self.lose(position, place, kind_of(piece), why, which)
+            return None
+        return merged(_own_fields(piece), fields)
+
+    def id_field(self, piece: ToolCallPart | ToolResultPart, position: int, place: int) -> dict[str, Any]:
+        """The field `id` of a function's call or result; none where it is not sent."""
+        found = given_id(piece.native, piece.id)
+        if found.get("id") != piece.id:
+            return found
+        return {} if piece.id in self.unnamed else {"id": self.id(position, place, piece)}
+
+
+class Pairing:
+    """The calls of a conversation, or of one answer, as they are read."""
+
+    def __init__(self, new_id: Callable[[], str] | None = None) -> None:
+        self._new_id = new_id
+        self._taken: set[str] = set()
+        self._count = 0
+        self._by_id: dict[str, deque[_Call]] = {}  # calls of this round, in order
+        self._by_name: dict[str, deque[_Call]] = {}
+        self._ran = ""
+
+    def round(self) -> None:
+        """A new round of calls begins: results no longer answer the calls before it."""
+        self._by_id.clear()
+        self._by_name.clear()
+
+    def call(self, given: str | None, name: str) -> str:
+        """A call of a function → its id."""
+        id_ = self._take(given)
+        call = _Call(id_)
+        self._by_id.setdefault(id_, deque()).append(call)
+        self._by_name.setdefault(name, deque()).append(call)
+        return id_
+
+    def result(self, given: str | None, name: str) -> str:
+        """A function's response → the id of its call: the first one of that name that has none."""
+        calls = (self._by_id.get(given) if given else self._by_name.get(name)) or deque[_Call]()
+        while calls:
+            call = calls.popleft()
+            if not call.answered:
+                call.answered = True
+                return call.id
+        return given or self.call(None, "")
+
+    def run(self, given: str | None) -> str:
+        """A call that the provider ran → its id."""
+        self._ran = self._take(given)
+        return self._ran
+
+    def ran(self, given: str | None) -> str:
+        """What the provider's call gave → the id of that call."""
+        return given or self._ran or self.run(None)
+
+    def _take(self, given: str | None) -> str:
+        id_ = given or self._mint()
+        self._taken.add(id_)
+        self._count += 1
+        return id_
+
+    def _mint(self) -> str:
+        if self._new_id is not None:
+            return self._new_id()
+        while (id_ := f"call-{self._count}") in self._taken:
+            self._count += 1
+        return id_
+
+
+class _Call:
+    """A call of this round."""
+
+    __slots__ = ("answered", "id")
+
+    def __init__(self, id_: str) -> None:
+        self.id = id_
+        self.answered = False
+
+
+def is_unnamed(native: Native) -> bool:
+    """Whether a call or a result came without an id: it is marked so among its fields, where the API has no null."""
+    return OWN.fields(native).get("id", "") is None
+
+
+def given_id(native: Native, id_: str) -> dict[str, Any]:
+    """The field `id` of a call or result as it is sent: an id that was not given is not sent back."""
+    if not is_unnamed(native):
+        return {"id": id_}
+    form = OWN.form(native)
+    return {"id": form["id"]} if "id" in form else {}
+
+
+def load_id(inner: _Fields, form: dict[str, Any]) -> tuple[str | None, dict[str, None]]:
+    """The id of a call or result that was given, and the mark where none was."""
+    if id_ := if_text(inner.get("id")):
+        return id_, {}
+    if "id" in inner:
+        form["id"] = inner["id"]
+    return None, {"id": None}
+
+
+def load_call(inner: _Fields, own: _Fields, form: dict[str, Any], pairing: Pairing) -> ToolCallPart | None:
+    """A `functionCall` → the call; `None` where it is of another shape. `own`: the part's other fields."""
+    name, arguments = if_text(inner.get("name")), inner.get("args")
+    if not name:
+        return None
+    id_, unnamed = load_id(inner, form)
+    further = rest(inner, "id", "name", "args")
+    if not NAMES.fits(name):
+        form["name"] = "as is"
+    call = ToolCallPart(pairing.call(id_, name), name)
+    if arguments is None:
+        form["args"] = not_usual(inner, "args")
+    elif not isinstance(arguments, dict):
+        return None
+    native = OWN.note({**own, **unnamed, **({"functionCall": further} if further else {})}, form=form)
+    return replace(call, arguments=if_object(arguments), native=native)
+
+
+def dump_call(call: ToolCallPart, out: Outgoing, position: int, place: int) -> dict[str, Any]:
+    """The inverse."""
+    inner = {"name": out.name(call.name), "args": call.arguments, **out.id_field(call, position, place)}
+    form = OWN.form(call.native)
+    if "args" in form and not call.arguments:
+        inner["args"] = None
+        if form["args"] == "absent":
+            del inner["args"]
+    return merged(out.own(call, position, place), {"functionCall": inner})
 
 
 def load_tools(entries: Sequence[Any]) -> list[_Tool]:
@@ -38,87 +220,87 @@ def load_tools(entries: Sequence[Any]) -> list[_Tool]:
         if not isinstance(entry, dict):
             raise HistoryError(f"an entry of tools must be an object, not {entry!r}")
         snake: set[str] = set()
-        block = camelled(cast("dict[str, Any]", entry), snake)
-        functions = block.get(_FUNCTIONS)
-        if not isinstance(functions, list):
-            functions = []
-        found: list[_Tool] = [_load_function(each) for each in cast("list[Any]", functions)]
-        own = {
-            key: value
-            for key, value in block.items()
-            if not isinstance(value, dict) and (key != _FUNCTIONS or not functions)
-        }
-        found += [
-            ServerTool(key, cast("dict[str, Any]", value)) for key, value in block.items() if isinstance(value, dict)
+        block = camelled(if_object(entry), snake)
+        functions = if_list(block.get(_FUNCTIONS))
+        objects = {key: if_object(value) for key, value in block.items() if isinstance(value, dict)}
+        own = rest(block, *objects, *([_FUNCTIONS] if functions else []))
+        found: list[_Tool] = [
+            *(_load_function(each) for each in functions),
+            *(ServerTool(key, value) for key, value in objects.items()),
         ]
         if not found:
-            found.append(ServerTool("", {}, note(own)))
+            found.append(ServerTool("", {}, OWN.note(own)))
             own = {}
         again = any(isinstance(tool, ToolSpec) for tool in tools)
-        how = _entry_spelling(found, again, own, snake)
+        forms = _entry_forms(found, again, own, snake)
         tools += [
-            msgspec.structs.replace(one, native=spelled(one.native, **told)) if told else one
-            for one, told in zip(found, how, strict=True)
+            replace(tool, native=OWN.with_form(tool.native, **form)) if form else tool
+            for tool, form in zip(found, forms, strict=True)
         ]
     return tools
 
 
-def dump_tools(tools: Sequence[_Tool], names: Mapping[str, str], quirks: Quirks) -> list[dict[str, Any]]:
+def dump_tools(tools: Sequence[_Tool], out: Outgoing) -> list[dict[str, Any]]:
     """The inverse of `load_tools`: all functions in one entry, each tool of the provider's in its own."""
     entries: list[dict[str, Any]] = []
-    how: list[Sequence[str]] = []
+    snake: list[Sequence[str]] = []
     functions: list[dict[str, Any]] | None = None
     for tool in tools:
-        told = spelling(tool.native)
-        place = told.get("place")
+        form = OWN.form(tool.native)
+        place = form.get("place")
         if not entries or (
             place != "together" if isinstance(tool, ServerTool) else place == "apart" or functions is None
         ):
-            entries.append(dict(if_object(told.get("entry"))))
-            how.append(snakes(told, "snake_entry"))
+            entries.append(dict(if_object(form.get("entry"))))
+            snake.append(snakes(form, "snake_entry"))
             if isinstance(tool, ToolSpec):
                 functions = entries[-1][_FUNCTIONS] = []
         entry = entries[-1]
         if isinstance(tool, ToolSpec):
-            cast("list[Any]", functions).append(_dump_function(tool, names, quirks))
+            cast("list[Any]", functions).append(_dump_function(tool, out))
         elif not tool.name:
-            entry |= fields(tool.native)
+            entry |= OWN.fields(tool.native)
         else:
-            entry[_server_name(tool.name, quirks)] = dict(tool.options)
-    return [snaked(entry, snake) for entry, snake in zip(entries, how, strict=True)]
+            entry[_server_name(tool.name, out.quirks)] = dict(tool.options)
+    return [snaked(entry, keys) for entry, keys in zip(entries, snake, strict=True)]
 
 
-def load_choice(config: Any) -> tuple[str, dict[str, Any]] | None:
-    """`functionCallingConfig` → the choice, and its spelling; `None` where no setting says it (it stays an option)."""
+def load_tool_choice(config: Any) -> tuple[str, dict[str, Any]] | None:
+    """`functionCallingConfig` → the choice, and its wire form; `None` where no setting says it (it stays an option)."""
     if not isinstance(config, dict):
         return None
     snake: set[str] = set()
-    config = camelled(cast("dict[str, Any]", config), snake)
-    given, allowed = config.get("mode"), config.get("allowedFunctionNames")
-    if (mode := _mode(given)) is None or set(config) - {"mode", "allowedFunctionNames"}:
+    config = camelled(if_object(config), snake)
+    stated, allowed = config.get("mode"), config.get("allowedFunctionNames")
+    mode = _mode(stated)
+    choice = _CHOICES.get(mode or "")
+    if choice is None or set(config) - {"mode", "allowedFunctionNames"}:
         return None
-    choice = _CHOICES.get(mode)
-    told: dict[str, Any] = {
-        **({"mode": given} if mode != given else {}),
-        **({"snake": sorted(snake)} if snake else {}),
-    }
-    if choice is None or "allowedFunctionNames" not in config:
-        return None if choice is None else (choice, told)
+    form: dict[str, Any] = {**({"mode": stated} if mode != stated else {}), **snake_form(snake)}
+    if "allowedFunctionNames" not in config:
+        return choice, form
     match allowed:
         case [str(name)] if choice == "required" and name not in _SENT_CHOICES:
-            return name, told
+            return name, form
         case _:
             return None
 
 
-def dump_choice(choice: str, names: Mapping[str, str], told: Mapping[str, Any]) -> dict[str, Any]:
+def dump_tool_choice(choice: str, out: Outgoing, form: _Fields) -> dict[str, Any]:
     """The choice → `functionCallingConfig`."""
     mode = _SENT_CHOICES.get(choice, "ANY")
-    if _mode(told.get("mode")) == mode:
-        mode = told["mode"]
+    if _mode(form.get("mode")) == mode:
+        mode = form["mode"]
     if choice in _SENT_CHOICES:
         return {"mode": mode}
-    return snaked({"mode": mode, "allowedFunctionNames": [names.get(choice, choice)]}, snakes(told))
+    return snaked({"mode": mode, "allowedFunctionNames": [out.name(choice)]}, snakes(form))
+
+
+def _own_fields(piece: Content) -> dict[str, Any]:
+    """A piece's own fields, without the mark of an id that was not given; a part of the provider's has none."""
+    own = OWN.fields(piece.native)
+    unnamed = not isinstance(piece, ProviderPart) and own.get("id", "") is None
+    return rest(own, "id") if unnamed else own
 
 
 def _mode(mode: Any) -> str | None:
@@ -126,73 +308,48 @@ def _mode(mode: Any) -> str | None:
     return mode.upper() if isinstance(mode, str) else _NUMBERED.get(mode) if type(mode) is int else None
 
 
-def load_schema(schema: Any) -> tuple[dict[str, Any], str]:
-    """A schema of the older subset → JSON Schema, and how it was spelled: how types were, or that it is kept as it is."""
-    lifted = lift(schema)
-    for how in TYPES:
-        if lower(lifted, types=how) == schema:
-            return lifted, how
-    return schema, "raw"
-
-
-def dump_schema(schema: Mapping[str, Any], how: str) -> Mapping[str, Any]:
-    """The inverse of `load_schema`."""
-    return lower(schema, types=how) if how in TYPES else schema
-
-
 def _load_function(block: Any) -> ToolSpec:
     if not isinstance(block, dict):
         raise HistoryError(f"a function must be an object, not {block!r}")
     snake: set[str] = set()
-    block = camelled(cast("dict[str, Any]", block), snake)
-    name, description = block.get("name"), block.get("description")
+    block = camelled(if_object(block), snake)
+    name, description = block.get("name"), if_text(block.get("description"))
     if not isinstance(name, str):
         raise HistoryError("a function must have a name")
-    known = {"name"} | ({"description"} if isinstance(description, str) and description else set[str]())
-    told: dict[str, Any] = {} if NAMES.fits(name) else {"name": "as is"}
-    if snake:
-        told["snake"] = sorted(snake)
-    schema: dict[str, Any] = {}
-    if isinstance(given := block.get("parametersJsonSchema"), dict) and given:
-        schema = cast("dict[str, Any]", given)
-        known.add("parametersJsonSchema")
-    elif isinstance(given := block.get("parameters"), dict) and given:
-        schema, told["parameters"] = load_schema(given)
-        known.add("parameters")
+    read = {"name", *(["description"] if description else [])}
+    form: dict[str, Any] = {**({} if NAMES.fits(name) else {"name": "as is"}), **snake_form(snake)}
+    if schema := if_object(block.get("parametersJsonSchema")):
+        read.add("parametersJsonSchema")
+    elif older := if_object(block.get("parameters")):
+        schema, form["parameters"] = load_older(older)
+        read.add("parameters")
     else:
-        told["parameters"] = "absent"
-    rest = {key: value for key, value in block.items() if key not in known}
-    return ToolSpec(name, cast("str", description) if "description" in known else "", schema, note(rest, spelling=told))
+        form["parameters"] = "absent"
+    return ToolSpec(name, description, schema, OWN.note(rest(block, *read), form=form))
 
 
-def _dump_function(tool: ToolSpec, names: Mapping[str, str], quirks: Quirks) -> dict[str, Any]:
-    block = {**fields(tool.native), "name": names.get(tool.name, tool.name)}
+def _dump_function(tool: ToolSpec, out: Outgoing) -> dict[str, Any]:
+    block = {**OWN.fields(tool.native), "name": out.name(tool.name)}
     if tool.description:
         block["description"] = tool.description
-    told = spelling(tool.native)
-    how = told.get("parameters", "" if quirks.json_schema else "upper")
-    if tool.input_schema and how in ("", "absent"):
+    form = OWN.form(tool.native)
+    types = form.get("parameters", "" if out.quirks.json_schema else "upper")
+    if tool.input_schema and types in ("", "absent"):
         block["parametersJsonSchema"] = tool.input_schema
     elif tool.input_schema:
-        block["parameters"] = dump_schema(tool.input_schema, how)
-    return snaked(block, snakes(told))
+        block["parameters"] = dump_older(tool.input_schema, types)
+    return snaked(block, snakes(form))
 
 
-def _entry_spelling(
-    found: Sequence[_Tool], again: bool, own: Mapping[str, Any], snake: set[str]
-) -> list[dict[str, Any]]:
+def _entry_forms(found: Sequence[_Tool], again: bool, own: Mapping[str, Any], snake: set[str]) -> list[dict[str, Any]]:
     """For each tool of an entry what is unusual about its place."""
-    how: list[dict[str, Any]] = [{} for _ in found]
-    if own:
-        how[0]["entry"] = dict(own)
-    if snake:
-        how[0]["snake_entry"] = sorted(snake)
+    together: list[dict[str, Any]] = [
+        {"place": "together"} if isinstance(tool, ServerTool) else {} for tool in found[1:]
+    ]
+    first = {**({"entry": dict(own)} if own else {}), **snake_form(snake, "snake_entry")}
     if again and isinstance(found[0], ToolSpec):
-        how[0]["place"] = "apart"
-    for told, tool in zip(how[1:], found[1:], strict=True):
-        if isinstance(tool, ServerTool):
-            told["place"] = "together"
-    return how
+        first["place"] = "apart"
+    return [first, *together]
 
 
 def _server_name(name: str, quirks: Quirks) -> str:

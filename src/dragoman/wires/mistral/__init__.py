@@ -5,15 +5,17 @@ calls have nine letters and digits, the order of roles is strict, and calls are 
 Every request is dumped as it was loaded; nothing is normalised.
 """
 
-from dragoman.wires.mistral.decode import decoder, load_response
-from dragoman.wires.mistral.encode import dump_response, encoder
-from dragoman.wires.mistral.errors import dump_error, load_error
-from dragoman.wires.mistral.messages import dump_messages, load_messages
-from dragoman.wires.mistral.native import NAME
-from dragoman.wires.mistral.quirks import Quirks
-from dragoman.wires.mistral.request import dump_http, dump_request, load_request
+from dragoman.wires.mistral.dialect import WIRE
+from dragoman.wires.mistral.quirks import NAME, Quirks
 
 name = NAME
+load_messages, dump_messages = WIRE.load_messages, WIRE.dump_messages
+load_request, dump_request, dump_http = WIRE.load_request, WIRE.dump_request, WIRE.dump_http
+load_response, dump_response = WIRE.load_response, WIRE.dump_response
+decoder, encoder = WIRE.decoder, WIRE.encoder
+load_error, dump_error = WIRE.load_error, WIRE.dump_error
+routes, stream_type, ping = WIRE.routes, WIRE.stream_type, WIRE.ping
+envelope, votes = WIRE.envelope, WIRE.votes
 
 __all__ = [
     "Quirks",
@@ -24,9 +26,14 @@ __all__ = [
     "dump_request",
     "dump_response",
     "encoder",
+    "envelope",
     "load_error",
     "load_messages",
     "load_request",
     "load_response",
     "name",
+    "ping",
+    "routes",
+    "stream_type",
+    "votes",
 ]

@@ -1,46 +1,83 @@
-"""A response → events. One state machine reads a stream in any chunking and, as the same steps, a whole answer."""
+"""A response → events: the ordinary chunk, and what a candidate has beyond the family's.
+
+An ordinary chunk is more text, or more thinking, and nothing else. Nine of ten are of this kind, so it is read by types of its own,
+which decode only what is used. A chunk in which anything else stands does not fit them, and is read as the whole JSON object that
+it is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from dragoman.choices import ChoicesDecoder
-from dragoman.emit import Emitter
-from dragoman.errors import DragomanError
-from dragoman.event import Event, PartDelta
-from dragoman.message import Origin, Usage
-from dragoman.wires.mistral.candidate import Candidate
-from dragoman.wires.mistral.chunk import ordinary
-from dragoman.wires.mistral.errors import load_error_object
-from dragoman.wires.mistral.outcome import load_usage
+from dragoman.codec.emitter import OpenPart
+from dragoman.codec.json_values import as_list, as_object, as_text, if_objects, unread
+from dragoman.event import PartDelta
+from dragoman.message import Origin, ThinkingPart, ToolResultPart, Usage
+from dragoman.wires.chat.content import load_block, plain_text
+from dragoman.wires.chat.decode import Decoder as ChatDecoder
+from dragoman.wires.chat.decode_parts import Candidate as ChatCandidate
+from dragoman.wires.mistral.quirks import OWN
 
-__all__ = ["Decoder", "decoder", "load_response"]
-
-
-def load_response(
-    body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
-) -> list[Event]:
-    """A whole response, or a recorded stream → the events that its stream would have been."""
-    return Decoder(origin, new_id).whole(body)
+__all__ = ["Candidate", "Decoder"]
 
 
-def decoder(*, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> Decoder:
-    """A decoder of one response."""
-    return Decoder(origin, new_id)
+class _Text(msgspec.Struct, gc=False, tag_field="type", tag="text", forbid_unknown_fields=True):
+    """More of a thought."""
+
+    text: str
 
 
-class Decoder(ChoicesDecoder[Candidate]):
+class _Thought(msgspec.Struct, gc=False, tag_field="type", tag="thinking", forbid_unknown_fields=True):
+    """More thinking."""
+
+    thinking: Annotated[list[_Text], msgspec.Meta(min_length=1, max_length=1)]
+    closed: bool | None = None
+
+
+class _Delta(msgspec.Struct, gc=False):
+    """What an ordinary chunk adds. `None`-typed fields are those that must say nothing."""
+
+    content: str | Annotated[list[_Thought], msgspec.Meta(min_length=1, max_length=1)]
+    role: Literal["assistant", ""] | None = None
+    tool_calls: None = None
+    tool_call_id: None = None
+    metadata: None = None
+
+
+class _Choice(msgspec.Struct, gc=False):
+    """The candidate of an ordinary chunk."""
+
+    delta: _Delta
+    index: int = 0
+    finish_reason: None = None
+    logprobs: None = None
+    prompt_logprobs: None = None
+    message: None = None
+    messages: None = None
+
+
+class _Ordinary(msgspec.Struct, gc=False):
+    """An ordinary chunk."""
+
+    choices: Annotated[list[_Choice], msgspec.Meta(min_length=1, max_length=1)]
+    usage: None = None
+    error: None = None
+
+
+_ordinary = msgspec.json.Decoder(_Ordinary).decode
+
+
+class Decoder(ChatDecoder):
     """Reads one response of Mistral's."""
 
-    READ = frozenset({"id", "object", "model", "choices", "usage", "p"})  # `p` is padding
+    READ: ClassVar[frozenset[str]] = frozenset({"id", "object", "model", "choices", "usage", "p"})  # `p` is padding
 
-    def ordinary(self, piece: bytes) -> bool:
+    def ordinary(self, payload: bytes) -> bool:
         """Text or thinking, and nothing else."""
         try:
-            choice = ordinary(piece).choices[0]
+            choice = _ordinary(payload).choices[0]
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             return False
         content, candidate = choice.delta.content, self._candidates.get(choice.index)
@@ -49,26 +86,104 @@ class Decoder(ChoicesDecoder[Candidate]):
         if isinstance(content, str):
             if candidate.kind == "text" and content and (run := candidate.run) is not None:
                 run.deltas.append(content)
-                self._events.append(PartDelta(candidate.emitter.message_id, run.index, content))
+                self._events.append(PartDelta(candidate.message_id, run.index, content))
             else:
-                candidate.tell("text", content)
+                candidate.add_text("text", content)
         else:
-            candidate.tell("thinking", content[0].thinking[0].text)
+            candidate.add_text("thinking", content[0].thinking[0].text, ThinkingPart())
             if content[0].closed is not None and candidate.kind == "thinking":
                 candidate.closed = content[0].closed
         return True
 
-    def error_of(self, chunk: dict[str, Any]) -> DragomanError | None:
-        """An error in the place of an answer, in any of its shapes."""
-        complains = chunk.get("detail") or chunk.get("message")
-        if chunk.get("object") == "error" or chunk.get("error") or ("choices" not in chunk and complains):
-            return load_error_object(chunk)
-        return None
 
-    def candidate(self, emitter: Emitter, new_id: Callable[[], str]) -> Candidate:
-        """See `ChoicesDecoder.candidate`."""
-        return Candidate(emitter, new_id)
+class Candidate(ChatCandidate):
+    """Turns the choices of one index into the events of one message."""
 
-    def counted(self, usage: dict[str, Any]) -> tuple[Usage | None, dict[str, Any]]:
-        """See `ChoicesDecoder.counted`."""
-        return load_usage(usage)
+    READ: ClassVar[frozenset[str]] = ChatCandidate.READ | {"tool_call_id", "name", "index", "prefix"}
+    CHOICE_READ: ClassVar[frozenset[str]] = ChatCandidate.CHOICE_READ | {"messages"}
+    closed: bool | None = None
+    """What the provider said last of whether the open thinking is closed."""
+    _divided = 0
+    """Deltas of the open thinking that its wire form counts."""
+
+    def add(self, choice: dict[str, Any], *, whole: bool) -> None:
+        """See the family's; a choice may hold several messages."""
+        if whole or "delta" not in choice:
+            for one in as_list(choice.get("messages"), "messages")[:-1]:
+                self.emitter.start()
+                self.add_message(as_object(one, "message"), whole=True)
+            if several := as_list(choice.get("messages"), "messages"):
+                choice = {**choice, "message": several[-1]}
+        super().add(choice, whole=whole)
+
+    def add_message(self, message: dict[str, Any], *, whole: bool) -> None:
+        """See the family's; a message may be the result of a tool that the provider ran itself."""
+        if call_id := message.get("tool_call_id"):
+            self.end()
+            if (call := self.calls.answered(as_text(call_id))) is not None:
+                self.emitter.whole(ToolResultPart(call.id, call.name, message.get("content"), run_by="provider"))
+            message = {field: value for field, value in message.items() if field not in ("content", "tool_calls")}
+        super().add_message(message, whole=whole)
+
+    def add_content(self, content: Any, *, whole: bool) -> None:
+        """See the family's."""
+        if not isinstance(content, list):
+            self.add_text("text", as_text(content))
+            return
+        for one in as_list(content, "content"):
+            block = as_object(one, "content chunk")
+            kind = block.get("type")
+            if whole or kind not in ("text", "thinking"):
+                self.end()
+                part = load_block(self.chat, block)
+                if part != ThinkingPart() and getattr(part, "kind", None) != "text":
+                    self.emitter.whole(part)
+            elif kind == "text":
+                self.add_text("text", as_text(block.get("text")))
+                if self.run is not None and (own := unread(block, ("type", "text"))):
+                    OWN.open_fields(self.run.native).update(own)
+            else:
+                self._think_block(block)
+
+    def end(self) -> None:
+        """See the family's."""
+        if self.run is not None:
+            if self.closed is not None:
+                OWN.open_fields(self.run.native)["closed"] = self.closed
+            if OWN.form(self.run.native):
+                self._divide(self.run)
+        super().end()
+        self.closed, self._divided = None, 0
+
+    def finish(self, usage: Usage | None, origin: Origin | None, response: dict[str, Any]) -> None:
+        """See the family's."""
+        self.emitter.start()
+        self.end()
+        super().finish(usage, origin, response)
+
+    def _think_block(self, block: dict[str, Any]) -> None:
+        """More thinking; without any it is the end of it. What is no text in it has its place by the wire form `items`."""
+        value = block.get("thinking")
+        items = [{"type": "text", "text": value}] if isinstance(value, str) else if_objects(value)
+        own = unread(block, ("type", "thinking"))
+        if items or own:
+            run = self.run if self.run is not None and self.kind == "thinking" else None
+            run = run or self.begin("thinking", ThinkingPart())
+            for item in items:
+                text = as_text(item.get("text")) if item.get("type") == "text" else ""
+                if not text and plain_text(item) is None and item.get("type") != "text":
+                    self._divide(run).append(item)
+                self.emitter.add(run, text)
+            self.closed = own.pop("closed", self.closed)
+            if own:
+                OWN.open_fields(run.native).update(own)
+        if not items and self.kind == "thinking":
+            self.end()
+
+    def _divide(self, run: OpenPart) -> list[Any]:
+        """The wire form `items` of the thinking, with all the text that has come."""
+        items: list[Any] = OWN.open_form(run.native).setdefault("items", [])
+        if length := sum([len(run.deltas[place]) for place in range(self._divided, len(run.deltas))]):
+            items.append(length)
+        self._divided = len(run.deltas)
+        return items

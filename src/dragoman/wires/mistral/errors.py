@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman import json_bytes
+from dragoman.codec.error_rules import ErrorRules, patterns
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -26,13 +26,14 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.faults import Manner, fault, load, rules, usual
+from dragoman.wires.chat.dialect import Chat
+from dragoman.wires.chat.errors import ErrorLine, as_error
 
-__all__ = ["dump_error", "load_error", "load_error_object"]
+__all__ = ["ERRORS", "RULES", "error_body", "error_of"]
 
-_MANNER = Manner(words=rules((RateLimitError, r"tier.?capacity|capacity.?exceeded")))
+RULES = ErrorRules(words=patterns((RateLimitError, r"tier.?capacity|capacity.?exceeded")))
 """For want of capacity: the tier's limit is the caller's."""
-_DUMPED: tuple[tuple[type[DragomanError], int, str, str | None], ...] = (
+ERRORS: tuple[ErrorLine, ...] = (
     (AuthenticationError, 401, "unauthorized", "1000"),
     (PermissionDeniedError, 403, "forbidden", None),
     (ModelNotFoundError, 400, "invalid_model", "1500"),
@@ -50,26 +51,15 @@ _DUMPED: tuple[tuple[type[DragomanError], int, str, str | None], ...] = (
 )
 
 
-def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
-    """A response with an error's status → the exception that says it. Never raises, whatever the body is."""
-    return load(status, headers, body, manner=_MANNER)
+def error_of(chat: Chat, chunk: Mapping[str, Any]) -> DragomanError | None:
+    """An error in the place of an answer, in any of its shapes."""
+    complains = chunk.get("detail") or chunk.get("message")
+    if chunk.get("object") == "error" or chunk.get("error") or ("choices" not in chunk and complains):
+        return as_error(chat, chunk)
+    return None
 
 
-def load_error_object(chunk: Mapping[str, Any]) -> DragomanError:
-    """An error inside a response whose status told of none."""
-    return fault(usual(chunk), body=json_bytes.encode(chunk), manner=_MANNER)
-
-
-def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
-    """An exception → status and body."""
-    _, status, kind, code = next(line for line in _DUMPED if isinstance(error, line[0]))
-    if error.status is not None and error.status >= 400:
-        status = error.status
-    return status, {
-        "object": "error",
-        "message": error.message,
-        "type": kind,
-        "param": None,
-        "code": code,
-        "raw_status_code": status,
-    }
+def error_body(message: str, kind: str, code: str | None, status: int) -> dict[str, Any]:
+    """The body of an error."""
+    body = {"object": "error", "message": message, "type": kind, "param": None, "code": code}
+    return {**body, "raw_status_code": status}

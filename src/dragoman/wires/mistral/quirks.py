@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.ids import NAMES, Rule
+from dragoman.codec.ids import NAMES, Rule
+from dragoman.codec.native import Own
 
-__all__ = ["Quirks"]
+__all__ = ["NAME", "OWN", "Quirks"]
+
+NAME = "mistral"
+
+OWN = Own(NAME)
+"""Its part of `native`."""
 
 
 class Quirks(msgspec.Struct, frozen=True, kw_only=True):

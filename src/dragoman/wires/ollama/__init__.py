@@ -5,12 +5,11 @@ Normalised: nothing. `stream` is always written, since the API streams where it 
 """
 
 from dragoman.wires.ollama.decode import decoder, load_response
-from dragoman.wires.ollama.encode import dump_response, encoder
+from dragoman.wires.ollama.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.ollama.errors import dump_error, load_error
-from dragoman.wires.ollama.messages import dump_messages, load_messages
-from dragoman.wires.ollama.native import NAME
-from dragoman.wires.ollama.quirks import Quirks
-from dragoman.wires.ollama.request import dump_http, dump_request, load_request
+from dragoman.wires.ollama.messages import dump_messages, load_messages, votes
+from dragoman.wires.ollama.quirks import NAME, Quirks
+from dragoman.wires.ollama.request import dump_http, dump_request, load_request, routes
 
 name = NAME
 
@@ -23,9 +22,14 @@ __all__ = [
     "dump_request",
     "dump_response",
     "encoder",
+    "envelope",
     "load_error",
     "load_messages",
     "load_request",
     "load_response",
     "name",
+    "ping",
+    "routes",
+    "stream_type",
+    "votes",
 ]

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.embedding import dump_texts, dump_vector, input_usage, load_answer, load_texts, load_vector
+from dragoman.codec.embeddings import dump_texts, dump_vector, input_usage, load_answer, load_texts, load_vector
+from dragoman.codec.json_values import as_list, if_object, rest
 from dragoman.request import EmbeddingsRequest, HttpRequest
 from dragoman.result import BatchEmbeddingsResult
-from dragoman.shapes import as_list, if_object, rest
 from dragoman.wires.ollama.errors import error_of
-from dragoman.wires.ollama.native import OWN
-from dragoman.wires.ollama.outcome import dump_usage, load_usage
+from dragoman.wires.ollama.quirks import OWN
+from dragoman.wires.ollama.usage import dump_usage, load_usage
 
 __all__ = ["dump_http", "dump_request", "dump_response", "load_request", "load_response"]
 
 
 def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsRequest:
-    """A body of `/api/embed` → the neutral request. `path` tells nothing on this wire.
+    """A body of `/api/embed` → the neutral request. `path` is not read.
 
     Raises:
         InvalidRequestError: its input is no text.
@@ -30,7 +30,7 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
 def dump_request(request: EmbeddingsRequest, *, quirks: Any = None) -> dict[str, Any]:
     """The neutral request → a body of `/api/embed`. The API knows no purpose."""
     del quirks
-    older = "prompt" in OWN.spelling(request.native) and len(request.texts) == 1
+    older = "prompt" in OWN.form(request.native) and len(request.texts) == 1
     return dump_texts(request, OWN, texts="prompt" if older else "input", dimensions="dimensions")
 
 
@@ -48,11 +48,11 @@ def load_response(body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
         DecodeError: it holds no vectors.
     """
     answer = load_answer(body)
-    told = [answer["embedding"]] if "embedding" in answer else answer.get("embeddings")
-    if told is None:
+    vectors = [answer["embedding"]] if "embedding" in answer else answer.get("embeddings")
+    if vectors is None:
         raise error_of(answer)
     return BatchEmbeddingsResult(
-        [load_vector(vector) for vector in as_list(told, "vectors")],
+        [load_vector(vector) for vector in as_list(vectors, "vectors")],
         input_usage(load_usage(answer)),
         metadata=rest(answer, "embedding", "embeddings", "prompt_eval_count"),
     )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
-from dragoman import json_bytes
-from dragoman.answer import Answer, model_of, whole_answer
+from dragoman.codec.encoder import NONE, Objects, ResponseEncoder, as_line
+from dragoman.codec.json_values import merged, rest
+from dragoman.codec.response import model_of, whole_message
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
@@ -16,20 +18,23 @@ from dragoman.event import (
     PartDelta,
     PartFinished,
     PartStarted,
-    RunError,
-    RunFinished,
 )
 from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Origin, TextPart, ThinkingPart, ToolCallPart, Usage
-from dragoman.shapes import merged, rest
-from dragoman.wires.ollama.calls import dump_call
+from dragoman.request import ModelRequest
+from dragoman.wires.ollama.content import dump_block
 from dragoman.wires.ollama.errors import dump_error
-from dragoman.wires.ollama.generate import GENERATE
-from dragoman.wires.ollama.images import dump_image
-from dragoman.wires.ollama.native import extra, response
-from dragoman.wires.ollama.outcome import dump_reason, dump_usage
+from dragoman.wires.ollama.generate import GENERATE, is_generate
+from dragoman.wires.ollama.quirks import OWN
+from dragoman.wires.ollama.tools import dump_call
+from dragoman.wires.ollama.usage import dump_finish, dump_usage
 
-__all__ = ["Encoder", "dump_response", "encoder"]
+__all__ = ["Encoder", "dump_response", "encoder", "envelope", "ping", "stream_type"]
+
+stream_type = "application/x-ndjson"
+"""Of a stream's bytes."""
+ping = b""
+"""A line without JSON is none: nothing keeps a stream open."""
 
 _NO_TIME = "1970-01-01T00:00:00Z"
 _TEXTS = ("content", "thinking")
@@ -44,120 +49,143 @@ def encoder(**envelope: Any) -> Encoder:
 
 def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any) -> dict[str, Any]:
     """Events → a whole response; an error's body where they tell of an error. `envelope` as for `encoder`."""
-    message = whole_answer(events, losses)
+    message = whole_message(events, losses)
     if isinstance(message, DragomanError):
-        return dump_error(message)[1]
-    told: dict[str, list[Any]] = {}
-    for piece in message.content:
-        for field, value in _fields(piece).items():
-            told.setdefault(field, []).extend([value] if field in _TEXTS else value)
-    said = {field: "".join(values) if field in _TEXTS else values for field, values in told.items()}
-    around = response(message.native)
+        return dump_error(message).body
+    values: dict[str, list[Any]] = {}
+    for field, value in (item for piece in message.content for item in _fields(piece).items()):
+        values.setdefault(field, []).extend([value] if field in _TEXTS else value)
+    fields = {field: "".join(each) if field in _TEXTS else each for field, each in values.items()}
+    response = OWN.response(message.native)
     body = {
-        **_head(message.origin, envelope, around),
-        **_body(said, extra(message.native), envelope),
-        **_tail(message.finish_reason, message.usage, around),
+        **_head(message.origin, envelope, response),
+        **_body(fields, OWN.fields(message.native), generates=_generates(envelope)),
+        **_tail(message.finish_reason, message.usage, response),
     }
-    return merged(body, rest(around, "created_at"))
+    return merged(body, rest(response, "created_at"))
 
 
-class Encoder:
+def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002, ARG001 the protocol's
+    """What `encoder` and `dump_response` take of a request. No response has an id."""
+    created = {"created_at": now.astimezone(UTC).isoformat().replace("+00:00", "Z")}
+    if request is None:
+        return created
+    return {**created, "model": request.model, **({"path": GENERATE} if is_generate(request) else {})}
+
+
+class Encoder(ResponseEncoder):
     """Events of the model's messages → lines. Several messages become one. Texts that no other piece separates are one
     text for who reads the lines."""
 
     def __init__(self, envelope: Mapping[str, Any]) -> None:
-        self._envelope = envelope
+        """`envelope`: `model` and `created_at` of the response, `path` of the request."""
+        super().__init__(OWN, envelope)
+        self._generates = _generates(envelope)
         self._head: dict[str, Any] = {}
-        self._answer = Answer(response)
         self._fields: dict[tuple[str, int], str] = {}  # parts that are open → the field of their deltas
-        self._told: set[tuple[str, int]] = set()
+        self._sent: set[tuple[str, int]] = set()  # those of which a delta was sent
         self._own: dict[str, dict[str, Any]] = {}  # further fields of each message
-        self._over = False
 
-    def feed(self, event: Event) -> bytes:
-        """One event → the bytes that tell of it (`b""`: none, or not yet)."""
-        if self._over or not self._answer.takes(event):
-            return b""
-        if isinstance(event, PartDelta):
-            key = (event.message_id, event.index)
-            if field := self._fields.get(key):
-                self._told.add(key)
-                return self._line({field: event.delta})
-        elif isinstance(event, PartStarted):
-            if isinstance(event.part, (TextPart, ThinkingPart)):
-                field = "content" if isinstance(event.part, TextPart) else "thinking"
-                self._fields[event.message_id, event.index] = field
-        elif isinstance(event, PartFinished):
-            key = (event.message_id, event.index)
-            if key not in self._told and (said := _fields(event.part)):
-                return self._line(said)
-        elif isinstance(event, (MessageStarted, MessageFinished)):
-            self._head = self._head or _head(self._answer.origin, self._envelope, self._answer.around)
-            self._own.setdefault(event.message_id, {}).update(extra(event.native))
-        elif isinstance(event, MessageDropped):
-            return self._drop(event.message_id)
-        elif isinstance(event, RunError):
-            self._over = True
-            return _bytes(dump_error(event.error)[1])
-        elif isinstance(event, RunFinished):
-            return self.close()
-        return b""
+    def message_started(self, event: MessageStarted, *, first: bool) -> Objects:
+        """See `ResponseEncoder`."""
+        if first:
+            self._head = _head(self._state.origin, self._envelope, self._state.envelope)
+        return self._keep(event)
 
-    def close(self) -> bytes:
-        """The end of the events → the line that is done."""
-        if self._over or not self._head:
-            return b""
-        self._over = True
-        answer = self._answer
-        own = {name: value for told in self._own.values() for name, value in told.items()}
-        head = {**self._head, **_created(self._envelope, answer.around)}
-        tail = _tail(answer.reason, answer.usage, answer.around)
-        return _bytes(merged({**head, **_body({}, own, self._envelope), **tail}, rest(answer.around, "created_at")))
+    def part_started(self, event: PartStarted) -> Objects:
+        """See `ResponseEncoder`."""
+        if isinstance(event.part, (TextPart, ThinkingPart)):
+            field = "content" if isinstance(event.part, TextPart) else "thinking"
+            self._fields[event.message_id, event.index] = field
+        return NONE
 
-    def _line(self, said: Mapping[str, Any]) -> bytes:
-        return _bytes({**self._head, **_body(said, {}, self._envelope), "done": False})
+    def delta(self, event: PartDelta) -> Objects:
+        """See `ResponseEncoder`."""
+        key = (event.message_id, event.index)
+        if (field := self._fields.get(key)) is None:
+            return NONE
+        self._sent.add(key)
+        return [self._line({field: event.delta})]
 
-    def _drop(self, message_id: str) -> bytes:
-        """A message is retracted: a line's end stands between its texts and those that follow, since no line takes back."""
-        self._own.pop(message_id, None)
-        told = {self._fields[key] for key in self._told if key[0] == message_id}
-        self._told = {key for key in self._told if key[0] != message_id}
-        return self._line(dict.fromkeys(sorted(told), "\n")) if told else b""
+    def part_finished(self, event: PartFinished) -> Objects:
+        """See `ResponseEncoder`."""
+        if (event.message_id, event.index) in self._sent or not (fields := _fields(event.part)):
+            return NONE
+        return [self._line(fields)]
+
+    def message_finished(self, event: MessageFinished) -> Objects:
+        """See `ResponseEncoder`."""
+        return self._keep(event)
+
+    def message_dropped(self, event: MessageDropped) -> Objects:
+        """A line's end stands between the texts of the message and those that follow, since no line takes back."""
+        self._own.pop(event.message_id, None)
+        dropped = {key for key in self._sent if key[0] == event.message_id}
+        self._sent -= dropped
+        fields = sorted({self._fields[key] for key in dropped})
+        return [self._line(dict.fromkeys(fields, "\n"))] if fields else NONE
+
+    def error(self, error: DragomanError) -> Objects:
+        """See `ResponseEncoder`."""
+        return [dump_error(error).body]
+
+    def end(self) -> Objects:
+        """The line that is done."""
+        state = self._state
+        own = {name: value for fields in self._own.values() for name, value in fields.items()}
+        line = {
+            **self._head,
+            **_created(self._envelope, state.envelope),
+            **_body({}, own, generates=self._generates),
+            **_tail(state.reason, state.usage, state.envelope),
+        }
+        return [merged(line, rest(state.envelope, "created_at"))]
+
+    def frame(self, data: Mapping[str, Any]) -> bytes:
+        """See `ResponseEncoder`."""
+        return as_line(data)
+
+    def _keep(self, event: MessageStarted | MessageFinished) -> Objects:
+        """The message's further fields, for the last line."""
+        self._own.setdefault(event.message_id, {}).update(OWN.fields(event.native))
+        return NONE
+
+    def _line(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        return {**self._head, **_body(fields, {}, generates=self._generates), "done": False}
 
 
 def _fields(piece: Content) -> dict[str, Any]:
-    """A piece → the fields of the message that say it; none for what a response cannot hold."""
-    if isinstance(piece, TextPart):
-        return {"content": piece.text}
-    if isinstance(piece, ThinkingPart):
-        return {"thinking": piece.text} if piece.text else {}
+    """A piece → its fields of the message; none for what a response cannot hold."""
     if isinstance(piece, ToolCallPart):
         return {"tool_calls": [dump_call(piece, piece.id)]} if piece.run_by != "provider" else {}
-    image = dump_image(piece)
-    return {} if image is None else {"images": [image]}
+    if (block := dump_block(piece)) is None:
+        return {}
+    field, value = block
+    return {field: value if field in _TEXTS else [value]}
 
 
-def _head(origin: Origin | None, envelope: Mapping[str, Any], around: Mapping[str, Any]) -> dict[str, Any]:
+def _head(origin: Origin | None, envelope: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
     model = envelope.get("model") or model_of(origin)
-    return {"model": model, **_created(envelope, around)}
+    return {"model": model, **_created(envelope, response)}
 
 
-def _created(envelope: Mapping[str, Any], around: Mapping[str, Any]) -> dict[str, Any]:
-    return {"created_at": envelope.get("created_at") or around.get("created_at") or _NO_TIME}
+def _created(envelope: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
+    return {"created_at": envelope.get("created_at") or response.get("created_at") or _NO_TIME}
 
 
-def _body(said: Mapping[str, Any], own: Mapping[str, Any], envelope: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said, as the request's endpoint tells it."""
-    if str(envelope.get("path", "")).endswith(GENERATE):
-        return merged({"response": said.get("content", ""), **rest(said, "content")}, own)
-    return {"message": merged({"role": "assistant", "content": "", **said}, own)}
+def _generates(envelope: Mapping[str, Any]) -> bool:
+    """Whether it answers a request of `/api/generate`."""
+    return str(envelope.get("path", "")).endswith(GENERATE)
 
 
-def _tail(reason: FinishReason | None, usage: Usage | None, around: Mapping[str, Any]) -> dict[str, Any]:
+def _body(fields: Mapping[str, Any], own: Mapping[str, Any], *, generates: bool) -> dict[str, Any]:
+    """The fields of a message, as the request's endpoint has them."""
+    if generates:
+        return merged({"response": fields.get("content", ""), **rest(fields, "content")}, own)
+    return {"message": merged({"role": "assistant", "content": "", **fields}, own)}
+
+
+def _tail(reason: FinishReason | None, usage: Usage | None, response: Mapping[str, Any]) -> dict[str, Any]:
     """What the last line says of the whole."""
-    why = dump_reason(reason, around.get("done_reason"))
+    why = dump_finish(reason, response.get("done_reason"))
     return {"done": True, **({} if why is None else {"done_reason": why}), **dump_usage(usage)}
-
-
-def _bytes(line: Mapping[str, Any]) -> bytes:
-    return json_bytes.encode(line) + b"\n"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dragoman.codec.error_rules import ErrorInfo, ErrorRules, error_from, error_info, load, patterns
+from dragoman.codec.serving import ErrorResponse, error_response
 from dragoman.errors import (
     AuthenticationError,
     ContextLengthError,
@@ -19,12 +21,11 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.faults import Manner, Told, fault, load, rules, usual
 
 __all__ = ["dump_error", "error_of", "load_error"]
 
-_MANNER = Manner(
-    words=rules((InvalidRequestError, r"page not found")),
+_RULES = ErrorRules(
+    words=patterns((InvalidRequestError, r"page not found")),
     advice={
         ModelNotFoundError: "Check the model's name, or pull it: ollama pull NAME.",
         ContextLengthError: "Shorten the conversation, or raise num_ctx.",
@@ -49,16 +50,16 @@ _SENT: tuple[tuple[type[DragomanError], int, str], ...] = (
 
 def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
     """An error's response → the exception that says it. Odd bodies (HTML, empty, a string) are read as far as they go."""
-    return load(status, headers, body, manner=_MANNER)
+    return load(status, headers, body, rules=_RULES)
 
 
 def error_of(payload: Any, *, body: bytes | None = None) -> DragomanError:
     """An error's payload, as a line of a stream → the exception that says it."""
-    return fault(usual(payload), body=body, manner=_MANNER)
+    return error_from(error_info(payload), body=body, rules=_RULES)
 
 
-def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
-    """An exception → status and body."""
+def dump_error(error: DragomanError) -> ErrorResponse:
+    """An exception → status, headers and body."""
     status, words = next(row[1:] for row in _SENT if isinstance(error, row[0]))
-    known = not words or type(fault(Told(words=error.message), manner=_MANNER)) is type(error)
-    return status, {"error": error.message if known else f"{words}: {error.message}"}
+    known = not words or type(error_from(ErrorInfo(words=error.message), rules=_RULES)) is type(error)
+    return error_response(error, status, {"error": error.message if known else f"{words}: {error.message}"})

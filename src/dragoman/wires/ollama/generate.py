@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dragoman.codec.json_values import if_text
 from dragoman.message import Message, Role, TextPart
-from dragoman.shapes import if_text
-from dragoman.wires.ollama.images import dump_image, load_images
+from dragoman.request import ModelRequest
+from dragoman.wires.ollama.content import dump_image, load_images
+from dragoman.wires.ollama.quirks import OWN
 
-__all__ = ["GENERATE", "PROMPT", "dump_prompt", "is_prompt", "load_prompt"]
+__all__ = ["ENDPOINT", "GENERATE", "PROMPT", "dump_prompt", "is_generate", "is_prompt", "load_prompt"]
 
 GENERATE = "/api/generate"
 """The endpoint's path."""
+ENDPOINT = {"endpoint": "generate"}
+"""The wire form of a request of it."""
 PROMPT = ("system", "prompt", "images")
 """The fields that stand for a conversation."""
 
@@ -20,6 +24,11 @@ PROMPT = ("system", "prompt", "images")
 def is_prompt(body: Mapping[str, Any], path: str) -> bool:
     """Whether it is a body of this endpoint."""
     return "messages" not in body and (if_text(path).endswith(GENERATE) or isinstance(body.get("prompt"), str))
+
+
+def is_generate(request: ModelRequest) -> bool:
+    """Whether it was read from a body of this endpoint."""
+    return OWN.form(request.native).get("endpoint") == ENDPOINT["endpoint"]
 
 
 def load_prompt(left: dict[str, Any]) -> list[Message]:
@@ -46,9 +55,9 @@ def dump_prompt(messages: Sequence[Message]) -> dict[str, Any] | None:
     if system and system[0].content != (TextPart(text),):
         return None
     fields: dict[str, Any] = {"system": text} if system else {}
-    said = prompts[0].content if prompts else ()
-    images = [dump_image(piece) for piece in said if not isinstance(piece, TextPart)]
-    texts = [piece.text for piece in said if isinstance(piece, TextPart)]
+    content = prompts[0].content if prompts else ()
+    images = [dump_image(piece) for piece in content if not isinstance(piece, TextPart)]
+    texts = [piece.text for piece in content if isinstance(piece, TextPart)]
     if None in images or len(texts) > 1 or (prompts and prompts[0].role is not Role.USER):
         return None
     return fields | ({"prompt": texts[0]} if texts else {}) | ({"images": images} if images else {})

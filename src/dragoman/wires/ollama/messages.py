@@ -3,43 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import count, groupby
-from typing import Any, cast
+from itertools import count
+from typing import Any, TypeGuard, cast
 
+from dragoman.codec.ids import Rule, call_ids
+from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, if_text, merged, rest
+from dragoman.codec.marks import unmarked_all
+from dragoman.codec.outgoing import Outgoing, only_text, prepared
+from dragoman.codec.replay import kind_of
+from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
-from dragoman.ids import Rule, call_ids
-from dragoman.loss import Loss
+from dragoman.loss import Loss, Lost
 from dragoman.message import Content, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.replay import kind_of, readable
-from dragoman.shapes import bounded, if_list, if_text, merged, rest
-from dragoman.wires.ollama.calls import dump_call, is_call, load_call
-from dragoman.wires.ollama.images import load_images
-from dragoman.wires.ollama.native import extra, marked, spelling
-from dragoman.wires.ollama.quirks import Quirks
-from dragoman.wires.ollama.results import Waiting, dump_result, load_result
-from dragoman.wires.ollama.said import Lose, Said
+from dragoman.wires.ollama.content import Fields, dump_content, load_content, load_images
+from dragoman.wires.ollama.quirks import OWN, Quirks
+from dragoman.wires.ollama.tools import Waiting, dump_call, dump_result, is_call, load_call, load_result
 
-__all__ = ["dump_messages", "load_messages", "read_messages"]
+__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing", "votes"]
 
 _ROLES = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.MODEL}
 _ANY = Rule(letters=r"\s\S", most=1024)
 """What it takes as ids of calls: any, but each once."""
+_OWN = ("thinking", "tool_name")
+"""Fields that no other format has beside a text as `content`."""
+_NO_LIST = "the messages of an Ollama chat are a list of objects"
 _SENT = {role: name for name, role in _ROLES.items()}
 
 
-def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message]:
-    """The list of messages → ours. `origin` is given to the model's.
+def load_messages(
+    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+) -> list[Message]:
+    """The list of messages → ours. `origin` is given to the model's. Where there is a list of `problems`, a message that cannot be
+    read is noted there and left out.
 
     Raises:
         HistoryError: it is no such list.
     """
-    return read_messages(bounded(payload), origin)
+    return load_conversation(payload if problems is not None else bounded(payload), origin, problems)
 
 
-def read_messages(payload: Any, origin: Origin | None) -> list[Message]:
-    """The same of a payload whose depth is known to be bounded."""
-    if not isinstance(payload, list) or not all(isinstance(entry, dict) for entry in cast("list[Any]", payload)):
-        raise HistoryError("the messages of an Ollama chat are a list of objects")
+def load_conversation(payload: Any, origin: Origin | None, problems: list[Problem] | None = None) -> list[Message]:
+    """As `load_messages`, of a payload that is known to be bounded in depth, unless `problems` are noted."""
+    if not isinstance(payload, list):
+        raise HistoryError(_NO_LIST)
     numbers = count()
 
     def fresh_id() -> str:
@@ -47,15 +53,25 @@ def read_messages(payload: Any, origin: Origin | None) -> list[Message]:
 
     waiting = Waiting()
     messages: list[Message] = []
-    for of_results, group in groupby(cast("list[dict[str, Any]]", payload), lambda entry: entry.get("role") == "tool"):
-        if of_results:
-            messages.append(Message(Role.USER, tuple([load_result(entry, waiting, fresh_id) for entry in group])))
+    results: list[ToolResultPart] = []  # of messages that follow each other
+    for index, entry in enumerate(cast("list[Any]", payload)):
+        try:
+            if (message := _load_plain(entry, origin)) is None:
+                fields = _object(entry if problems is None else bounded(entry))
+                if fields.get("role") == "tool":
+                    results.append(load_result(fields, waiting, fresh_id))
+                    continue
+                message = _load(fields, origin, fresh_id)
+        except HistoryError as error:
+            noted(error, problems, index, _field(entry))
             continue
-        for entry in group:
-            messages.append(_load(entry, origin, fresh_id))
-            if calls := messages[-1].tool_calls:
-                waiting = Waiting(calls)
-    return messages
+        if results:
+            messages.append(Message(Role.USER, tuple(results)))
+            results = []
+        messages.append(message)
+        if calls := message.tool_calls:
+            waiting = Waiting(calls)
+    return [*messages, Message(Role.USER, tuple(results))] if results else messages
 
 
 def dump_messages(
@@ -66,82 +82,124 @@ def dump_messages(
     losses: list[Loss] | None = None,
 ) -> list[dict[str, Any]]:
     """Messages → the list of messages. What the format or its target cannot hold is added to `losses`."""
-    messages = list(messages)
+    return dump_conversation(outgoing(messages, target, quirks, losses))
+
+
+def votes(message: Any) -> int:
+    """How surely a JSON message is one of this format: 0 (it cannot be) to 3 (it is hardly anything else)."""
+    fields = if_object(message)
+    role = fields.get("role")
+    if not (isinstance(role, str) and role in (*_ROLES, "tool")) or "parts" in fields or "type" in fields:
+        return 0
+    if not isinstance(fields.get("content"), str | None):
+        return 0
+    calls = if_objects(fields.get("tool_calls"))
+    by_object = [isinstance(if_object(call.get("function")).get("arguments"), dict) for call in calls]
+    if (by_object and all(by_object)) or load_images(fields) or any(if_text(fields.get(name)) for name in _OWN):
+        return 3
+    return 2 if role == "tool" and "tool_call_id" not in fields else 1
+
+
+def outgoing(
+    messages: Iterable[Message], target: Origin | None, quirks: Quirks | None, losses: list[Loss] | None
+) -> Outgoing[Quirks]:
+    """A conversation made ready for its dump."""
+    messages, places = unmarked_all(messages)
+    ids = call_ids(messages, _ANY) if target else {}
+    return prepared(Outgoing[Quirks], messages, target, quirks or Quirks(), losses, places=places, ids=ids, names={})
+
+
+def dump_conversation(out: Outgoing[Quirks]) -> list[dict[str, Any]]:
+    """As `dump_messages`, of a conversation made ready."""
     dumped: list[dict[str, Any]] = []
     calls: dict[str, ToolCallPart] = {}
-    ids = call_ids(messages, _ANY) if target else {}
-    for position, reason in enumerate(readable(messages, target, (quirks or Quirks()).reads)):
-        message = messages[position]
-        lose = _noted([] if losses is None else losses, position)
+    for position, message in enumerate(out.messages):
+        if (text := only_text(message)) is not None:
+            dumped.append({"role": _SENT[message.role], "content": text})
+            continue
         results = [
-            dump_result(piece, ids.get((position, place), piece.id), place, calls.get(piece.id), lose)
+            dump_result(piece, calls.get(piece.id), out, position, place)
             for place, piece in enumerate(message.content)
-            if isinstance(piece, ToolResultPart) and piece.run_by != "provider" and message.role is not Role.MODEL
+            if _is_result(piece, message)
         ]
         calls.update({call.id: call for call in message.tool_calls})
         dumped += results
         if len(results) < len(message.content) or not results:
-            dumped.append(_dump(position, message, reason, lose, ids))
+            dumped.append(_dump(message, out, position))
     return dumped
+
+
+def _object(entry: Any) -> dict[str, Any]:
+    if not isinstance(entry, dict):
+        raise HistoryError(_NO_LIST)
+    return cast("dict[str, Any]", entry)
+
+
+def _field(entry: Any) -> str | None:
+    """Which field of a message is at fault, where it cannot be read and one is known."""
+    fields = if_object(entry)
+    if isinstance(entry, dict) and fields.get("role") not in (*_ROLES, "tool"):
+        return "role"
+    return None if isinstance(fields.get("content"), str | None) else "content"
+
+
+def _load_plain(entry: Any, origin: Origin | None) -> Message | None:
+    """A message of a role and a text, as nearly all are; `None`: any other."""
+    if type(entry) is not dict or len(fields := cast("dict[str, Any]", entry)) != 2:
+        return None
+    name, text = fields.get("role"), fields.get("content")
+    if not isinstance(text, str) or not text or not isinstance(name, str) or (role := _ROLES.get(name)) is None:
+        return None
+    return Message(role, (TextPart(text),), origin=origin if role is Role.MODEL else None)
 
 
 def _load(entry: Mapping[str, Any], origin: Origin | None, fresh_id: Callable[[], str]) -> Message:
     role = _ROLES.get(if_text(entry.get("role")))
     if role is None:
         raise HistoryError(f"an Ollama chat has no role {entry.get('role')!r}; it has system, user, assistant and tool")
-    content: list[Content] = []
-    read = ["role"]
-    if role is Role.MODEL and (thinking := if_text(entry.get("thinking"))):
-        content.append(ThinkingPart(thinking))
-        read.append("thinking")
-    if images := load_images(entry):
-        content += images
-        read.append("images")
-    spelled: dict[str, Any] = {}
-    if text := if_text(entry.get("content")):
-        content.append(TextPart(text))
-    elif entry.get("content") != "":
-        if entry.get("content") is not None:
-            raise HistoryError(f"the content of an Ollama message is a text, not {entry['content']!r}")
-        spelled["content"] = None if "content" in entry else "absent"
+    form: dict[str, Any] = {}
+    content, read = load_content(entry, form, thinks=role is Role.MODEL)
     calls = if_list(entry.get("tool_calls"))
     if role is Role.MODEL and calls and all(map(is_call, calls)):
         content += [load_call(call, fresh_id) for call in calls]
         read.append("tool_calls")
-    native = marked(rest(entry, "content", *read), spelling=spelled)
+    native = OWN.note(rest(entry, "role", *read), form=form)
     return Message(role, tuple(content), origin=origin if role is Role.MODEL else None, native=native)
 
 
-def _dump(
-    position: int, message: Message, reason: str | None, lose: Lose, ids: Mapping[tuple[int, int], str]
-) -> dict[str, Any]:
-    """A message without its results. `reason`: why its thinking may not go along; `None`: it may. `ids`: of its calls."""
-    said = Said(lose)
+def _dump(message: Message, out: Outgoing[Quirks], position: int) -> dict[str, Any]:
+    """A message without its results."""
+    fields = Fields(out, position)
     for place, piece in enumerate(message.content):
-        if isinstance(piece, ToolResultPart) and message.role is not Role.MODEL and piece.run_by != "provider":
-            if said.begun:
-                lose(place, "order", "this format has the results of tools before all else")
-        elif isinstance(piece, ToolCallPart) and piece.run_by != "provider":
-            if ids and message.role is not Role.MODEL:
-                lose(place, kind_of(piece), "calls stand in the model's messages")
-            else:
-                said.add(place, "tool_calls", dump_call(piece, ids.get((position, place), piece.id)))
-        elif isinstance(piece, (ToolCallPart, ToolResultPart)):
-            lose(place, kind_of(piece), "this format has no tools that the provider runs")
-        elif isinstance(piece, ThinkingPart):
-            if reason is not None or message.role is not Role.MODEL or not piece.text:
-                lose(place, "thinking", reason or "only a model's message has readable thinking here")
-            else:
-                said.add(place, "thinking", piece.text)
+        if _is_result(piece, message):
+            if fields:
+                fields.lose(place, Lost.order, "this format has the results of tools before all else")
+        elif isinstance(piece, (ToolCallPart, ToolResultPart, ThinkingPart)):
+            if (why := _refused(piece, message, out, position)) is not None:
+                fields.lose(place, kind_of(piece), why)
+            elif isinstance(piece, ThinkingPart):
+                fields.add(place, "thinking", piece.text)
+            elif isinstance(piece, ToolCallPart):
+                fields.add(place, "tool_calls", dump_call(piece, out.id(position, place, piece)))
         else:
-            said.add_piece(place, piece)
-    empty = spelling(message.native).get("content", "")
-    fields = said.fields if "content" in said.fields or empty == "absent" else {"content": empty, **said.fields}
-    return merged({"role": _SENT[message.role], **fields}, extra(message.native))
+            dump_content(piece, fields, place)
+    empty = OWN.form(message.native).get("content", "")
+    return merged({"role": _SENT[message.role], **fields.dump(empty)}, OWN.fields(message.native))
 
 
-def _noted(losses: list[Loss], position: int) -> Lose:
-    def lose(place: int | None, what: str, why: str) -> None:
-        losses.append(Loss(position, place, what, why))
+def _is_result(piece: Content, message: Message) -> TypeGuard[ToolResultPart]:
+    """Whether it is a message of its own."""
+    return isinstance(piece, ToolResultPart) and piece.run_by != "provider" and message.role is not Role.MODEL
 
-    return lose
+
+def _refused(
+    piece: ToolCallPart | ToolResultPart | ThinkingPart, message: Message, out: Outgoing[Quirks], position: int
+) -> str | None:
+    """Why it cannot be sent; `None`: it can."""
+    of_model = message.role is Role.MODEL
+    if isinstance(piece, ThinkingPart):
+        readable = of_model and piece.text
+        return out.unreadable[position] or (None if readable else "only a model's message has readable thinking here")
+    if isinstance(piece, ToolResultPart) or piece.run_by == "provider":
+        return "this format has no tools that the provider runs"
+    return None if of_model or out.target is None else "calls stand in the model's messages"

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["Quirks"]
+from dragoman.codec.native import Own
+
+__all__ = ["NAME", "OWN", "Quirks"]
+
+NAME = "ollama"
+
+OWN = Own(NAME)
+"""Its part of `native`."""
 
 
 class Quirks(msgspec.Struct, frozen=True, kw_only=True):

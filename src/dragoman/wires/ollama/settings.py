@@ -1,18 +1,20 @@
-"""Settings ⇄ the object `options` of the body, and `think`."""
+"""Settings ⇄ the object `options` of the body, and `think`; the output schema ⇄ `format`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Literal, cast
 
-from dragoman.request import Settings
-from dragoman.shapes import if_list, if_object
+from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.codec.outgoing import Outgoing
+from dragoman.loss import Lost
+from dragoman.request import ModelRequest, Settings
 from dragoman.wires.ollama.quirks import Quirks
 
-__all__ = ["NAMES", "UNKNOWN", "dump_options", "dump_think", "load_options", "load_think"]
+__all__ = ["dump_schema", "dump_settings", "load_schema", "load_settings"]
 
-Reasoning = Literal["off", "low", "medium", "high"] | int
-NAMES: Mapping[str, tuple[str, tuple[type, ...]]] = {
+_Reasoning = Literal["off", "low", "medium", "high"] | int
+_SIMPLE: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "temperature": ("temperature", (int, float)),
     "num_predict": ("max_tokens", (int,)),
     "top_p": ("top_p", (int, float)),
@@ -22,50 +24,97 @@ NAMES: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "seed": ("seed", (int,)),
 }
 """Option → the setting that it is, and its types."""
-UNKNOWN = ("tool_choice", "parallel_tool_calls")
+_UNKNOWN = ("tool_choice", "parallel_tool_calls")
 """Settings that the API does not know."""
-_LEVELS: tuple[Literal["low", "medium", "high"], ...] = ("low", "medium", "high")
+_LEVELS = ("low", "medium", "high")
+_ANY_OBJECT: dict[str, Any] = {"type": "object"}
 
 
-def load_options(options: dict[str, Any], spelled: dict[str, Any]) -> dict[str, Any]:
+def load_settings(body: dict[str, Any], model: str, form: dict[str, Any], own: dict[str, Any]) -> Settings:
+    """Takes the settings out of a body; an option that has a setting's name and no value of its goes to `own`."""
+    settings: dict[str, Any] = {}
+    if isinstance(body.get("options"), dict):
+        options = dict(if_object(body.pop("options")))
+        if not options:
+            form["options"] = "empty"
+        settings = _load_options(options, form)
+        if odd := {name: value for name, value in options.items() if name in (*_SIMPLE, "stop")}:  # such as null
+            own["options"] = odd
+        if further := rest(options, *odd):
+            body["options"] = further
+    if (reasoning := _load_think(body.get("think"))) is not None:
+        settings["reasoning"], think = reasoning, body.pop("think")
+        if _dump_think(reasoning, model, Quirks()) != think:
+            form["think"] = think
+    return Settings(**settings)
+
+
+def dump_settings(request: ModelRequest, form: Mapping[str, Any], out: Outgoing[Quirks]) -> dict[str, Any]:
+    """The inverse: the fields `think` and `options` of a body."""
+    settings = request.settings
+    fields: dict[str, Any] = {}
+    if (reasoning := settings.reasoning) is not None:
+        as_loaded = "think" in form and _load_think(form["think"]) == reasoning
+        fields["think"] = form["think"] if as_loaded else _dump_think(reasoning, request.model, out.quirks)
+    if (options := _dump_options(settings, form)) or form.get("options") == "empty":
+        fields["options"] = options
+    for name in _UNKNOWN:
+        if getattr(settings, name) not in (None, "auto"):
+            out.lose(None, None, Lost.setting, "the API has no such setting", name)
+    return fields
+
+
+def load_schema(body: dict[str, Any], form: dict[str, Any]) -> Mapping[str, Any] | None:
+    """Takes the output schema out of a body; `json` is the schema of any object."""
+    schema = body.get("format")
+    if schema == "json":
+        del body["format"]
+        return dict(_ANY_OBJECT)
+    if not isinstance(schema, dict):
+        return None
+    if schema == _ANY_OBJECT:
+        form["format"] = "schema"
+    return if_object(body.pop("format"))
+
+
+def dump_schema(schema: Mapping[str, Any], form: Mapping[str, Any]) -> Mapping[str, Any] | str:
+    """The inverse: the field `format` of a body."""
+    return "json" if schema == _ANY_OBJECT and form.get("format") != "schema" else schema
+
+
+def _load_options(options: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
     """Takes out of `options` what settings say."""
-    known: dict[str, Any] = {}
-    for name, (setting, types) in NAMES.items():
+    settings: dict[str, Any] = {}
+    for name, (setting, types) in _SIMPLE.items():
         if isinstance(options.get(name), types) and not isinstance(options[name], bool):
-            known[setting] = options.pop(name)
+            settings[setting] = options.pop(name)
     stop = options.get("stop")
     if isinstance(stop, str):
-        known["stop"], spelled["stop"] = (options.pop("stop"),), "string"
+        settings["stop"], form["stop"] = (options.pop("stop"),), "string"
     elif isinstance(stop, list) and all(isinstance(text, str) for text in if_list(stop)):
-        known["stop"] = tuple(if_list(options.pop("stop")))
-    return known
+        settings["stop"] = tuple(if_list(options.pop("stop")))
+    return settings
 
 
-def dump_options(settings: Settings, spelled: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings → options."""
-    options = {name: value for name, (own, _) in NAMES.items() if (value := getattr(settings, own)) is not None}
+def _dump_options(settings: Settings, form: Mapping[str, Any]) -> dict[str, Any]:
+    options = {name: value for name, (own, _) in _SIMPLE.items() if (value := getattr(settings, own)) is not None}
     if settings.stop is not None:
-        single = spelled.get("stop") == "string" and len(settings.stop) == 1
+        single = form.get("stop") == "string" and len(settings.stop) == 1
         options["stop"] = settings.stop[0] if single else list(settings.stop)
     return options
 
 
-def load_think(think: Any) -> Reasoning | None:
+def _load_think(think: Any) -> _Reasoning | None:
     """`think` → the setting; `None` where it says nothing. Plain `true` is a medium effort."""
     if isinstance(think, bool):
         return "medium" if think else "off"
-    return cast("Reasoning", think) if think in _LEVELS else None
+    return cast("_Reasoning", think) if think in _LEVELS else None
 
 
-def dump_think(setting: Reasoning, model: str, quirks: Quirks) -> bool | str:
+def _dump_think(setting: _Reasoning, model: str, quirks: Quirks) -> bool | str:
     """The setting → `think`: a level for the models that have them, else true or false. A budget is the nearest level."""
     if setting == "off":
         return False
     if isinstance(setting, int):
         setting = "low" if setting <= 2048 else "medium" if setting <= 8192 else "high"
     return setting if quirks.has_levels(model) else True
-
-
-def neutral(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The options whose name is a setting's though their value is none, such as null."""
-    return {name: value for name, value in if_object(body).items() if name in (*NAMES, "stop")}

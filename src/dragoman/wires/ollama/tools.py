@@ -1,16 +1,39 @@
-"""Tools of a request ⇄ `ToolSpec`. The API has functions only; what else a request held is kept as it is."""
+"""Tools: of a request ⇄ `ToolSpec` (the API has functions only; what else a request held is kept as it is), `tool_calls` ⇄
+`ToolCallPart`, messages of the role `tool` ⇄ `ToolResultPart`.
+
+Arguments are an object. Results name their tool; newer servers also read the id of the call. Older ones give no ids, and then
+none go back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dragoman.loss import Loss
-from dragoman.request import ServerTool, ToolSpec
-from dragoman.shapes import if_object, if_text, merged, rest
-from dragoman.wires.ollama.native import extra, marked, spelling
+from msgspec.structs import replace
 
-__all__ = ["dump_tool", "is_tool", "load_tool"]
+from dragoman import json_bytes
+from dragoman.codec.json_values import has_error, if_object, if_text, merged, rest
+from dragoman.codec.outgoing import Outgoing
+from dragoman.fold import parse_call
+from dragoman.loss import Lost
+from dragoman.message import Native, TextPart, ToolCallPart, ToolResultPart
+from dragoman.request import ServerTool, ToolSpec
+from dragoman.wires.ollama.content import Fields, dump_content, load_images, load_text
+from dragoman.wires.ollama.quirks import OWN, Quirks
+
+__all__ = [
+    "Waiting",
+    "dump_call",
+    "dump_result",
+    "dump_tools",
+    "is_call",
+    "is_tool",
+    "load_call",
+    "load_result",
+    "load_tools",
+]
 
 _NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
 
@@ -21,41 +44,165 @@ def is_tool(tool: Any) -> bool:
     return if_text(fields.get("type", "function")) not in ("function", "") or _name(fields) != ""
 
 
-def load_tool(tool: Mapping[str, Any]) -> ToolSpec | ServerTool:
-    """One of `tools`."""
+def load_tools(tools: Sequence[Any]) -> tuple[ToolSpec | ServerTool, ...]:
+    """`tools`, each of which `is_tool`."""
+    return tuple([_load_tool(tool) for tool in tools])
+
+
+def dump_tools(tools: Sequence[ToolSpec | ServerTool], out: Outgoing[Quirks]) -> list[dict[str, Any]]:
+    """The inverse, without tools that no server of this API would run."""
+    return [dumped for tool in tools if (dumped := _dump_tool(tool, out)) is not None]
+
+
+def is_call(entry: Any) -> bool:
+    """Whether it is a call that can be read as one."""
+    return _name(if_object(entry)) != ""
+
+
+def load_call(call: Mapping[str, Any], fresh_id: Callable[[], str]) -> ToolCallPart:
+    """One of a message's `tool_calls` → the call. Without an id it gets a fresh one and is marked `"id": None`."""
+    function = if_object(call.get("function"))
+    call_id, arguments = if_text(call.get("id")), function.get("arguments")
+    part = ToolCallPart(call_id or fresh_id(), if_text(function.get("name")))
+    form: dict[str, Any] = {}
+    if isinstance(arguments, dict):
+        part = replace(part, arguments=if_object(arguments))
+    else:
+        text = arguments if isinstance(arguments, str) else json_bytes.encode(arguments).decode()
+        part = parse_call(part, text)
+        form |= {"arguments": arguments} if "arguments" in function else {"without": "arguments"}
+    if not call_id and "id" in call:
+        form["id"] = call["id"]
+    own = _own({} if call_id else {"id": None}, rest(call, "id", "function"), rest(function, "name", "arguments"))
+    return replace(part, native=OWN.note(own, form=form))
+
+
+def dump_call(call: ToolCallPart, call_id: str) -> dict[str, Any]:
+    """The inverse, under that id. Cut and invalid arguments are sent as none, unless a loaded conversation held them."""
+    form = OWN.form(call.native)
+    function: dict[str, Any] = {"name": call.name, "arguments": call.arguments}
+    exact = {"name": call.name, **({"arguments": form["arguments"]} if "arguments" in form else {})}
+    if {"arguments", "without"} & form.keys() and load_call({"function": exact}, str).arguments == call.arguments:
+        function = exact
+    named = {"id": form["id"]} if "id" in form else {} if _is_unnamed(call.native) else {"id": call_id}
+    return merged({**named, "function": function}, rest(OWN.fields(call.native), "id"))
+
+
+class Waiting:
+    """The calls of a message, until their results come."""
+
+    def __init__(self, calls: Sequence[ToolCallPart] = ()) -> None:
+        self._calls = calls
+        self._left = set(range(len(calls)))
+        self._all = deque(range(len(calls)))
+        self._by_id: dict[str, deque[int]] = {}
+        self._by_name: dict[str, deque[int]] = {}
+        for place, call in enumerate(calls):
+            self._by_id.setdefault(call.id, deque()).append(place)
+            self._by_name.setdefault(call.name, deque()).append(place)
+
+    def take(self, call_id: str, name: str) -> ToolCallPart | None:
+        """The first that still waits of those with the id, where one is given, else the name, else of all."""
+        places = self._by_id.get(call_id) if call_id else self._by_name.get(name) if name else self._all
+        while places:
+            if (place := places.popleft()) in self._left:
+                self._left.remove(place)
+                return self._calls[place]
+        return None
+
+
+def load_result(entry: Mapping[str, Any], waiting: Waiting, fresh_id: Callable[[], str]) -> ToolResultPart:
+    """A tool message → the result. Without an id it answers the first of the calls `waiting` that has its tool's name.
+
+    Raises:
+        HistoryError: its content is no text.
+    """
+    name, call_id = if_text(entry.get("tool_name")), if_text(entry.get("tool_call_id"))
+    call = waiting.take(call_id, name)
+    form: dict[str, Any] = {} if name else {"tool_name": entry.get("tool_name", "absent")}
+    text, images = load_text(entry, form), load_images(entry)
+    read = ("role", "content", "tool_name", *(["tool_call_id"] if call_id else []), *(["images"] if images else []))
+    result: Any = (*images, *([TextPart(text)] if text else [])) if images else text
+    return ToolResultPart(
+        call_id or (call.id if call else fresh_id()),
+        name or (call.name if call else ""),
+        result,
+        native=OWN.note({**({} if call_id else {"id": None}), **rest(entry, *read)}, form=form),
+    )
+
+
+def dump_result(
+    part: ToolResultPart, call: ToolCallPart | None, out: Outgoing[Quirks], position: int, place: int
+) -> dict[str, Any]:
+    """A result → its tool message. `call`: the one that it answers; where that had no id, none is written."""
+    form = OWN.form(part.native)
+    body: dict[str, Any] = {"role": "tool", **_dump_content(part, out, position, place)}
+    if "tool_name" not in form and part.name:
+        body["tool_name"] = part.name
+    elif form.get("tool_name", "absent") != "absent":
+        body["tool_name"] = form["tool_name"]
+    if not _is_unnamed(part.native) and not (call and _is_unnamed(call.native)):
+        body["tool_call_id"] = out.id(position, place, part)
+    if part.is_error and not has_error(part.result):
+        out.lose(position, place, Lost.is_error, "this format has no mark for a failed tool")
+    return merged(body, rest(OWN.fields(part.native), "id"))
+
+
+def _load_tool(tool: Mapping[str, Any]) -> ToolSpec | ServerTool:
     if tool.get("type", "function") != "function":
-        return ServerTool(
-            if_text(tool["type"]), native=marked(rest(tool, "type")) or marked({}, spelling={"type": "own"})
-        )
+        native = OWN.note(rest(tool, "type")) or OWN.note(form={"type": "own"})
+        return ServerTool(if_text(tool["type"]), native=native)
     function = if_object(tool.get("function"))
     description, parameters = if_text(function.get("description")), if_object(function.get("parameters"))
     read = ("name", *(("description",) if description else ()), *(("parameters",) if parameters else ()))
-    inner = rest(function, *read)
-    spelled = {} if "parameters" in function else {"parameters": "absent"}
-    if "type" not in tool:
-        spelled["type"] = "absent"
-    own = {**rest(tool, "type", "function"), **({"function": inner} if inner else {})}
-    return ToolSpec(_name(tool), description, parameters, marked(own, spelling=spelled))
+    form = {
+        **({} if "parameters" in function else {"parameters": "absent"}),
+        **({} if "type" in tool else {"type": "absent"}),
+    }
+    own = _own({}, rest(tool, "type", "function"), rest(function, *read))
+    return ToolSpec(_name(tool), description, parameters, OWN.note(own, form=form))
 
 
-def dump_tool(tool: ToolSpec | ServerTool, losses: list[Loss]) -> dict[str, Any] | None:
-    """The inverse; `None` for a tool that no server of this API would run."""
-    spelled, own = spelling(tool.native), extra(tool.native)
+def _dump_tool(tool: ToolSpec | ServerTool, out: Outgoing[Quirks]) -> dict[str, Any] | None:
+    form, own = OWN.form(tool.native), OWN.fields(tool.native)
     if isinstance(tool, ServerTool):
-        if own or spelled:
+        if own or form:
             return {"type": tool.name, **own}
-        losses.append(Loss(None, None, tool.name, "the API runs no tools of its own"))
+        out.lose(None, None, Lost.tool, "the API runs no tools of its own", tool.name)
         return None
     function: dict[str, Any] = {"name": tool.name}
     if tool.description:
         function["description"] = tool.description
     if tool.input_schema:
         function["parameters"] = tool.input_schema
-    elif spelled.get("parameters") != "absent" and "parameters" not in if_object(own.get("function")):
+    elif form.get("parameters") != "absent" and "parameters" not in if_object(own.get("function")):
         function["parameters"] = _NO_ARGUMENTS
-    around: dict[str, Any] = {} if spelled.get("type") == "absent" else {"type": "function"}
-    return merged({**around, "function": function}, own)
+    kind = {} if form.get("type") == "absent" else {"type": "function"}
+    return merged({**kind, "function": function}, own)
 
 
-def _name(tool: Mapping[str, Any]) -> str:
-    return if_text(if_object(tool.get("function")).get("name"))
+def _dump_content(part: ToolResultPart, out: Outgoing[Quirks], position: int, place: int) -> dict[str, Any]:
+    """Text as it is, images in a field of their own, anything else as JSON."""
+    empty = OWN.form(part.native).get("content", "")
+    if part.result is None and empty != "":
+        return {} if empty == "absent" else {"content": None}
+    if not part.is_content:
+        return {"content": part.result if isinstance(part.result, str) else json_bytes.encode(part.result).decode()}
+    fields = Fields(out, position, joined=True)
+    for piece in part.result or ():
+        dump_content(piece, fields, place)
+    return fields.dump("absent" if empty == "absent" else "")
+
+
+def _own(named: Mapping[str, Any], outer: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]:
+    """The own fields of a call or tool: those of the object, and `inner` ones of its `function`."""
+    return {**named, **outer, **({"function": inner} if inner else {})}
+
+
+def _name(entry: Mapping[str, Any]) -> str:
+    return if_text(if_object(entry.get("function")).get("name"))
+
+
+def _is_unnamed(native: Native) -> bool:
+    """Whether a call or result came without an id."""
+    return OWN.fields(native).get("id", "") is None

@@ -3,16 +3,18 @@
 What vendors do differently in what they send is read without being told; what they want differently is in `Quirks`.
 """
 
-from dragoman.json_schema import strict_schema
-from dragoman.wires.openai_chat.decode import decoder, load_response
-from dragoman.wires.openai_chat.encode import dump_response, encoder
-from dragoman.wires.openai_chat.errors import dump_error, load_error
-from dragoman.wires.openai_chat.messages import dump_messages, load_messages
-from dragoman.wires.openai_chat.native import NAME
-from dragoman.wires.openai_chat.quirks import Quirks
-from dragoman.wires.openai_chat.request import dump_http, dump_request, load_request
+from dragoman.codec.json_schema import strict_schema
+from dragoman.wires.openai_chat.dialect import WIRE
+from dragoman.wires.openai_chat.quirks import NAME, Quirks
 
 name = NAME
+load_messages, dump_messages = WIRE.load_messages, WIRE.dump_messages
+load_request, dump_request, dump_http = WIRE.load_request, WIRE.dump_request, WIRE.dump_http
+load_response, dump_response = WIRE.load_response, WIRE.dump_response
+decoder, encoder = WIRE.decoder, WIRE.encoder
+load_error, dump_error = WIRE.load_error, WIRE.dump_error
+routes, stream_type, ping = WIRE.routes, WIRE.stream_type, WIRE.ping
+envelope, votes = WIRE.envelope, WIRE.votes
 
 __all__ = [
     "Quirks",
@@ -23,10 +25,15 @@ __all__ = [
     "dump_request",
     "dump_response",
     "encoder",
+    "envelope",
     "load_error",
     "load_messages",
     "load_request",
     "load_response",
     "name",
+    "ping",
+    "routes",
+    "stream_type",
     "strict_schema",
+    "votes",
 ]

@@ -1,47 +1,93 @@
-"""A response → events. One state machine reads a stream in any chunking and, as the same steps, a whole answer."""
+"""A response of Chat Completions → events: the ordinary chunk, and what a candidate has beyond the family's.
+
+An ordinary chunk is more text, more thinking, or more of a call's arguments, and nothing else. Nine of ten are of this kind, so it
+is read by types of its own, which decode only what is used. A chunk in which anything else stands does not fit them, and is read
+as the whole JSON object that it is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from dragoman.choices import ChoicesDecoder
-from dragoman.emit import Emitter
-from dragoman.errors import DragomanError
-from dragoman.event import Event, PartDelta
-from dragoman.message import Origin, Usage
-from dragoman.shapes import as_list, as_object, if_object, unread
-from dragoman.wires.openai_chat.candidate import Candidate
-from dragoman.wires.openai_chat.chunk import Delta, ordinary
-from dragoman.wires.openai_chat.errors import load_error_object, vendor_error
-from dragoman.wires.openai_chat.usage import load_usage
+from dragoman.codec.json_values import as_object, unread
+from dragoman.event import PartDelta
+from dragoman.wires.chat.decode import Decoder as ChatDecoder
+from dragoman.wires.openai_chat.decode_parts import Candidate
 
-__all__ = ["Decoder", "decoder", "load_response"]
+__all__ = ["Candidate", "Decoder"]
 
 
-def load_response(
-    body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
-) -> list[Event]:
-    """A whole response, or a recorded stream → the events that its stream would have been."""
-    return Decoder(origin, new_id).whole(body)
+class _Arguments(msgspec.Struct, gc=False):
+    """More of a call's arguments."""
+
+    arguments: str
+    name: None = None
 
 
-def decoder(*, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> Decoder:
-    """A decoder of one response."""
-    return Decoder(origin, new_id)
+class _Piece(msgspec.Struct, gc=False):
+    """More of a call that has begun."""
+
+    index: int
+    function: _Arguments
+    id: None = None
+    custom: None = None
+    extra_content: None = None
 
 
-class Decoder(ChoicesDecoder[Candidate]):
+class _Delta(msgspec.Struct, gc=False):
+    """What an ordinary chunk adds. `None`-typed fields are those that must say nothing."""
+
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    reasoning_details: None = None
+    refusal: None = None
+    tool_calls: Annotated[list[_Piece], msgspec.Meta(min_length=1, max_length=1)] | None = None
+    function_call: None = None
+    audio: None = None
+    images: None = None
+    annotations: None = None
+    executed_tools: None = None
+    extra_content: None = None
+
+
+class _Choice(msgspec.Struct, gc=False):
+    """The candidate of an ordinary chunk."""
+
+    delta: _Delta
+    index: int = 0
+    finish_reason: None = None
+    logprobs: None = None
+    error: None = None
+    content_filter_results: dict[str, dict[str, bool | str]] | None = None
+    """Azure: in every chunk."""
+
+
+class _Ordinary(msgspec.Struct, gc=False):
+    """An ordinary chunk."""
+
+    choices: Annotated[list[_Choice], msgspec.Meta(min_length=1, max_length=1)]
+    usage: None = None
+    error: None = None
+    x_groq: None = None
+    citations: None = None
+    search_results: None = None
+
+
+_ordinary = msgspec.json.Decoder(_Ordinary).decode
+
+
+class Decoder(ChatDecoder):
     """Reads one response of Chat Completions."""
 
-    READ = frozenset({"id", "object", "model", "choices", "usage", "error", "obfuscation", "prompt", "x_groq"})
+    READ: ClassVar[frozenset[str]] = ChatDecoder.READ | {"obfuscation", "prompt", "x_groq"}
 
-    def ordinary(self, piece: bytes) -> bool:
+    def ordinary(self, payload: bytes) -> bool:
         """More of a text, of thinking, or of a call's arguments, and nothing else."""
         try:
-            choice = ordinary(piece).choices[0]
+            choice = _ordinary(payload).choices[0]
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             return False
         delta, candidate = choice.delta, self._candidates.get(choice.index)
@@ -57,42 +103,27 @@ class Decoder(ChoicesDecoder[Candidate]):
         return _more(candidate, delta)
 
     def note(self, chunk: dict[str, Any]) -> None:
-        """See `ChoicesDecoder.note`; Groq tells its usage elsewhere."""
+        """See the family's; Groq has its usage elsewhere."""
         groq = as_object(chunk.get("x_groq"), "x_groq")
         self.add_usage(groq.get("usage"))
         super().note(chunk)
         if own := unread(groq, ("id", "usage")):
             self._response["x_groq"] = own
 
-    def error_of(self, chunk: dict[str, Any]) -> DragomanError | None:
-        """An error in the place of an answer, or of a choice."""
-        for one in (chunk, *as_list(chunk.get("choices"), "choices")):
-            if error := if_object(one).get("error"):
-                return load_error_object(error, chunk)
-        return vendor_error(chunk)
 
-    def candidate(self, emitter: Emitter, new_id: Callable[[], str]) -> Candidate:
-        """See `ChoicesDecoder.candidate`."""
-        return Candidate(emitter, new_id)
-
-    def counted(self, usage: dict[str, Any]) -> tuple[Usage | None, dict[str, Any]]:
-        """See `ChoicesDecoder.counted`."""
-        return load_usage(usage)
-
-
-def _is_plain(delta: Delta) -> bool:
+def _is_plain(delta: _Delta) -> bool:
     return not delta.reasoning_content and not delta.reasoning
 
 
-def _more(candidate: Candidate, delta: Delta) -> bool:
-    """Tells an ordinary chunk: more of a text, of thinking, or of a call's arguments; `False` where it is none of these."""
+def _more(candidate: Candidate, delta: _Delta) -> bool:
+    """Adds an ordinary chunk: more of a text, of thinking, or of a call's arguments; `False` where it is none of these."""
     text, thought = delta.content, delta.reasoning_content
     if delta.tool_calls is not None:
         piece = delta.tool_calls[0]
         alone = not text and _is_plain(delta) and candidate.run is None
         return alone and candidate.calls.more(piece.index, piece.function.arguments)
     if text and _is_plain(delta):
-        candidate.tell("text", text)
+        candidate.add_text("text", text)
         return True
     if thought and not text and not delta.reasoning:
         candidate.think(("reasoning_content",), thought)

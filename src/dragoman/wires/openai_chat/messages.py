@@ -1,143 +1,136 @@
-"""The conversation: `messages` of Chat Completions ⇄ our messages.
-
-Consecutive tool messages are one user message of results. A `developer` message is a system message so spelled.
-"""
+"""Messages of Chat Completions, where they are more than the family's: further fields of the model's message."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from itertools import count, groupby
-from typing import Any, cast
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from dragoman.errors import HistoryError
+from msgspec.structs import replace
+
+from dragoman.codec.ids import Rule, call_ids, fitted
+from dragoman.codec.json_values import if_object, if_objects, if_text
 from dragoman.loss import Loss
-from dragoman.media import as_text, label, text_of
-from dragoman.message import DataPart, FilePart, LinkPart, Message, Origin, Role, ToolCallPart, ToolResultPart
-from dragoman.replay import kind_of
-from dragoman.shapes import bounded, merged, rest, says_error
-from dragoman.wires.openai_chat.assistant import dump_assistant, load_assistant
-from dragoman.wires.openai_chat.content import dump_content, load_content
-from dragoman.wires.openai_chat.native import extra, marked, spelling
-from dragoman.wires.openai_chat.outgoing import Outgoing, outgoing
-from dragoman.wires.openai_chat.quirks import Quirks
-from dragoman.wires.openai_chat.results import dump_result, load_result
+from dragoman.message import (
+    Content,
+    FilePart,
+    Message,
+    Origin,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from dragoman.request import ToolSpec
+from dragoman.wires.chat import messages
+from dragoman.wires.chat.content import load_block
+from dragoman.wires.chat.dialect import Chat, Outgoing, named, prepared
+from dragoman.wires.openai_chat.quirks import NAME, OWN, Quirks
+from dragoman.wires.openai_chat.tools import dump_executed, load_executions, load_function_call
 
-__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages"]
+__all__ = ["EVIDENCE", "FIELDS", "ROLES", "call_votes", "dump_piece", "in_field", "outgoing", "unsendable"]
 
-_ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER}
-
-
-def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message]:
-    """The list of messages → ours.
-
-    Raises:
-        HistoryError: it is no such list.
-    """
-    bounded(payload)
-    return load_conversation(payload, origin)
-
-
-def load_conversation(payload: Any, origin: Origin | None) -> list[Message]:
-    """The same for a list of messages that is bounded in its depth."""
-    if not isinstance(payload, list) or not all(isinstance(message, dict) for message in cast("list[Any]", payload)):
-        raise HistoryError("the messages of Chat Completions are a list of objects")
-    fresh_ids = (f"call-{number}" for number in count())
-    asked: dict[str, ToolCallPart] = {}
-    messages: list[Message] = []
-    for of_results, group in groupby(cast("list[dict[str, Any]]", payload), _tells_a_result):
-        if of_results:
-            messages.append(Message(Role.USER, tuple([load_result(one, asked, fresh_ids) for one in group])))
-            continue
-        for one in group:
-            if one.get("role") == "assistant":
-                messages.append(load_assistant(one, origin, fresh_ids))
-                asked.update({call.id: call for call in messages[-1].tool_calls})
-            else:
-                messages.append(_load_said(one))
-    return messages
+ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER}
+_OLDER_ROLES = {"system": Role.SYSTEM, "user": Role.USER}
+_SHORTEST = 40
+"""How long an id may be for every vendor that is known."""
 
 
-def dump_messages(
-    messages: Iterable[Message],
-    *,
-    target: Origin | None = None,
-    quirks: Quirks | None = None,
-    losses: list[Loss] | None = None,
-) -> list[dict[str, Any]]:
-    """Messages → the list of messages. What the format or its target cannot hold is added to `losses`."""
-    return dump_conversation(outgoing(messages, target, quirks, losses))
+def in_field(field: str, part: Content) -> Content:
+    """A part that stands in a field of its own, beside the message's content."""
+    return replace(part, native=OWN.with_form(part.native, field=field))
 
 
-def dump_conversation(out: Outgoing) -> list[dict[str, Any]]:
-    """A conversation on its way out → the list of messages."""
-    dumped: list[dict[str, Any]] = []
-    sent: dict[str, str | None] = {}
-    for position, message in enumerate(out.messages):
-        if message.role is Role.MODEL:
-            dumped.append(dump_assistant(position, out))
-            for place, piece in enumerate(message.content):
-                if isinstance(piece, ToolCallPart):
-                    sent[piece.id] = out.call_id(position, place, piece)
-        else:
-            dumped += _dump_said(position, sent, out)
-    return dumped
+def _refusal(_: Chat, value: Any, __: Iterator[str]) -> list[Content]:
+    return [in_field("refusal", TextPart(value))] if isinstance(value, str) and value else []
 
 
-def _tells_a_result(message: Mapping[str, Any]) -> bool:
-    return message.get("role") in ("tool", "function")
+def _images(chat: Chat, value: Any, _: Iterator[str]) -> list[Content]:
+    return [in_field("images", load_block(chat, image)) for image in if_objects(value)]
 
 
-def _load_said(message: Mapping[str, Any]) -> Message:
-    """A system, developer or user message."""
-    role = message.get("role")
-    if not isinstance(role, str) or role not in _ROLES:
-        raise HistoryError(f"Chat Completions has no role {role!r}; it has system, developer, user, assistant and tool")
-    spelled: dict[str, Any] = {"role": role} if role == "developer" else {}
-    content = load_content(message, "", spelled)
-    return Message(_ROLES[role], tuple(content), native=marked(rest(message, "role", "content"), spelled))
+def _audio(_: Chat, value: Any, __: Iterator[str]) -> list[Content]:
+    audio_id = if_text(if_object(value).get("id"))
+    return [in_field("audio", FilePart(audio_id))] if value == {"id": audio_id} and audio_id else []
 
 
-def _dump_said(position: int, sent: Mapping[str, str | None], out: Outgoing) -> list[dict[str, Any]]:
-    """A system message, or a user's: its results as tool messages, then the rest of it."""
-    message = out.messages[position]
-    dumped: list[dict[str, Any]] = []
-    blocks: list[dict[str, Any]] = []
-    later: list[dict[str, Any]] = []
-    for place, piece in enumerate(message.content):
-        if not isinstance(piece, ToolResultPart) or piece.run_by == "provider" or message.role is Role.SYSTEM:
-            if out.target and message.role is Role.SYSTEM and isinstance(piece, (DataPart, LinkPart, FilePart)):
-                if text_of(piece) is None:
-                    out.lose(position, place, label(piece), "a system message holds text only")
-                blocks.append({"type": "text", "text": as_text(piece)})
-            elif (block := out.block(position, place, piece)) is None:
-                out.lose(position, place, kind_of(piece), "this format has no place for it in such a message")
-            else:
-                blocks.append(block)
-            continue
-        if blocks:
-            out.lose(position, place, "order", "this format has the results of tools before all else")
-        answer, media = dump_result(position, place, piece, _sent_id(piece, position, place, sent, out), out)
-        dumped.append(answer)
-        if media:
-            later += [{"type": "text", "text": f"[result of {piece.name or piece.id}]"}, *media]
-            out.lose(position, place, "media", "tool messages hold text only; it follows in a user message")
-        if piece.is_error and not says_error(piece.result):
-            out.lose(position, place, "is_error", "this format has no mark for a failed tool")
-    blocks = later + blocks
-    if dumped and not blocks:
-        return dumped
-    spelled = spelling(message.native)
-    role = "user"
-    if message.role is Role.SYSTEM:
-        role = "developer" if spelled.get("role") == "developer" and out.quirks.developer else "system"
-    content = dump_content(blocks, "", spelled, string_only=out.quirks.string_content)
-    return [*dumped, merged({"role": role, **content}, extra(message.native))]
+FIELDS = {
+    "refusal": _refusal,
+    "images": _images,
+    "audio": _audio,
+    "executed_tools": load_executions,
+    "function_call": load_function_call,
+}
+"""Fields of the model's message beside content, thinking and calls, in the order in which they are read."""
 
 
-def _sent_id(
-    piece: ToolResultPart, position: int, place: int, sent: Mapping[str, str | None], out: Outgoing
-) -> str | None:
-    """The id that a result answers to, as its call was sent."""
-    if piece.id in sent and sent[piece.id] is None:
-        return None
-    return out.ids.get((position, place), sent.get(piece.id, piece.id))
+EVIDENCE = {
+    **dict.fromkeys(("function", "refusal", "function_call", "executed_tools", "reasoning_details"), 3),
+    **dict.fromkeys(("input_audio", "video_url", "audio_url", "file_url"), 3),
+    **dict.fromkeys(("developer", "image_url", "file", "audio", "annotations", "reasoning_content"), 2),
+}
+"""What tells this format: roles, types of blocks, fields of the model's message."""
+
+
+def call_votes(call_id: str) -> int:
+    """How surely an id of a call is of this format."""
+    return 3 if call_id.startswith("call_") else 2
+
+
+def dump_piece(out: Outgoing, position: int, place: int, piece: Content) -> tuple[str, Any]:
+    """A piece of the model's message → the field of the message that holds it, and what it adds to that."""
+    content = out.messages[position].content
+    field = OWN.form(piece.native).get("field") if out.exact(position) else None
+    if isinstance(piece, ToolResultPart):  # stands with its call
+        return "executed_tools", None
+    if isinstance(piece, ToolCallPart) and piece.run_by == "provider":
+        results = {one.id: one for one in content if isinstance(one, ToolResultPart)}
+        before = [one for one in content[:place] if isinstance(one, ToolCallPart) and one.run_by == "provider"]
+        return "executed_tools", dump_executed(piece, results.get(piece.id), len(before))
+    if field == "refusal" and isinstance(piece, TextPart):
+        return "refusal", piece.text
+    if field == "audio":
+        return "audio", {"id": piece.id if isinstance(piece, FilePart) else OWN.fields(piece.native).get("id")}
+    into, value = messages.dump_piece(out, position, place, piece)
+    if field == "function_call" and isinstance(piece, ToolCallPart) and "function" in value:
+        return "function_call", value["function"]
+    return "images" if field == "images" else into, value
+
+
+def unsendable(out: Outgoing, position: int, piece: Content) -> str | None:
+    """Why a piece of a model's message cannot be sent; `None`: it can."""
+    reason = out.unreadable[position]
+    homeless = isinstance(piece, ThinkingPart) and NAME not in (piece.native or ())
+    if homeless and out.quirks.thinking is None and out.target is not None:
+        return reason or "the vendor takes no thinking back"
+    if isinstance(piece, (ToolCallPart, ToolResultPart)) and piece.run_by == "provider":
+        taken = out.target is None or out.quirks.executed_tools
+        return reason or (None if taken else "the vendor takes no record of tools that it ran")
+    return messages.unsendable(out, position, piece)
+
+
+def outgoing(
+    chat: Chat,
+    conversation: Sequence[Message],
+    target: Origin | None,
+    quirks: Quirks,
+    losses: list[Loss] | None,
+    tools: Sequence[ToolSpec],
+) -> Outgoing:
+    """A conversation made ready for its dump. `tools`: those of the request."""
+    ids: dict[tuple[int, int], str] = {}
+    names: dict[str, str] = {}
+    limit = quirks.max_id_length
+    if (target is not None or limit is not None) and (all_named := named(conversation, tools)):
+        known = set[int]()
+        if limit is None and target is not None:
+            own = [one for one in conversation if one.origin is not None and one.origin.provider == target.provider]
+            known = {id(piece) for message in own for piece in message.content}
+        ids = call_ids(conversation, Rule(most=limit or _SHORTEST), as_is=lambda piece: id(piece) in known)
+        names = fitted([one.name for one in all_named])
+    return prepared(
+        chat, conversation, target, quirks, losses, ids=ids, names=names, blocks=quirks.blocks,
+        roles=ROLES if quirks.developer else _OLDER_ROLES,
+        string_only=quirks.string_content, thinking=quirks.thinking, json_schema=quirks.json_schema, refuses=quirks.refuses,
+        ways={"max_tokens": quirks.max_tokens, "reasoning": quirks.reasoning or "", "cache": quirks.cache or ""},
+    )  # fmt: skip

@@ -7,7 +7,14 @@ from typing import Literal
 
 import msgspec
 
-__all__ = ["Quirks"]
+from dragoman.codec.native import Own
+
+__all__ = ["NAME", "OWN", "Quirks"]
+
+NAME = "openai_chat"
+
+OWN = Own(NAME)
+"""Its part of `native`."""
 
 
 class Quirks(msgspec.Struct, frozen=True, kw_only=True):

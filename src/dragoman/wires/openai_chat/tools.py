@@ -1,66 +1,96 @@
-"""Tools of a request ⇄ `ToolSpec` (functions) and `ServerTool` (what the provider runs, and custom tools)."""
+"""Tools of Chat Completions, where they are more than the family's: the older functions, and what the vendor ran."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
+from dragoman import json_bytes
+from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest
+from dragoman.fold import arguments_json
+from dragoman.message import ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, ToolSpec
-from dragoman.shapes import if_object, if_text, merged, rest
-from dragoman.wires.openai_chat.native import extra, marked, spelling
+from dragoman.wires.chat import tools
+from dragoman.wires.chat.dialect import Chat, Outgoing
+from dragoman.wires.openai_chat.quirks import OWN
 
-__all__ = ["dump_function", "dump_tool", "is_function", "is_tool", "load_function", "load_tool"]
-
-_NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
-
-
-def is_tool(tool: Mapping[str, Any]) -> bool:
-    """Whether it can be read as one of `tools`."""
-    return if_text(tool.get("type")) != "" or ("type" not in tool and is_function(if_object(tool.get("function"))))
-
-
-def is_function(function: Mapping[str, Any]) -> bool:
-    """Whether it can be read as a function."""
-    return if_text(function.get("name")) != ""
+__all__ = [
+    "dump_executed",
+    "dump_function_choice",
+    "dump_tools",
+    "load_executed",
+    "load_executions",
+    "load_function_call",
+    "load_function_choice",
+    "load_tools",
+]
 
 
-def load_tool(tool: Mapping[str, Any]) -> ToolSpec | ServerTool:
-    """One of `tools`."""
-    function = if_object(tool.get("function"))
-    if not is_function(function) or tool.get("type", "function") != "function":
-        return ServerTool(tool["type"], rest(tool, "type"))
-    return load_function(function, rest(tool, "type", "function"), {} if "type" in tool else {"type": "absent"})
+def load_tools(chat: Chat, body: dict[str, Any], form: dict[str, Any]) -> tuple[ToolSpec | ServerTool, ...]:
+    """Takes the tools out of `body`, or the older `functions`."""
+    if loaded := tools.load_tools(chat, body, form):
+        return loaded
+    functions = if_objects(body.get("functions"))
+    if not functions or not all(map(tools.is_function, functions)):
+        return ()
+    form["tools"] = "functions"
+    del body["functions"]
+    return tuple([tools.load_function(OWN, function) for function in functions])
 
 
-def load_function(
-    function: Mapping[str, Any], around: Mapping[str, Any] = {}, spelled: Mapping[str, Any] = {}
-) -> ToolSpec:
-    """A function → the tool. `around`: further fields of the object that holds it; `spelled`: how that one was spelled."""
-    description, parameters = if_text(function.get("description")), if_object(function.get("parameters"))
-    own = rest(function, "name", *(("description",) if description else ()), *(("parameters",) if parameters else ()))
-    spelled = dict(spelled) if "parameters" in function else {**spelled, "parameters": "absent"}
-    fields = {**around, **({"function": own} if own else {})}
-    return ToolSpec(if_text(function.get("name")), description, parameters, marked(fields, spelled))
+def dump_tools(out: Outgoing, specs: Sequence[ToolSpec | ServerTool], form: Mapping[str, Any]) -> dict[str, Any]:
+    """Tools → `tools`, or the older `functions`."""
+    if form.get("tools") != "functions":
+        return tools.dump_tools(out, specs, form)
+    return {"functions": [tools.dump_function(OWN, tool, out.name) for tool in specs if isinstance(tool, ToolSpec)]}
 
 
-def dump_tool(tool: ToolSpec | ServerTool, name: Callable[[str], str]) -> dict[str, Any]:
-    """A tool → one of `tools`. `name`: its name → the one that it is sent under."""
-    if isinstance(tool, ServerTool):
-        return {"type": tool.name, **tool.options}
-    around = {"type": "function", "function": dump_function(tool, name)}
-    if "type" in spelling(tool.native):
-        del around["type"]
-    return merged(around, rest(extra(tool.native), "function"))
+def load_function_choice(value: Any) -> str | None:
+    """The older `function_call` of a request → the choice of a tool, where it is a plain one."""
+    name = if_text(if_object(value).get("name"))
+    words = ("auto", "none", "required")
+    if isinstance(value, str):
+        return value if value in words else None
+    return name if name and name not in words and value == {"name": name} else None
 
 
-def dump_function(tool: ToolSpec, name: Callable[[str], str]) -> dict[str, Any]:
-    """A tool → the function that it is."""
-    own = extra(tool.native).get("function", {})
-    function: dict[str, Any] = {"name": name(tool.name)}
-    if tool.description:
-        function["description"] = tool.description
-    if tool.input_schema:
-        function["parameters"] = tool.input_schema
-    elif "parameters" not in own and spelling(tool.native).get("parameters") != "absent":
-        function["parameters"] = _NO_ARGUMENTS
-    return merged(function, own)
+def dump_function_choice(choice: str, name: Callable[[str], str]) -> Any:
+    """The inverse of `load_function_choice`."""
+    return choice if choice in ("auto", "none", "required") else {"name": name(choice)}
+
+
+def load_function_call(chat: Chat, value: Any, fresh_ids: Iterator[str]) -> list[ToolCallPart]:
+    """The older `function_call` of a message → the call."""
+    if not if_object(value).get("name"):
+        return []
+    call = tools.load_call(chat, {"type": "function", "function": value}, fresh_ids)
+    return [replace(call, native=OWN.with_form(call.native, field="function_call"))]
+
+
+def load_executions(_: Chat, value: Any, fresh_ids: Iterator[str]) -> list[ToolCallPart | ToolResultPart]:
+    """Tools that the vendor ran (Groq's `executed_tools`) → their calls and, where they are known, their results."""
+    return [part for entry in if_objects(value) for part in load_executed(entry, fresh_ids) if part is not None]
+
+
+def load_executed(entry: Mapping[str, Any], fresh_ids: Iterator[str]) -> tuple[ToolCallPart, ToolResultPart | None]:
+    """One of them."""
+    call_id = next(fresh_ids)
+    name, output = str(entry.get("type") or ""), entry.get("output")
+    call = tools.with_arguments(ToolCallPart(call_id, name, run_by="provider"), entry.get("arguments"))
+    native = OWN.note(rest(entry, "index", "type", "arguments", "output"))
+    if output is None:
+        return replace(call, native=native), None
+    return call, ToolResultPart(call_id, name, output, run_by="provider", native=native)
+
+
+def dump_executed(call: ToolCallPart, result: ToolResultPart | None, index: int) -> dict[str, Any]:
+    """The inverse of `load_executed`."""
+    given = arguments_json(call) if call.state == "complete" else call.raw or ""
+    entry = merged({"index": index, "type": call.name, "arguments": given}, OWN.fields(call.native))
+    if result is not None:
+        output = result.result
+        entry["output"] = output if isinstance(output, str) else json_bytes.encode(output).decode()
+        entry = merged(entry, OWN.fields(result.native))
+    return entry

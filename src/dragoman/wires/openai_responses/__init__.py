@@ -3,20 +3,19 @@
 What is not kept to the letter:
 
 - of a request: an `input` that is a string becomes a list when a message is added;
-- of a response: what is null, empty or zero; of what only says again what was asked for, `instructions`, `tools`, `include`
+- of a response: what is null, empty or zero; of what only repeats the request, `instructions`, `tools`, `include`
   and `prompt`, which would stand in every message again (a gateway gives them as its envelope); deltas' log probabilities
   (those of the whole item count); of reasoning that is encrypted twice, the first ciphertext;
 - written: counts that are not known are 0, but for `cache_write_tokens`, which is left out.
 """
 
 from dragoman.wires.openai_responses.decode import decoder, load_response
-from dragoman.wires.openai_responses.encode import dump_response, encoder
+from dragoman.wires.openai_responses.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.openai_responses.errors import dump_error, load_error
 from dragoman.wires.openai_responses.files import dump_download, load_files
-from dragoman.wires.openai_responses.messages import dump_messages, load_messages
-from dragoman.wires.openai_responses.native import NAME
-from dragoman.wires.openai_responses.quirks import Quirks
-from dragoman.wires.openai_responses.request import dump_http, dump_request, load_request
+from dragoman.wires.openai_responses.messages import dump_messages, load_messages, votes
+from dragoman.wires.openai_responses.quirks import NAME, Quirks
+from dragoman.wires.openai_responses.request import dump_http, dump_request, load_request, routes
 
 name = NAME
 
@@ -30,10 +29,15 @@ __all__ = [
     "dump_request",
     "dump_response",
     "encoder",
+    "envelope",
     "load_error",
     "load_files",
     "load_messages",
     "load_request",
     "load_response",
     "name",
+    "ping",
+    "routes",
+    "stream_type",
+    "votes",
 ]

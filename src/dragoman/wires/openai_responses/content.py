@@ -1,26 +1,51 @@
-"""Content blocks ↔ parts: text and refusals, images, audio and files by data, by URL, by id.
+"""Content blocks and reasoning items ↔ parts: text and refusals, images, audio and files by data, by URL, by id; thinking.
 
-A block without a neutral shape, and one that its neutral part would not give back exactly, is a `ProviderPart` spelled
-as a block.
+A block without a neutral shape, and one that its neutral part would not give back exactly, is a `ProviderPart` that holds the
+block. A reasoning item is one `ThinkingPart`, whose native fields are the item's id and its encrypted content. An item holds
+its thinking in pieces, as `summary` or as `content`; a part's text joins them with blank lines, and its form holds their lengths.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 import msgspec
 
-from dragoman.media import ELSEWHERE, IMAGES, Media, as_text, data_url, decoded, guessed, label, text_of
-from dragoman.message import DataPart, FilePart, LinkPart, ProviderPart, TextPart
-from dragoman.shapes import if_object, if_text, rest
-from dragoman.wires.openai_responses.native import fields, is_foreign, note, spelled, spelling
+from dragoman.codec.json_values import if_list, if_object, if_text, rest
+from dragoman.codec.media import ELSEWHERE, IMAGES, Media, as_text, data_url, decoded, guessed, label, text_of
+from dragoman.codec.replay import kind_of
+from dragoman.loss import Lost
+from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart, ThinkingPart
+from dragoman.wires.openai_responses.quirks import OWN
 
-__all__ = ["Block", "dump_block", "load_block", "unsaid"]
+__all__ = [
+    "BETWEEN",
+    "REASONING",
+    "Block",
+    "dump_block",
+    "dump_reasoning",
+    "is_block",
+    "is_plain",
+    "load_block",
+    "load_content",
+    "load_reasoning",
+    "resolved",
+    "sendable",
+    "unsaid",
+]
 
 Block = TextPart | Media | ProviderPart
 
+_UNSENT = {"reasoning": ("status",), "custom_tool_call": ("status",), "output_text": ("logprobs",)}
+"""Type of an item or block → its fields that a response has and a request may not have."""
+_NEVER_SENT = ("created_by", "async", "item_id", "output_index", "obfuscation")
+"""The same, of any type."""
+BETWEEN = "\n\n"
+"""Stands between two pieces of thinking."""
+REASONING = {"summary": "summary_text", "content": "reasoning_text"}
+"""Field of a reasoning item → the type of its pieces."""
 _AUDIO = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 _TEXT_FIELDS = {"input_text": "text", "output_text": "text", "refusal": "refusal", "text": "text"}
 _MEDIA = ("input_image", "input_file", "input_audio")
@@ -28,39 +53,34 @@ _PDF = "application/pdf"
 
 
 def load_block(block: Mapping[str, Any], usual: str = "input_text") -> Block:
-    """A content block → the part that it is. `usual`: how text is usually spelled where the block stands."""
+    """A content block → the part that it is. `usual`: the type of text blocks where it stands."""
     kind = str(block.get("type"))
-    part = _LOADERS.get(kind, _nothing)(block)
+    part = _LOADERS[kind](block) if kind in _LOADERS else None
     if part is None:
-        return ProviderPart(kind, note(block, spelling={"block": True}))
-    return part if _kind(part, usual) == kind else _noted(part, type=kind)
+        return ProviderPart(kind, OWN.note(block, form={"block": True}))
+    if _kind(part, usual) == kind:
+        return part
+    return msgspec.structs.replace(part, native=OWN.with_form(part.native, type=kind))
 
 
 def dump_block(part: Block, usual: str = "input_text") -> dict[str, Any]:
     """A part → its content block. What has no block of its own becomes a text."""
-    own = fields(part.native)
+    own = OWN.fields(part.native)
     if isinstance(part, ProviderPart):
         return own
     kind = _kind(part, usual)
     if isinstance(part, TextPart):
         return {"type": kind, _TEXT_FIELDS[kind]: part.text, **own}
-    if kind == usual:
-        if isinstance(part, LinkPart) and not part.url.startswith("data:"):
-            return {"type": kind, "text": part.url}
-        return {"type": kind, "text": as_text(part)}
-    if kind == "input_audio":
-        heard = next((f for f, mime in _AUDIO.items() if mime == part.mime_type), str(part.mime_type)[len("audio/") :])
-        data = b64encode(part.data).decode() if isinstance(part, DataPart) else ""
-        return {"type": kind, kind: {"data": data, "format": heard, **if_object(own.pop(kind, None))}, **own}
-    block: dict[str, Any] = {"type": kind, **_located(kind, part), **own}
-    if kind == "input_image" and "detail" not in spelling(part.native):
-        block.setdefault("detail", "auto")
-    return block
+    if kind in _DUMPERS:
+        return {"type": kind, **_DUMPERS[kind](part, own)}
+    if isinstance(part, LinkPart) and not part.url.startswith("data:"):
+        return {"type": kind, "text": part.url}
+    return {"type": kind, "text": as_text(part)}
 
 
 def _kind(part: TextPart | Media, usual: str) -> str:
     """The type of the block that says a part; `usual`: it becomes a text."""
-    kind = if_text(spelling(part.native).get("type"))
+    kind = if_text(OWN.form(part.native).get("type"))
     if kind in (_TEXT_FIELDS if isinstance(part, TextPart) else _MEDIA):
         return kind
     if isinstance(part, TextPart):
@@ -75,85 +95,104 @@ def _kind(part: TextPart | Media, usual: str) -> str:
 
 def is_elsewhere(part: FilePart) -> bool:
     """Whether another provider holds the file. OpenAI's are the same for both of its APIs."""
-    return is_foreign(part.native) and "openai_chat" not in (part.native or ())
+    return OWN.is_foreign(part.native) and "openai_chat" not in (part.native or ())
 
 
-def unsaid(part: Block, block: Mapping[str, Any]) -> tuple[str, str] | None:
-    """What of a file its block does not hold, and why."""
+def is_block(piece: Content) -> bool:
+    """Whether a piece is a content block that only the provider understands."""
+    return isinstance(piece, ProviderPart) and bool(OWN.form(piece.native).get("block"))
+
+
+def unsaid(part: Block, block: Mapping[str, Any]) -> tuple[Lost, str, str] | None:
+    """What of a file its block does not hold, why, and which file."""
     if not isinstance(part, (DataPart, LinkPart, FilePart)):
         return None
     if "text" in block:
         if text_of(part) is not None:
             return None
-        elsewhere = isinstance(part, FilePart)
-        return label(part), ELSEWHERE if elsewhere else "the API has no block for it; a text tells of it"
+        why = ELSEWHERE if isinstance(part, FilePart) else "the API has no block for it; a text tells of it"
+        return kind_of(part), why, label(part)
     if part.name and block.get("filename") != part.name:
-        return "name", f"the API knows no name of such a file, {part.name}"
+        return Lost.file_name, f"the API knows no name of such a file, {part.name}", ""
     return None
 
 
-def _located(kind: str, part: Media) -> dict[str, Any]:
-    """The fields that hold an image or a file."""
+def _dump_image(part: Media, own: dict[str, Any]) -> dict[str, Any]:
+    fields = {"file_id": part.id} if isinstance(part, FilePart) else {"image_url": _url(part)}
+    if "detail" not in OWN.form(part.native):
+        own.setdefault("detail", "auto")
+    return fields | own
+
+
+def _dump_file(part: Media, own: dict[str, Any]) -> dict[str, Any]:
     if isinstance(part, FilePart):
-        return {"file_id": part.id}
-    url = part.url if isinstance(part, LinkPart) else data_url(part)
-    if kind == "input_image":
-        return {"image_url": url}
+        return {"file_id": part.id, **own}
     if isinstance(part, LinkPart):
-        return {"file_url": url, **({"filename": part.name} if part.name else {})}
+        return {"file_url": part.url, **({"filename": part.name} if part.name else {}), **own}
     name = part.name or f"file.{part.mime_type.rpartition('/')[2]}"
-    return {"filename": name, "file_data": url} if "filename" not in spelling(part.native) else {"file_data": url}
+    return {**({} if "filename" in OWN.form(part.native) else {"filename": name}), "file_data": data_url(part), **own}
 
 
-_P = TypeVar("_P", bound=TextPart | DataPart | LinkPart | FilePart)
+def _dump_audio(part: Media, own: dict[str, Any]) -> dict[str, Any]:
+    mime_type = str(part.mime_type)
+    format_ = next((form for form, mime in _AUDIO.items() if mime == mime_type), mime_type[len("audio/") :])
+    data = b64encode(part.data).decode() if isinstance(part, DataPart) else ""
+    return {"input_audio": {"data": data, "format": format_, **if_object(own.pop("input_audio", None))}, **own}
 
 
-def _noted(part: _P, **how: Any) -> _P:
-    return msgspec.structs.replace(part, native=spelled(part.native, **how))
+def _url(part: DataPart | LinkPart) -> str:
+    return part.url if isinstance(part, LinkPart) else data_url(part)
 
 
-def _text(block: Mapping[str, Any]) -> TextPart | None:
+_DUMPERS: Mapping[str, Callable[[Media, dict[str, Any]], dict[str, Any]]] = {
+    "input_image": _dump_image,
+    "input_file": _dump_file,
+    "input_audio": _dump_audio,
+}
+
+
+def _load_text(block: Mapping[str, Any]) -> TextPart | None:
     field = _TEXT_FIELDS[block["type"]]
     text = block.get(field)
-    return TextPart(text, note(rest(block, "type", field))) if isinstance(text, str) and text else None
+    return TextPart(text, OWN.note(rest(block, "type", field))) if isinstance(text, str) and text else None
 
 
-def _image(block: Mapping[str, Any]) -> Media | None:
+def _load_image(block: Mapping[str, Any]) -> Media | None:
     left = rest(block, "type")
     if left.get("detail") == "auto":
         del left["detail"]
-    how = {} if "detail" in block else {"detail": "absent"}
+    form = {} if "detail" in block else {"detail": "absent"}
     match block:
         case {"image_url": str(url)}:
-            return _from_url(url, None, note(rest(left, "image_url"), spelling=how))
+            return _from_url(url, None, OWN.note(rest(left, "image_url"), form=form))
         case {"file_id": str(file_id)}:
-            return FilePart(file_id, "image/*", None, note(rest(left, "file_id"), mark=True, spelling=how))
+            return FilePart(file_id, "image/*", None, OWN.note(rest(left, "file_id"), mark=True, form=form))
         case _:
             return None
 
 
-def _file(block: Mapping[str, Any]) -> Media | None:
+def _load_file(block: Mapping[str, Any]) -> Media | None:
     name = block.get("filename")
     name = name if isinstance(name, str) and name else None
     left = rest(block, "type", *(("filename",) if name else ()))
     match block:
         case {"file_data": str(url)}:
-            part = _from_url(url, name, note(rest(left, "file_data"), spelling={} if name else {"filename": "absent"}))
+            part = _from_url(url, name, OWN.note(rest(left, "file_data"), form={} if name else {"filename": "absent"}))
             return part if isinstance(part, DataPart) else None
         case {"file_url": str(url)}:
-            return LinkPart(url, None, name, note(rest(left, "file_url")))
+            return LinkPart(url, None, name, OWN.note(rest(left, "file_url")))
         case {"file_id": str(file_id)} if name is None:
-            return FilePart(file_id, native=note(rest(left, "file_id"), mark=True))
+            return FilePart(file_id, native=OWN.note(rest(left, "file_id"), mark=True))
         case _:
             return None
 
 
-def _audio(block: Mapping[str, Any]) -> Media | None:
+def _load_audio(block: Mapping[str, Any]) -> Media | None:
     match block.get("input_audio"):
-        case {"data": str(text), "format": str(heard)} if (data := decoded(text)) is not None:
+        case {"data": str(text), "format": str(format_)} if (data := decoded(text)) is not None:
             inner = rest(cast("dict[str, Any]", block["input_audio"]), "data", "format")
             left = {**rest(block, "type", "input_audio"), **({"input_audio": inner} if inner else {})}
-            return DataPart(data, _AUDIO.get(heard, f"audio/{heard}"), None, note(left))
+            return DataPart(data, _AUDIO.get(format_, f"audio/{format_}"), None, OWN.note(left))
         case _:
             return None
 
@@ -166,13 +205,115 @@ def _from_url(url: str, name: str | None, native: Any) -> DataPart | LinkPart:
     return LinkPart(url, None, name, native)
 
 
-def _nothing(_: Mapping[str, Any]) -> None:
-    return None
-
-
 _LOADERS: Mapping[str, Callable[[Mapping[str, Any]], TextPart | Media | None]] = {
-    **dict.fromkeys(_TEXT_FIELDS, _text),
-    "input_image": _image,
-    "input_file": _file,
-    "input_audio": _audio,
+    **dict.fromkeys(_TEXT_FIELDS, _load_text),
+    "input_image": _load_image,
+    "input_file": _load_file,
+    "input_audio": _load_audio,
 }
+
+
+def load_content(
+    content: Any, usual: str, *, full: bool = False, from_response: bool = False
+) -> tuple[list[Content], dict[str, Any]]:
+    """The content of a message item → its pieces, and its form. `usual`: the type of its text blocks.
+
+    `full`: the item is one of a response's, and so has `annotations` with each text.
+    """
+    if isinstance(content, str) and content:
+        return [TextPart(content)], {"content": "string"} if full else {}
+    if not isinstance(content, list) or not all(isinstance(block, dict) for block in cast("list[Any]", content)):
+        return [], {"content": content}
+    blocks = cast("list[dict[str, Any]]", content)
+    if not blocks:
+        return [], {"content": []}
+    pieces = [_block(block, usual, full=full, from_response=from_response) for block in blocks]
+    return pieces, {"content": "list"} if not full and is_plain(blocks) else {}
+
+
+def is_plain(blocks: list[dict[str, Any]]) -> bool:
+    """Whether blocks are a single text that says nothing but itself."""
+    return (
+        len(blocks) == 1 and set(blocks[0]) == {"type", "text"} and blocks[0]["type"] in ("input_text", "output_text")
+    )
+
+
+def _block(block: Mapping[str, Any], usual: str, *, full: bool, from_response: bool) -> Content:
+    sent, unsent = sendable(block) if from_response else (dict(block), {})
+    form: dict[str, Any] = {}
+    if full and block.get("type") == "output_text":
+        if "annotations" not in sent:
+            form["annotations"] = "absent"
+        elif sent["annotations"] == []:
+            del sent["annotations"]
+    piece = load_block(sent, usual)
+    if form:
+        piece = msgspec.structs.replace(piece, native=OWN.with_form(piece.native, **form))
+    if unsent:
+        piece = msgspec.structs.replace(piece, native=OWN.with_notes(piece.native, response=unsent))
+    return piece
+
+
+def sendable(block: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The fields of a response's item or block that a request may have, and those of the others that are not empty."""
+    unsent = (*_NEVER_SENT, *_UNSENT.get(str(block.get("type")), ()))
+    return rest(block, *unsent), {key: block[key] for key in unsent if block.get(key) not in ([], None)}
+
+
+def load_reasoning(item: Mapping[str, Any], unsent: Mapping[str, Any] = {}) -> ThinkingPart:
+    """A reasoning item → the part. `unsent`: fields that a response has and no request may have."""
+    texts = {field: found for field, kind in REASONING.items() if (found := _texts(item.get(field), kind)) is not None}
+    text = BETWEEN.join([each for found in texts.values() for each in found])
+    pieces = {field: [len(each) for each in found] for field, found in texts.items()}
+    usual = pieces == ({"summary": [len(text)]} if text else {"summary": []})
+    return ThinkingPart(
+        text,
+        OWN.note(rest(item, "type", *texts), form={} if usual else {"pieces": pieces}, response=unsent),
+    )
+
+
+def dump_reasoning(part: ThinkingPart) -> dict[str, Any]:
+    """The part → its reasoning item."""
+    own = OWN.fields(part.native)
+    pieces: Mapping[str, list[int]] = {
+        field: [length if type(length) is int else 0 for length in if_list(lengths)]
+        for field, lengths in if_object(OWN.form(part.native).get("pieces")).items()
+        if field in REASONING
+    }
+    if not pieces and "summary" not in own:
+        pieces = {"summary": [len(part.text)] if part.text else []}
+    lengths = [length for of_field in pieces.values() for length in of_field]
+    texts = iter(_split(part.text, lengths) or [part.text, *("" for _ in lengths)])
+    fields = {
+        field: [{"type": REASONING[field], "text": next(texts)} for _ in of_field] for field, of_field in pieces.items()
+    }
+    return {"type": "reasoning", **own, **fields}
+
+
+def resolved(part: ThinkingPart) -> bool:
+    """Whether the item can be understood without the provider having stored it."""
+    return bool(OWN.fields(part.native).get("encrypted_content"))
+
+
+def _texts(pieces: Any, kind: str) -> list[str] | None:
+    """The texts of such pieces; `None` where they are of another shape, and kept as they are."""
+    if not isinstance(pieces, list):
+        return None
+    texts: list[str] = []
+    for piece in cast("list[Any]", pieces):
+        match piece:
+            case {"type": str(type_), "text": str(text), **others} if type_ == kind and not others:
+                texts.append(text)
+            case _:
+                return None
+    return texts
+
+
+def _split(text: str, lengths: Sequence[int]) -> list[str] | None:
+    """The text cut into the pieces that it was joined from; `None` where it is not the same text any more."""
+    out: list[str] = []
+    at = 0
+    for length in lengths:
+        out.append(text[at : at + length])
+        at += length + len(BETWEEN)
+    return out if BETWEEN.join(out) == text else None

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
+from itertools import takewhile
 from typing import Any
 
-from dragoman import json_bytes
-from dragoman.answer import Answer, kept, model_of
+from dragoman.codec.encoder import NONE, Objects, ResponseEncoder, as_typed_event
+from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.response import ResponseState, kept, model_of
+from dragoman.codec.serving import SSE_PING
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
@@ -17,29 +21,32 @@ from dragoman.event import (
     PartFinished,
     PartStarted,
     RunError,
-    RunFinished,
 )
 from dragoman.fold import close_part
-from dragoman.framing import event_bytes
 from dragoman.loss import Loss
-from dragoman.message import Content, FinishReason, Native, ThinkingPart
-from dragoman.shapes import if_object, rest
+from dragoman.message import Content, FinishReason, Native, Role, ThinkingPart
+from dragoman.request import ModelRequest
+from dragoman.wires.openai_responses.content import dump_reasoning
+from dragoman.wires.openai_responses.encode_parts import ItemWriter
 from dragoman.wires.openai_responses.errors import code_of, dump_error
-from dragoman.wires.openai_responses.native import OWN
-from dragoman.wires.openai_responses.outcome import USUAL, dump_status, dump_usage, echo
-from dragoman.wires.openai_responses.telling import Telling
-from dragoman.wires.openai_responses.thinking import dump_reasoning
+from dragoman.wires.openai_responses.quirks import OWN
+from dragoman.wires.openai_responses.request import dump_request
+from dragoman.wires.openai_responses.usage import REPEATED, USUAL, dump_finish, dump_usage, echo
 
-__all__ = ["Encoder", "dump_response", "encoder"]
+__all__ = ["Encoder", "dump_response", "encoder", "envelope", "ping", "stream_type"]
 
-_encode = json_bytes.encode
+stream_type = "text/event-stream"
+"""Media type of a streamed response."""
+ping = SSE_PING
+"""Keeps a stream open and says nothing."""
+
 _CODES = ("server_error", "rate_limit_exceeded", "invalid_prompt")
 """Codes of errors that a response may hold, as the API has them; another stands before the error's words."""
 
 
 def encoder(**envelope: Any) -> Encoder:
-    """An encoder of one response. `envelope`: fields of the response (`id`, `model`, `created_at`, `tools` …), where the
-    events' own are not to be told."""
+    """An encoder of one response. `envelope`: fields of the response (`id`, `model`, `created_at`, `tools` …), which replace
+    those of the events."""
     return Encoder(envelope)
 
 
@@ -48,88 +55,128 @@ def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, 
     writer = Encoder(envelope)
     for event in kept(events, losses):
         if isinstance(event, RunError):
-            return dump_error(event.error)[1]
-        writer.feed(event)
+            return dump_error(event.error).body
+        writer.objects(event)
     writer.close()
     return writer.response
 
 
-def _around(native: Native) -> dict[str, Any]:
-    """What a response said of itself, and what of its request it said again."""
+def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002
+    """What a response holds that no event tells: its id, when it was made, and what it repeats of the request."""
+    own: dict[str, Any] = {"id": f"resp_{id.removeprefix('resp_')}", "created_at": int(now.timestamp())}
+    if request is None:
+        return own
+    head = takewhile(
+        lambda message: message.role is Role.SYSTEM, request.messages
+    )  # of which the instructions are made
+    body = dump_request(request.replace(messages=head))
+    for field in ("model", *REPEATED):
+        if (value := body.get(field)) is not None:
+            own[field] = {**if_object(USUAL.get(field)), **value} if isinstance(value, dict) else value
+    return own
+
+
+def _envelope(native: Native) -> dict[str, Any]:
+    """A response's own fields, and those that it repeats of its request."""
     return {**if_object(OWN.notes(native).get("echo")), **OWN.response(native)}
 
 
-class Encoder:
+class Encoder(ResponseEncoder):
     """Events of the model's messages → Server-Sent Events. Several messages become the items of one response.
 
-    One part is told at a time: what comes of others meanwhile waits for its turn.
+    One part is written at a time: what comes of others meanwhile waits for its turn.
     """
 
+    EMPTY = True
+
     def __init__(self, envelope: Mapping[str, Any]) -> None:
+        """`envelope`: fields of the response, which replace those of the events."""
+        super().__init__(OWN, envelope)
+        self._state = ResponseState(_envelope)
         self.response: dict[str, Any] = {}
         """The response, as far as it is known."""
-        self._envelope = envelope
-        self._written: list[bytes] = []
+        self._objects: list[Mapping[str, Any]] = []
         self._sequence = 0
-        self._telling = Telling(self._tell)
-        self._answer = Answer(_around)
+        self._writer = ItemWriter(self._add)
         self._parts: dict[tuple[str, int], Content] = {}  # parts that are open, as they began
-        self._items: dict[tuple[str, int], dict[str, Any]] = {}  # of each part that is told, its item
+        self._items: dict[tuple[str, int], dict[str, Any]] = {}  # of each part that is written, its item
         self._turn: tuple[str, int] | None = None
-        self._deltas: list[str | bytes] = []  # of the part that has its turn, as they were told
+        self._deltas: list[str | bytes] = []  # of the part that has its turn
         self._waiting: dict[tuple[str, int], list[PartDelta | PartFinished]] = {}
-        self._over = False
 
-    def feed(self, event: Event) -> bytes:
-        """One event → the bytes that tell of it (`b""`: none, or not yet)."""
-        if self._over or not self._answer.takes(event):
-            return b""
-        if isinstance(event, (PartDelta, PartFinished)):
-            self._part(event)
-            self._go_on()
-        elif isinstance(event, PartStarted):
-            self._parts[event.message_id, event.index] = event.part
-        elif isinstance(event, MessageStarted):
-            self._begin()
-        elif isinstance(event, MessageDropped):
-            self._drop(event.message_id)
-            self._go_on()
-        elif isinstance(event, RunError):
-            self._fail(event.error)
-        elif isinstance(event, RunFinished):
-            return self.close()
+    def message_started(self, event: MessageStarted, *, first: bool) -> Objects:  # noqa: ARG002
+        """See `ResponseEncoder`."""
+        self._begin()
         return self._taken()
 
-    def close(self) -> bytes:
-        """The end of the events → the end of the response."""
-        if self._over:
-            return b""
+    def part_started(self, event: PartStarted) -> Objects:
+        """See `ResponseEncoder`. An item begins with the first delta."""
+        self._parts[event.message_id, event.index] = event.part
+        return NONE
+
+    def delta(self, event: PartDelta) -> Objects:
+        """See `ResponseEncoder`."""
+        return self._part(event)
+
+    def part_finished(self, event: PartFinished) -> Objects:
+        """See `ResponseEncoder`."""
+        return self._part(event)
+
+    def message_dropped(self, event: MessageDropped) -> Objects:
+        """See `ResponseEncoder`. Nothing more of it is written."""
+        dropped = event.message_id
+        self._waiting = {key: events for key, events in self._waiting.items() if key[0] != dropped}
+        if self._turn is not None and self._turn[0] == dropped:
+            self._end_turn()
+        self._items = {key: item for key, item in self._items.items() if key[0] != dropped}
+        self._parts = {key: part for key, part in self._parts.items() if key[0] != dropped}
+        self._go_on()
+        return self._taken()
+
+    def error(self, error: DragomanError) -> Objects:
+        """See `ResponseEncoder`."""
+        code, message = code_of(error), error.message
+        if not self.response:
+            self._add("error", code=code, message=message, param=None)
+            return self._taken()
+        if code not in _CODES:
+            code, message = "server_error", f"{code}: {message}"
+        fields = {"status": "failed", "error": {"code": code, "message": message}, "output": self._writer.output}
+        self.response |= fields
+        self._add("failed", response=self.response)
+        return self._taken()
+
+    def end(self) -> Objects:
+        """See `ResponseEncoder`."""
         self._begin()
         while self._turn is not None:
             self._end_turn()
             self._go_on()
-        self._telling.end_item()
-        self._over = True
-        reason, told, counted = self._answer.reason, self._answer.around, self._answer.usage
-        status = dump_status(reason)
-        if reason in (None, FinishReason.unspecified) or told.get("status") == status["status"]:
-            status = {key: told.get(key, value) for key, value in status.items()}
-        usage = None if counted is None else dump_usage(counted, if_object(told.get("usage")))
-        self.response |= {**rest(told, *status), **status, "output": self._telling.output, "usage": usage}
+        self._writer.end_item()
+        reason, own, counted = self._state.reason, self._state.envelope, self._state.usage
+        status = dump_finish(reason)
+        if reason in (None, FinishReason.unspecified) or own.get("status") == status["status"]:
+            status = {key: own.get(key, value) for key, value in status.items()}
+        usage = None if counted is None else dump_usage(counted, if_object(own.get("usage")))
+        self.response |= {**rest(own, "usage", *status), **status, "output": self._writer.output, "usage": usage}
         self.response |= rest(self._envelope, "output", "usage")
         ending = "incomplete" if self.response["status"] == "incomplete" else "completed"
-        self._tell(ending, response=self.response)
+        self._add(ending, response=self.response)
         return self._taken()
+
+    def frame(self, data: Mapping[str, Any]) -> bytes:
+        """See `ResponseEncoder`."""
+        return as_typed_event(data)
 
     def _begin(self) -> None:
         """The response begins, if it has not begun."""
         if self.response:
             return
-        answer, origin = self._answer, self._answer.origin
+        state, origin = self._state, self._state.origin
         self.response = {
-            "id": (origin and origin.response_id) or f"resp_{answer.id}",
+            "id": (origin and origin.response_id) or f"resp_{state.id}",
             "object": "response",
-            "created_at": answer.around.get("created_at", 0),
+            "created_at": state.envelope.get("created_at", 0),
             "status": "in_progress",
             "error": None,
             "incomplete_details": None,
@@ -137,15 +184,22 @@ class Encoder:
             "output": [],
             "usage": None,
             **USUAL,
-            **echo(answer.around),
+            **echo(state.envelope),
             **rest(self._envelope, "output", "usage", "status"),
         }
-        self._telling.response_id = str(self.response["id"])
-        self._tell("created", response=self.response)
-        self._tell("in_progress", response=self.response)
+        self._writer.response_id = str(self.response["id"])
+        begun = dict(self.response)
+        self._add("created", response=begun)
+        self._add("in_progress", response=begun)
 
-    def _part(self, event: PartDelta | PartFinished) -> None:
-        """A delta or the end of a part: told now, where no other part has its turn."""
+    def _part(self, event: PartDelta | PartFinished) -> Objects:
+        """A delta or the end of a part, and what waited for that."""
+        self._write(event)
+        self._go_on()
+        return self._taken()
+
+    def _write(self, event: PartDelta | PartFinished) -> None:
+        """A delta or the end of a part: written now, where no other part has its turn."""
         key = (event.message_id, event.index)
         if key in self._items:
             if isinstance(event, PartFinished) and isinstance(event.part, ThinkingPart):  # a last word on it
@@ -158,51 +212,29 @@ class Encoder:
         elif (part := self._parts.get(key)) is not None:
             self._turn = key
             self._deltas.append(event.delta)
-            self._telling.more(part, str(event.delta))
+            self._writer.more(part, str(event.delta))
 
     def _go_on(self) -> None:
-        """Tells what waits, as far as it has its turn."""
+        """Writes what waits, as far as it has its turn."""
         while self._waiting and self._turn is None:
             for event in self._waiting.pop(next(iter(self._waiting))):
-                self._part(event)
+                self._write(event)
 
     def _end_turn(self, part: Content | None = None) -> None:
-        """The end of the part that has its turn. `part`: the whole; else it ends as far as it was told."""
+        """The end of the part that has its turn. `part`: the whole; else it ends as far as it was written."""
         if self._turn is None:
             return
         began = self._parts.get(self._turn, OpenText())
         part = part or close_part(began, self._deltas, cut=True) or began
-        self._items[self._turn] = self._telling.end(part) or {}
+        self._items[self._turn] = self._writer.end(part) or {}
         self._turn = None
         self._deltas.clear()
 
-    def _drop(self, message_id: str) -> None:
-        """A message is void: what was told of it cannot be taken back and ends as it is, nothing more of it is told."""
-        self._waiting = {key: events for key, events in self._waiting.items() if key[0] != message_id}
-        if self._turn is not None and self._turn[0] == message_id:
-            self._end_turn()
-        self._items = {key: item for key, item in self._items.items() if key[0] != message_id}
-        self._parts = {key: part for key, part in self._parts.items() if key[0] != message_id}
-
-    def _fail(self, error: DragomanError) -> None:
-        self._over = True
-        code, message = code_of(error), error.message
-        if code not in _CODES:
-            code, message = "server_error", f"{code}: {message}"
-        if not self.response:
-            self._tell("error", code=code_of(error), message=error.message, param=None)
-            return
-        told = {"code": code, "message": message}
-        self.response |= {"status": "failed", "error": told, "output": self._telling.output}
-        self._tell("failed", response=self.response)
-
-    def _tell(self, kind: str, /, **fields: Any) -> None:
+    def _add(self, kind: str, /, **fields: Any) -> None:
         type_ = kind if kind == "error" else f"response.{kind}"
-        data = _encode({"type": type_, "sequence_number": self._sequence, **fields})
-        self._written.append(event_bytes(data, type_))
+        self._objects.append({"type": type_, "sequence_number": self._sequence, **fields})
         self._sequence += 1
 
-    def _taken(self) -> bytes:
-        written = b"".join(self._written)
-        self._written.clear()
-        return written
+    def _taken(self) -> Objects:
+        objects, self._objects = self._objects, []
+        return objects

@@ -1,10 +1,12 @@
-"""Errors of the Responses API ↔ our exceptions: one class for each kind of fault, in whatever shape a vendor tells it."""
+"""Errors of the Responses API ↔ our exceptions: one class for each kind of fault, in whatever shape a vendor sends it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from dragoman.codec.error_rules import ErrorRules, error_from, error_info, load, patterns
+from dragoman.codec.serving import ErrorResponse, error_response
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -19,11 +21,10 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.faults import Manner, fault, load, rules, usual
 
 __all__ = ["code_of", "dump_error", "error_of", "load_error"]
 
-_MANNER = Manner(words=rules((InvalidRequestError, r"previous.?response|item with id")))
+_RULES = ErrorRules(words=patterns((InvalidRequestError, r"previous.?response|item with id")))
 """What it does not store any more is no model that is not found."""
 _DUMPED: tuple[tuple[type[DragomanError], int, str, str | None], ...] = (
     (AuthenticationError, 401, "invalid_request_error", "invalid_api_key"),
@@ -44,12 +45,12 @@ _DUMPED: tuple[tuple[type[DragomanError], int, str, str | None], ...] = (
 
 def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
     """An error's response → the exception that says it. Odd bodies (HTML, empty, a string) are read as far as they go."""
-    return load(status, headers, body, manner=_MANNER)
+    return load(status, headers, body, rules=_RULES)
 
 
-def error_of(payload: Any, *, body: bytes | None = None) -> DragomanError:
+def error_of(payload: Any) -> DragomanError:
     """What a vendor says of an error, as an event or inside a response → the exception that says it."""
-    return fault(usual(payload), body=body, manner=_MANNER)
+    return error_from(error_info(payload), rules=_RULES)
 
 
 def code_of(error: DragomanError) -> str | None:
@@ -57,9 +58,10 @@ def code_of(error: DragomanError) -> str | None:
     return next(code for kind, _, _, code in _DUMPED if isinstance(error, kind))
 
 
-def dump_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
-    """An exception → status and body."""
+def dump_error(error: DragomanError) -> ErrorResponse:
+    """An exception → the response that says it."""
     _, status, type_, code = next(line for line in _DUMPED if isinstance(error, line[0]))
     if error.status is not None and error.status >= 400:
         status = error.status
-    return status, {"error": {"message": error.message, "type": type_, "param": None, "code": code}}
+    body = {"error": {"message": error.message, "type": type_, "param": None, "code": code}}
+    return error_response(error, status, body)

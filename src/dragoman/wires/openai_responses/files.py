@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+from dragoman.codec.json_values import if_objects, if_text
 from dragoman.message import Content, DataPart, FilePart, TextPart
 from dragoman.request import Download, HttpRequest
-from dragoman.shapes import if_objects, if_text
-from dragoman.wires.openai_responses.native import NAME, fields
+from dragoman.wires.openai_responses.quirks import NAME, OWN
 
 __all__ = ["dump_download", "load_files"]
 
@@ -20,7 +20,7 @@ def load_files(piece: Content) -> list[DataPart | FilePart]:
     if not isinstance(piece, TextPart):
         return []
     found: dict[str, DataPart | FilePart] = {}
-    for one in if_objects(fields(piece.native).get("annotations")):
+    for one in if_objects(OWN.fields(piece.native).get("annotations")):
         if one.get("type") in _MADE and (id_ := if_text(one.get("file_id"))):
             container = if_text(one.get("container_id"))
             own = {"container_id": container} if container else {}
@@ -30,7 +30,7 @@ def load_files(piece: Content) -> list[DataPart | FilePart]:
 
 def dump_download(part: FilePart) -> Download:
     """How the provider is asked for a file that it holds."""
-    container = if_text(fields(part.native).get("container_id"))
+    container = if_text(OWN.fields(part.native).get("container_id"))
     path = f"/files/{quote(part.id, safe='', errors='replace')}"
     if container:
         return Download(

@@ -1,32 +1,88 @@
-"""An item of a conversation → the pieces that it is, and the side that it belongs to."""
+"""Items of a conversation ↔ pieces of content, and the side that an item belongs to. What the wire or its target cannot hold
+is noted as a loss."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 import msgspec
 
-from dragoman.message import Content, ProviderPart, Role, TextPart, ToolCallPart
-from dragoman.shapes import rest
-from dragoman.wires.openai_responses.calls import KINDS, load_call
-from dragoman.wires.openai_responses.content import load_block
-from dragoman.wires.openai_responses.native import OWN, note, spelled
-from dragoman.wires.openai_responses.results import ANSWERS, load_provider_result
-from dragoman.wires.openai_responses.thinking import load_reasoning
+from dragoman.codec.json_values import has_error, if_object, rest
+from dragoman.codec.media import as_text, label, text_of
+from dragoman.codec.outgoing import Outgoing
+from dragoman.codec.replay import kind_of
+from dragoman.loss import Lost
+from dragoman.message import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    Native,
+    ProviderPart,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from dragoman.wires.openai_responses.content import (
+    Block,
+    dump_block,
+    dump_reasoning,
+    is_block,
+    is_plain,
+    load_content,
+    load_reasoning,
+    resolved,
+    unsaid,
+)
+from dragoman.wires.openai_responses.quirks import OWN, Quirks
+from dragoman.wires.openai_responses.tools import FUNCTION, KINDS, dump_call, hold_result, holds_result, load_call
+from dragoman.wires.openai_responses.tools_results import (
+    ANSWERS,
+    answer_type,
+    dump_provider_result,
+    dump_result,
+    load_provider_result,
+)
 
-__all__ = ["ABSENT", "Calls", "ROLES", "is_plain", "load_content", "load_item", "load_said", "sendable", "side_of"]
+__all__ = [
+    "ABSENT",
+    "ROLES",
+    "Calls",
+    "Conversation",
+    "FROM_CLIENT",
+    "begun_item",
+    "dump_items",
+    "load_item",
+    "side_of",
+]
 
 ABSENT = "absent"
-"""Spelling: the field was not there at all."""
+"""Form of a field that was not there at all."""
 Calls = dict[str, ToolCallPart]
 """The calls so far by id."""
 ROLES = {"user": Role.USER, "system": Role.SYSTEM, "developer": Role.SYSTEM, "assistant": Role.MODEL}
-_FROM_CLIENT = ("mcp_approval_response", "compaction_trigger", "configuration_update")
-_UNSENT = {"reasoning": ("status",), "custom_tool_call": ("status",), "output_text": ("logprobs",)}
-"""Type of an item or block → its fields that a response has and a request may not have."""
-_NEVER_SENT = ("created_by", "async", "item_id", "output_index", "obfuscation")
-"""The same, of any type."""
+_SENT_ROLES = {Role.USER: "user", Role.SYSTEM: "system", Role.MODEL: "assistant"}
+_WITH_STATUS = ("apply_patch_call_output", "shell_call_output")
+"""Types of answers that tell whether the tool failed."""
+FROM_CLIENT = ("mcp_approval_response", "compaction_trigger", "configuration_update")
+"""Types of items without a role that come from the client, beside answers."""
+_FORGOTTEN = "the provider does not hold it any more, or never did"
+
+
+class Conversation(Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
+    """One conversation on its way out."""
+
+    kinds: Mapping[str, str]
+    """Id of a call → the type of the item that it is sent as. Calls of another origin are functions here."""
+    foreign: Collection[str]
+    """Ids of those calls."""
+    holds: bool
+    """Whether the provider holds the items of earlier responses, so that their ids mean something to it."""
+    taken: set[str]
+    """Ids of the items that are sent already: none may stand in a request twice."""
 
 
 def side_of(item: Mapping[str, Any], calls: Calls) -> Role:
@@ -37,13 +93,7 @@ def side_of(item: Mapping[str, Any], calls: Calls) -> Role:
         call = calls.get(str(item.get("call_id")))
         by_provider = item.get("execution") == "server" or (call is not None and call.run_by == "provider")
         return Role.MODEL if by_provider else Role.USER
-    return Role.USER if item.get("type") in _FROM_CLIENT else Role.MODEL
-
-
-def sendable(block: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The fields of a response's item or block that a request may have, and those others that say anything."""
-    unsent = (*_NEVER_SENT, *_UNSENT.get(str(block.get("type")), ()))
-    return rest(block, *unsent), {key: block[key] for key in unsent if block.get(key) not in ([], None)}
+    return Role.USER if item.get("type") in FROM_CLIENT else Role.MODEL
 
 
 def load_item(
@@ -51,7 +101,7 @@ def load_item(
 ) -> list[Content]:
     """An item of the model's side → its pieces. A call is added to `calls`.
 
-    `unsent`: its fields that a response tells and no request may; `None`: it stands in a request, which is kept to the
+    `unsent`: its fields that a response has and no request may; `None`: it stands in a request, which is kept to the
     letter. `images`: how many were made before it.
     """
     type_ = str(item.get("type", "message"))
@@ -64,58 +114,238 @@ def load_item(
     elif type_ in ANSWERS:
         pieces = [load_provider_result(item, calls, unsent or {})]
     elif item.get("role") == "assistant":
-        pieces = load_said(item, from_response=unsent is not None)
-    return pieces or [ProviderPart(type_, note(item, response=unsent))]
+        pieces = _load_message(item, from_response=unsent is not None)
+    return pieces or [ProviderPart(type_, OWN.note(item, response=unsent))]
 
 
-def load_said(item: Mapping[str, Any], *, from_response: bool) -> list[Content]:
-    """A message item of the model's → its pieces, the first of which holds the item's fields. Nothing said: nothing."""
+def _load_message(item: Mapping[str, Any], *, from_response: bool) -> list[Content]:
+    """A message item of the model's → its pieces, the first of which holds the item's fields. No text: nothing."""
     own, full = rest(item, "role", "content"), "id" in item
-    pieces, how = load_content(item.get("content"), "output_text", full=full, from_response=from_response)
+    pieces, form = load_content(item.get("content"), "output_text", full=full, from_response=from_response)
     if not any(isinstance(piece, TextPart) for piece in pieces):
         return []
     first = pieces[0]
-    if how:
-        first = msgspec.structs.replace(first, native=spelled(first.native, **how))
-    return [msgspec.structs.replace(first, native=OWN.noted(first.native, item=own)), *pieces[1:]]
+    if form:
+        first = msgspec.structs.replace(first, native=OWN.with_form(first.native, **form))
+    return [msgspec.structs.replace(first, native=OWN.with_notes(first.native, item=own)), *pieces[1:]]
 
 
-def load_content(
-    content: Any, usual: str, *, full: bool = False, from_response: bool = False
-) -> tuple[list[Content], dict[str, Any]]:
-    """The content of a message item → its pieces, and how it was spelled. `usual`: how text is spelled there.
-
-    `full`: the item is one of a response's, and so says `annotations` of each text.
-    """
-    if isinstance(content, str) and content:
-        return [TextPart(content)], {"content": "string"} if full else {}
-    if not isinstance(content, list) or not all(isinstance(block, dict) for block in cast("list[Any]", content)):
-        return [], {"content": content}
-    blocks = cast("list[dict[str, Any]]", content)
-    if not blocks:
-        return [], {"content": []}
-    pieces = [_block(block, usual, full=full, from_response=from_response) for block in blocks]
-    return pieces, {"content": "list"} if not full and is_plain(blocks) else {}
+def begun_item(native: Native) -> Mapping[str, Any] | None:
+    """Fields of the message item that begins with this piece; `None`: it begins none."""
+    notes = OWN.notes(native)
+    return if_object(notes["item"]) if "item" in notes else None
 
 
-def is_plain(blocks: list[dict[str, Any]]) -> bool:
-    """Whether blocks are a single text that says nothing but itself."""
-    return (
-        len(blocks) == 1 and set(blocks[0]) == {"type", "text"} and blocks[0]["type"] in ("input_text", "output_text")
-    )
+def dump_items(out: Conversation, position: int) -> list[dict[str, Any]]:
+    """The message at that position → its items, in order."""
+    message = out.messages[position]
+    part = message.content[0] if len(message.content) == 1 and not message.native else None
+    if type(part) is TextPart and not part.native:
+        return [_plain(out, message.role, part.text)]
+    return _Writer(out, position).items()
 
 
-def _block(block: Mapping[str, Any], usual: str, *, full: bool, from_response: bool) -> Content:
-    sent, unsent = sendable(block) if from_response else (dict(block), {})
-    how: dict[str, Any] = {}
-    if full and block.get("type") == "output_text":
-        if "annotations" not in sent:
-            how["annotations"] = "absent"
-        elif sent["annotations"] == []:
-            del sent["annotations"]
-    piece = load_block(sent, usual)
-    if how:
-        piece = msgspec.structs.replace(piece, native=spelled(piece.native, **how))
-    if unsent:
-        piece = msgspec.structs.replace(piece, native=OWN.noted(piece.native, response=unsent))
-    return piece
+def _plain(out: Conversation, role: Role, text: str) -> dict[str, Any]:
+    """A message that is nothing but a text: most of a conversation."""
+    if role is Role.MODEL and out.quirks.listed:
+        return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+    return {"role": _SENT_ROLES[role], "content": text}
+
+
+class _Writer:
+    """Writes one message of a conversation."""
+
+    def __init__(self, out: Conversation, position: int) -> None:
+        self._out = out
+        self._position = position
+        self._message = out.messages[position]
+        self._model = self._message.role is Role.MODEL
+        self._usual = "output_text" if self._model else "input_text"
+        self._unreadable = out.unreadable[position]
+        thinking = [piece for piece in self._message.content if isinstance(piece, ThinkingPart)]
+        alone = out.quirks.plain_thinking or (bool(thinking) and all(map(resolved, thinking)))
+        self._keeps = self._unreadable is None and (out.target is None or out.holds or alone)
+        """Whether items may go back under their ids."""
+        self._items: list[dict[str, Any]] = []
+        self._open: dict[str, Any] | None = None  # the message item whose content goes on
+        self._form: Any = None  # of its content
+        self._apart: dict[str, Any] | None = None  # fields of texts that are message items of their own
+
+    def items(self) -> list[dict[str, Any]]:
+        """The items, in the message's order."""
+        content = self._message.content
+        for place, piece in enumerate(content):
+            if isinstance(piece, (TextPart, DataPart, LinkPart, FilePart)) or is_block(piece):
+                self._write(piece, place)
+            elif (item := self._item(piece, place)) is not None:
+                self._end()
+                self._apart = None
+                self._items.append(item)
+        if not content and "content" in (form := OWN.form(self._message.native)):
+            empty = {} if form["content"] == ABSENT else {"content": form["content"]}
+            self._items.append({**OWN.fields(self._message.native), "role": self._role(), **empty})
+        self._end()
+        if not self._items and not any(loss.message == self._position for loss in self._out.losses):
+            self._lose(None, Lost.message, "it is empty")
+        return self._items
+
+    def _write(self, piece: Content, place: int) -> None:
+        """A piece of a message item's content."""
+        if isinstance(piece, DataPart) and (call_id := OWN.form(piece.native).get("call")) is not None:
+            call = next((item for item in reversed(self._items) if holds_result(item, call_id)), None)
+            if call is not None:
+                hold_result(call, piece)
+                return
+        begun = begun_item(piece.native)
+        if not self._model:
+            if self._open is None:
+                self._form = OWN.form(self._message.native).get("content")
+                self._begin({**OWN.fields(self._message.native), "role": self._role()})
+        elif begun is not None or (self._open is None and self._apart is None):
+            self._begin_message(begun, OWN.form(piece.native).get("content"))
+        if self._open is not None:
+            block = self._block(cast("Block", piece), place)
+            if "id" in self._open and block.get("type") == "output_text" and self._form != "string":
+                block |= (
+                    {} if "annotations" in OWN.form(piece.native) else {"annotations": block.get("annotations", [])}
+                )
+            self._open["content"].append(block)
+        elif (text := self._text(piece, place)) is not None:
+            listed = self._out.quirks.listed
+            content = [{"type": "output_text", "text": text}] if listed else text
+            kind = {"type": "message"} if listed else {}
+            self._items.append({**kind, **(self._apart or {}), "role": "assistant", "content": content})
+
+    def _begin_message(self, begun: Mapping[str, Any] | None, form: Any) -> None:
+        """A message of the model's begins: an item as it came, where that can go back, else texts that are items each."""
+        self._end()
+        own = dict(begun or {}) if self._unreadable is None else {}
+        kept = self._may_keep(own)
+        if begun is not None and self._unreadable is None and (self._out.target is None or (kept and "id" in own)):
+            self._form = form
+            self._begin({**own, "role": "assistant"})
+        else:
+            self._apart = rest(own, "id", "status", "type")
+
+    def _begin(self, item: dict[str, Any]) -> None:
+        self._apart = None
+        self._open = {**item, "content": []}
+        self._items.append(self._open)
+
+    def _end(self) -> None:
+        """Nothing more joins the message item that is open: a single text is a string, unless its form is another."""
+        item, self._open = self._open, None
+        if item is None or not is_plain(item["content"]) or self._form == "list":
+            return
+        if self._form == "string" or "id" not in item or not self._model:
+            item["content"] = item["content"][0]["text"]
+
+    def _text(self, piece: Content, place: int) -> str | None:
+        """A piece of the model's, as nothing but text."""
+        if isinstance(piece, TextPart):
+            return piece.text
+        if isinstance(piece, ProviderPart):
+            self._lose(place, Lost.provider, self._unreadable or _FORGOTTEN, f"a block of the provider's, {piece.kind}")
+            return None
+        media = cast("DataPart | LinkPart | FilePart", piece)
+        if text_of(media) is None:
+            self._lose(place, kind_of(media), "the API takes no media from the model; a text names it", label(media))
+        return as_text(media)
+
+    def _role(self) -> str:
+        if self._message.role is not Role.SYSTEM:
+            return "user"
+        role = OWN.form(self._message.native).get("role")
+        return "developer" if role == "developer" and self._out.quirks.developer else "system"
+
+    def _may_keep(self, own: Mapping[str, Any]) -> bool:
+        """Whether an item may go under its id. It then counts as sent."""
+        id_ = own.get("id")
+        if id_ is None or (self._keeps and self._out.target is None):
+            return True
+        if not self._keeps or not isinstance(id_, str) or id_ in self._out.taken:
+            return False
+        self._out.taken.add(id_)
+        return True
+
+    def _item(self, piece: Content, place: int) -> dict[str, Any] | None:
+        """A piece that is an item of its own, or goes into one."""
+        if isinstance(piece, ThinkingPart):
+            return self._thinking(piece, place)
+        if isinstance(piece, ToolCallPart):
+            return self._call(piece, place)
+        if isinstance(piece, ToolResultPart):
+            return self._result(piece, place)
+        return self._signed(
+            piece, OWN.fields(piece.native), place, f"an item of the provider's, {cast(Any, piece).kind}"
+        )
+
+    def _thinking(self, part: ThinkingPart, place: int) -> dict[str, Any] | None:
+        out = self._out
+        item = dump_reasoning(part)
+        plain = out.quirks.plain_thinking and part.text != ""
+        why = self._unreadable
+        if why is None and out.target is not None and not resolved(part) and not plain:
+            why = None if out.holds and "id" in item else _FORGOTTEN
+        if why is None and not self._may_keep(item):
+            why = None if resolved(part) or plain else "it stands in the request already"
+            item = rest(item, "id")
+        if why is not None:
+            self._lose(place, Lost.thinking, why)
+            return None
+        return item
+
+    def _call(self, call: ToolCallPart, place: int) -> dict[str, Any] | None:
+        if call.run_by == "provider":
+            item = dump_call(call, call.id, call.name) if OWN.is_ours(call.native) else {}
+            return self._signed(call, item, place, f"a call of {call.name}, which the provider ran")
+        if not self._model:
+            self._lose(place, Lost.tool_call, "the API takes calls from the model alone")
+            return None
+        own = OWN.fields(call.native) if self._unreadable is None else {}
+        if not self._may_keep(own):
+            own = rest(own, "id", "status")
+        sent = msgspec.structs.replace(call, native=OWN.note(own, form=OWN.form(call.native)))
+        return dump_call(sent, self._out.id(self._position, place, call), self._out.name(call.name))
+
+    def _result(self, part: ToolResultPart, place: int) -> dict[str, Any] | None:
+        if part.run_by == "provider":
+            which = f"a result of {part.name}, which the provider ran"
+            if answer_type(part) is not None:
+                return self._signed(part, dump_provider_result(part), place, which)
+            call = next((item for item in reversed(self._items) if holds_result(item, part.id)), None)
+            if call is not None:
+                hold_result(call, part)
+            else:
+                self._lose(place, Lost.tool_result, self._unreadable or "its call is not sent", which)
+            return None
+        if self._model:
+            self._lose(place, Lost.tool_result, "the API takes results from the user alone")
+            return None
+        sent = msgspec.structs.replace(part, native=None) if part.id in self._out.foreign else part
+        item = dump_result(sent, self._out.id(self._position, place, part), self._out.kinds.get(part.id, FUNCTION))
+        for each in part.result if part.is_content else ():
+            self._block(each, place)
+        if part.is_error and item["type"] not in _WITH_STATUS and not has_error(part.result):
+            self._lose(place, Lost.is_error, "the API has no mark for a failed tool")
+        return item
+
+    def _block(self, piece: Block, place: int) -> dict[str, Any]:
+        """The content block of a piece. What it does not hold is noted."""
+        block = dump_block(piece, self._usual)
+        if (lost := unsaid(piece, block)) is not None:
+            self._lose(place, *lost)
+        return block
+
+    def _signed(self, piece: Content, item: dict[str, Any], place: int, which: str) -> dict[str, Any] | None:
+        """An item that goes back to its own origin and to nobody else. `which`: what is lost otherwise."""
+        why = self._unreadable or (None if OWN.is_ours(piece.native) else "it is another provider's")
+        if why is None and self._model and not self._may_keep(item):
+            why = _FORGOTTEN if not self._keeps else "it stands in the request already"
+        if why is not None:
+            self._lose(place, kind_of(piece), why, which)
+            return None
+        return item
+
+    def _lose(self, place: int | None, what: Lost, why: str, which: str = "") -> None:
+        self._out.lose(self._position, place, what, why, which)

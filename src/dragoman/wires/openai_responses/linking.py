@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
-from dragoman.digest import digest
+from dragoman.codec import digest_v1
+from dragoman.codec.digest import signed_chain
+from dragoman.codec.json_values import if_object
 from dragoman.message import FinishReason, Message, Role
-from dragoman.wires.openai_responses.native import OWN, response
-from dragoman.wires.openai_responses.outgoing import Outgoing
+from dragoman.wires.openai_responses.items import Conversation
+from dragoman.wires.openai_responses.quirks import NAME, OWN
 
 __all__ = ["LINKED_BY_CALLER", "anchor", "content_digest", "is_stored"]
 
 LINKED_BY_CALLER = ("previous_response_id", "conversation", "prompt")
-"""Options by which a caller says himself what the request goes on from. `previous_response_id: null` says: from nothing,
+"""Options by which a caller says himself what the request goes on from. `previous_response_id: null` means: from nothing,
 and that the provider has forgotten what it stored."""
 _BROKEN = (FinishReason.error, FinishReason.cancelled)
 
@@ -24,7 +26,7 @@ def is_stored(options: Mapping[str, Any]) -> bool:
     return options.get("store") is not False and not forgotten
 
 
-def anchor(out: Outgoing, options: Mapping[str, Any]) -> tuple[int, str] | None:
+def anchor(out: Conversation, options: Mapping[str, Any]) -> tuple[int, str] | None:
     """The newest message that the request can go on from: its position and the id of its response; `None`: none.
 
     It and all before it are as they were when the provider answered, and something follows it.
@@ -33,28 +35,32 @@ def anchor(out: Outgoing, options: Mapping[str, Any]) -> tuple[int, str] | None:
         return None
     for position in range(len(out.messages) - 2, -1, -1):
         message = out.messages[position]
-        if message.role is Role.MODEL and (id_ := _response_id(message, out, out.reasons[position])) is not None:
+        if message.role is Role.MODEL and (id_ := _response_id(message, out, out.unreadable[position])) is not None:
             return position, id_
     return None
 
 
 def content_digest(message: Message) -> str:
     """Fingerprint of what a message holds, whatever stands before or around it."""
-    return digest("", Message(message.role, message.content))
+    return signed_chain([Message(message.role, message.content)], NAME)[-1]
 
 
-def _response_id(message: Message, out: Outgoing, unreadable: str | None) -> str | None:
+def _response_id(message: Message, out: Conversation, unreadable: str | None) -> str | None:
     """The id of the stored response that the message is; `None` where it is none, or not as it was."""
     origin, target = message.origin, out.target
     if origin is None:
         session = message.metadata.get("_responses_session")
-        told = cast("dict[str, Any]", session).get("response_id") if isinstance(session, dict) else None
-        id_ = told or message.metadata.get("response_id")
+        id_ = if_object(session).get("response_id") or message.metadata.get("response_id")
         return id_ if isinstance(id_, str) and id_.startswith("resp_") else None
     ours = (
         target is not None and origin.provider == target.provider and unreadable is None and origin.prefix is not None
     )
-    if not ours or message.finish_reason in _BROKEN or response(message.native).get("store") is False:
+    if not ours or message.finish_reason in _BROKEN or OWN.response(message.native).get("store") is False:
         return None
     sealed = OWN.notes(message.native).get("digest")
-    return origin.response_id if sealed is None or sealed == content_digest(message) else None
+    return origin.response_id if sealed is None or sealed in _digests(message) else None
+
+
+def _digests(message: Message) -> tuple[str, ...]:
+    """What this release and an earlier one noted of such a message."""
+    return content_digest(message), digest_v1.digest("", Message(message.role, message.content))

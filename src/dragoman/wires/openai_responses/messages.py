@@ -1,61 +1,180 @@
 """The conversation: `{"instructions": …, "input": …}` ↔ messages, exactly and in order.
 
-What the model said, thought and called, item by item, is one message until somebody else speaks; answers to its calls
+What the model answered, item by item, is one message until somebody else speaks; answers to its calls
 that follow each other are one message of the user's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeGuard, cast
 
 import msgspec
 
+from dragoman.codec.ids import NAMES, STANDARD, call_ids, fitted
+from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
+from dragoman.codec.marks import unmarked_all
+from dragoman.codec.outgoing import prepared
+from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
-from dragoman.ids import NAMES, STANDARD
-from dragoman.loss import Loss
+from dragoman.loss import Loss, Lost
 from dragoman.message import Content, Message, Origin, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
-from dragoman.shapes import bounded, rest
-from dragoman.wires.openai_responses.items import ABSENT, ROLES, Calls, load_content, load_item, side_of
-from dragoman.wires.openai_responses.native import OWN, is_ours, note, spelled, spelling
-from dragoman.wires.openai_responses.outgoing import Outgoing, outgoing
-from dragoman.wires.openai_responses.pieces import Writer
-from dragoman.wires.openai_responses.quirks import Quirks
-from dragoman.wires.openai_responses.results import ANSWERS, load_result
+from dragoman.request import ToolSpec
+from dragoman.wires.openai_responses.content import load_content
+from dragoman.wires.openai_responses.items import (
+    ABSENT,
+    FROM_CLIENT,
+    ROLES,
+    Calls,
+    Conversation,
+    dump_items,
+    load_item,
+    side_of,
+)
+from dragoman.wires.openai_responses.quirks import OWN, Quirks
+from dragoman.wires.openai_responses.tools import FUNCTION, KINDS, kind_of
+from dragoman.wires.openai_responses.tools_results import ANSWERS, load_result
 
-__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages"]
+__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing", "votes"]
 
 
-def load_messages(payload: Any, *, origin: Origin | None = None) -> list[Message]:
-    """The wire's conversation → messages. `origin` is given to the model's messages.
+def load_messages(
+    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+) -> list[Message]:
+    """The wire's conversation → messages. `origin` is given to the model's messages. With `problems`, an item that cannot be
+    read is left out and noted there.
 
     Raises:
         HistoryError: the payload is no conversation of this format.
     """
     if not isinstance(payload, Mapping):
         raise HistoryError('the payload must be {"instructions": …, "input": …}, the part of a Responses request')
-    return load_conversation(bounded(cast("Mapping[str, Any]", payload)), origin)
+    payload = cast("Mapping[str, Any]", payload)
+    return load_conversation(payload if problems is not None else bounded(payload), origin, problems)
 
 
-def load_conversation(payload: Mapping[str, Any], origin: Origin | None) -> list[Message]:
-    """As `load_messages`, of an object that is known to be bounded in depth."""
-    out = [Message.system(payload["instructions"])] if _is_text(payload.get("instructions")) else []
+def load_conversation(
+    payload: Mapping[str, Any], origin: Origin | None, problems: list[Problem] | None = None
+) -> list[Message]:
+    """As `load_messages`, of an object that is known to be bounded in depth, or with `problems` need not be."""
+    out = [Message.system(text)] if (text := if_text(payload.get("instructions"))) else []
     given = payload.get("input", [])
     if isinstance(given, str):
-        said = Message.user(*([given] if given else []))
-        return [*out, said.replace(native=note(spelling={"input": "string"}))]
+        message = Message.user(*([given] if given else []))
+        return [*out, message.replace(native=OWN.note(form={"input": "string"}))]
     if not isinstance(given, list):
         raise HistoryError('"input" must be a string or a list of items')
     reader = _Reader(out, origin)
     for position, item in enumerate(cast("list[Any]", given)):
-        if not isinstance(item, dict):
-            raise HistoryError(f'"input[{position}]" must be an object, an item of the conversation')
-        item = cast("dict[str, Any]", item)
-        for name in ("type", "role"):
-            if not isinstance(item.get(name), str | None):
-                raise HistoryError(f'"{name}" of "input[{position}]" must be a string, not {item[name]!r}')
-        reader.read(item)
+        fault = _fault(item, position)
+        if fault is None and problems is not None:
+            fault = _depth(item)
+        if fault is None:
+            reader.read(item)
+        elif problems is None:
+            raise HistoryError(fault[1])
+        else:
+            problems.append(Problem(position, *fault))
     return reader.end()
+
+
+def _fault(item: Any, position: int) -> tuple[str | None, str] | None:
+    """The field by which a value is no item, where it is one field, and what is wrong."""
+    if not isinstance(item, dict):
+        return None, f'"input[{position}]" must be an object, an item of the conversation'
+    item = cast("dict[str, Any]", item)
+    for name in ("type", "role"):
+        if not isinstance(item.get(name), str | None):
+            return name, f'"{name}" of "input[{position}]" must be a string, not {item[name]!r:.200}'
+    return None
+
+
+def _depth(item: Any) -> tuple[None, str] | None:
+    """What is wrong with an item that nests too deep."""
+    try:
+        bounded(item)
+    except HistoryError as error:
+        return None, error.message
+    return None
+
+
+_ITEMS = frozenset(
+    [
+        *KINDS, *ANSWERS, *FROM_CLIENT, "compaction", "item_reference", "mcp_approval_request", "mcp_list_tools",
+    ]
+)  # fmt: skip
+"""Types of items that no other format has."""
+_BLOCKS = frozenset(["input_text", "input_image", "input_file", "output_text"])
+"""The same of content blocks."""
+_SHARED = frozenset(["text", "refusal", "input_audio"])
+"""Types of content blocks that other formats have too."""
+_FIELDS = frozenset(["type", "role", "content", "id", "status", "phase"])
+"""Fields of a message item."""
+
+
+def votes(message: Any) -> int:
+    """How surely an item is of this format: 0 cannot be, 1 could be, 2 likely, 3 hardly anything else."""
+    if not isinstance(message, dict):
+        return 0
+    item = cast("dict[str, Any]", message)
+    kind, role, content = item.get("type"), item.get("role"), item.get("content")
+    if not isinstance(kind, str | None) or not isinstance(role, str | None):
+        return 0
+    if kind in _ITEMS:
+        return 3
+    if kind == "reasoning" and role is None:
+        return 3 if isinstance(item.get("summary"), list) else 2 if "encrypted_content" in item else 0
+    if kind not in (None, "message") or role not in ROLES:
+        return 0
+    blocks = if_list(content)
+    types = {if_text(if_object(block).get("type")) for block in blocks}
+    if types & _BLOCKS:
+        return 3
+    if types - _SHARED or not item.keys() <= _FIELDS or not isinstance(content, str | list):
+        return 0
+    return 2 if kind == "message" else 1
+
+
+def outgoing(
+    messages: Iterable[Message],
+    target: Origin | None,
+    quirks: Quirks,
+    losses: list[Loss] | None,
+    tools: Sequence[ToolSpec] = (),
+    *,
+    holds: bool = True,
+) -> Conversation:
+    """Prepares a dump. `tools`: those of the request. `holds`: whether the provider was to store what it answered."""
+    messages, places = unmarked_all(messages)
+    kinds: dict[str, str] = {}
+    foreign: set[str] = set()
+    calls = [piece for message in messages for piece in message.content if _is_ours_to_run(piece)]
+    named: list[ToolSpec | ToolCallPart] = [*tools, *calls]
+    as_is = [one.name for one in named if "as is" in OWN.form(one.native).values()]
+    out = prepared(
+        Conversation,
+        messages,
+        target,
+        quirks,
+        losses,
+        places=places,
+        ids=call_ids(messages, quirks.ids, as_is=lambda piece: OWN.form(piece.native).get("id") == "as is"),
+        names=fitted([one.name for one in named], quirks.names, as_is=as_is),
+        kinds=kinds,
+        foreign=foreign,
+        holds=holds and quirks.links,
+        taken=set(),
+    )
+    for message, reason in zip(messages, out.unreadable, strict=True):
+        for piece in message.content:
+            if _is_ours_to_run(piece):
+                kinds[piece.id] = kind_of(piece) if reason is None else FUNCTION
+                (foreign.discard if reason is None else foreign.add)(piece.id)
+    return out
+
+
+def _is_ours_to_run(piece: Content) -> TypeGuard[ToolCallPart]:
+    return isinstance(piece, ToolCallPart) and piece.run_by != "provider"
 
 
 def dump_messages(
@@ -66,10 +185,10 @@ def dump_messages(
     losses: list[Loss] | None = None,
 ) -> dict[str, Any]:
     """Messages → `{"instructions": …, "input": [...]}` (no `instructions` where there are none)."""
-    return dump_conversation(outgoing(messages, target, quirks, losses))
+    return dump_conversation(outgoing(messages, target, quirks or Quirks(), losses))
 
 
-def dump_conversation(out: Outgoing, *, after: int = -1) -> dict[str, Any]:
+def dump_conversation(out: Conversation, *, after: int = -1) -> dict[str, Any]:
     """A conversation on its way out. `after`: position of the last message that the provider holds already."""
     head = _head(out.messages)
     payload: dict[str, Any] = {}
@@ -77,28 +196,29 @@ def dump_conversation(out: Outgoing, *, after: int = -1) -> dict[str, Any]:
         payload["instructions"] = "\n\n".join([message.text for message in out.messages[:head]])
         if head > 1 or len(out.messages[0].content) > 1:
             for position in range(head):
-                out.lose(position, None, "texts", "the instructions are one text; they are joined")
+                out.lose(position, None, Lost.texts, "the instructions are one text; they are joined")
     items: list[dict[str, Any]] = []
     for position in range(max(head, after + 1), len(out.messages)):
-        items += Writer(out, position).items()
+        items += dump_items(out, position)
     last = out.messages[-1] if out.messages else None
-    if last is not None and len(items) == 1 and spelling(last.native).get("input") == "string":
-        said = items[0].get("content")
-        return {**payload, "input": said if isinstance(said, str) else items}
+    if last is not None and len(items) == 1 and OWN.form(last.native).get("input") == "string":
+        content = items[0].get("content")
+        return {**payload, "input": content if isinstance(content, str) else items}
     return {**payload, "input": items}
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and value != ""
-
-
-def _head(messages: tuple[Message, ...]) -> int:
+def _head(messages: Sequence[Message]) -> int:
     """How many messages at the head are the instructions: plain text of the system's."""
     for position, message in enumerate(messages):
-        plain = all(isinstance(piece, TextPart) and not is_ours(piece.native) for piece in message.content)
-        if message.role is not Role.SYSTEM or not message.content or not plain or is_ours(message.native):
+        plain = all(isinstance(piece, TextPart) and not OWN.is_ours(piece.native) for piece in message.content)
+        if message.role is not Role.SYSTEM or not message.content or not plain or OWN.is_ours(message.native):
             return position
     return len(messages)
+
+
+_PLAIN = {"user": Role.USER, "assistant": Role.MODEL}
+_BEGUN = OWN.with_notes(None, item={})
+"""`native` of a text with which an item begins that has no fields of its own."""
 
 
 class _Reader:
@@ -114,6 +234,14 @@ class _Reader:
 
     def read(self, item: dict[str, Any]) -> None:
         """The next item."""
+        if (
+            len(item) == 2
+            and (role := item.get("role")) in _PLAIN
+            and type(text := item.get("content")) is str
+            and text
+        ):
+            self._plain(_PLAIN[role], text)
+            return
         side = side_of(item, self._calls)
         if side is Role.MODEL:
             pieces = load_item(item, self._calls)
@@ -121,11 +249,19 @@ class _Reader:
             self._known.update([piece.id for piece in pieces if isinstance(piece, ToolCallPart)])
         elif "role" in item and item.get("type", "message") == "message" and item["role"] in ROLES:
             self.end()
-            self._out.append(_said(item, side))
+            self._out.append(_message(item, side))
         else:
             result = load_result(item, self._calls) if item.get("type") in ANSWERS else None
-            piece = result or ProviderPart(str(item.get("type", "message")), note(item))
+            piece = result or ProviderPart(str(item.get("type", "message")), OWN.note(item))
             self._gather(side, [_as_is(piece, set())])
+
+    def _plain(self, role: Role, text: str) -> None:
+        """An item that is nothing but a text: most of a conversation."""
+        if role is Role.USER:
+            self.end()
+            self._out.append(Message(role, (TextPart(text),)))
+        else:
+            self._gather(role, [TextPart(text, _BEGUN)])
 
     def end(self) -> list[Message]:
         """No more of the same side → the messages so far."""
@@ -143,18 +279,18 @@ class _Reader:
             self._side = side
         first = pieces[0]
         after_text = bool(self._pieces) and isinstance(self._pieces[-1], TextPart)
-        if first.native == OWN.noted(None, item={}) and len(pieces) == 1 and not after_text:
+        if first.native == _BEGUN and len(pieces) == 1 and not after_text:
             first = msgspec.structs.replace(first, native=None)  # a text alone begins an item of its own anyway
         self._pieces += [first, *pieces[1:]]
 
 
-def _said(item: dict[str, Any], role: Role) -> Message:
+def _message(item: dict[str, Any], role: Role) -> Message:
     """A message item of a user's, the system's or a developer's."""
     absent: tuple[list[Content], dict[str, Any]] = ([], {"content": ABSENT})
-    pieces, how = load_content(item["content"], "input_text") if "content" in item else absent
+    pieces, form = load_content(item["content"], "input_text") if "content" in item else absent
     if item["role"] == "developer":
-        how["role"] = "developer"
-    return _as_input(Message(role, tuple(pieces), native=note(rest(item, "role", "content"), spelling=how)))
+        form["role"] = "developer"
+    return _as_input(Message(role, tuple(pieces), native=OWN.note(rest(item, "role", "content"), form=form)))
 
 
 def _as_is(piece: Content, known: set[str]) -> Content:
@@ -164,9 +300,11 @@ def _as_is(piece: Content, known: set[str]) -> Content:
     names_fit = isinstance(piece, ToolResultPart) or NAMES.fits(piece.name)
     if names_fit and piece.id not in known and STANDARD.fits(piece.id):
         return piece
-    return msgspec.structs.replace(piece, native=spelled(piece.native, id="as is"))
+    return msgspec.structs.replace(piece, native=OWN.with_form(piece.native, id="as is"))
 
 
 def _as_input(message: Message) -> Message:
     """A system message that does not stand in the instructions says so."""
-    return message.replace(native=spelled(message.native, place="input")) if message.role is Role.SYSTEM else message
+    return (
+        message.replace(native=OWN.with_form(message.native, place="input")) if message.role is Role.SYSTEM else message
+    )

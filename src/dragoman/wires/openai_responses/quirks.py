@@ -8,9 +8,15 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.ids import NAMES, STANDARD, Rule
+from dragoman.codec.ids import NAMES, STANDARD, Rule
+from dragoman.codec.native import Own
 
-__all__ = ["Quirks"]
+__all__ = ["NAME", "OWN", "Quirks"]
+
+NAME = "openai_responses"
+
+OWN = Own(NAME)
+"""Its part of `native`."""
 
 
 class Quirks(msgspec.Struct, frozen=True, kw_only=True):

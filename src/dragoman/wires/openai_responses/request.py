@@ -5,22 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from dragoman.codec.ids import renamed
+from dragoman.codec.json_values import bounded, if_list, if_object, rest
+from dragoman.codec.outgoing import own_options
+from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError, InvalidRequestError
-from dragoman.ids import renamed
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ToolSpec
-from dragoman.shapes import bounded, if_object, rest
 from dragoman.wires.openai_responses.linking import LINKED_BY_CALLER, anchor, is_stored
-from dragoman.wires.openai_responses.messages import dump_conversation, load_conversation
-from dragoman.wires.openai_responses.native import fields, note, spelling
-from dragoman.wires.openai_responses.outgoing import outgoing
-from dragoman.wires.openai_responses.output import dump_output, load_output
-from dragoman.wires.openai_responses.quirks import Quirks
-from dragoman.wires.openai_responses.settings import FIELDS, UNKNOWN, dump_settings, load_settings
-from dragoman.wires.openai_responses.tools import dump_tool, load_tool
+from dragoman.wires.openai_responses.messages import dump_conversation, load_conversation, outgoing
+from dragoman.wires.openai_responses.quirks import NAME, OWN, Quirks
+from dragoman.wires.openai_responses.settings import FIELDS, dump_schema, dump_settings, load_schema, load_settings
+from dragoman.wires.openai_responses.tools import dump_tools, load_tools
 
-__all__ = ["dump_http", "dump_request", "load_request"]
+__all__ = ["dump_http", "dump_request", "load_request", "routes"]
+
+routes = (
+    Route("POST", "/v1/responses", "chat"),
+    Route("POST", "/v1/responses/input_tokens", "count_tokens"),
+    Route("POST", "/v1/embeddings", "embeddings"),
+    Route("GET", "/v1/models", "models"),
+)
+"""Where OpenAI's API has what."""
 
 _OWN = (*FIELDS, "model", "tools", "text", "stream", "instructions", "input")
 """Fields that have a neutral name. One whose value has no neutral meaning is kept in `native`, never in `options`."""
@@ -30,43 +37,49 @@ _ENCRYPTED = ["reasoning.encrypted_content"]
 def load_request(
     body: Mapping[str, Any],
     *,
-    path: str = "",  # noqa: ARG001 - the protocol's: here the body says it all
+    path: str = "",  # noqa: ARG001 - the protocol's: here the body holds all
     headers: Mapping[str, str] = {},  # noqa: ARG001
     origin: Origin | None = None,
+    problems: list[Problem] | None = None,
 ) -> ModelRequest:
-    """A body of `/responses` → the neutral request. A body for counting tokens or compacting is read too.
+    """A body of `/responses` → the neutral request. A body for counting tokens or compacting is read too. `problems`: as for
+    `load_messages`.
 
     Raises:
         HistoryError: the body is no request of this format.
     """
-    if not any(name in if_object(bounded(body)) for name in ("input", *LINKED_BY_CALLER)):
+    bounded(body if problems is None else {**if_object(body), "input": None})
+    if not any(name in if_object(body) for name in ("input", *LINKED_BY_CALLER)):
         raise HistoryError('a Responses request needs "input", a string or a list of items')
     left = dict(body)
-    spelled: dict[str, Any] = {}
+    form: dict[str, Any] = {}
     payload = {key: left.pop(key) for key in ("instructions", "input") if body.get(key)}
-    messages = load_conversation(payload, origin)
+    messages = load_conversation(payload, origin, problems)
     if "input" not in body:
-        spelled["input"] = "absent"
-    settings = load_settings(left, spelled)
-    tools = cast("list[Any]", left.pop("tools")) if isinstance(left.get("tools"), list) and left["tools"] else []
-    schema = load_output(left)
+        form["input"] = "absent"
+    settings = load_settings(left, form)
+    tools = if_list(left.get("tools"))
+    if tools:
+        del left["tools"]
+    schema = load_schema(left)
     if isinstance(stream := left.get("stream"), bool):
         del left["stream"]
         if not stream:
-            spelled["stream"] = "explicit"
+            form["stream"] = "explicit"
     if left.get("store") is False and "include" not in left:
-        spelled["include"] = "absent"
+        form["include"] = "absent"
     model = left.pop("model") if isinstance(left.get("model"), str) else ""
     own = {field: left.pop(field) for field in _OWN if field in left}
     return ModelRequest(
         model,
         tuple(messages),
-        tuple(load_tool(tool) for tool in tools),
+        load_tools(tools),
         settings,
         schema,
         stream is True,
         options=left,
-        native=note(own, spelling=spelled),
+        native=OWN.note(own, form=form),
+        wire=NAME if left else None,
     )
 
 
@@ -82,44 +95,39 @@ def dump_request(
     Towards a provider that stores responses, it goes on from the newest one of its own that is as it was, with only what
     follows it. `options` are written last and have the last word; those that are objects are added to.
     """
-    body, _ = _written(request, target, quirks, losses)
+    body, _ = _dumped(request, target, quirks, losses)
     return body
 
 
-def _written(
+def _dumped(
     request: ModelRequest, target: Origin | None, quirks: Quirks | None, losses: list[Loss] | None
 ) -> tuple[dict[str, Any], Mapping[str, str]]:
     """The body, and the name under which each tool is sent."""
     quirks = quirks or Quirks()
-    options, spelled = request.options, spelling(request.native)
+    losses = [] if losses is None else losses
+    request = own_options(request, NAME, losses)
+    options, form = request.options, OWN.form(request.native)
     tools = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
     out = outgoing(request.messages, target, quirks, losses, tools, holds=is_stored(options))
     linked = anchor(out, options)
     body: dict[str, Any] = {"model": request.model} if request.model else {}
     body |= dump_conversation(out, after=-1 if linked is None else linked[0])
-    if not body["input"] and ("input" in spelled or "input" in fields(request.native)):
+    if not body["input"] and ("input" in form or "input" in OWN.fields(request.native)):
         del body["input"]
     if linked is not None:
         body["previous_response_id"] = linked[1]
-    if request.tools:
-        sent = [dump_tool(tool, out.names, quirks) for tool in request.tools]
-        if kept := [tool for tool in sent if tool != _NO_STORES]:
-            body["tools"] = kept
-        if len(kept) < len(sent):
-            out.lose(None, None, "file_search", "it needs vector_store_ids, the stores to search in")
-    body |= dump_settings(request.settings, spelled, quirks, out.names)
-    for name in UNKNOWN:
-        if getattr(request.settings, name) is not None:
-            out.lose(None, None, name, "the API has no such setting")
-    own = fields(request.native)
-    stated = if_object(own.get("text")).get("format")
+    if dumped := dump_tools(request.tools, out):
+        body["tools"] = dumped
+    body |= dump_settings(request.settings, form, out)
+    own = OWN.fields(request.native)
+    format_ = if_object(own.get("text")).get("format")
     if request.output_schema is not None:
-        body["text"] = {"format": dump_output(request.output_schema, if_object(stated) or None)}
-    elif isinstance(stated, dict) and "type" not in stated:  # it was said of a schema that is there no more
+        body["text"] = {"format": dump_schema(request.output_schema, if_object(format_) or None)}
+    elif isinstance(format_, dict) and "type" not in format_:  # it stood beside a schema that is there no more
         own["text"] = rest(own["text"], "format")
-    if request.stream or "stream" in spelled:
+    if request.stream or "stream" in form:
         body["stream"] = request.stream
-    if options.get("store") is False and quirks.encrypted and "include" not in spelled:
+    if options.get("store") is False and quirks.encrypted and "include" not in form:
         body["include"] = _ENCRYPTED
     return _merged(_merged(body, own), options, over=True), out.names
 
@@ -136,13 +144,10 @@ def dump_http(
     Raises:
         InvalidRequestError: there is nothing to send.
     """
-    body, names = _written(request, target, quirks, losses)
+    body, names = _dumped(request, target, quirks, losses)
     if not body.get("input") and not any(body.get(name) for name in LINKED_BY_CALLER):
         raise InvalidRequestError("No new input provided: add a message, or go on from a response by its id.")
     return HttpRequest("/responses", body=body, names=renamed(names))
-
-
-_NO_STORES = {"type": "file_search"}
 
 
 def _merged(body: dict[str, Any], more: Mapping[str, Any], *, over: bool = False) -> dict[str, Any]:

@@ -1,15 +1,22 @@
-"""Settings ↔ fields of the body. A field whose value has no neutral meaning stays this wire's own."""
+"""Settings and the output's schema ↔ fields of the body. A field whose value has no neutral meaning stays this wire's own.
+
+A schema that says no more than "an object" is JSON mode.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, cast
 
+from dragoman.codec.json_schema import strict_schema
+from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.outgoing import Outgoing
+from dragoman.loss import Lost
 from dragoman.request import Settings
-from dragoman.shapes import rest
 from dragoman.wires.openai_responses.quirks import Quirks
+from dragoman.wires.openai_responses.tools import dump_tool_choice, load_tool_choice
 
-__all__ = ["FIELDS", "UNKNOWN", "dump_settings", "load_settings"]
+__all__ = ["FIELDS", "dump_schema", "dump_settings", "load_schema", "load_settings"]
 
 _SAME: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "temperature": ("temperature", (int, float)),
@@ -20,50 +27,51 @@ _SAME: Mapping[str, tuple[str, tuple[type, ...]]] = {
 """Field of the body → the setting of the same meaning, and the types that it may have for that."""
 _RETENTION, _LONG = "prompt_cache_retention", "24h"
 FIELDS = (*_SAME, _RETENTION, "tool_choice", "reasoning")
-"""The body's fields that settings are told in."""
-UNKNOWN = ("top_k", "presence_penalty", "frequency_penalty", "stop", "seed")
+"""The body's fields that hold settings."""
+_UNKNOWN = ("top_k", "presence_penalty", "frequency_penalty", "stop", "seed")
 """Settings that the API does not have."""
-_CHOICES = ("auto", "none", "required")
 _EFFORTS = {"none": "off", "low": "low", "medium": "medium", "high": "high"}
 _SENT_EFFORTS = {neutral: effort for effort, neutral in _EFFORTS.items()}
+_ANY_OBJECT: dict[str, Any] = {"type": "object"}
+_SCHEMA_NAME = "dartantic_output"  # D-145r
 
 
-def load_settings(body: dict[str, Any], spelled: dict[str, Any]) -> Settings:
-    """Takes out of `body` what settings say; notes in `spelled` how it was said, where that is not the usual way."""
+def load_settings(body: dict[str, Any], form: dict[str, Any]) -> Settings:
+    """Takes out of `body` what settings hold; adds to `form` what is not the usual form of it."""
     known: dict[str, Any] = {}
     for field, (name, types) in _SAME.items():
         if isinstance(body.get(field), types) and isinstance(body[field], bool) == (types == (bool,)):
             known[name] = body.pop(field)
-    if (choice := _chosen(body.get("tool_choice"))) is not None:
+    if (choice := load_tool_choice(body.get("tool_choice"))) is not None:
         known["tool_choice"] = choice
         del body["tool_choice"]
     if body.get(_RETENTION) == _LONG:
         known["cache"] = "long"
         del body[_RETENTION]
-    reasoning = body.get("reasoning")
-    if isinstance(reasoning, dict):
-        told = cast("dict[str, Any]", reasoning)
-        if (effort := _EFFORTS.get(str(told.get("effort")))) is not None:
-            known["reasoning"] = effort
-            spelled["summary"] = "as is"
-            body["reasoning"] = rest(told, "effort")
-            if not body["reasoning"]:
-                del body["reasoning"]
+    reasoning = if_object(body.get("reasoning"))
+    if (effort := _EFFORTS.get(str(reasoning.get("effort")))) is not None:
+        known["reasoning"] = effort
+        form["summary"] = "as is"
+        body["reasoning"] = rest(reasoning, "effort")
+        if not body["reasoning"]:
+            del body["reasoning"]
     return Settings(**known)
 
 
-def dump_settings(
-    settings: Settings, spelled: Mapping[str, Any], quirks: Quirks, names: Mapping[str, str]
-) -> dict[str, Any]:
-    """Settings → fields of the body. `names`: a tool's name → the one that it is sent under."""
+def dump_settings(settings: Settings, form: Mapping[str, Any], out: Outgoing[Quirks]) -> dict[str, Any]:
+    """Settings → fields of the body. One that the API does not have is noted as a loss."""
+    quirks = out.quirks
+    for name in _UNKNOWN:
+        if getattr(settings, name) is not None:
+            out.lose(None, None, Lost.setting, "the API has no such setting", name)
     body = {field: value for field, (name, _) in _SAME.items() if (value := getattr(settings, name)) is not None}
     if (choice := settings.tool_choice) is not None:
-        body["tool_choice"] = choice if choice in _CHOICES else {"type": "function", "name": names.get(choice, choice)}
+        body["tool_choice"] = dump_tool_choice(choice, out)
     if settings.cache == "long" and quirks.retention:
         body[_RETENTION] = _LONG
     if settings.reasoning is not None:
         effort = _effort(settings.reasoning)
-        asks = quirks.summary is not None and effort != "none" and "summary" not in spelled
+        asks = quirks.summary is not None and effort != "none" and "summary" not in form
         body["reasoning"] = {"effort": effort, **({"summary": quirks.summary} if asks else {})}
     return body
 
@@ -75,12 +83,33 @@ def _effort(setting: str | int) -> str:
     return _SENT_EFFORTS[setting]
 
 
-def _chosen(value: Any) -> str | None:
-    """The choice of a tool, where it is a plain one."""
-    match value:
-        case str() if value in _CHOICES:
-            return value
-        case {"type": "function", "name": str(name), **others} if name not in _CHOICES and not others:
-            return name
+def load_schema(body: dict[str, Any]) -> Mapping[str, Any] | None:
+    """Takes the schema out of `body["text"]`, and leaves there what stands beside it."""
+    text = if_object(body.get("text"))
+    form = text.get("format")
+    match form:
+        case {"type": "json_object", **others} if not others:
+            schema, left = dict(_ANY_OBJECT), {}
+        case {"type": "json_schema", "schema": dict()}:
+            form = cast("dict[str, Any]", form)
+            schema, left = form["schema"], rest(form, "type", "schema")
         case _:
             return None
+    body["text"] = {**rest(text, "format"), **({"format": left} if left else {})}
+    if not body["text"]:
+        del body["text"]
+    return schema
+
+
+def dump_schema(schema: Mapping[str, Any], own: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The schema → `text.format`. `own`: what stood beside it in a loaded request, whose schema is sent as it was.
+
+    Any other is sent in its strict form where it has one, else as it is and not strict.
+    """
+    if own is not None:
+        return {"type": "json_schema", **own, "schema": schema}
+    if schema == _ANY_OBJECT:
+        return {"type": "json_object"}
+    strict = strict_schema(schema)
+    sent = {"schema": schema, "strict": False} if strict is None else {"schema": strict, "strict": True}
+    return {"type": "json_schema", "name": _SCHEMA_NAME, **sent}

@@ -1,28 +1,214 @@
-"""Tools of a request ↔ `ToolSpec` (functions) and `ServerTool` (all others: what the provider runs, custom tools, …)."""
+"""Tools of a request ↔ `ToolSpec` (functions) and `ServerTool` (all others); items that are calls ↔ `ToolCallPart`.
+
+A call that the client must answer is ours to run, whatever its type: a function, a custom tool (its text is the
+argument `input`), a shell, a patch, a computer. What the provider runs itself is `run_by="provider"`, and its item holds what
+came of it too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, cast
 
+import msgspec
+
+from dragoman import json_bytes
+from dragoman.codec.ids import NAMES
+from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
+from dragoman.codec.media import data_url, decoded, from_url
+from dragoman.codec.outgoing import Outgoing
 from dragoman.errors import HistoryError
-from dragoman.ids import NAMES
+from dragoman.fold import arguments_json, parse_call
+from dragoman.loss import Lost
+from dragoman.message import Content, DataPart, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, ToolSpec
-from dragoman.shapes import rest
-from dragoman.wires.openai_responses.native import fields, note, spelling
-from dragoman.wires.openai_responses.quirks import Quirks
+from dragoman.wires.openai_responses.quirks import OWN, Quirks
 
-__all__ = ["dump_tool", "load_tool"]
+__all__ = [
+    "FUNCTION",
+    "KINDS",
+    "Kind",
+    "arguments_of",
+    "dump_call",
+    "dump_tool_choice",
+    "dump_tools",
+    "hold_result",
+    "holds_result",
+    "kind_of",
+    "load_call",
+    "load_tool_choice",
+    "load_tools",
+    "runner",
+]
 
 _NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
+_NO_STORES = {"type": "file_search"}
+_CHOICES = ("auto", "none", "required")
+FUNCTION = "function_call"
+_TEXTUAL = (FUNCTION, "mcp_call")
+"""Types whose arguments are always a text."""
 
 
-def load_tool(tool: Any) -> ToolSpec | ServerTool:
-    """An entry of `tools`.
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """A type of item that is a call."""
+
+    name: str | None = None
+    """The tool's name; `None`: the item tells it."""
+    held: tuple[str, ...] = ()
+    """Fields of the item that are the arguments, where it has no text `arguments`."""
+    answer: str | None = None
+    """Type of the item that answers it; `None`: the provider runs it, and the item holds the result too."""
+    result: str = "output"
+    """Field that holds the result: of the answer, or of the item itself."""
+
+
+KINDS: Mapping[str, Kind] = {
+    FUNCTION: Kind(answer="function_call_output"),
+    "custom_tool_call": Kind(held=("input",), answer="custom_tool_call_output"),
+    "local_shell_call": Kind(name="local_shell", held=("action",), answer="local_shell_call_output"),
+    "shell_call": Kind(name="shell", held=("action",), answer="shell_call_output"),
+    "apply_patch_call": Kind(name="apply_patch", held=("operation",), answer="apply_patch_call_output"),
+    "computer_call": Kind(name="computer", held=("action", "actions"), answer="computer_call_output"),
+    "tool_search_call": Kind(name="tool_search", held=("arguments",), answer="tool_search_output", result="tools"),
+    "web_search_call": Kind(name="web_search", held=("action",)),
+    "file_search_call": Kind(name="file_search", held=("queries",), result="results"),
+    "code_interpreter_call": Kind(name="code_interpreter", held=("code", "container_id"), result="outputs"),
+    "image_generation_call": Kind(name="image_generation", held=("revised_prompt", "prompt"), result="result"),
+    "mcp_call": Kind(),
+}
+_IMAGES = {"iVBOR": "png", "/9j/": "jpeg", "UklGR": "webp", "R0lGO": "gif"}
+"""How an image's base64 begins → its format."""
+
+
+def load_tools(tools: Sequence[Any]) -> tuple[ToolSpec | ServerTool, ...]:
+    """`tools` of a request.
 
     Raises:
-        HistoryError: it is no tool.
+        HistoryError: one of them is no tool.
     """
+    return tuple([_load_tool(tool) for tool in tools])
+
+
+def dump_tools(tools: Sequence[ToolSpec | ServerTool], out: Outgoing[Quirks]) -> list[dict[str, Any]]:
+    """The inverse, under the names that tools are sent by. One that cannot be sent is noted as a loss."""
+    dumped = [_dump_tool(tool, out) for tool in tools]
+    kept = [tool for tool in dumped if tool != _NO_STORES]
+    if len(kept) < len(dumped):
+        out.lose(None, None, Lost.tool, "it needs vector_store_ids, the stores to search in", "file_search")
+    return kept
+
+
+def load_tool_choice(value: Any) -> str | None:
+    """The choice of a tool, where it is a plain one."""
+    match value:
+        case str() if value in _CHOICES:
+            return value
+        case {"type": "function", "name": str(name), **others} if name not in _CHOICES and not others:
+            return name
+        case _:
+            return None
+
+
+def dump_tool_choice(choice: str, out: Outgoing[Quirks]) -> str | dict[str, Any]:
+    """The inverse."""
+    return choice if choice in _CHOICES else {"type": "function", "name": out.name(choice)}
+
+
+def runner(item: Mapping[str, Any]) -> Literal["agent", "provider"]:
+    """Who runs the tool that an item calls."""
+    environment = item.get("environment")
+    hosted = isinstance(environment, dict) and "container" in str(cast("dict[str, Any]", environment).get("type"))
+    kind = KINDS[item["type"]]
+    return "provider" if kind.answer is None or hosted or item.get("execution") == "server" else "agent"
+
+
+def kind_of(call: ToolCallPart) -> str:
+    """Type of the item that a call is. A provider's call without one came through another wire."""
+    kind = if_text(OWN.fields(call.native).get("type"))
+    return kind if kind in KINDS else FUNCTION if call.run_by != "provider" else "mcp_call"
+
+
+def load_call(item: Mapping[str, Any], unsent: Mapping[str, Any] | None = None, *, images: int = 0) -> list[Content]:
+    """An item that is a call → the call, then what the item holds of its result. Nothing where it has no id or name.
+
+    `unsent`: fields that a response has and no request may; `None`: it stands in a request, which is kept to the
+    letter. `images`: how many were made before.
+    """
+    kind = KINDS[item["type"]]
+    run_by = runner(item)
+    id_field = "call_id" if run_by == "agent" else "id"
+    id_ = item.get(id_field)
+    name = item.get("name", kind.name)
+    if not isinstance(id_, str) or not isinstance(name, str) or (run_by == "agent" and not id_):
+        return []
+    form: dict[str, Any] = {"named": True} if "name" in item and kind.name is not None else {}
+    call, read = arguments_of(ToolCallPart(id_, name, run_by=run_by), item)
+    if item["type"] not in _TEXTUAL and isinstance(item.get("arguments"), str):
+        form["text"] = True
+    elif unsent is None and item["type"] in _TEXTUAL and arguments_json(call) != item.get("arguments", ...):
+        form |= {"arguments": item["arguments"]} if "arguments" in item else {"without": ["arguments"]}
+    result, held = _result(call, item, kind, images) if run_by == "provider" else ([], [])
+    known = [id_field, "name", *read, *held, *(["type"] if item["type"] == FUNCTION else [])]
+    native = OWN.note(rest(item, *known), form=form, response=unsent)
+    return [msgspec.structs.replace(call, native=native), *result]
+
+
+def arguments_of(call: ToolCallPart, item: Mapping[str, Any]) -> tuple[ToolCallPart, list[str]]:
+    """The call with its arguments, and the fields of the item that hold them."""
+    given = item.get("arguments")
+    if isinstance(given, str):
+        return _parsed(call, given), ["arguments"]
+    if item["type"] in _TEXTUAL:
+        return msgspec.structs.replace(call, arguments=if_object(given)), ["arguments"]
+    found = [field for field in KINDS[item["type"]].held if field in item]
+    return msgspec.structs.replace(call, arguments={field: item[field] for field in found}), found
+
+
+def dump_call(call: ToolCallPart, id_: str, name: str) -> dict[str, Any]:
+    """A call → its item, with its own fields, under that id and name."""
+    own, form = OWN.fields(call.native), OWN.form(call.native)
+    type_ = kind_of(call)
+    kind = KINDS[type_]
+    item = {"type": type_, **rest(own, "type"), "call_id" if call.run_by != "provider" else "id": id_}
+    if kind.name is None or form.get("named"):
+        item["name"] = name
+    if type_ not in _TEXTUAL and "text" not in form and set(call.arguments) <= set(kind.held):
+        return item | call.arguments
+    item["arguments"] = arguments_json(call)
+    if "arguments" in form or "arguments" in if_list(form.get("without")):
+        older = form.get("arguments") == "absent" and call.state == "complete"  # a stored note of no field at all
+        given = {"arguments": form["arguments"]} if "arguments" in form and not older else {}
+        again, _ = arguments_of(ToolCallPart(call.id, call.name), {"type": type_, **given})
+        if (again.state, again.arguments) == (call.state, call.arguments):  # it still says what the call says
+            del item["arguments"]
+            item |= given
+    return item
+
+
+def holds_result(item: Mapping[str, Any] | None, id_: Any) -> bool:
+    """Whether an item is a call of that id, which may hold what came of it."""
+    return item is not None and item.get("id") == id_ and item.get("type") in KINDS
+
+
+def hold_result(item: dict[str, Any], result: ToolResultPart | DataPart) -> None:
+    """Writes into a call's item what came of it."""
+    field = KINDS[item["type"]].result
+    if isinstance(result, DataPart) and (held := if_object(OWN.form(result.native).get("output"))):
+        output = {**if_object(held.get("fields")), "url": data_url(result)}
+        place, outputs = held.get("place"), if_list(item.get(field))
+        place = place if type(place) is int else len(outputs)
+        item[field] = [*outputs[:place], output, *outputs[place:]]
+    elif isinstance(result, DataPart):
+        item["result"] = b64encode(result.data).decode()
+    else:
+        value = result.result
+        if isinstance(value, list):
+            value = list(cast("list[Any]", value))  # images may join it
+        item["error" if OWN.form(result.native).get("field") == "error" else field] = value
+
+
+def _load_tool(tool: Any) -> ToolSpec | ServerTool:
     if not isinstance(tool, dict):
         raise HistoryError(f"a tool must be an object, not {tool!r}")
     tool = cast("dict[str, Any]", tool)
@@ -34,33 +220,81 @@ def load_tool(tool: Any) -> ToolSpec | ServerTool:
         known.append("description")
     if isinstance(parameters, dict) and parameters:
         known.append("parameters")
-    how = {} if NAMES.fits(name) else {"name": "as is"}
-    how |= {key: "absent" for key in ("strict", "parameters") if key not in tool}
+    form = {} if NAMES.fits(name) else {"name": "as is"}
+    form |= {key: "absent" for key in ("strict", "parameters") if key not in tool}
     return ToolSpec(
         name,
         cast("str", description) if "description" in known else "",
         cast("dict[str, Any]", parameters) if "parameters" in known else {},
-        note(rest(tool, *known, *(["strict"] if tool.get("strict") is False else [])), spelling=how),
+        OWN.note(rest(tool, *known, *(["strict"] if tool.get("strict") is False else [])), form=form),
     )
 
 
-def dump_tool(tool: ToolSpec | ServerTool, names: Mapping[str, str], quirks: Quirks) -> dict[str, Any]:
-    """A tool → an entry of `tools`. A function is not strict unless it says so: the API takes silence for strict, and
+def _dump_tool(tool: ToolSpec | ServerTool, out: Outgoing[Quirks]) -> dict[str, Any]:
+    """A function is not strict unless it says so: the API takes silence for strict, and
     then refuses or changes schemas that are not."""
     if isinstance(tool, ServerTool):
         options = dict(tool.options)
-        type_ = quirks.server_tools.get(tool.name, tool.name)
+        type_ = out.quirks.server_tools.get(tool.name, tool.name)
         if type_ == "code_interpreter":
             options.setdefault("container", {"type": "auto"})
         return {"type": type_, **options}
-    own, how = fields(tool.native), spelling(tool.native)
-    entry = {"type": "function", **own, "name": names.get(tool.name, tool.name)}
+    own, form = OWN.fields(tool.native), OWN.form(tool.native)
+    entry = {"type": "function", **own, "name": out.name(tool.name)}
     if tool.description:
         entry["description"] = tool.description
     if tool.input_schema:
         entry["parameters"] = tool.input_schema
-    elif "parameters" not in how:
+    elif "parameters" not in form:
         entry.setdefault("parameters", _NO_ARGUMENTS)
-    if "strict" not in how:
+    if "strict" not in form:
         entry.setdefault("strict", False)
     return entry
+
+
+def _parsed(call: ToolCallPart, text: str) -> ToolCallPart:
+    """The call with its arguments from text; a value that is no object is the argument `value`."""
+    parsed = parse_call(call, text)
+    if parsed.state == "invalid":
+        try:
+            value = json_bytes.decode(text)
+        except ValueError:
+            return parsed
+        return msgspec.structs.replace(call, arguments={"value": value}, raw=None, state="complete")
+    return parsed
+
+
+def _outputs(call: ToolCallPart, outputs: list[dict[str, Any]], images: int) -> list[Content]:
+    """What code put out: what is no image, and then the images that came with their bytes, with the place of each."""
+    shown: list[Content] = []
+    left: list[Any] = []
+    for place, output in enumerate(outputs):
+        data = from_url(if_text(output.get("url")))
+        if isinstance(data, DataPart) and data.data:
+            held = {"place": place, "fields": rest(output, "url")}
+            name = f"image_{images + len(shown)}.{data.mime_type.rpartition('/')[2]}"
+            shown.append(DataPart(data.data, data.mime_type, name, OWN.note(form={"call": call.id, "output": held})))
+        else:
+            left.append(output)
+    return [ToolResultPart(call.id, call.name, left, run_by="provider"), *shown]
+
+
+def _result(call: ToolCallPart, item: Mapping[str, Any], kind: Kind, images: int) -> tuple[list[Content], list[str]]:
+    """What an item holds of its result, and the fields that hold it."""
+    value = item.get(kind.result)
+    if item["type"] == "image_generation_call":
+        if (data := decoded(value)) is None or not data:
+            return [], []
+        form = if_text(item.get("output_format")) or next(
+            (name for head, name in _IMAGES.items() if str(value).startswith(head)), "png"
+        )
+        image = DataPart(data, f"image/{form}", f"image_{images}.{form}", OWN.note(form={"call": call.id}))
+        return [image], [kind.result]
+    if item["type"] == "code_interpreter_call" and (outputs := if_objects(value)):
+        return _outputs(call, outputs, images), [kind.result]
+    if value is not None:
+        return [ToolResultPart(call.id, call.name, value, run_by="provider", native=None)], [kind.result]
+    if (error := item.get("error")) is not None:
+        native = OWN.note(form={"field": "error"})
+        return [ToolResultPart(call.id, call.name, error, True, "provider", native)], ["error"]
+    return [], []

@@ -1,0 +1,131 @@
+"""Every field of a provider's record and of the wires' quirks, as tables: the source of `docs/fields.md`, written by
+
+make pages > docs/fields.md
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any, cast
+
+import msgspec
+
+from dragoman.capability import Capability
+from dragoman.codec.ids import Rule
+from dragoman.providers.provider import Provider
+from pages.switching import NAMES
+
+__all__ = ["Field", "fields", "markdown"]
+
+_LONGEST = 160
+"""Characters of a default that are shown."""
+
+
+class Field(msgspec.Struct, frozen=True):
+    """A field of a record, as its source tells it."""
+
+    name: str
+    """Its name."""
+    type: str
+    """Its annotation, as it is written."""
+    default: str | None
+    """As Python has it; `None`: the field is required."""
+    meaning: str
+    """The docstring below it; `""`: there is none."""
+
+
+def fields(record: type[Any]) -> list[Field]:
+    """The fields of a class and their docstrings, in order."""
+    body = _body(record)
+    defaults = {field.name: field for field in msgspec.structs.fields(record)}
+    return [
+        Field(name, ast.unparse(line.annotation), _default(defaults[name]), _docstring(after))
+        for line, after in zip(body, [*body[1:], None], strict=True)
+        if isinstance(line, ast.AnnAssign) and (name := ast.unparse(line.target)) in defaults
+    ]
+
+
+def markdown() -> str:
+    """The tables of `docs/fields.md`."""
+    return "\n".join(
+        [
+            "# Every field of a provider's record",
+            "",
+            "Generated from the source by `make pages`; a test holds it to that. How to write a record stands",
+            "in [providers.md](providers.md). A field without a meaning here means what its name says.",
+            "",
+            "## `dragoman.Provider`",
+            "",
+            *_table(Provider),
+            "",
+            "## `dragoman.Capability`",
+            "",
+            "| name | meaning |",
+            "| --- | --- |",
+            *_capabilities(),
+            "",
+            "## `Quirks`",
+            "",
+            "How a provider differs from the others of its wire: `quirks=` of its record takes the `Quirks` of its own wire, such as",
+            "`dragoman.wires.openai_chat.Quirks`.",
+            *(line for wire in NAMES for line in _quirks(wire)),
+            "",
+            "## `dragoman.codec.ids.Rule`",
+            "",
+            "What ids or names a provider takes. Those that do not fit are mapped for the request, and back in the answer.",
+            "",
+            *_table(Rule),
+            "",
+        ]
+    )
+
+
+def _quirks(wire: str) -> Iterator[str]:
+    record = import_module(f"dragoman.wires.{wire}").Quirks
+    yield from ("", f"### `dragoman.wires.{wire}.Quirks`", "", inspect.getdoc(record) or "", "", *_table(record))
+
+
+def _table(record: type[Any]) -> Iterator[str]:
+    yield from ("| field | type | default | meaning |", "| --- | --- | --- | --- |")
+    for field in fields(record):
+        default = "required" if field.default is None else _code(field.default)
+        yield _line((_code(field.name), _code(field.type), default, field.meaning))
+
+
+def _capabilities() -> Iterator[str]:
+    """A capability that needs no words is explained by its name."""
+    body = _body(Capability)
+    for line, after in zip(body, [*body[1:], None], strict=True):
+        if isinstance(line, ast.Assign):
+            yield _line((_code(ast.unparse(line.targets[0])), _docstring(after)))
+
+
+def _body(record: type[Any]) -> Sequence[ast.stmt]:
+    (node,) = ast.parse(textwrap.dedent(inspect.getsource(record))).body
+    return node.body if isinstance(node, ast.ClassDef) else []
+
+
+def _docstring(line: ast.stmt | None) -> str:
+    if isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) and isinstance(line.value.value, str):
+        return inspect.cleandoc(line.value.value)
+    return ""
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str | None:
+    if field.required:
+        return None
+    made = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
+    shown = repr(dict(cast("Mapping[str, Any]", made)) if isinstance(made, Mapping) else made)
+    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST].rpartition(',')[0]}, …"
+
+
+def _code(text: str) -> str:
+    return f"`{text}`"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"

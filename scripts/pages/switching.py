@@ -1,0 +1,232 @@
+"""`docs/switching.md`: what is lost when a conversation goes on with another provider, found by trying it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dragoman import wires
+from dragoman.loss import Loss
+from dragoman.message import (
+    DataPart,
+    LinkPart,
+    Message,
+    Native,
+    Origin,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from dragoman.providers.provider import Provider
+from dragoman.providers.registry import Registry
+
+__all__ = ["NAMES", "PROBES", "lost", "markdown"]
+
+NAMES: Mapping[str, str] = {
+    "openai_chat": "openai",
+    "openai_responses": "openai-responses",
+    **{name: name for name in ("anthropic", "google", "mistral", "ollama", "cohere")},
+}
+"""Wire → the provider whose own API it is."""
+_PNG, _URL = b"\x89PNG\r\n\x1a\n", "https://host.test/a"
+
+
+def _result(result: Any, *, is_error: bool = False) -> tuple[Message, ...]:
+    answer = ToolResultPart("c1", "look", result, is_error)
+    return Message.user("?"), Message.model(ToolCallPart("c1", "look", {})), Message.user(answer)
+
+
+def _thinking(native: Native = None) -> tuple[Message, ...]:
+    return Message.user("?"), Message.model(ThinkingPart("Hm.", native), "So."), Message.user("?")
+
+
+PROBES: Mapping[str, tuple[Message, ...]] = {
+    "text": (Message.system("Be brief."), Message.user("?"), Message.model("So."), Message.user("?")),
+    "tool calls": (
+        Message.user("?"),
+        Message.model(ToolCallPart("c1", "look", {"at": 1}), ToolCallPart("c2", "look", {"at": 2})),
+        Message.user(ToolResultPart("c1", "look", "a"), ToolResultPart("c2", "look", {"b": 1})),
+    ),
+    "failed tools": _result("It is dark.", is_error=True),
+    "images in results": _result((TextPart("a"), DataPart(_PNG, "image/png"))),
+    "text after calls": (
+        Message.user("?"),
+        Message.model(ToolCallPart("c1", "look", {}), "Wait."),
+        Message.user(ToolResultPart("c1", "look", "a")),
+    ),
+    "several texts": (Message.user("a", "b"),),
+    "later system messages": (Message.user("?"), Message.model("So."), Message.system("Now."), Message.user("?")),
+    "images": (Message.user(DataPart(_PNG, "image/png")),),
+    "names of images": (Message.user(DataPart(_PNG, "image/png", "a.png")),),
+    "images by URL": (Message.user(LinkPart(_URL, "image/png")),),
+    "PDF": (Message.user(DataPart(b"%PDF", "application/pdf", "a.pdf")),),
+    "PDF by URL": (Message.user(LinkPart(_URL, "application/pdf")),),
+    "audio": (Message.user(DataPart(b"RIFF", "audio/wav")),),
+    "video": (Message.user(DataPart(b"ftyp", "video/mp4")),),
+    "text files": (Message.user(DataPart(b"so", "text/plain", "a.txt")),),
+}
+"""What a conversation may hold → one that holds it."""
+_OWN: Mapping[str, Mapping[str, tuple[Message, ...]]] = {
+    "openai_chat": {"thinking": _thinking()},
+    "openai_responses": {
+        "signed thinking": _thinking({"openai_responses": {"id": "rs_1", "encrypted_content": "x"}}),
+        "server tools": (
+            Message.user("?"),
+            Message.model(
+                ToolCallPart("ws_1", "web_search", run_by="provider", native={"openai_responses": {"type": "web_search_call"}}),
+                "So.",
+            ),
+        ),
+    },
+    "anthropic": {
+        "signed thinking": _thinking({"anthropic": {"signature": "x"}}),
+        "server tools": (
+            Message.user("?"),
+            Message.model(
+                ToolCallPart("s1", "web_search", run_by="provider", native={"anthropic": {"type": "server_tool_use"}}),
+                ToolResultPart("s1", "web_search", [], run_by="provider", native={"anthropic": {"type": "web_search_tool_result"}}),
+                "So.",
+            ),
+        ),
+    },
+    "google": {
+        "signed thinking": _thinking({"google": {"thoughtSignature": "eA=="}}),
+        "server tools": (
+            Message.user("?"),
+            Message.model(
+                ToolCallPart("s1", "codeExecution", {"code": "1"}, run_by="provider", native={"google": {"id": None}}),
+                ToolResultPart("s1", "codeExecution", {"output": "1"}, run_by="provider", native={"google": {"id": None}}),
+                "So.",
+            ),
+        ),
+    },
+    "mistral": {"thinking": _thinking()},
+    "ollama": {"thinking": _thinking()},
+    "cohere": {"thinking": _thinking()},
+}  # fmt: skip
+"""Wire → what its own models say that may be nobody else's to read."""
+
+
+def lost(history: Sequence[Message], first: str, then: str) -> list[Loss]:
+    """What is lost of a conversation that the provider of one wire answered, sent to the provider of another."""
+    origin, target = _origin(first), _origin(then)
+    answered = [message.replace(origin=origin) if message.role == "model" else message for message in history]
+    losses: list[Loss] = []
+    wires.get(then).dump_messages(answered, target=target, quirks=_provider(then).quirks, losses=losses)
+    return losses
+
+
+_INTRODUCTION = """\
+# Going on with another provider
+
+A conversation goes on elsewhere in the middle, with `model=` of any send:
+
+```python
+import asyncio
+
+from dragoman import Agent, Chat, Message
+
+
+async def main() -> list[Message]:
+    async with Agent("local") as agent:
+        chat = Chat(agent)
+        await chat.send("My name is Ada.")
+        await chat.send("What is my name?", model="anthropic:claude-sonnet-4-6")
+        return chat.history
+
+
+history = asyncio.run(main())
+```
+
+`base_url=`, `api_key=` and `headers=` are the agent's and hold for its own provider. To go on at another address, pass a
+[record](providers.md) with a `base_url` of its own as `model=`, or make a second agent and give it the history:
+
+```python
+other = Agent("openai-compatible:qwen", base_url="http://localhost:8000/v1")
+chat = Chat(other, history=history)  # or other.send(prompt, history=history)
+```
+
+What the other provider does not hold is left out, moved, or named by a text in its place. A wire tells beforehand, for each piece, what
+and why:
+
+```python
+from dragoman import Origin, ThinkingPart, wires
+from dragoman.loss import Loss
+
+said = Message.model(ThinkingPart("A capital."), "Oslo.").replace(origin=Origin("mistral"))
+losses: list[Loss] = []
+target = Origin("anthropic", model="claude-sonnet-4-6")
+wires.get("anthropic").dump_messages([Message.user("Where?"), said], target=target, losses=losses)
+assert (losses[0].message, losses[0].part, losses[0].what) == (1, 0, "thinking")
+print(losses[0].why)  # it comes from mistral, which anthropic does not read
+```
+
+`Loss.message` counts the messages that were given, dragoman's and not those of the payload, from 0; `None` is the request as a whole, such as
+a setting. `Loss.part` counts the pieces of its `content`; `None` is the message as a whole. `target` says who will read. Without it a dump is as if
+for each message's own origin: thinking and signatures are written that another provider would refuse.
+"""
+
+
+def markdown() -> str:
+    """`docs/switching.md`."""
+    held = {
+        wire: {**{kind: probe for kind, probe in PROBES.items() if not lost(probe, wire, wire)}, **_OWN[wire]}
+        for wire in NAMES
+    }
+    return "\n".join(
+        [
+            _INTRODUCTION,
+            "This page is generated by `make pages` from what the wires tell; a test holds it to them, and",
+            "other tests hold the wires to it: what is missing is told, and what is told is missing.",
+            "",
+            "The names are those of wires, each with its own provider. What was signed comes back into its place when the",
+            "conversation returns to who signed it, as long as nothing before it was changed. A file that a provider holds",
+            "(by its id) is known to that provider alone.",
+            "",
+            "What one format alone knows of a neutral piece (an image's `detail`, a speaker's `name`, citations) stays in `native`: it is",
+            "there when the conversation returns, goes to no other, and is not counted here. A tool's name that the target",
+            "refuses is sent as one that fits; its calls come back under the tool's own name.",
+            "",
+            "## What a conversation of one (rows) loses with another (columns)",
+            "",
+            "Of what the first one's format holds itself.",
+            "",
+            _line(("from \\ to", *NAMES)),
+            _line(["---"] * (len(NAMES) + 1)),
+            *(_line((f"**{first}**", *(_cell(held[first], first, then) for then in NAMES))) for first in NAMES),
+            "",
+            "## Why",
+            *(line for wire in NAMES for line in _reasons(wire)),
+            "",
+        ]
+    )
+
+
+def _cell(held: Mapping[str, Sequence[Message]], first: str, then: str) -> str:
+    if first == then:
+        return ""
+    return ", ".join(kind for kind, probe in held.items() if lost(probe, first, then)) or "nothing"
+
+
+def _reasons(wire: str) -> Iterator[str]:
+    """What a wire's target does not hold, and why, for conversations from elsewhere."""
+    yield from ("", f"### {wire}", "")
+    other = next(name for name in NAMES if name != wire)
+    for kind, probe in PROBES.items():
+        if losses := lost(probe, other, wire):
+            yield f"- {kind}: {'; '.join(dict.fromkeys(loss.why for loss in losses))}"
+    yield "- thinking and tools that another provider ran: they are of another provider"
+
+
+def _provider(wire: str) -> Provider:
+    return next(each for each in Registry(plug_ins=lambda: ()).providers() if each.name == NAMES[wire])
+
+
+def _origin(wire: str) -> Origin:
+    provider = _provider(wire)
+    return Origin(provider.name, None, provider.chat_model)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"

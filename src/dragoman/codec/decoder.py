@@ -1,0 +1,133 @@
+"""What every decoder of a response does the same way: frames → JSON → the wire's own step → events, errors and the end. Sans-I/O.
+
+A wire's decoder says what one JSON object of its stream means (`take`), and what the end of the bytes does (`end`). It may
+read the chunks that nearly all of a stream consists of in a shorter way (`ordinary`). Nothing that a provider sends is raised:
+it becomes a `RunError`, which ends the answer.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from dragoman import json_bytes
+from dragoman.codec.emitter import Emitter
+from dragoman.codec.framing import EventStream, LineStream, is_cut, is_json
+from dragoman.codec.json_values import body_bytes, need_object
+from dragoman.errors import DecodeError, DragomanError, StreamCutError
+from dragoman.event import Event
+from dragoman.message import Origin
+
+__all__ = ["MessageDecoder", "ResponseDecoder"]
+
+_DONE = b"[DONE]"
+_SHOWN = 200
+
+
+class ResponseDecoder(ABC):
+    """Reads one response. What comes after an error, or after the end, is ignored."""
+
+    FRAMES: ClassVar[type[EventStream | LineStream]] = EventStream
+    """What the stream consists of."""
+
+    def __init__(self, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> None:
+        """`new_id` mints the message's id, and those of calls that come without one."""
+        self._frames = self.FRAMES()
+        self._events: list[Event] = []
+        self._over = False
+        self._origin = origin or Origin("")
+        self._new_id = new_id
+
+    @abstractmethod
+    def take(self, event: dict[str, Any], payload: bytes) -> None:
+        """One JSON object of the stream, or a whole response (`event`), and its bytes.
+
+        Raises:
+            DragomanError: what it tells of, or that it is not of this format; it ends the answer.
+        """
+
+    @abstractmethod
+    def fail(self, error: DragomanError) -> None:
+        """The answer ends with an error, which carries what there was of it. Nothing more is read."""
+
+    def ordinary(self, payload: bytes) -> bool:  # noqa: ARG002 for those that have a short way
+        """Reads a chunk of the most frequent kind, the shortest way; `False` where it is of another kind."""
+        return False
+
+    def done(self) -> None:
+        """The mark `[DONE]`, with which some formats end; for others it is nothing."""
+        return
+
+    def end(self) -> None:
+        """The bytes are at their end, and nothing has ended the answer: it was cut."""
+        self.fail(StreamCutError("the stream ended before the answer did. Send the request again."))
+
+    def body(self, body: bytes) -> None:
+        """What came in place of a stream: a whole response, or an error's body. The beginning of one was cut."""
+        if is_cut(body):
+            self.end()
+        else:
+            self.read(body)
+
+    def feed(self, data: bytes) -> list[Event]:
+        """More bytes, cut anywhere → the events that they complete."""
+        for payload in self._frames.feed(data):
+            if not (self._over or self.ordinary(payload)):
+                self.read(payload)
+        return self._taken()
+
+    def close(self) -> list[Event]:
+        """The end of the bytes → the last events. An answer that has not ended was cut."""
+        for payload in self._frames.close():
+            if payload.strip() == _DONE or is_json(payload):  # else it is the first half of a chunk
+                self.read(payload)
+        if (body := self._frames.body) is not None and not self._over:
+            self.body(body)
+        if not self._over:
+            self.end()
+        return self._taken()
+
+    def whole(self, body: bytes | Mapping[str, Any]) -> list[Event]:
+        """A whole response, or a recorded stream, as bytes; or the JSON value of one → all its events."""
+        try:
+            data = body_bytes(body)
+        except DecodeError as error:
+            self.fail(error)
+            return self._taken()
+        return [*self.feed(data), *self.close()]
+
+    def read(self, payload: bytes) -> None:
+        """Any chunk, the longer way."""
+        stripped = payload.strip()
+        if self._over or not stripped:
+            return
+        if stripped == _DONE:
+            self.done()
+            return
+        try:
+            self.take(need_object(json_bytes.decode(payload), "an event"), payload)
+        except DragomanError as error:
+            self.fail(error.at(body=payload))
+        except ValueError as error:
+            shown = payload[:_SHOWN].decode(errors="replace")
+            self.fail(DecodeError(f"a piece of the answer is not JSON ({error}): {shown}", body=payload))
+
+    def _taken(self) -> list[Event]:
+        events = self._events[:]
+        self._events.clear()
+        return events
+
+
+class MessageDecoder(ResponseDecoder):
+    """Reads a response that is one message."""
+
+    def __init__(self, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> None:
+        """See `ResponseDecoder`."""
+        super().__init__(origin, new_id)
+        self._out = Emitter(new_id, origin=origin, events=self._events)
+
+    def fail(self, error: DragomanError) -> None:
+        """See `ResponseDecoder.fail`."""
+        self._over = True
+        self._out.fail(error)

@@ -1,0 +1,140 @@
+"""Digests of a conversation: chains H(parent, content), one for each of two questions.
+
+- `signed`: does it still hold what a provider signed over, so that its signatures are valid and its stored response may be
+  linked to? Role and content count, and of `native` the fields of that provider's wire. System text at the head does not, unless it
+  stood among the messages in a way of its own: it is of each request, and no provider signs it.
+- `neutral`: is it the same conversation to a reader, though it went through another format? Role and content count, without
+  `native` and ids; results of tools compare as JSON.
+
+Marks, times, usage, metadata and ids of messages count in neither.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from hashlib import blake2b
+from itertools import takewhile
+from typing import Any
+from weakref import ref
+
+import msgspec
+
+from dragoman import json_bytes
+from dragoman.codec.marks import unmarked
+from dragoman.message import (
+    Content,
+    Message,
+    Role,
+    ToolCallPart,
+    ToolResultPart,
+)
+
+__all__ = ["neutral", "neutral_chain", "prefix", "signed_chain", "wire_of"]
+
+_VERSION = "2"
+
+_SIZE = 16
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_known: dict[int, tuple[ref[Message], dict[str, bytes]]] = {}
+"""Identity of a message that is alive → itself and its digests by name. A conversation is hashed for each of its requests, and a
+message may hold megabytes."""
+
+
+def signed_chain(messages: Iterable[Message], wire: str) -> list[str]:
+    """For each message the digest of all before it, as `Origin.prefix` has it, and last that of all: one more than there are
+    messages. `wire`: that of the provider which signs, or has signed."""
+    messages = tuple(messages)
+    head = sum(1 for _ in takewhile(lambda message: message.role is Role.SYSTEM and not message.native, messages))
+    digests = [b""] * (head + 1)
+    for message in messages[head:]:
+        digests.append(_next(digests[-1], _of(message, wire, lambda message: _signed(message, wire))))
+    return [f"{_VERSION}:{wire}:{digest.hex()}" for digest in digests]
+
+
+def prefix(messages: Iterable[Message], wire: str) -> str:
+    """What `Origin.prefix` says of an answer to these messages."""
+    return signed_chain(messages, wire)[-1]
+
+
+def wire_of(prefix: str) -> str:
+    """The wire by which a prefix `2:WIRE:DIGEST` was made; empty for one of an earlier release, a digest alone."""
+    version, _, rest = prefix.partition(":")
+    return rest.rpartition(":")[0] if version == _VERSION else ""
+
+
+def neutral_chain(messages: Iterable[Message]) -> list[str]:
+    """For each message the neutral digest of all before it, and last that of all: one more than there are messages."""
+    digests = [b""]
+    for message in messages:
+        digests.append(_next(digests[-1], _of(message, "", _neutral)))
+    return [digest.hex() for digest in digests]
+
+
+def neutral(message: Message) -> str:
+    """The neutral digest of one message, whatever stands before it."""
+    return _of(message, "", _neutral).hex()
+
+
+def _next(parent: bytes, own: bytes) -> bytes:
+    return blake2b(parent + own, digest_size=_SIZE).digest()
+
+
+def _of(message: Message, name: str, make: Callable[[Message], Any]) -> bytes:
+    """A digest of the message by its name; `make` gives what is hashed, the first time."""
+    key = id(message)
+    known = _known.get(key)
+    if known is None or known[0]() is not message:
+        known = _known[key] = (ref(message, lambda _, known=_known: known.pop(key, None)), {})
+    if name not in known[1]:
+        known[1][name] = blake2b(_bytes(make(message)), digest_size=_SIZE).digest()
+    return known[1][name]
+
+
+def _bytes(value: Any) -> bytes:
+    try:
+        return _encode(value)
+    except UnicodeEncodeError:  # half a pair of surrogates, which UTF-8 cannot hold
+        return json.dumps(msgspec.to_builtins(value), sort_keys=True).encode()
+
+
+def _signed(message: Message, wire: str) -> Any:
+    content = unmarked(message).content
+    if any(piece.native or isinstance(piece, ToolResultPart) for piece in content):
+        content = tuple([_of_wire(piece, wire) for piece in content])
+    own = (message.native or {}).get(wire)
+    return message.role, content, own
+
+
+def _of_wire(piece: Content, wire: str) -> Content:
+    """The piece with the wire's own fields alone in its `native`."""
+    if isinstance(piece, ToolResultPart) and piece.is_content:
+        piece = msgspec.structs.replace(piece, result=tuple([_of_wire(part, wire) for part in piece.result]))
+    own = (piece.native or {}).get(wire)
+    if piece.native is None or (len(piece.native) == 1 and own is not None):
+        return piece
+    return msgspec.structs.replace(piece, native=None if own is None else {wire: own})
+
+
+def _neutral(message: Message) -> Any:
+    return message.role, [_plain(piece) for piece in unmarked(message).content]
+
+
+def _plain(piece: Content) -> Any:
+    if isinstance(piece, ToolCallPart):
+        unread = piece.raw if piece.state != "complete" else None
+        return "tool_call", piece.name, piece.arguments, unread, piece.state, piece.run_by
+    if isinstance(piece, ToolResultPart):
+        result = [_plain(part) for part in piece.result] if piece.is_content else _value(piece.result)
+        return "tool_result", result, piece.is_error, piece.run_by
+    return piece if piece.native is None else msgspec.structs.replace(piece, native=None)
+
+
+def _value(result: Any) -> Any:
+    """A result as the JSON value that its text is, where it is one: formats that have texts alone wrote it so."""
+    if not isinstance(result, str):
+        return result
+    try:
+        return json_bytes.decode(result)
+    except ValueError:
+        return result

@@ -1,0 +1,73 @@
+"""The digest chain of earlier releases, by which stored origins are still judged: all of `native` counted, and system text too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Any
+from weakref import ref
+
+import msgspec
+
+from dragoman.codec.marks import unmarked
+from dragoman.message import NOTES, Content, Message, Native, ToolResultPart
+
+__all__ = ["chain", "digest"]
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_known: dict[int, tuple[ref[Message], str, str]] = {}
+"""Identity of a message that is alive → itself, the parent it had last, and its digest then. A conversation is hashed for each of
+its requests, and a message may hold megabytes."""
+
+
+def digest(parent: str, message: Message) -> str:
+    """The digest of a conversation that goes on from `parent` (`""`: the beginning) with this message."""
+    key = id(message)
+    known = _known.get(key)
+    if known is not None and known[1] == parent and known[0]() is message:
+        return known[2]
+    made = _digest(parent, message)
+    _known[key] = (ref(message, lambda _, known=_known: known.pop(key, None)), parent, made)
+    return made
+
+
+def _digest(parent: str, message: Message) -> str:
+    content = unmarked(message).content
+    if any(piece.native or isinstance(piece, ToolResultPart) for piece in content):
+        content = tuple([_one_room(piece) for piece in content])
+    h = blake2b(parent.encode(), digest_size=16)
+    try:
+        h.update(_encode((message.role, content, _joined(message.native))))
+    except UnicodeEncodeError:  # half a pair of surrogates, which UTF-8 cannot hold
+        plain = msgspec.to_builtins((message.role, content, _joined(message.native)))
+        h.update(json.dumps(plain, sort_keys=True).encode())
+    return h.hexdigest()
+
+
+def _one_room(piece: Content) -> Content:
+    if isinstance(piece, ToolResultPart) and piece.is_content:
+        inner: tuple[Content, ...] = piece.result
+        if any(part.native for part in inner):
+            piece = msgspec.structs.replace(piece, result=tuple([_one_room(part) for part in inner]))
+    native = _joined(piece.native)
+    return piece if native is piece.native else msgspec.structs.replace(piece, native=native)
+
+
+def _joined(native: Native) -> Native:
+    """Fields and notes under the wire's name alone: digests are stored, and so were they made."""
+    if not native or not any(key.endswith(NOTES) for key in native):
+        return native
+    joined: dict[str, Any] = {}
+    for key, own in native.items():
+        wire = key.removesuffix(NOTES)
+        joined[wire] = {**joined[wire], **own} if wire in joined and isinstance(own, dict) else own
+    return joined
+
+
+def chain(messages: Iterable[Message]) -> list[str]:
+    """For each message the digest of all before it, and last the digest of all: one more than there are messages."""
+    digests = [""]
+    for message in messages:
+        digests.append(digest(digests[-1], message))
+    return digests

@@ -1,0 +1,190 @@
+"""What every decoder does the same way: open a message, open parts in order, add deltas, close all. Sans-I/O.
+
+A wire tells an `Emitter` what it read; the emitter says it in events. Parts are known by the wire's own key (a block's
+index, `("call", 3)`, `"text"` …) and numbered in the order in which they first appear. Every part that is started is
+finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+from dragoman.errors import DragomanError
+from dragoman.event import (
+    Event,
+    MessageFinished,
+    MessageStarted,
+    OpenText,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    RunError,
+)
+from dragoman.fold import MessageBuilder, close_part, whole_part
+from dragoman.message import Content, FinishReason, Message, Native, Origin, Role, ThinkingPart, ToolCallPart, Usage
+
+__all__ = ["Emitter", "OpenPart"]
+
+
+class OpenPart:
+    """A part that is still open. `native`, where the wire fills it, is added when the part is closed."""
+
+    __slots__ = ("deltas", "index", "key", "native", "part", "started")
+
+    def __init__(self, index: int, key: Hashable, part: Content) -> None:
+        self.index = index
+        self.key = key
+        self.part = part
+        self.deltas: list[str | bytes] = []
+        self.native: dict[str, Any] = {}
+        self.started = False
+
+
+class Emitter:
+    """Events of one answer (one candidate of it). `events` fills up; the decoder takes them with `take`."""
+
+    def __init__(
+        self,
+        new_id: Callable[[], str] | None,
+        *,
+        candidate: int = 0,
+        origin: Origin | None = None,
+        events: list[Event] | None = None,
+    ) -> None:
+        """`events`: the list that fills up, where a decoder has one for several answers."""
+        self.message_id = new_id() if new_id else f"message-{candidate}"
+        self.new_id = new_id
+        self.candidate = candidate
+        self.origin = origin
+        self.events: list[Event] = [] if events is None else events
+        self.started = False
+        self.finished = False
+        self._builder = MessageBuilder()
+        self._open: dict[Hashable, OpenPart] = {}
+        self._next = 0
+
+    def take(self) -> list[Event]:
+        """The events since the last call."""
+        events, self.events = self.events, []
+        return events
+
+    def start(self, *, native: Native = None, metadata: Mapping[str, Any] | None = None) -> None:
+        """Opens the message, if it is not open yet."""
+        if not self.started:
+            self.begin(MessageStarted(self.message_id, Role.MODEL, self.candidate, self.origin, metadata or {}, native))
+
+    def begin(self, event: MessageStarted) -> None:
+        """Opens the message as an event says that is there already."""
+        self.started = True
+        self.message_id, self.origin = event.message_id, event.origin
+        self._builder = MessageBuilder(event)
+        self.events.append(event)
+
+    def part(self, key: Hashable, part: Content | None = None) -> OpenPart:
+        """The open part of that key; opens `part` (default: a text) where there is none.
+
+        A text is started by its first delta, through `add`; none may ever come.
+        """
+        open_part = self._open.get(key)
+        if open_part is None:
+            self.start()
+            open_part = self._open[key] = OpenPart(self._next, key, part or OpenText())
+            self._next += 1
+            if not isinstance(open_part.part, OpenText):
+                self._start_part(open_part)
+        return open_part
+
+    def find(self, key: Hashable) -> OpenPart | None:
+        """The open part of that key, if there is one."""
+        return self._open.get(key)
+
+    def add(self, open_part: OpenPart, delta: str | bytes) -> None:
+        """A delta of an open part; an empty one is none."""
+        if delta:
+            if not open_part.started:
+                self._start_part(open_part)
+            open_part.deltas.append(delta)
+            self.events.append(PartDelta(self.message_id, open_part.index, delta))
+
+    def text(self, key: Hashable, delta: str) -> None:
+        """More text of the text part of that key."""
+        if delta:
+            self.add(self.part(key), delta)
+
+    def thinking(self, key: Hashable, delta: str) -> None:
+        """More thinking of the thinking part of that key."""
+        if delta:
+            self.add(self.part(key, ThinkingPart()), delta)
+
+    def whole(self, part: Content) -> None:
+        """A part that came whole. It is told as if it had been streamed in one delta."""
+        self.start()
+        events = whole_part(self.message_id, self._next, part)
+        self._builder.add(events[-1])
+        self.events += events
+        self._next += 1
+
+    def close(self, open_part: OpenPart, *, cut: bool = False) -> Content | None:
+        """Closes a part. A text that never came leaves nothing behind."""
+        self._open.pop(open_part.key, None)
+        part = close_part(open_part.part, open_part.deltas, cut=cut, native=open_part.native)
+        if part is not None:
+            if not open_part.started:
+                self._start_part(open_part)
+            event = PartFinished(self.message_id, open_part.index, part)
+            self._builder.add(event)
+            self.events.append(event)
+        return part
+
+    def amend(self, closed_part: OpenPart, part: Content) -> None:
+        """A last word on a part that is closed already, where a provider corrects at its end what it signed."""
+        event = PartFinished(self.message_id, closed_part.index, part)
+        self._builder.add(event)
+        self.events.append(event)
+
+    def close_all(self, *, cut: bool = False) -> None:
+        """Closes every part that is open."""
+        for open_part in list(self._open.values()):
+            self.close(open_part, cut=cut)
+
+    def finish(
+        self,
+        reason: FinishReason,
+        usage: Usage | None = None,
+        *,
+        origin: Origin | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        native: Native = None,
+        cut: bool = False,
+    ) -> None:
+        """Closes the message and what is open in it."""
+        self.start()
+        self.close_all(cut=cut)
+        self.finished = True
+        self.origin = origin or self.origin
+        event = MessageFinished(self.message_id, reason, usage, origin, metadata or {}, native)
+        self._builder.add(event)
+        self.events.append(event)
+
+    def fail(
+        self, error: DragomanError, usage: Usage | None = None, *, origin: Origin | None = None, native: Native = None
+    ) -> None:
+        """An error: what is open is closed as cut, and the error carries the message so far, with what it cost."""
+        if (self.started or usage is not None) and not self.finished:
+            self.finish(FinishReason.error, usage, origin=origin, native=native, cut=True)
+            error.at(partial=self.partial())
+        self.events.append(RunError(error))
+
+    def partial(self) -> Message:
+        """The message so far, from the parts that are closed."""
+        return self._builder.message()
+
+    def calls(self) -> tuple[ToolCallPart, ...]:
+        """The closed calls that somebody must answer."""
+        content = self._builder.content()
+        return tuple([part for part in content if isinstance(part, ToolCallPart) and part.run_by != "provider"])
+
+    def _start_part(self, open_part: OpenPart) -> None:
+        open_part.started = True
+        self.events.append(PartStarted(self.message_id, open_part.index, open_part.part))

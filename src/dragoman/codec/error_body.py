@@ -1,0 +1,107 @@
+"""What the body of an error says, in whatever it comes: JSON of any shape, JSON inside a text or an event stream, a page of HTML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+from typing import Any, cast
+
+import msgspec
+
+from dragoman.codec.json_values import as_text, if_list, if_object, if_objects
+
+__all__ = ["codes", "parsed", "plain", "words"]
+
+_WORDS = (
+    "message", "Message", "detail", "error", "errors", "raw", "data", "msg", "error_description", "errorMessage", "error_from",
+    "faultstring", "title", "base_resp", "status_msg",
+)  # fmt: skip
+"""Where the words stand; the first that says something counts."""
+_CODES = ("code", "type", "status", "reason", "reasons", "error_type", "errorcode")
+_INNER = ("error", "errors", "innererror", "details", "detail", "metadata", "error_from")
+"""Where more codes stand."""
+_DATA = re.compile(r"^data:(.*)$", re.MULTILINE)
+_JSON = re.compile(r"\{|\[\s*\{")
+# Linear: what is opened and not closed goes on to the end, and a title holds no tag.
+_UNSEEN = re.compile(r"<!--.*?(-->|\Z)|<(script|style)\b.*?(</\2\s*+>|\Z)|<[^>]*+(>|\Z)", re.DOTALL | re.IGNORECASE)
+_TITLE = re.compile(r"<title[^<>]*+>\s*+([^<\s][^<]*+)</title", re.IGNORECASE)
+_NAME = re.compile(r"""(['"`])[\w.\-/:\[\]]+\1""")
+_ECHO = re.compile(r"""(input_value=|['"]input['"]: ?|\bvalue:? |\bgot )(['"]).*?\2""", re.DOTALL)
+_HEAD, _READ = 8192, 65536  # characters of a page: where its title stands, where words are looked for
+_OPENED = 4000  # characters of a text in which `&…;` are read; Python refuses numbers that are longer
+_SHOWN = 300  # characters of a text that is no JSON
+_DEPTH = 8
+
+
+def parsed(body: bytes) -> Any:
+    """A body → the JSON in it, else the text that a reader would see, in short."""
+    text = body.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
+    for candidate in (text, *_DATA.findall(text)):
+        if (found := _decoded(candidate)) is not None:
+            return found
+    if text.strip() == "null":
+        return None
+    title = _TITLE.search(text[:_HEAD])
+    seen = " ".join((title[1] if title else _UNSEEN.sub(" ", text[:_READ])).split())
+    return " ".join(unescape(seen[:_OPENED]).split())[:_SHOWN]
+
+
+def words(value: Any, depth: int = _DEPTH) -> str:
+    """The words for people in what was told; of checked fields where each stands and what is wrong with it, not what it held."""
+    if not value or depth == 0:
+        return ""
+    if isinstance(value, str):
+        before, inner = _opened(value)
+        text = words(inner, depth - 1) if inner else ""
+        return f"{before}{text}" if text else value
+    if places := [entry for entry in if_objects(value) if "msg" in entry]:
+        return "; ".join(
+            f"{'.'.join(map(as_text, if_list(one.get('loc'))))}: {as_text(one['msg'])}".removeprefix(": ")
+            for one in places
+        )
+    if entries := if_list(value):
+        return "; ".join(filter(None, (words(entry, depth - 1) for entry in entries)))
+    fields = if_object(value)
+    error = fields.get("error")
+    order = ("error", *(key for key in _WORDS if key != "error")) if isinstance(error, dict) else _WORDS
+    found = (words(fields.get(key), depth - 1) for key in order)
+    return next(filter(None, found), "")
+
+
+def codes(value: Any, depth: int = _DEPTH) -> Iterator[str]:
+    """What else says of its kind: codes, types and reasons, of all levels."""
+    if depth == 0:
+        return
+    for entry in if_list(value):
+        yield from codes(entry, depth - 1)
+    for key, inner in if_object(value).items():
+        if key in _CODES:
+            yield from (str(each) for each in (if_list(inner) or [inner]) if isinstance(each, (str, int)) and each)
+        elif isinstance(inner, str):
+            yield from codes(_opened(inner)[1], depth - 1)
+        elif key in _INNER:
+            yield from codes(inner, depth - 1)
+
+
+def plain(text: str) -> str:
+    """Words without the names and values that they quote: these are the request's, and say nothing of the fault."""
+    return _NAME.sub("''", _ECHO.sub(r"\1''", text))
+
+
+def _opened(text: str) -> tuple[str, Any]:
+    """A text that ends in a JSON object, or a list of them → what stands before it, and that; `None`: it ends in none."""
+    found = _JSON.search(text)
+    inner = _decoded(text[found.start() :]) if found else None
+    return (text[: found.start()], inner) if found else (text, None)
+
+
+def _decoded(text: str) -> Any:
+    """A JSON object or list, also one that was written twice; `None`: it is none."""
+    try:
+        found: Any = msgspec.json.decode(text)
+        if isinstance(found, str):
+            return _decoded(found)
+        return cast("Any", found) if isinstance(found, (dict, list)) else None
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None

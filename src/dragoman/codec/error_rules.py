@@ -1,0 +1,312 @@
+"""What a provider says of an error → the exception that it is. A wire reads its own shape; what it means is the same for all.
+
+First counts the status that says it all, then the words, then the status that says little. All of it is data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from dragoman.codec.error_body import codes, parsed, plain, words
+from dragoman.codec.json_values import as_text, if_object, if_objects, if_text
+from dragoman.errors import (
+    AuthenticationError,
+    ContentRefusedError,
+    ContextLengthError,
+    InvalidRequestError,
+    ModelNotFoundError,
+    OverloadedError,
+    PermissionDeniedError,
+    ProviderError,
+    ProviderTimeoutError,
+    RateLimitError,
+)
+from dragoman.retry_after import limit_reset, retry_after, waiting_words
+
+__all__ = [
+    "ErrorRules",
+    "Patterns",
+    "ErrorInfo",
+    "error_from",
+    "load",
+    "request_id",
+    "patterns",
+    "error_info",
+    "vendor_status",
+]
+
+_Kind = type[ProviderError]
+Patterns = tuple[tuple[_Kind, re.Pattern[str]], ...]
+"""Kinds, and the words by which each is known."""
+
+
+class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What was read in an error."""
+
+    words: str = ""
+    """The provider's own, for people."""
+    codes: str = ""
+    """What else says of its kind: code, type, reason."""
+    means: int | None = None
+    """The HTTP status that its code stands for, where it has one; goes before the response's own."""
+    status: int | None = None
+    """The status that it tells itself, where the response has none."""
+    request_id: str | None = None
+    """The provider's id of the request, where the body tells it."""
+    retry_after: float | None = None
+    """Seconds."""
+    headers: Mapping[str, str] = {}
+    """Of a provider behind this one, names in lower case."""
+
+
+def patterns(*lines: tuple[_Kind, str]) -> Patterns:
+    """Kinds and patterns, whatever the case of their letters."""
+    return tuple((kind, re.compile(words, re.IGNORECASE)) for kind, words in lines)
+
+
+class ErrorRules(msgspec.Struct, frozen=True, kw_only=True):
+    """What a wire says in a way of its own."""
+
+    words: Patterns = ()
+    """Before those that all use."""
+    statuses: Mapping[int, _Kind] = {}
+    """A status that says it all, before those that all use."""
+    advice: Mapping[_Kind, str] = {}
+    """Kind of error → what to do about it, in place of the usual words."""
+
+
+_USUAL = ErrorRules()
+_STATUSES: Mapping[int, _Kind] = {
+    401: AuthenticationError,
+    402: PermissionDeniedError,
+    408: ProviderTimeoutError,
+    429: RateLimitError,
+    451: ContentRefusedError,
+    501: InvalidRequestError,
+    503: OverloadedError,
+    504: ProviderTimeoutError,
+    524: ProviderTimeoutError,
+    529: OverloadedError,
+}
+"""A status that says it all."""
+_BETTER: Mapping[_Kind, Patterns] = {
+    AuthenticationError: patterns((PermissionDeniedError, r"insufficient permissions|missing scopes")),
+    RateLimitError: patterns(
+        (OverloadedError, r"overloaded"), (PermissionDeniedError, r"\blimit:? 0\b.{0,40}requested")
+    ),
+}
+"""Kind by such a status → words by which it is another one after all."""
+_WORDS = patterns(
+    (
+        InvalidRequestError,
+        r"(unknown|unsupported|unrecogni[sz]ed|unexpected|additional|extra) (request )?(parameter|argument|field|key|propert|option|name)|"
+        r"(audio|image|video|vision|file|document|media|multimodal) inputs? (is|are) not supported|extra inputs|MCP server|external_connector|(download|fetch|retriev)\w* .{0,40}(https?:|\burl\b|image|file|media|multimodal)|"
+        r"guardrail.{0,60}(identifier|format|not found|not exist)|no endpoints found that",
+    ),
+    (
+        RateLimitError,
+        r"rate.?limit|too.?many.?requests|insufficient.?quota|(current|your) quota|quota.?exceeded|throttl|usage limit|"
+        r"(tokens|requests) per (sec|min|hour|day)|RESOURCE_EXHAUSTED|wait before trying",
+    ),
+    (
+        ContextLengthError,
+        r"context.?(length|size|window|limit|overflow)|too.?many.?(prompt.?|input.?)?tokens|token.?limit.?(exceed|reach)|"
+        r"(prompt|input|messages?)( is| are|:)? too (long|large)|total length of .{0,20}too long|too large (for model|to process)|"
+        r"reduce (the|your) (length|message|prompt|input)|token count.{0,80}(exceed|only supports|limit)|"
+        r"exceed\w* .{0,40}(number of tokens|token limit|max\w* (prompt |input |content )?(length|tokens))|"
+        r"max\w* (prompt|model|input) length|longer than the (maximum )?model|tokens_limit_reached|max size: \d+ tokens|"
+        r"tokens \+ .{1,20} must be <=|must have less than \d+ tokens|tokens exceed the configured limit|"
+        r"range of input length|number of tokens to keep",
+    ),
+    (
+        ContentRefusedError,
+        r"content.?(filter|policy|management|moderation)|(bio|violation|usage|cyber).?polic|policy.?violation|responsible.?ai|"
+        r"flagged|moderation|guardrail|usage guideline|by safety setting|safety (filter|polic|system|check)|SAFETY_CHECK|"
+        r"blocked (input|output|prompt)|content exists risk|inappropriate content|data.?inspection.?failed|sensitive content|"
+        r"considered high risk",
+    ),
+    (
+        ModelNotFoundError,
+        r"model.?(not.?(found|exist|supported\b)|decommissioned)|(not supported|unknown|invalid|no such|nonexistent|unavailable).model\b|deployment.?not.?found|"
+        r"\b(models?|deployment|engine)\b((?!\. ).){0,200}(not found|n.t found|does not exist|do not exist|not a valid model|was removed|"
+        r"decommissioned|has been (deprecated|retired)|identifier is invalid)|(not a valid|no such) model|no endpoints found|"
+        r"unable to access model|not supported by any provider|try pulling it|"
+        r"could not resolve the .{0,20}model|no models? (is )?loaded|model is not loaded|function .{0,80}not found for account",
+    ),
+    (
+        AuthenticationError,
+        r"(invalid|incorrect|wrong|missing|expired|no)[ _](x-)?(api|subscription)[ _-]?(key|token)|"
+        r"api[ _-]?key.{0,40}(not valid|invalid|incorrect|expired|not found|missing|required|not provided)|"
+        r"authentication.?(error|fail|required|method)|unauthenticated|unauthori[sz]ed|"
+        r"invalid (authori[sz]ation|bearer|access.?token|credential|api.?key)|security token .{0,30}(invalid|expired)",
+    ),
+    (
+        PermissionDeniedError,
+        r"(?<!are )\bforbidden\b|permission.?(denied|error)|insufficient (permissions|balance|credit|funds)|credit balance|"
+        r"billing|not allowed to access|not authori[sz]ed to|country.{0,20}not supported|must be verified|arrearage|good standing",
+    ),
+)
+"""What an error says of itself, in its codes and words; the first that fits."""
+_FAULTS = patterns(
+    (
+        OverloadedError,
+        r"too.?many.?requests|overload|(no|at|out of|insufficient) capacity|server.?(is.?)?busy|maximum pending|service.?unavailable",
+    ),
+    (ProviderTimeoutError, r"time.?out|timed out|deadline.?exceeded|gateway time"),
+)
+"""The same, where the request was not at fault; before those for a status from 500 on."""
+_MODEL = re.compile(
+    r"\b(models?|deployment|engine|endpoint)\b|resource not found|^(\W|404|not.?found)*$", re.IGNORECASE
+)
+"""A 404 that speaks of a model, or of nothing."""
+_INVALID = re.compile(
+    r"invalid|unsupported|not supported|unexpected endpoint|does not support|bad.?request|validation|image_",
+    re.IGNORECASE,
+)
+_ADVICE: Mapping[_Kind, str] = {
+    AuthenticationError: "Check the API key.",
+    PermissionDeniedError: "Check what the key may do, and the account's credit and region.",
+    ModelNotFoundError: "Check the model's name, that the key may use it, and the base URL.",
+    ContextLengthError: "Shorten the conversation, or take a model with a longer context.",
+    ContentRefusedError: "Change what is asked: the provider's policy refuses it.",
+    RateLimitError: "Wait, then try again, or ask for a higher limit.",
+    OverloadedError: "Try again later, or take another model.",
+    ProviderTimeoutError: "Try again.",
+    InvalidRequestError: "Change the request.",
+    ProviderError: "This is a fault of the provider's own; try again.",
+}
+_DEPENDENCY = 424
+"""What failed stands behind the provider's API: its own model's server."""
+_REQUEST_IDS = (
+    "mistral-correlation-id",
+    "x-request-id",
+    "request-id",
+    "apim-request-id",
+    "x-kong-request-id",
+    "x-ds-trace-id",
+    "x-github-request-id",
+    "x-amzn-requestid",
+    "x-goog-request-id",
+    "nvcf-reqid",
+    "x-generation-id",
+)
+"""Headers that hold the id by which a provider finds a request again."""
+_TRACES = ("x-debug-trace-id", "cf-ray")
+"""Those that say less than an id in the body."""
+_STATUS_KEYS = ("raw_status_code", "status_code", "statusCode", "StatusCode", "status", "code")
+_VENDOR_STATUSES: Mapping[int, int] = {
+    1001: 504,
+    1002: 429,
+    1004: 401,
+    1008: 402,
+    1026: 451,
+    1027: 451,
+    1039: 429,
+    1041: 429,
+    2013: 400,
+    2045: 429,
+    2049: 401,
+    2056: 429,
+}
+"""`base_resp.status_code` of MiniMax → the status that it stands for."""
+_READ = 4000  # characters of words, and of codes, that tell the kind
+_BEHIND = 500  # characters of the words of a provider behind a gateway
+_SHOWN = 1000  # characters of words in a message
+
+
+def error_info(payload: Any) -> ErrorInfo:
+    """What an error's payload says in any of the usual shapes."""
+    outer = next(iter(if_objects(payload)), if_object(payload))
+    error = if_object(outer.get("error"))
+    statuses = (as_text(fields.get(key)) for fields in (error, outer) for key in _STATUS_KEYS)
+    behind = if_object(error.get("metadata"))  # OpenRouter: what the provider behind it said
+    text = words(payload)
+    param = if_text(error.get("param"))  # Xiaomi: not a field's name, but the reason
+    reason = param if " " in param and param not in text else ""
+    return ErrorInfo(
+        words=": ".join(filter(None, (text, reason, words(if_text(behind.get("raw")))[:_BEHIND]))),
+        codes=" ".join(dict.fromkeys(codes(payload)))[:_READ],
+        status=next((int(status) for status in statuses if re.fullmatch("[45][0-9][0-9]", status)), None),
+        means=_VENDOR_STATUSES.get(vendor_status(outer)),
+        request_id=if_text(outer.get("request_id")) or if_text(error.get("request_id")) or None,
+        headers={name.lower(): as_text(value) for name, value in if_object(behind.get("headers")).items()},
+    )
+
+
+def vendor_status(fields: Mapping[str, Any]) -> int:
+    """The number of the fault in an answer whose status tells of none, as MiniMax has it; 0: there is no fault."""
+    code = if_object(fields.get("base_resp")).get("status_code")
+    return code if isinstance(code, int) else 0
+
+
+def load(
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    read: Callable[[Any], ErrorInfo] = error_info,
+    rules: ErrorRules = _USUAL,
+) -> ProviderError:
+    """An error's response → the exception that says it. Never raises: odd bodies (HTML, empty, a string) are read as far as they go.
+
+    `read` reads what `error_body.parsed` found in the body.
+    """
+    lower = {name.lower(): value for name, value in headers.items()}
+    return error_from(read(parsed(body)), status=status, headers=lower, body=body, rules=rules)
+
+
+def error_from(
+    info: ErrorInfo,
+    *,
+    status: int | None = None,
+    headers: Mapping[str, str] = {},
+    body: bytes | None = None,
+    rules: ErrorRules = _USUAL,
+) -> ProviderError:
+    """What is known of an error → the exception. `status`: the response's; without it, the one in the body."""
+    status = status or info.status
+    kind = _kind(info.means or status or 0, f"{info.codes} {plain(info.words[:_READ])}".strip(), rules)
+    code = f"no words but {info.codes}" if re.search("[a-z]", info.codes, re.IGNORECASE) else "no words"
+    words = info.words or (f"the provider answered with HTTP {status} and {code}" if status else "the provider failed")
+    advice = rules.advice.get(kind) or _ADVICE[kind]
+    error = kind(f"{_short(words).rstrip('.')}. {advice}", status=status, body=body)
+    if isinstance(error, RateLimitError | OverloadedError):
+        limits = limit_reset({**headers, **info.headers}) if isinstance(error, RateLimitError) else None
+        waits = (info.retry_after, retry_after(headers), waiting_words(info.words), limits)
+        error.retry_after = next((wait for wait in waits if wait is not None), None)
+    return error.at(request_id=request_id(headers, info.request_id))
+
+
+def _short(words: str) -> str:
+    return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}…"
+
+
+def request_id(headers: Mapping[str, str], inside: str | None = None) -> str | None:
+    """The provider's id of a request. `headers`: of the answer, names in lower case; `inside`: the id in its body."""
+    found = next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
+    return found or inside or next((headers[name] for name in _TRACES if headers.get(name)), None)
+
+
+def _kind(status: int, words: str, rules: ErrorRules) -> _Kind:
+    """`status`: 0 where none is told."""
+    if (kind := rules.statuses.get(status) or _STATUSES.get(status)) is not None:
+        return _first(_BETTER.get(kind, ()), words) or kind
+    faults = _FAULTS if status >= 500 else ()
+    if (kind := _first((*rules.words, *faults, *_WORDS), words)) is not None:
+        return kind
+    if status == 403:
+        return PermissionDeniedError
+    if status == 404:
+        return ModelNotFoundError if _MODEL.search(words) else InvalidRequestError
+    if 400 <= status < 500 and status != _DEPENDENCY:
+        return InvalidRequestError
+    if (kind := _first(_FAULTS, words)) is not None:
+        return kind
+    return InvalidRequestError if not status and _INVALID.search(words) else ProviderError
+
+
+def _first(lines: Patterns, words: str) -> _Kind | None:
+    return next((kind for kind, pattern in lines if pattern.search(words)), None)

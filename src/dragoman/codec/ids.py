@@ -1,0 +1,164 @@
+"""Ids and tool names that a wire does not take, made fit for it: per request, pure, never stored.
+
+Every provider has rules of its own for ids and tool names (letters, length, no repetition). `fitted` maps names and
+`call_ids` maps the ids of calls and results; both are bijections, and what is fit already stays as it is. The same
+conversation, grown by a message, keeps the ids and names that it had.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache
+from hashlib import blake2b
+from itertools import count
+
+import msgspec
+
+from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
+
+__all__ = ["NAMES", "STANDARD", "Rule", "call_ids", "fitted", "renamed"]
+
+_DIGEST_LENGTH = 8
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """What ids or names a wire takes."""
+
+    letters: str = "a-zA-Z0-9_-"
+    """The characters allowed, as they stand in a regular expression's brackets; lower-case letters and digits at least."""
+    most: int = 64
+    """Length at most, in characters."""
+    least: int = 1
+    """Length at least, in characters; not over 32."""
+    first: str = ""
+    """The characters that may come first, where not all may; `_` at least."""
+
+    def fits(self, name: str) -> bool:
+        """Whether it may be sent as it is."""
+        fits = self.least <= len(name) <= self.most and _all_of(self.letters)(name) is not None
+        return fits and self.begins(name)
+
+    def begins(self, name: str) -> bool:
+        """Whether its first character may be one."""
+        return not self.first or (name != "" and _all_of(self.first)(name[0]) is not None)
+
+
+@cache
+def _all_of(letters: str) -> Callable[[str], re.Match[str] | None]:
+    return re.compile(f"[{letters}]*").fullmatch
+
+
+STANDARD = Rule()
+"""What every provider's own ids look like, and what all but a few take."""
+NAMES = Rule(first="a-zA-Z_")
+"""What all take as the name of a tool: Google's begin with a letter or an underscore."""
+
+
+def fitted(names: Iterable[str], rule: Rule = NAMES, *, as_is: Collection[str] = ()) -> dict[str, str]:
+    """Each name → the one to send. `as_is`: names that are sent whatever the rule says.
+
+    The inverse tells which tool a model means when it calls one by the name that it was sent.
+    """
+    names = dict.fromkeys(names)
+    out = {name: name for name in names if name in as_is or rule.fits(name)}
+    fresh = _Fresh(rule, set(out.values()))
+    for name in names:
+        if name not in out:
+            out[name] = fresh(name)
+            fresh.taken.add(out[name])
+    return out
+
+
+def renamed(names: Mapping[str, str]) -> dict[str, str]:
+    """What `fitted` gave, the other way: the name that was sent → the own one, where they differ."""
+    return {sent: own for own, sent in names.items() if sent != own}
+
+
+def call_ids(
+    messages: Sequence[Message],
+    rule: Rule = STANDARD,
+    *,
+    as_is: Callable[[ToolCallPart | ToolResultPart], bool] | None = None,
+) -> dict[tuple[int, int], str]:
+    """(position of the message, position in its content) → the id to send, for every call and result that is not the provider's own.
+
+    An id that was used before, in this round or an earlier one, gets another. A result has the id of its call: the
+    first call of its round that has the same id and no result yet, else the latest one with that id.
+    `as_is` tells the pieces whose id is sent whatever the rule says.
+    """
+    if (own := _own_ids(messages, rule, as_is)) is not None:
+        return own
+    out: dict[tuple[int, int], str] = {}
+    fresh = _Fresh(rule, set())
+    taken = fresh.taken
+    waiting: dict[str, deque[str]] = {}
+    latest: dict[str, str] = {}
+    before: Role | None = None
+    for position, message in enumerate(messages):
+        if message.role is Role.MODEL and before is not Role.MODEL:
+            waiting = {}
+        before = message.role
+        for place, piece in enumerate(message.content):
+            if not isinstance(piece, (ToolCallPart, ToolResultPart)) or piece.run_by == "provider":
+                continue
+            keep = as_is is not None and as_is(piece)
+            if isinstance(piece, ToolCallPart):
+                fits = keep or (piece.id not in taken and rule.fits(piece.id))
+                sent = piece.id if fits else fresh(piece.id)
+                waiting.setdefault(piece.id, deque()).append(sent)
+                latest[piece.id] = sent
+            elif answered := waiting.get(piece.id):
+                sent = answered.popleft()
+            else:
+                sent = latest.get(piece.id) or (piece.id if keep or rule.fits(piece.id) else fresh(piece.id))
+            taken.add(sent)
+            out[position, place] = sent
+    return out
+
+
+def _own_ids(
+    messages: Sequence[Message], rule: Rule, as_is: Callable[[ToolCallPart | ToolResultPart], bool] | None
+) -> dict[tuple[int, int], str] | None:
+    """The same where all may be sent as they are and none comes for two calls; else `None`."""
+    out: dict[tuple[int, int], str] = {}
+    taken: set[str] = set()
+    for position, message in enumerate(messages):
+        for place, piece in enumerate(message.content):
+            if not isinstance(piece, (ToolCallPart, ToolResultPart)) or piece.run_by == "provider":
+                continue
+            if piece.id in taken:
+                if isinstance(piece, ToolCallPart):
+                    return None
+            elif not (rule.fits(piece.id) or (as_is is not None and as_is(piece))):
+                return None
+            taken.add(piece.id)
+            out[position, place] = piece.id
+    return out
+
+
+class _Fresh:
+    """Fit stand-ins for names, made from the name itself and, where that is taken, from how often it was tried.
+
+    What was tried once stays taken, so that a name which comes again goes on from there.
+    """
+
+    def __init__(self, rule: Rule, taken: set[str]) -> None:
+        self.taken = taken
+        self._rule = rule
+        self._filler = "_" if re.fullmatch(f"[{rule.letters}]", "_") else ""
+        self._tries: dict[str, count[int]] = {}
+
+    def __call__(self, name: str) -> str:
+        candidates = (self._candidate(name, tries) for tries in self._tries.setdefault(name, count()))
+        return next(candidate for candidate in candidates if candidate not in self.taken)
+
+    def _candidate(self, name: str, tries: int) -> str:
+        rule, filler = self._rule, self._filler
+        readable = re.sub(f"[^{rule.letters}]", filler, name)[: max(0, rule.most - _DIGEST_LENGTH - 1)]
+        digest = blake2b(f"{tries} {name}".encode(errors="surrogatepass"), digest_size=16).hexdigest()
+        tail = digest[: max(_DIGEST_LENGTH, rule.least - len(readable))][: rule.most]
+        fits = readable and len(readable) + len(filler) + len(tail) <= rule.most
+        candidate = f"{readable}{filler}{tail}" if fits else tail
+        return candidate if rule.begins(candidate) else f"_{candidate}"[: rule.most]

@@ -1,0 +1,180 @@
+"""JSON that others wrote, read with care. `if_…` passes over what is of another kind than it should be; `as_…` takes that
+for a `DecodeError`, where passing over it would lose a part of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, TypeVar, cast
+
+from dragoman import json_bytes
+from dragoman.errors import DecodeError, HistoryError
+
+__all__ = [
+    "as_index",
+    "as_list",
+    "as_object",
+    "as_text",
+    "body_bytes",
+    "bounded",
+    "gather",
+    "if_list",
+    "if_object",
+    "if_objects",
+    "if_text",
+    "malformed",
+    "merged",
+    "need_object",
+    "rest",
+    "has_error",
+    "filled",
+    "unread",
+]
+
+
+T = TypeVar("T")
+_EMPTY: tuple[Any, ...] = ("", [], {})
+
+
+def malformed(value: Any, what: str) -> DecodeError:
+    """The error for a value that is not what it should be."""
+    body = json_bytes.encode(value)
+    return DecodeError(
+        f"the provider sent {what}: {body[:200].decode(errors='replace')}. This is a fault of its own; try again.",
+        body=body,
+    )
+
+
+def bounded(payload: T) -> T:
+    """What a caller gave to be read, as it is.
+
+    Raises:
+        HistoryError: it nests too deep.
+    """
+    try:
+        json_bytes.bound_value(payload)
+    except ValueError as error:
+        raise HistoryError(f"what was given cannot be read: {error}") from error
+    return payload
+
+
+def body_bytes(body: bytes | Mapping[str, Any]) -> bytes:
+    """A response's body, which may be JSON's value already → its bytes.
+
+    Raises:
+        DecodeError: it nests too deep.
+    """
+    if isinstance(body, bytes):
+        return body
+    try:
+        json_bytes.bound_value(body)
+    except ValueError as error:
+        raise DecodeError(f"the answer cannot be read: {error}") from error
+    return json_bytes.encode(body)
+
+
+def if_object(value: Any) -> dict[str, Any]:
+    """The value where it is a JSON object, else an empty one."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def if_list(value: Any) -> list[Any]:
+    """The value where it is a list, else an empty one."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def if_objects(value: Any) -> list[dict[str, Any]]:
+    """The value where it is a list of JSON objects, else an empty one."""
+    entries = if_list(value)
+    return entries if all(isinstance(entry, dict) for entry in entries) else []
+
+
+def if_text(value: Any) -> str:
+    """The value where it is a text, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def as_object(value: Any, name: str) -> dict[str, Any]:
+    """A JSON object; nothing is an empty one."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise malformed(value, f"a {name} that is no object")
+    return cast("dict[str, Any]", value)
+
+
+def need_object(value: Any, what: str) -> dict[str, Any]:
+    """A JSON object, without which nothing can be read."""
+    if not isinstance(value, dict):
+        raise DecodeError(f"{what} is no JSON object")
+    return cast("dict[str, Any]", value)
+
+
+def as_list(value: Any, name: str) -> list[Any]:
+    """A list; nothing is an empty one."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise malformed(value, f"{name} that are no list")
+    return cast("list[Any]", value)
+
+
+def as_index(value: Any) -> int | str | None:
+    """What tells entries of a list apart; `None` where it is nothing that could."""
+    return value if isinstance(value, (int, str)) else None
+
+
+def as_text(value: Any) -> str:
+    """A text; anything else that says something is told as JSON."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json_bytes.encode(value).decode()
+
+
+def unread(fields: dict[str, Any], read: Collection[str]) -> dict[str, Any]:
+    """The fields that nobody has read and that say something."""
+    return {
+        key: value
+        for key, value in fields.items()
+        if key not in read and (value or (value is not None and value not in _EMPTY))
+    }
+
+
+def filled(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields that say something: not null, not empty."""
+    return {key: value for key, value in fields.items() if value or (value is not None and value not in _EMPTY)}
+
+
+def gather(fields: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Adds to `fields` those that come in pieces: lists go on, of anything else the last word counts. Linear in what comes."""
+    for name, value in more.items():
+        if not isinstance(value, list):
+            fields[name] = value
+            continue
+        if not isinstance(before := fields.get(name), list):
+            before = fields[name] = []
+        cast("list[Any]", before).extend(cast("list[Any]", value))
+
+
+def rest(block: Mapping[str, Any], *known: str) -> dict[str, Any]:
+    """The fields of a JSON object that nobody has read."""
+    return {key: value for key, value in block.items() if key not in known}
+
+
+def has_error(result: Any) -> bool:
+    """Whether what a tool returned tells itself that it failed: an object with the key `error`, or the text of one."""
+    if isinstance(result, str) and result.lstrip().startswith("{"):
+        try:
+            result = json_bytes.decode(result)
+        except ValueError:
+            return False
+    return "error" in if_object(result)
+
+
+def merged(block: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON object with this wire's own fields added, level by level. What is neutral is never overwritten."""
+    for key, value in own.items():
+        if key not in block:
+            block[key] = value
+        elif isinstance(block[key], dict) and isinstance(value, Mapping):
+            block[key] = merged(dict(block[key]), cast("Mapping[str, Any]", value))
+    return block

@@ -1,0 +1,33 @@
+"""Marks are for people: what is sent to a model, and what a digest counts, is the conversation without them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from dragoman.message import MarkPart, Message
+
+__all__ = ["Places", "unmarked", "unmarked_all"]
+
+Places = Mapping[int, tuple[int, ...]]
+"""Position of a message that had marks → for each piece that is left of its content, the place where it stood."""
+
+
+def unmarked(message: Message) -> Message:
+    """The message without its marks: itself where it has none."""
+    if any(isinstance(piece, MarkPart) for piece in message.content):
+        return message.replace(content=tuple([piece for piece in message.content if not isinstance(piece, MarkPart)]))
+    return message
+
+
+def unmarked_all(messages: Iterable[Message]) -> tuple[tuple[Message, ...], Places]:
+    """The messages without marks, and where what is left stood."""
+    given = tuple(messages)
+    if not (marked := {at for at, one in enumerate(given) for piece in one.content if isinstance(piece, MarkPart)}):
+        return given, {}
+    places = {
+        position: tuple(
+            [place for place, piece in enumerate(given[position].content) if not isinstance(piece, MarkPart)]
+        )
+        for position in sorted(marked)
+    }
+    return tuple([unmarked(message) for message in given]), places

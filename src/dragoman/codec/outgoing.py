@@ -1,0 +1,97 @@
+"""What the dump of a conversation must know beside its messages: where they go, by which quirks, under which ids and names, and
+what could not be sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from dragoman.codec.marks import Places
+from dragoman.codec.replay import readable
+from dragoman.loss import Loss, Lost
+from dragoman.message import Message, Origin, TextPart, ToolCallPart, ToolResultPart
+from dragoman.request import ModelRequest
+
+__all__ = ["Outgoing", "only_text", "own_options", "prepared"]
+
+Q = TypeVar("Q")
+O = TypeVar("O", bound="Outgoing[Any]")  # noqa: E741 the letter of its bound
+
+
+class Outgoing(msgspec.Struct, Generic[Q], frozen=True, kw_only=True, gc=False):
+    """One conversation on its way out. A wire that must know more has a subclass of its own."""
+
+    messages: Sequence[Message]
+    """All of it, in order."""
+    target: Origin | None
+    """Who will read it; `None`: nobody yet, so that each message goes as if to its own origin."""
+    quirks: Q
+    """What its reader does differently."""
+    losses: list[Loss]
+    """Grows with what is left out or changed."""
+    unreadable: Sequence[str | None]
+    """For each message why what its provider signed may not go along; `None`: it may."""
+    ids: Mapping[tuple[int, int], str]
+    """Place of a call or result → the id to send."""
+    names: Mapping[str, str]
+    """Name of a tool → the one to send."""
+    places: Places = {}
+    """Where pieces stood in messages that had marks, which `messages` are without."""
+
+    def lose(self, position: int | None, part: int | None, what: Lost, why: str, which: str = "") -> None:
+        """Notes something that is left out or changed; see `Loss`."""
+        if part is not None and position is not None and position in self.places:
+            part = self.places[position][part]
+        self.losses.append(Loss(position, part, what, why, which))
+
+    def exact(self, position: int) -> bool:
+        """Whether a message goes to its own origin, so that what was odd about it is understood there."""
+        origin = self.messages[position].origin
+        return self.target is None or (origin is not None and origin.provider == self.target.provider)
+
+    def id(self, position: int, place: int, piece: ToolCallPart | ToolResultPart) -> str:
+        """The id under which a call or result is sent."""
+        return self.ids.get((position, place), piece.id)
+
+    def name(self, name: str) -> str:
+        """The name under which a tool is sent."""
+        return self.names.get(name, name)
+
+
+def prepared(
+    of: type[O],
+    messages: Iterable[Message],
+    target: Origin | None,
+    quirks: Any,
+    losses: list[Loss] | None,
+    **own: Any,
+) -> O:
+    """A conversation, without its marks (`codec.marks.unmarked_all`), made ready for its dump. `quirks` tells by `reads` whose
+    signatures the target takes; `own`: `ids`, `names`, `places` and the fields of the subclass."""
+    messages = tuple(messages)
+    return of(
+        messages=messages,
+        target=target,
+        quirks=quirks,
+        losses=[] if losses is None else losses,
+        unreadable=readable(messages, target, quirks.reads),
+        **own,
+    )
+
+
+def own_options(request: ModelRequest, wire: str, losses: list[Loss]) -> ModelRequest:
+    """The request without options that are fields of another wire; each is a loss."""
+    if request.wire in (None, wire) or not request.options:
+        return request
+    losses += [Loss(None, None, Lost.option, f"it is a field of {request.wire}", name) for name in request.options]
+    return request.replace(options={}, wire=None)
+
+
+def only_text(message: Message) -> str | None:
+    """The text of a message that is one text, not blank, with nothing of any wire's own, as nearly all are; `None`: of any other."""
+    content = message.content
+    if message.native is None and len(content) == 1 and type(piece := content[0]) is TextPart and piece.native is None:
+        return piece.text if piece.text.strip() else None
+    return None

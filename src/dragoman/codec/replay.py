@@ -1,0 +1,53 @@
+"""Which of a model's messages may go back with what their provider signed.
+
+Signed content is valid for the origin that signed it, and only while everything before it is as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from dragoman.codec import digest, digest_v1
+from dragoman.loss import Lost
+from dragoman.message import Content, Message, Origin, Role
+
+__all__ = ["kind_of", "readable"]
+
+
+def readable(messages: Sequence[Message], target: Origin | None, reads: Collection[str] = ()) -> list[str | None]:
+    """For each message `None` where its signed content may be sent to `target`, else the reason why not.
+
+    `reads`: names of other providers whose signed content the target reads, from the target's record.
+    Without a target everything is readable, as if sent to its own origin.
+    """
+    if target is None:
+        return [None] * len(messages)
+    chains: dict[str, list[str]] = {}
+    out: list[str | None] = []
+    for position, message in enumerate(messages):
+        origin = message.origin
+        if message.role is not Role.MODEL:
+            out.append(None)
+        elif origin is None:
+            out.append("its origin is not known")
+        elif origin.provider != target.provider and origin.provider not in reads:
+            out.append(f"it comes from {origin.provider}, which {target.provider} does not read")
+        elif (
+            origin.endpoint != target.endpoint
+            and origin.provider == target.provider
+            and None not in (origin.endpoint, target.endpoint)
+        ):
+            out.append(f"it comes from another endpoint, {origin.endpoint}")
+        elif origin.prefix is not None:
+            wire = digest.wire_of(origin.prefix)
+            if wire not in chains:
+                chains[wire] = digest.signed_chain(messages, wire) if wire else digest_v1.chain(messages)
+            out.append(None if chains[wire][position] == origin.prefix else "what stood before it has changed")
+        else:
+            out.append(None)
+    return out
+
+
+def kind_of(piece: Content) -> Lost:
+    """What a piece of content is, such as `thinking`, as a loss of it says; a mark is never one."""
+    return Lost(str(piece.__struct_config__.tag).replace("_", " "))

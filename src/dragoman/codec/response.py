@@ -1,0 +1,141 @@
+"""What every encoder does the same way: of a run's events, those that a response tells, and what they say of its end.
+
+A response is one message of the model's. Of a run it tells all of them as one; other candidates, and what others said, are
+passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dragoman.codec.marks import unmarked
+from dragoman.errors import DragomanError
+from dragoman.event import (
+    Event,
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    RunError,
+    RunFinished,
+)
+from dragoman.fold import fold
+from dragoman.loss import Loss, Lost
+from dragoman.message import FinishReason, Message, Native, Origin, Role, Usage
+
+__all__ = ["ResponseState", "kept", "further_candidates", "model_of", "whole_message"]
+
+
+class ResponseState:
+    """What is known of a response while its events come."""
+
+    __slots__ = ("_ids", "_native", "_usages", "envelope", "id", "origin", "reason", "response_id", "started")
+
+    def __init__(self, envelope: Callable[[Native], dict[str, Any]]) -> None:
+        """`envelope`: reads the wire's own fields around a message out of the `native` of its start and end."""
+        self.started = False
+        self.id = ""
+        """Of the first message."""
+        self.response_id = ""
+        """Its provider's id of it, else its own; empty where it has none."""
+        self.origin: Origin | None = None
+        """Of the first message."""
+        self.envelope: dict[str, Any] = {}
+        self.reason: FinishReason | None = None
+        self._usages: dict[str, Usage] = {}
+        self._native = envelope
+        self._ids: set[str] = set()
+
+    @property
+    def usage(self) -> Usage | None:
+        """Of all messages that stand."""
+        return sum(self._usages.values(), Usage()) if self._usages else None
+
+    def takes(self, event: Event) -> bool:
+        """Whether an event is of this response. What it says of the whole is noted."""
+        if isinstance(event, (PartDelta, PartStarted, PartFinished)):
+            return event.message_id in self._ids
+        if isinstance(event, MessageStarted):
+            return self._start(event)
+        if isinstance(event, (MessageFinished, MessageDropped)):
+            return self._end(event)
+        return isinstance(event, (RunError, RunFinished))
+
+    def _start(self, event: MessageStarted) -> bool:
+        if event.role is not Role.MODEL or event.candidate != 0:
+            return False
+        if not self.started:
+            self.started, self.id, self.origin = True, event.message_id, event.origin
+            self.response_id = (event.origin and event.origin.response_id) or ("" if event.anonymous else self.id)
+        self._ids.add(event.message_id)
+        self.envelope |= self._native(event.native)
+        return True
+
+    def _end(self, event: MessageFinished | MessageDropped) -> bool:
+        if event.message_id not in self._ids:
+            return False
+        if isinstance(event, MessageDropped):
+            self._ids.remove(event.message_id)
+            self._usages.pop(event.message_id, None)
+            self.reason = None
+            return True
+        self.reason = event.finish_reason
+        self.envelope |= self._native(event.native)
+        if event.usage is not None:
+            before = self._usages.get(event.message_id)
+            self._usages[event.message_id] = event.usage if before is None else before + event.usage
+        return True
+
+
+def further_candidates(events: Iterable[Event]) -> list[Loss]:
+    """What the response of these events leaves out on every wire: the candidates beyond the first."""
+    others = [event.candidate for event in events if isinstance(event, MessageStarted) and event.candidate]
+    return [
+        Loss(None, None, Lost.candidate, "a response holds the first alone", f"candidate {number}") for number in others
+    ]
+
+
+def model_of(origin: Origin | None) -> str:
+    """The model that answers: the one that serves, else the one that was asked for. Empty: not known."""
+    return (origin.served_model or origin.model or "") if origin is not None else ""
+
+
+def kept(events: Iterable[Event], losses: list[Loss] | None = None) -> list[Event]:
+    """The events without those of messages that are retracted in the end. What a response leaves out is added to `losses`."""
+    events = list(events)
+    if losses is not None:
+        losses += further_candidates(events)
+    void: set[int] = set()
+    places: dict[str, list[int]] = {}
+    for place, event in enumerate(events):
+        message_id = getattr(event, "message_id", None)
+        if isinstance(event, MessageStarted):
+            places[event.message_id] = []
+        if message_id in places:
+            places[message_id].append(place)
+        if isinstance(event, MessageDropped):
+            void.update(places.pop(event.message_id, ()))
+    return [event for place, event in enumerate(events) if place not in void] if void else events
+
+
+def whole_message(events: Iterable[Event], losses: list[Loss] | None = None) -> Message | DragomanError:
+    """All messages of the model's as one, or the error that the events tell of. Its id and origin are those of the first
+    message, as in a stream; the end is that of the last, the usage that of all. What a response leaves out is added to
+    `losses`."""
+    events = list(events)
+    if losses is not None:
+        losses += further_candidates(events)
+    for event in events:
+        if isinstance(event, RunError):
+            return event.error
+    messages = [message for message in fold(events) if message.role is Role.MODEL] or [Message.model()]
+    usages = [message.usage for message in messages if message.usage is not None]
+    return messages[-1].replace(
+        id=messages[0].id,
+        origin=next((message.origin for message in messages if message.origin is not None), None),
+        content=tuple(piece for message in messages for piece in unmarked(message).content),
+        usage=sum(usages, Usage()) if usages else None,
+    )

@@ -1,0 +1,67 @@
+"""What a server must know of a wire beside its formats: where its API stands, how it refuses, how a stream is kept open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from dragoman.errors import DragomanError, HistoryError, OverloadedError, RateLimitError
+
+__all__ = ["SSE_PING", "ErrorResponse", "Problem", "Route", "error_response", "noted"]
+
+SSE_PING = b": ping\n\n"
+"""A comment in Server-Sent Events, which keeps a stream open and tells nothing."""
+
+
+class Route(msgspec.Struct, frozen=True):
+    """A place of a wire's API."""
+
+    method: str
+    """`GET` or `POST`."""
+    path: str
+    """From the root of the official API's host, such as `/v1/messages`; `{model}` stands for a model's name."""
+    purpose: str
+    """What is there: `chat`, `embeddings`, `models`, `count_tokens`."""
+
+
+class ErrorResponse(NamedTuple):
+    """An error as the wire's API answers with it."""
+
+    status: int
+    """HTTP status."""
+    headers: Mapping[str, str]
+    """Names in lower case; `retry-after` in seconds, where the error has a wait."""
+    body: dict[str, Any]
+    """JSON."""
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """What of a conversation could not be read, where the rest of it could."""
+
+    index: int
+    """Position of the element in the list that holds the conversation; -1: beside it, such as a system text."""
+    field: str | None
+    """The field at fault, where one is known."""
+    error: str
+    """What was wrong, in words for people."""
+
+
+def error_response(error: DragomanError, status: int, body: dict[str, Any]) -> ErrorResponse:
+    """An error's response, with the wait that the error asks for."""
+    headers = {"content-type": "application/json"}
+    if isinstance(error, RateLimitError | OverloadedError) and error.retry_after is not None:
+        headers["retry-after"] = f"{error.retry_after:.3f}".rstrip("0").rstrip(".")
+    return ErrorResponse(status, headers, body)
+
+
+def noted(error: HistoryError, problems: list[Problem] | None, index: int, field: str | None) -> None:
+    """Notes what could not be read, where problems are noted.
+
+    Raises:
+        HistoryError: they are not.
+    """
+    if problems is None:
+        raise error
+    problems.append(Problem(index, field, error.message))

@@ -1,0 +1,191 @@
+"""The pieces of content that a message is made of: what was *said* (text, data, links, files, tool calls and results), and what
+is not (thinking, what only a provider understands, marks for people). All frozen values.
+
+Every piece may carry `native`: wire name → the fields that this wire has beyond the neutral ones. A wire writes the
+neutral fields and adds its own native ones; it never reads another wire's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Self, cast, get_args
+
+import msgspec
+
+from dragoman.file_type import file_type
+
+__all__ = [
+    "KINDS",
+    "NOTES",
+    "Content",
+    "DataPart",
+    "FilePart",
+    "LinkPart",
+    "MarkPart",
+    "Native",
+    "Part",
+    "ProviderPart",
+    "TextPart",
+    "ThinkingPart",
+    "ToolCallPart",
+    "ToolResultPart",
+]
+
+Native = Mapping[str, Any] | None
+"""Wire name → that wire's own fields (`None`: none); wire name + `NOTES` → its notes about them."""
+
+NOTES = ":notes"
+"""Behind a wire's name, which holds no colon: the key under which the wire's notes stand in `native`."""
+
+
+class TextPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="text"):
+    """Text. Never empty: no text is no part."""
+
+    text: str
+    """Never empty."""
+    native: Native = None
+
+    def __post_init__(self) -> None:
+        if not self.text:
+            raise ValueError("a TextPart is never empty; leave the part out instead")
+
+
+class DataPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="data"):
+    """A file by its bytes: an image, audio, a PDF, …"""
+
+    data: bytes
+    """The file."""
+    mime_type: str
+    """Its type, such as `image/png`."""
+    name: str | None = None
+    """File name, where it has one."""
+    native: Native = None
+
+    @classmethod
+    def from_file(cls, path: str | Path, mime_type: str | None = None) -> Self:
+        """Reads a file; its MIME type is told by the name, else by the first bytes.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        path = Path(path)
+        data = path.read_bytes()
+        return cls(data, mime_type or file_type(path.name, data), path.name)
+
+
+class LinkPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="link"):
+    """A file by its URL."""
+
+    url: str
+    """Where it is."""
+    mime_type: str | None = None
+    """Its type; `None`: not known."""
+    name: str | None = None
+    """File name, where it has one."""
+    native: Native = None
+
+
+class FilePart(msgspec.Struct, frozen=True, omit_defaults=True, tag="file"):
+    """A file that a provider holds, by that provider's id."""
+
+    id: str
+    """The provider's id of it."""
+    mime_type: str | None = None
+    """Its type; `None`: not known."""
+    name: str | None = None
+    """File name, where it has one."""
+    native: Native = None
+
+
+class ToolCallPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="tool_call"):
+    """The model asks for a tool to be run."""
+
+    id: str
+    """The provider's id, else one minted when the call was first seen."""
+    name: str
+    """Name of the tool."""
+    arguments: dict[str, Any] = {}
+    """Parsed arguments; `{}` when the call is cut or invalid."""
+    raw: str | None = None
+    """The arguments' text as it came, kept where `arguments` does not say it all (cut, invalid, or not the usual spelling)."""
+    state: Literal["complete", "cut", "invalid"] = "complete"
+    """`cut`: the stream ended inside the arguments. `invalid`: they are no JSON object. Neither is ever executed."""
+    run_by: Literal["agent", "client", "provider"] = "agent"
+    """Who runs the tool. What the provider ran is never executed or answered by us."""
+    native: Native = None
+
+
+class ToolResultPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="tool_result"):
+    """What a tool returned."""
+
+    id: str
+    """Id of the call that it answers."""
+    name: str
+    """Name of the tool; `""` where a format does not tell it."""
+    result: Any = None
+    """Any JSON value, or a tuple of TextPart, DataPart, LinkPart and FilePart (any sequence of them is taken)."""
+    is_error: bool = False
+    """The tool failed, or could not be run; `result` says how."""
+    run_by: Literal["agent", "client", "provider"] = "agent"
+    """Who ran it, as in the call."""
+    native: Native = None
+    is_content: bool = False
+    """Derived: `result` is a tuple of parts and not a JSON value. Stored, so that JSON is read back as what it was."""
+
+    def __post_init__(self) -> None:
+        result = self.result
+        if isinstance(result, (list, tuple)):
+            items = cast("Sequence[Any]", result)
+            content = _result_content(items, stored=self.is_content)
+            msgspec.structs.force_setattr(self, "result", list(items) if content is None else content)
+            msgspec.structs.force_setattr(self, "is_content", content is not None)
+        elif self.is_content:
+            msgspec.structs.force_setattr(self, "is_content", False)
+
+
+class ThinkingPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="thinking"):
+    """The model's thinking. Not said: it is shown as `message.thinking` and goes back only to an origin that reads it."""
+
+    text: str = ""
+    """`""` where only a signature came, or where it is encrypted."""
+    native: Native = None
+
+
+class ProviderPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="provider"):
+    """A block that only its provider understands. All of it is in `native`."""
+
+    kind: str
+    """The provider's name of the block, such as `compaction`."""
+    native: Native = None
+
+
+class MarkPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="mark"):
+    """What a format of a user interface shows to people and no model is told: a step, a source, a part of data. Its fields are in
+    `native` of that format. Wires skip it, no loss is noted, and no digest counts it."""
+
+    kind: str
+    """What it marks, such as `step`."""
+    native: Native = None
+
+
+ResultPart = TextPart | DataPart | LinkPart | FilePart
+Part = TextPart | DataPart | LinkPart | FilePart | ToolCallPart | ToolResultPart
+Content = Part | ThinkingPart | ProviderPart | MarkPart
+_RESULT_PARTS = (TextPart, DataPart, LinkPart, FilePart)
+
+
+def _result_content(items: Sequence[Any], *, stored: bool) -> tuple[ResultPart, ...] | None:
+    """A result's items as parts; `None` where they are a JSON value. `stored`: they may be parts as JSON has them."""
+    if not items:
+        return None
+    if all(isinstance(item, _RESULT_PARTS) for item in items):
+        return tuple(items)
+    try:
+        return msgspec.convert(items, type=tuple[ResultPart, ...]) if stored else None
+    except msgspec.ValidationError:
+        return None
+
+
+KINDS = frozenset(str(kind.__struct_config__.tag) for kind in get_args(Content))
+"""What the stored form calls the kinds of pieces."""

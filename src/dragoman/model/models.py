@@ -1,0 +1,129 @@
+"""The models that one agent talks to: of its own provider, and of others in the middle of a conversation."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from dragoman.model.access import Access, Key
+from dragoman.model.chat_model import ChatModel
+from dragoman.model.defaults import default_model, needed, resolve
+from dragoman.model.middleware import Middleware
+from dragoman.model.strings import ModelString
+from dragoman.providers.provider import Provider
+from dragoman.transport.base import Transport
+
+if TYPE_CHECKING:
+    from dragoman.model.embeddings_model import EmbeddingsModel
+
+__all__ = ["Models"]
+
+
+class Models:
+    """Makes each chat model, and the way to each provider, once. What is given of keys, base URL and headers is for the
+    own provider alone."""
+
+    def __init__(
+        self,
+        model: str | Provider | None,
+        *,
+        transport: Transport,
+        api_key: Key | None,
+        base_url: str | None,
+        headers: Mapping[str, str] | None,
+        environment: Mapping[str, str] | None,
+        environment_only: bool,
+        middleware: Iterable[Middleware],
+        new_id: Callable[[], str],
+        clock: Callable[[], datetime],
+    ) -> None:
+        """Raises:
+        SettingsError: the model string is malformed, or no provider has that name.
+        """
+        self._system: Mapping[str, str] = {} if environment_only else os.environ
+        self.string, self.provider = resolve(model or default_model(environment, self._system))
+        self._transport, self._environment = transport, environment
+        self._middleware, self._new_id, self._clock = tuple(middleware), new_id, clock
+        self._access = self._new_access(self.provider, api_key=api_key, base_url=base_url, headers=headers)
+        self._accesses: dict[str, Access] = {}
+        self._chat: dict[str, ChatModel] = {}
+
+    @property
+    def name(self) -> str:
+        """The fully qualified model string: given names, else the provider's defaults."""
+        string, provider = self.string, self.provider
+        chat, embeddings = string.chat or provider.chat_model, string.embeddings or provider.embeddings_model
+        return str(ModelString(string.provider, chat, embeddings, string.media))
+
+    def chat(self, model: str | Provider | None = None) -> ChatModel:
+        """The chat model; `None`: the own.
+
+        Raises:
+            SettingsError: there is no such provider, or it has no default model and none is named.
+        """
+        string, provider = self._resolved(model)
+        name = string.chat or (self.string.chat if provider is self.provider else None)
+        key = f"{provider.name}:{name}"
+        found = self._chat.get(key)
+        if found is None or found.provider is not provider:
+            found = self._chat[key] = ChatModel(
+                provider,
+                name,
+                transport=self._transport,
+                access=self._access_to(provider),
+                middleware=(*self._middleware, *needed(provider)),
+                new_id=self._new_id,
+                clock=self._clock,
+            )
+        return found
+
+    def embeddings(self) -> EmbeddingsModel:
+        """The own provider's model for embeddings.
+
+        Raises:
+            SettingsError: the provider makes no embeddings.
+        """
+        from dragoman.model.embeddings_model import EmbeddingsModel
+
+        return EmbeddingsModel(self.provider, self.string.embeddings, transport=self._transport, access=self._access)
+
+    def access(self, model: str | Provider | None = None) -> Access:
+        """The way to a model's provider; `None`: to the own.
+
+        Raises:
+            SettingsError: there is no such provider.
+        """
+        return self._access_to(self._resolved(model)[1])
+
+    def _resolved(self, model: str | Provider | None) -> tuple[ModelString, Provider]:
+        return (self.string, self.provider) if model is None else resolve(model)
+
+    def _access_to(self, provider: Provider) -> Access:
+        if provider is self.provider:
+            return self._access
+        found = self._accesses.get(provider.name)
+        if found is None or found.provider is not provider:
+            found = self._accesses[provider.name] = self._new_access(provider)
+        return found
+
+    def _new_access(
+        self,
+        provider: Provider,
+        *,
+        api_key: Key | None = None,
+        base_url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Access:
+        clock = self._clock
+        return Access(
+            provider,
+            self._transport,
+            api_key=api_key,
+            base_url=base_url,
+            headers=headers,
+            environment=self._environment,
+            system=self._system,
+            clock=lambda: clock().timestamp(),
+        )

@@ -1,0 +1,19 @@
+"""What every provider must do, one function per behaviour."""
+
+from typing import Any
+
+from dragoman.testing.check import Check
+from dragoman.testing.provider import chat, embeddings, faults, history, media, record, settings, tools, typed
+
+__all__ = ["CHECKS"]
+
+CHECKS: tuple[Check[Any], ...] = (
+    record.records_are_complete,
+    *(
+        getattr(module, name)
+        for module in (record, chat, history, settings, media, tools, typed, embeddings, faults)
+        for name in module.__all__
+        if name != record.records_are_complete.name
+    ),
+)
+"""In the order of a report: its record first, to its model's answers."""

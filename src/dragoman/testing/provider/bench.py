@@ -1,0 +1,223 @@
+"""What the checks of a provider work with: its record, and agents on it whose model is scripted, or the real one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dragoman import providers, wires
+from dragoman.agent import Agent
+from dragoman.capability import Capability
+from dragoman.errors import AuthenticationError, DragomanError, SettingsError, TypedOutputError
+from dragoman.message import FinishReason, Message, ThinkingPart, ToolCallPart, Usage
+from dragoman.providers.provider import Provider
+from dragoman.request import ModelRequest, ToolSpec
+from dragoman.result import Vector
+from dragoman.testing.check import Check, Doubtful, demand
+from dragoman.testing.samples import SCHEMA
+from dragoman.testing.server import Answer, ScriptedServer
+from dragoman.testing.wire.bench import signed_by_the_kit
+from dragoman.tools import Tool
+from dragoman.transport.base import Transport
+from dragoman.transport.player import Player
+
+__all__ = ["KEY", "ProviderBench", "Reply", "call", "obliging", "played", "provider_check", "says", "weather"]
+
+KEY = "kit-secret-key"
+"""The key that scripted requests carry."""
+_ELSEWHERE = "https://api.conformance.invalid/v1"
+
+Reply = Message | DragomanError | Answer | Callable[[ModelRequest], Message | DragomanError | Answer]
+
+
+class ProviderBench:
+    """A provider on the bench.
+
+    Scripted, as it is without any of `live`, `transport` and `recordings`, a `ScriptedServer` answers what each check tells
+    it to. Else the agents go to the real server, or over the transport, or get what was recorded, and checks that need a
+    server to fail on purpose are skipped.
+
+    Args:
+        provider: a record, or the name of a registered one.
+        live: whether to use the network.
+        transport: in its place.
+        recordings: without these two, a folder of exchanges with a real server, as `transport.Recorder` writes them; each
+            check plays all of them, and needs no key.
+        model: in place of the provider's default model.
+        api_key, base_url, headers, environment: as for `Agent`.
+        signed: as for `WireBench`.
+
+    Raises:
+        SettingsError: there are no such recordings.
+        DecodeError: a file among them is none.
+    """
+
+    def __init__(
+        self,
+        provider: Provider | str,
+        *,
+        live: bool = False,
+        transport: Transport | None = None,
+        recordings: Path | str | None = None,
+        model: str | None = None,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+        signed: ThinkingPart | None = None,
+    ) -> None:
+        self.provider = providers.get(provider) if isinstance(provider, str) else provider
+        self.name = self.provider.name
+        self.wire = wires.get(self.provider.wire)
+        if recordings is not None and transport is None and not live:
+            transport, api_key = played(recordings), api_key or KEY
+        self.scripted = not live and transport is None
+        self.signed = signed or signed_by_the_kit(self.wire.name)
+        self.model = model or self.provider.chat_model or "kit-model-1"
+        self._transport = transport
+        self._access: dict[str, Any] = {
+            "api_key": api_key,
+            "base_url": base_url,
+            "headers": headers,
+            "environment": environment,
+        }
+        own = self.provider.base_url
+        self.base_url = own if isinstance(own, str) else _ELSEWHERE
+        self.server = ScriptedServer(self.wire, lambda _: says("Nothing was asked for."), base_url=self.base_url)
+
+    def can(self, capability: Capability) -> bool:
+        """Whether the record says so."""
+        return capability in self.provider.capabilities
+
+    def lacks(self, needs: tuple[str, ...], *, live: bool) -> str | None:
+        """See `Bench.lacks`."""
+        if not self.scripted and not live:
+            return "it looks at what the server is sent, or needs it to fail: it runs scripted only"
+        for need in needs:
+            if need not in self.provider.capabilities:
+                return f"{self.provider.display_name} does not declare the capability {need}"
+        return None
+
+    def doubts(self, error: Exception) -> bool:
+        """See `Bench.doubts`. A model may fail to fill a schema, or to end in time."""
+        return not self.scripted and isinstance(error, TypedOutputError)
+
+    def blames(self, error: BaseException) -> str | None:
+        """See `Bench.blames`. What is no fault of the provider's: the caller's key, and recordings of something else."""
+        if isinstance(error, AuthenticationError) and not self.scripted:
+            names = ", ".join((*self.provider.key_names, *self.provider.auth_names))
+            return f"the key ({names or 'api_key, headers'})"
+        if isinstance(error, SettingsError) and isinstance(self._transport, Player):
+            return "the recordings: make them with the same model and base URL (--live --record FOLDER)"
+        return None
+
+    def agent(
+        self,
+        *replies: Reply,
+        model: str | None = None,
+        vectors: Callable[[str], Vector] | None = None,
+        around: Callable[[Transport], Transport] = lambda server: server,
+        **how: Any,
+    ) -> Agent[None]:
+        """An agent on this provider. Scripted, its model answers with `replies`, one a request, the last for ever.
+
+        `model`: in place of the bench's. `vectors`: what it makes of texts, where it is asked for embeddings. `around`: puts something around the scripted server. `how`: as for `Agent`.
+        """
+        if not self.scripted:
+            own: dict[str, Any] = {**self._access, "transport": self._transport, **how}
+            return Agent(self._record(model), **own)
+        left = list(replies) or [says("Nothing was asked for.")]
+
+        def reply(request: ModelRequest) -> Message | DragomanError | Answer:
+            given = left.pop(0) if len(left) > 1 else left[0]
+            return given(request) if callable(given) else given
+
+        self.server = ScriptedServer(self.wire, reply, base_url=self.base_url, vectors=vectors)
+        access: dict[str, Any] = {"api_key": KEY, "base_url": self.base_url, "environment": {}}
+        own = {**access, "transport": around(self.server), **how}
+        return Agent(self._record(model), **own)
+
+    def judge(self, condition: object, wrong: str) -> None:
+        """Demands something of what the model says. Of a real one it can only be hoped for: there it is `Doubtful`."""
+        if not self.scripted and not condition:
+            raise Doubtful(wrong)
+        demand(condition, wrong)
+
+    def asked(self, position: int = -1) -> ModelRequest:
+        """A request that the scripted server has read."""
+        demand(self.server.requests, "no request came to the server")
+        return self.server.requests[position]
+
+    def _record(self, model: str | None) -> Provider:
+        embeddings_model = self.provider.embeddings_model or "kit-embeddings-1"
+        return msgspec.structs.replace(self.provider, chat_model=model or self.model, embeddings_model=embeddings_model)
+
+
+def played(folder: Path | str) -> Player:
+    """A player of all recordings of a folder.
+
+    Raises:
+        SettingsError: there are none.
+        DecodeError: a file among them is none.
+    """
+    if not any(Path(folder).glob("*.json")):
+        found = "the folder holds no *.json" if Path(folder).is_dir() else "there is no such folder"
+        raise SettingsError(f"no recordings in {folder}: {found}. Make some with --live --record FOLDER")
+    return Player.load(folder)
+
+
+def provider_check(
+    *needs: Capability, shows: tuple[Capability, ...] = (), look: str = "", live: bool = False
+) -> Callable[[Callable[[ProviderBench], Awaitable[None] | None]], Check[ProviderBench]]:
+    """Makes a check of a function on a provider's bench. `needs`, `shows`: capabilities; `live`: it also
+    runs on a real server."""
+
+    def made(function: Callable[[ProviderBench], Awaitable[None] | None]) -> Check[ProviderBench]:
+        return Check(function=function, bench=ProviderBench, needs=needs, shows=shows, look=look, live=live)
+
+    return made
+
+
+def says(*content: Any, reason: FinishReason | None = None, usage: Usage | None = None) -> Message:
+    """A model's message."""
+    message = Message.model(*content)
+    usual = FinishReason.tool_calls if message.tool_calls else FinishReason.stop
+    counted = Usage(input_tokens=11, output_tokens=7, total_tokens=18)
+    return message.replace(finish_reason=reason or usual, usage=usage or counted)
+
+
+def call(name: str, id: str = "call_kit_1", /, **arguments: Any) -> ToolCallPart:  # noqa: A002
+    """A tool call."""
+    return ToolCallPart(id, name, arguments)
+
+
+def weather(asked: list[str] | None = None) -> Tool:
+    """A tool that tells the weather of a city, and notes which cities it was asked for."""
+
+    async def get_weather(city: str) -> str:
+        if asked is not None:
+            asked.append(city)
+        return f"rain in {city}"
+
+    return Tool("get_weather", "Tells the weather of a city right now.", get_weather, SCHEMA)
+
+
+def obliging(value: Any, tools: Sequence[ToolCallPart] = ()) -> Callable[[ModelRequest], Message]:
+    """A model that first calls tools, then gives the value however it is asked for: by a schema or by a tool, bare or in an
+    object that holds it as `result`."""
+
+    def reply(request: ModelRequest) -> Message:
+        schemas = {tool.name: tool.input_schema for tool in request.tools if isinstance(tool, ToolSpec)}
+        answered = any(message.tool_results for message in request.messages)
+        if tools and not answered and all(each.name in schemas for each in tools):
+            return says(*tools)
+        schema = request.output_schema or schemas.get("return_result", {})
+        given = {"result": value} if [*schema.get("properties", {})] == ["result"] else value
+        if request.output_schema is None and "return_result" in schemas:
+            return says(ToolCallPart("call_kit_result", "return_result", given))
+        return says(msgspec.json.encode(given).decode())
+
+    return reply

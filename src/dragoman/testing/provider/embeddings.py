@@ -1,0 +1,134 @@
+"""Checks of a provider's embeddings: texts in, vectors out, in their order."""
+
+from __future__ import annotations
+
+from math import cos, isfinite, sqrt
+
+from dragoman.capability import Capability
+from dragoman.embeddings.similarity import cosine_similarity
+from dragoman.errors import RateLimitError, SettingsError
+from dragoman.result import Vector
+from dragoman.testing.check import demand, same
+from dragoman.testing.provider.bench import ProviderBench, provider_check, says
+
+__all__ = [
+    "embeddings_come_in_order",
+    "embeddings_of_nothing_ask_nothing",
+    "embeddings_that_are_refused_say_so",
+    "embeds_documents",
+    "embeds_queries",
+    "embeds_with_dimensions",
+    "providers_without_embeddings_say_so",
+]
+
+_LOOK = "the wire's embeddings, and the record's embeddings_… fields"
+_TEXTS = ("A cat sleeps on the mat.", "A kitten naps on a rug.", "Stock prices fell on Monday.")
+
+
+def _vector(text: str, size: int = 8) -> Vector:
+    """A vector of unit length that belongs to a text, by its bytes alone."""
+    seed = sum(place * byte for place, byte in enumerate(text.encode(), 1))
+    numbers = [cos(seed * place) for place in range(1, size + 1)]
+    length = sqrt(sum(number * number for number in numbers))
+    return [number / length for number in numbers]
+
+
+def _near(one: Vector, other: Vector) -> bool:
+    """Whether two vectors are the same but for what 32 bits cannot hold."""
+    return len(one) == len(other) and all(abs(a - b) < 1e-5 for a, b in zip(one, other, strict=True))
+
+
+@provider_check(Capability.embeddings, look=_LOOK, live=True)
+async def embeds_queries(bench: ProviderBench) -> None:
+    """A text becomes a vector of finite numbers, with the tokens that it cost."""
+    async with bench.agent(vectors=_vector) as agent:
+        result = await agent.embed_query(_TEXTS[0])
+    demand(result.embeddings and all(map(isfinite, result.embeddings)), f"the vector is {result.embeddings[:5]}…")
+    demand(result.usage is not None and (result.usage.input_tokens or 0) > 0, f"the usage is {result.usage}")
+    if bench.scripted:
+        demand(_near(result.embeddings, _vector(_TEXTS[0])), "the vector is not the one that the server sent")
+        same(bench.server.embedded[-1].texts, _TEXTS[:1], "the texts that arrived")
+
+
+@provider_check(Capability.embeddings, look=_LOOK, live=True)
+async def embeds_documents(bench: ProviderBench) -> None:
+    """Texts become vectors of one length; what means the same is nearer than what does not."""
+    async with bench.agent(vectors=_vector) as agent:
+        result = await agent.embed_documents(_TEXTS)
+    same(result.count, len(_TEXTS), "the number of vectors")
+    same({len(vector) for vector in result.embeddings}, {result.dimensions}, "the lengths of the vectors")
+    if bench.scripted:
+        for text, vector in zip(_TEXTS, result.embeddings, strict=True):
+            demand(_near(vector, _vector(text)), f"the vector of {text!r} is not the one that the server sent")
+        return
+    cat, kitten, stocks = result.embeddings
+    bench.judge(
+        cosine_similarity(cat, kitten) > cosine_similarity(cat, stocks),
+        "the vector of a cat is nearer to stock prices than to a kitten",
+    )
+
+
+@provider_check(Capability.embeddings, look=_LOOK, live=True)
+async def embeddings_come_in_order(bench: ProviderBench) -> None:
+    """More texts than one request holds are sent in several, and come back in their order."""
+    texts = [f"{text} {number}" for number in range(3) for text in _TEXTS][:7]
+    async with bench.agent(vectors=_vector) as agent:
+        result = await agent.embed_documents(texts, batch_size=2)
+        again = (await agent.embed_query(texts[-1])).embeddings if bench.scripted else None
+    same(result.count, len(texts), "the number of vectors")
+    if again is None:
+        return
+    same(
+        sorted(text for request in bench.server.embedded[:-1] for text in request.texts),
+        sorted(texts),
+        "the texts that arrived",
+    )
+    same(max(len(request.texts) for request in bench.server.embedded), 2, "the most texts of a request")
+    for text, vector in zip(texts, result.embeddings, strict=True):
+        demand(_near(vector, _vector(text)), f"the vector of {text!r} is another's")
+
+
+@provider_check(Capability.embeddings, look=_LOOK)
+async def embeddings_of_nothing_ask_nothing(bench: ProviderBench) -> None:
+    """Where there are no texts, there are no vectors, and no request is made."""
+    async with bench.agent(vectors=_vector) as agent:
+        result = await agent.embed_documents([])
+    same((result.count, len(bench.server.sent)), (0, 0), "the numbers of vectors and of requests")
+
+
+@provider_check(Capability.embeddings, look=_LOOK)
+async def embeds_with_dimensions(bench: ProviderBench) -> None:
+    """The length of the vectors that is asked for arrives."""
+    async with bench.agent(vectors=lambda text: _vector(text, 4)) as agent:
+        result = await agent.embed_documents(_TEXTS, dimensions=4)
+    same(result.dimensions, 4, "the length of the vectors")
+    arrived = {request.dimensions for request in bench.server.embedded} - {
+        None
+    }  # Ollama's newer servers know it, llama.cpp cuts
+    same(arrived, {4}, "the length that arrived")
+
+
+@provider_check(Capability.embeddings, look="the wire's load_error")
+async def embeddings_that_are_refused_say_so(bench: ProviderBench) -> None:
+    """A refusal is the error that a chat would give."""
+    async with bench.agent(RateLimitError("slower", retry_after=1.0), vectors=_vector) as agent:
+        try:
+            await agent.embed_documents(_TEXTS)
+        except RateLimitError as error:
+            same(error.provider, bench.name, "the provider of the error")
+            return
+    demand(False, "a refused request raised no RateLimitError")
+
+
+@provider_check(look="the record's capabilities")
+async def providers_without_embeddings_say_so(bench: ProviderBench) -> None:
+    """Who makes no embeddings says so, and who does."""
+    if bench.can(Capability.embeddings):
+        return
+    async with bench.agent(says("Hello.")) as agent:
+        try:
+            await agent.embed_query("Hello.")
+        except SettingsError as error:
+            demand("openai" in error.message, f"the error names nobody who makes embeddings: {error.message}")
+            return
+    demand(False, "embeddings of a provider that has none raised no SettingsError")

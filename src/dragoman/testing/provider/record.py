@@ -1,0 +1,186 @@
+"""Checks of a provider's record, and of what every request carries: key, headers, base URL. Nothing is asked of a model."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import Any
+
+from dragoman import wires
+from dragoman.capability import Capability
+from dragoman.errors import AuthenticationError
+from dragoman.model.strings import ModelString, parse_model_string
+from dragoman.providers.address import find_base_url
+from dragoman.providers.keys import find_key, request_headers
+from dragoman.testing.check import Skipped, demand, same
+from dragoman.testing.provider.bench import KEY, ProviderBench, provider_check, says
+
+__all__ = [
+    "base_urls_are_found",
+    "callers_headers_win",
+    "keys_are_found_in_order",
+    "keys_go_into_their_header",
+    "lists_models",
+    "missing_keys_are_named",
+    "records_are_complete",
+]
+
+_RECORD = "the provider's record"
+
+
+@provider_check(look=_RECORD, live=True)
+def records_are_complete(bench: ProviderBench) -> None:
+    """A record has names that stand in a model string, a wire that asks and answers, the quirks of that wire, a URL without a
+    slash at its end, and the models and paths that its capabilities need."""
+    record = bench.provider
+    for name in (record.name, *record.aliases):
+        same(parse_model_string(f"{name}:m"), ModelString(name, "m"), f"the model string {name}:m")
+    demand(record.display_name, "`display_name` is empty")
+    missing = [name for name in ("dump_http", "decoder", "load_error") if not callable(getattr(bench.wire, name, None))]
+    demand(not missing, f"the wire {record.wire} lacks {missing}, without which no model can be asked")
+    kind: Any = getattr(bench.wire, "Quirks", None) or _quirks_of(record.wire)
+    demand(
+        record.quirks is None or kind is None or isinstance(record.quirks, kind),
+        f"`quirks` must be a Quirks record of the wire {record.wire} and is {type(record.quirks).__name__}",
+    )
+    can = record.capabilities
+    demand(Capability.chat in can or Capability.embeddings in can, "`capabilities` has neither chat nor embeddings")
+    demand(can <= set(Capability), f"`capabilities` has what is none: {sorted(can - set(Capability))}")
+    needed = {Capability.parallel_tools, Capability.forced_tools} & can
+    demand(not needed or Capability.tools in can, f"{sorted(needed)} is declared without tools")
+    demand(
+        Capability.typed_output in can or Capability.typed_output_with_tools not in can,
+        "typed_output_with_tools is declared without typed_output",
+    )
+    demand(
+        Capability.embeddings not in can or wires.embeddings(record.wire) is not None,
+        f"the capability embeddings is declared, and the wire {record.wire} has none",
+    )
+    demand(
+        Capability.models not in can or record.models is not None or record.models_path is not None,
+        "the capability models is declared, and both `models_path` and `models` are None: say where models are listed",
+    )
+    url = record.base_url
+    demand(not isinstance(url, str) or url.startswith(("http://", "https://")), f"`base_url` is no HTTP URL: {url}")
+    demand(not isinstance(url, str) or not url.endswith("/"), f"`base_url` ends with a slash: {url}")
+    demand(record.models_path is None or record.models_path.startswith("/"), "`models_path` must begin with a slash")
+
+
+@provider_check(look=f"{_RECORD}: key_header, key_prefix, key_kinds, headers")
+async def keys_go_into_their_header(bench: ProviderBench) -> None:
+    """A request carries the key in the provider's header, once, and nowhere else; and the provider's own headers."""
+    record = bench.provider
+    async with bench.agent(says("Hello.")) as agent:
+        await agent.send("Hi.")
+    request = bench.server.sent[-1]
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    for name, value in record.headers.items():
+        same(headers.get(name.lower()), value, f"the header {name}")
+    if record.key_names:
+        same(headers.get(record.key_header.lower()), record.key_prefix + KEY, f"the header {record.key_header}")
+    held = [name for name, value in headers.items() if KEY in value]
+    same(held, [record.key_header.lower()] if record.key_names or held else [], "the headers that hold the key")
+    demand(KEY not in request.path and KEY not in str(request.body), "the key stands in the URL or in the body")
+
+
+@provider_check(look=f"{_RECORD}: key_names, key_required")
+async def missing_keys_are_named(bench: ProviderBench) -> None:
+    """Without a key that is needed the error is an `AuthenticationError` that names the variable; an empty key is
+    none. Where none is needed there is no error."""
+    record = bench.provider
+    needed = bool(record.key_names) and record.key_required
+    for environment in ({}, dict.fromkeys(record.key_names, ""), dict.fromkeys(record.key_names, " ")):
+        try:
+            found = find_key(record, environment=environment, system={})
+        except AuthenticationError as error:
+            demand(needed, f"no key is needed, and without one comes {error!r}")
+            demand(record.key_names[-1] in error.message, f"the error does not name {record.key_names[-1]}: {error}")
+            same(error.provider, record.name, "`provider` of the error")
+        else:
+            same(
+                (found, needed), (None, False), "the key that is found where there is none, and whether one is needed,"
+            )
+    if needed and not any(os.environ.get(name) for name in record.key_names):
+        async with bench.agent(says("Hello."), api_key=None) as agent:
+            try:
+                await agent.send("Hi.")
+            except AuthenticationError:
+                same(bench.server.sent, [], "what was sent without a key")
+                return
+        demand(False, "an agent without a key asks the model all the same")
+
+
+@provider_check(look=f"{_RECORD}: key_names")
+def keys_are_found_in_order(bench: ProviderBench) -> None:
+    """The key is the caller's, else that of the caller's mapping, else that of the process; the first name goes first."""
+    names = bench.provider.key_names
+    if not names:
+        raise Skipped(f"{bench.provider.display_name} needs no key")
+    own, system = dict.fromkeys(names, "own"), dict.fromkeys(names, "system")
+    same(find_key(bench.provider, "given", environment=own, system=system), "given", "the key that is used")
+    same(find_key(bench.provider, environment=own, system=system), "own", "the key that is used")
+    same(find_key(bench.provider, environment={}, system=system), "system", "the key that is used")
+    same(
+        find_key(bench.provider, environment={name: name for name in names}, system={}),
+        names[0],
+        "the key that is used",
+    )
+
+
+@provider_check(look=f"{_RECORD}: headers")
+async def callers_headers_win(bench: ProviderBench) -> None:
+    """The caller's headers go on every request and override the provider's own; who gives the key's needs no key."""
+    record = bench.provider
+    given = {"X-Kit": "1", record.key_header.upper(): "own", **dict.fromkeys(record.headers, "changed")}
+    async with bench.agent(says("Hello."), headers=given, api_key=None) as agent:
+        await agent.send("Hi.")
+    sent = {name.lower(): value for name, value in bench.server.sent[-1].headers.items()}
+    same(
+        {name.lower(): sent.get(name.lower()) for name in given},
+        {n.lower(): v for n, v in given.items()},
+        "the headers",
+    )
+    names = [name.lower() for name in request_headers(record, api_key=KEY, headers=given)]
+    same(len(names), len(set(names)), "the number of headers, each once,")
+
+
+@provider_check(look=f"{_RECORD}: base_url, base_url_names")
+async def base_urls_are_found(bench: ProviderBench) -> None:
+    """The base URL is the caller's, else that of a variable in the environment, else the record's; requests go there."""
+    record = bench.provider
+    given = "http://127.0.0.1:9/there/"
+    environment = dict.fromkeys(record.base_url_names, "http://127.0.0.1:9/elsewhere")
+    same(await find_base_url(record, given, environment=environment, system={}), given.rstrip("/"), "the base URL")
+    for name, rest in record.base_url_names.items():
+        found = await find_base_url(record, environment={name: environment[name]}, system={})
+        same(found, environment[name] + rest, f"the base URL that {name} gives")
+    if isinstance(record.base_url, str):
+        same(await find_base_url(record, system={}), record.base_url, "the base URL")
+    async with bench.agent(says("Hello.")) as agent:
+        await agent.send("Hi.")
+    path = bench.server.sent[-1].path
+    demand(path.startswith(f"{bench.base_url}/"), f"a request went to {path} and must go to {bench.base_url}/…")
+
+
+@provider_check(Capability.models, look=f"{_RECORD}: models_path", live=True)
+async def lists_models(bench: ProviderBench) -> None:
+    """The models can be listed; each has a name and a kind."""
+    async with bench.agent(says("Hello.")) as agent:
+        models = await agent.list_models()
+    demand(all(model.name and model.kinds for model in models), "a model has no name or no kind")
+    same(
+        {model.provider for model in models} - {bench.name}, set[str](), "the providers of the models, besides its own,"
+    )
+    if bench.provider.models is None:
+        demand(models, "no models are listed")
+    if bench.scripted and bench.provider.models is None:
+        same([model.name for model in models], ["kit-model-1", "kit-model-2"], "the models' names")
+        same(bench.server.sent[-1].method, "GET", "the method")
+
+
+def _quirks_of(wire: str) -> Any:
+    """The type of a built-in wire's quirks; `None` where there is none to be found."""
+    try:
+        return getattr(import_module(f"dragoman.wires.{wire}"), "Quirks", None)
+    except ModuleNotFoundError:
+        return None

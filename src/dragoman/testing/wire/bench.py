@@ -1,0 +1,185 @@
+"""What the checks of a wire work with: the wire, and short ways to send something through it and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from dragoman import wires
+from dragoman.event import Event, PartDelta
+from dragoman.fold import fold, unfold
+from dragoman.loss import Loss
+from dragoman.message import Message, Origin, ThinkingPart
+from dragoman.testing.check import Check, CheckFailed, demand
+from dragoman.testing.wellformed import fault_of
+from dragoman.transport.exchange import load_exchange
+from dragoman.wires import Wire
+
+__all__ = [
+    "OPERATIONS",
+    "OWN",
+    "SIGNATURE",
+    "WireBench",
+    "cut_into",
+    "json_of",
+    "seal_of",
+    "signed_by_the_kit",
+    "text_values",
+    "told",
+    "wire_check",
+]
+
+OPERATIONS = {
+    "conversation": ("load_messages", "dump_messages"),
+    "request": ("load_request", "dump_request", "dump_http"),
+    "response": ("load_response", "dump_response"),
+    "stream": ("decoder", "encoder"),
+    "error": ("load_error", "dump_error"),
+    "serving": ("routes", "stream_type", "ping", "envelope"),
+    "detection": ("votes",),
+}
+"""What a wire can do. Each of these it does wholly, both ways, or not at all."""
+
+
+class WireBench:
+    """A wire on the bench.
+
+    Args:
+        wire: the wire, or its name.
+        signed: a piece of thinking as its provider signs it; a signature of the usual kind, else.
+        recordings: a folder of exchanges with a real server, as `transport.Recorder` writes them.
+    """
+
+    def __init__(
+        self, wire: Wire | str, *, signed: ThinkingPart | None = None, recordings: Path | str | None = None
+    ) -> None:
+        self.wire = wires.get(wire) if isinstance(wire, str) else wire
+        self.name = str(getattr(self.wire, "name", wire))
+        files = [] if recordings is None else sorted(Path(recordings).glob("*.json"))
+        self.recordings = [(file.name, load_exchange(file)) for file in files]
+        self.signed_by_kit = signed is None
+        self.signed = signed or signed_by_the_kit(self.name)
+
+    def has(self, group: str) -> bool:
+        """Whether the wire has all operations of a group."""
+        return all(getattr(self.wire, name, None) is not None for name in OPERATIONS[group])
+
+    def lacks(self, needs: tuple[str, ...], *, live: bool) -> str | None:  # noqa: ARG002 - a wire has no server
+        """See `Bench.lacks`."""
+        return next((f"the wire {self.name} has no {need}" for need in needs if not self.has(need)), None)
+
+    def doubts(self, error: Exception) -> bool:  # noqa: ARG002 - a wire has no model
+        """See `Bench.doubts`."""
+        return False
+
+    def blames(self, error: BaseException) -> str | None:  # noqa: ARG002 - a wire has no key
+        """See `Bench.blames`."""
+        return None
+
+    def there(self, messages: Sequence[Message], **how: Any) -> tuple[Any, list[Loss]]:
+        """Messages → the payload, as JSON has it, and the losses told."""
+        losses: list[Loss] = []
+        payload = self.wire.dump_messages(messages, losses=losses, **how)
+        return json_of(payload, "dump_messages"), losses
+
+    def and_back(self, messages: Sequence[Message], **how: Any) -> tuple[list[Message], list[Loss]]:
+        """Messages → what comes back of them, and the losses told."""
+        payload, losses = self.there(messages, **how)
+        return self.wire.load_messages(payload), losses
+
+    def whole(self, message: Message) -> dict[str, Any]:
+        """A model's message → the whole response that says it."""
+        return json_of(self.wire.dump_response(told(message), id="r1", model="m"), "dump_response")
+
+    def stream(self, events: Iterable[Event]) -> bytes:
+        """Events → the streamed response that tells of them."""
+        encoder = self.wire.encoder(id="r1", model="m")
+        return b"".join([*[encoder.feed(event) for event in events], encoder.close()])
+
+    def decoded(self, pieces: Iterable[bytes], **how: Any) -> list[Event]:
+        """A streamed response in pieces → its events."""
+        decoder = self.wire.decoder(**how)
+        events: list[Event] = []
+        for piece in pieces:
+            events += decoder.feed(piece)
+        return events + decoder.close()
+
+    def message_of(self, events: Sequence[Event], what: str) -> Message:
+        """The one message that events tell of."""
+        fault = fault_of(events)
+        demand(fault is None, f"the events of {what} are not well-formed: {fault}")
+        messages = fold(events)
+        demand(len(messages) == 1, f"{what} must be one message and is {len(messages)}")
+        return messages[0]
+
+
+def wire_check(*needs: str, look: str = "") -> Callable[[Callable[[WireBench], None]], Check[WireBench]]:
+    """Makes a check of a function on a wire's bench. `needs`: groups of `OPERATIONS`."""
+
+    def made(function: Callable[[WireBench], None]) -> Check[WireBench]:
+        return Check(function=function, bench=WireBench, needs=needs, look=look, kind="wire ")
+
+    return made
+
+
+SIGNATURE = "c2lnbmVkIGJ5IGRyYWdvbWFuJ3Mga2l0LCBpdCBnb2VzIGJhY2sgYnl0ZSBieSBieXRl"
+
+
+def signed_by_the_kit(wire: str) -> ThinkingPart:
+    """A piece of thinking with a signature of the usual kind."""
+    return ThinkingPart("Let me look.", {wire: {"signature": SIGNATURE}})
+
+
+def told(message: Message, piece: int = 5) -> list[Event]:
+    """A model's message → the events of its stream: its deltas in small pieces."""
+    events: list[Event] = []
+    for event in unfold([message.replace(id=message.id or "m1")]):
+        if isinstance(event, PartDelta):
+            deltas = [event.delta[at : at + piece] for at in range(0, len(event.delta), piece)]
+            events += [PartDelta(event.message_id, event.index, delta) for delta in deltas]
+        else:
+            events.append(event)
+    return events
+
+
+def json_of(value: Any, what: str) -> Any:
+    """A value as it is after a way through JSON.
+
+    Raises:
+        CheckFailed: it cannot be written as JSON.
+    """
+    try:
+        return msgspec.json.decode(msgspec.json.encode(value))
+    except (TypeError, ValueError) as error:
+        raise CheckFailed(f"{what} gives what cannot be written as JSON: {error}") from error
+
+
+def cut_into(data: bytes, size: int) -> Iterator[bytes]:
+    """Bytes in pieces of that size."""
+    return (data[at : at + size] for at in range(0, len(data), size))
+
+
+def seal_of(signed: ThinkingPart, wire: str) -> str:
+    """The longest text of what signs it."""
+    return max(text_values((signed.native or {}).get(wire)), key=len, default=signed.text)
+
+
+def text_values(value: Any) -> list[str]:
+    """All texts in a value of JSON, keys aside."""
+    match value:
+        case str():
+            return [value]
+        case dict():
+            within = list(cast("dict[str, Any]", value).values())
+        case list() | tuple():
+            within = list(cast("list[Any]", value))
+        case _:
+            within = list[Any]()
+    return [text for each in within for text in text_values(each)]
+
+
+OWN = Origin("conformance", "https://api.conformance.invalid/v1", "m")
+"""Where the checks say that a message came from."""

@@ -1,0 +1,106 @@
+"""Checks of a wire's errors: a refusal's status, headers and body → the exception that says it, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from dragoman import errors
+from dragoman.errors import DragomanError, ProviderError, RateLimitError
+from dragoman.testing.check import attempt, demand, same
+from dragoman.testing.wire.bench import WireBench, json_of, wire_check
+
+__all__ = [
+    "errors_return_by_class",
+    "refusals_are_never_raised",
+    "statuses_tell_the_class",
+    "waits_are_read",
+    "waits_are_written",
+]
+
+_CERTAIN = (
+    errors.AuthenticationError,
+    errors.PermissionDeniedError,
+    errors.ModelNotFoundError,
+    errors.InvalidRequestError,
+    errors.ContextLengthError,
+    errors.RateLimitError,
+    errors.OverloadedError,
+    errors.ProviderTimeoutError,
+    errors.ProviderError,
+)
+"""What every provider can say. That content is refused not every one can."""
+_STATUSES: dict[int, tuple[type[DragomanError], ...]] = {
+    400: (errors.InvalidRequestError,),
+    401: (errors.AuthenticationError,),
+    403: (errors.PermissionDeniedError,),
+    404: (errors.ModelNotFoundError, errors.InvalidRequestError),
+    408: (errors.ProviderTimeoutError,),
+    413: (errors.InvalidRequestError,),
+    422: (errors.InvalidRequestError,),
+    429: (errors.RateLimitError,),
+    500: (errors.ProviderError,),
+    502: (errors.ProviderError,),
+    503: (errors.OverloadedError,),
+    504: (errors.ProviderTimeoutError,),
+    529: (errors.OverloadedError,),
+}
+
+
+@wire_check("error", look="load_error, dump_error")
+def errors_return_by_class(bench: WireBench) -> None:
+    """An error that is written and read again is of the same class, holds the message, and has a status from 400 to 599."""
+    for kind in _CERTAIN:
+        response = bench.wire.dump_error(kind("The kit says no."))
+        demand(400 <= response.status <= 599, f"the status of {kind.__name__} is {response.status}")
+        body = msgspec.json.encode(json_of(response.body, "dump_error"))
+        found = bench.wire.load_error(response.status, response.headers, body)
+        same(type(found).__name__, kind.__name__, f"the class of an error with status {response.status}")
+        demand("The kit says no." in found.message, f"the message of {kind.__name__} is lost: {found.message!r}")
+
+
+@wire_check("error", look="load_error: the table of statuses")
+def statuses_tell_the_class(bench: WireBench) -> None:
+    """Where the body tells nothing (a proxy's page, or none), the status alone tells the class."""
+    for status, kinds in _STATUSES.items():
+        for body in (b"<html><body>no</body></html>", b"", b"{}", b"null"):
+            found = bench.wire.load_error(status, {}, body)
+            names = " or ".join(kind.__name__ for kind in kinds)
+            demand(
+                type(found) in kinds, f"{status} with the body {body!r} must be {names} and is {type(found).__name__}"
+            )
+            demand(found.message, f"{status} with the body {body!r} has no message")
+
+
+@wire_check("error", look="load_error: retry_after(headers)")
+def waits_are_read(bench: WireBench) -> None:
+    """How many seconds to wait after a 429 is read from `Retry-After`."""
+    body = bench.wire.dump_error(RateLimitError("Too fast.")).body
+    found = bench.wire.load_error(429, {"retry-after": "7"}, msgspec.json.encode(body))
+    demand(isinstance(found, RateLimitError), f"429 is {found!r}")
+    same(getattr(found, "retry_after", None), 7.0, "`retry_after`")
+
+
+@wire_check("error", look="dump_error: codec.serving.error_response")
+def waits_are_written(bench: WireBench) -> None:
+    """An error that says how many seconds to wait says so in the headers too, whose names are in lower case; one without does not."""
+    headers = bench.wire.dump_error(RateLimitError("Too fast.", retry_after=7.0)).headers
+    same(headers.get("retry-after"), "7", "the header `retry-after`")
+    same([name for name in headers if name != name.lower()], [], "names of headers that are not in lower case")
+    demand("retry-after" not in bench.wire.dump_error(RateLimitError("Too fast.")).headers, "a wait is made up")
+
+
+@wire_check("error", look="load_error")
+def refusals_are_never_raised(bench: WireBench) -> None:
+    """`load_error` returns a `ProviderError` for every status and body, and raises nothing; the raw body stands in it."""
+    good = bench.wire.dump_error(ProviderError("No.")).body
+    wrong: list[Any] = [None, 5, "text", [], {}, [5], {"message": 5, "code": [], "type": {}}]
+    spoilt: list[Any] = [{**good, key: bad} for key in good for bad in wrong]
+    bodies = [b"\xff\xfe", b"[" * 20_000, b'"text"', b"[]", b"5", b"{", *map(msgspec.json.encode, spoilt)]
+    for status in (*_STATUSES, 418, 599):
+        for body in bodies:
+            what = f"{status} with {body[:200]!r}"
+            found = attempt(lambda status=status, body=body: bench.wire.load_error(status, {}, body), what)
+            demand(isinstance(found, ProviderError), f"{what} is {found!r}")
+            same(found and found.body, body, "`body` of the error")

@@ -1,0 +1,69 @@
+"""Checks of what a server must know of a wire beside its formats: places, the envelope of an answer, what keeps a stream open."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, cast
+
+from dragoman.message import Message
+from dragoman.request import ModelRequest, Settings
+from dragoman.testing.check import attempt, demand, same
+from dragoman.testing.samples import ANSWER, CONVERSATION, SCHEMA, TOOLS, telling
+from dragoman.testing.wire.bench import WireBench, json_of, told, wire_check
+
+__all__ = ["envelopes_suit_their_encoders", "pings_say_nothing", "routes_are_complete"]
+
+_NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+_PURPOSES = ("chat", "count_tokens", "embeddings", "models")
+
+
+@wire_check("serving", "response", "stream", look="envelope; encoder, dump_response: their fields")
+def envelopes_suit_their_encoders(bench: WireBench) -> None:
+    """What `envelope` gives, for any request and for none, is JSON, the same each time, and what `encoder` and `dump_response` take: the
+    answer comes back from both."""
+    whole = ModelRequest("kit-model", CONVERSATION, TOOLS, Settings(temperature=0.5, max_tokens=9), SCHEMA, True)
+    for request in (whole, ModelRequest("kit-model", (Message.user("Hi."),)), ModelRequest(""), None):
+        of = "no request" if request is None else f"a request of {len(request.messages)} messages"
+        made = [attempt(partial(_envelope, bench, request), f"the envelope of {of}") or {} for _ in range(2)]
+        same(made[0], made[1], f"the envelope of {of}, made a second time,")
+        json_of(made[0], "envelope")
+        body = bench.wire.dump_response(told(ANSWER), **made[0])
+        found = bench.message_of(bench.wire.load_response(json_of(body, "dump_response")), f"a response to {of}")
+        same(telling([found]), telling([ANSWER]), f"the answer to {of}")
+        encoder = bench.wire.encoder(**made[0])
+        stream = b"".join([*map(encoder.feed, told(ANSWER)), encoder.close()])
+        found = bench.message_of(bench.decoded([stream]), f"a streamed response to {of}")
+        same(telling([found]), telling([ANSWER]), f"the streamed answer to {of}")
+
+
+@wire_check("serving", look="routes, stream_type")
+def routes_are_complete(bench: WireBench) -> None:
+    """`routes` are places of the API, each once: GET or POST, a path from the root of its host, and what is there; a chat is among
+    them. `stream_type` is a media type."""
+    routes = list(bench.wire.routes)
+    for route in routes:
+        demand(route.method in ("GET", "POST"), f"the method of {route} is neither GET nor POST")
+        demand(
+            route.path.startswith("/") and "://" not in route.path, f"the path of {route} does not begin at the root"
+        )
+        demand(route.purpose in _PURPOSES, f"the purpose of {route} is none of {', '.join(_PURPOSES)}")
+    places = [(route.method, route.path) for route in routes]
+    demand(len(set(places)) == len(places), f"a place stands twice among {places}")
+    demand(any(route.purpose == "chat" for route in routes), "no route leads to a chat")
+    demand(bench.wire.stream_type.count("/") == 1, f"stream_type is {bench.wire.stream_type!r}")
+
+
+@wire_check("serving", "stream", look="ping")
+def pings_say_nothing(bench: WireBench) -> None:
+    """`ping` between the pieces of a stream, and before the first, changes nothing of what is read."""
+    ping: Any = bench.wire.ping
+    demand(isinstance(ping, bytes), f"ping is {ping!r}")
+    encoder = bench.wire.encoder(id="r1", model="m")
+    pieces = [piece for piece in [*map(encoder.feed, told(ANSWER)), encoder.close()] if piece]
+    events = bench.decoded([each for piece in pieces for each in (cast("bytes", ping), piece)])
+    same(telling([bench.message_of(events, "a stream with pings")]), telling([ANSWER]), "what a stream with pings says")
+
+
+def _envelope(bench: WireBench, request: ModelRequest | None) -> dict[str, Any]:
+    return bench.wire.envelope(request, id="kit1", now=_NOW)

@@ -1,0 +1,90 @@
+"""Stop reasons and counts of tokens, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.codec.json_values import if_object
+from dragoman.message import FinishReason, Usage
+
+__all__ = ["dump_finish", "dump_usage", "load_finish", "load_usage", "other_usage"]
+
+_REASONS = {  # the first of each kind is what is written
+    "end_turn": FinishReason.stop,
+    "stop_sequence": FinishReason.stop,
+    "max_tokens": FinishReason.length,
+    "model_context_window_exceeded": FinishReason.length,
+    "tool_use": FinishReason.tool_calls,
+    "pause_turn": FinishReason.pause,
+    "refusal": FinishReason.refusal,
+}
+_SENT = {reason: name for name, reason in reversed(_REASONS.items())} | {
+    FinishReason.content_filter: "refusal",
+    FinishReason.recitation: "refusal",
+}
+_COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+
+
+def load_finish(reason: str | None) -> FinishReason:
+    """A stop reason → the neutral one; `unspecified` for one that is not known."""
+    return _REASONS.get(reason or "", FinishReason.unspecified)
+
+
+def dump_finish(reason: FinishReason | None, original: Any = None) -> str:
+    """The neutral reason → a stop reason: the original one where it means the same."""
+    if isinstance(original, str) and (load_finish(original) is reason or reason is FinishReason.tool_calls):
+        return original
+    return _SENT.get(reason or FinishReason.stop, "end_turn")
+
+
+def load_usage(raw: Mapping[str, Any]) -> Usage | None:
+    """Usage, whose `input_tokens` do not count what was read from or written to the cache. `None`: there are no counts."""
+    fresh, output, read, write = (_count(raw.get(name)) for name in _COUNTS)
+    known = [count for count in (fresh, read, write) if count is not None]
+    total = sum(known) if known else None
+    reasoning = _details(raw).get("thinking_tokens")
+    if total is None and output is None:
+        return None
+    return Usage(
+        input_tokens=total,
+        output_tokens=output,
+        total_tokens=None if total is None or output is None else total + output,
+        cache_read_tokens=read,
+        cache_write_tokens=write,
+        reasoning_tokens=_count(reasoning),
+    )
+
+
+def other_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """What the provider's usage holds beyond the neutral counts."""
+    rest = {key: value for key, value in raw.items() if key not in _COUNTS and value is not None}
+    if set(_details(raw)) == {"thinking_tokens"}:
+        del rest["output_tokens_details"]
+    return rest
+
+
+def dump_usage(usage: Usage | None, other: Any) -> dict[str, Any]:
+    """Usage → as the API has it. What is not known is 0 where the API demands a number."""
+    usage = usage or Usage()
+    read, write = usage.cache_read_tokens, usage.cache_write_tokens
+    raw: dict[str, Any] = {
+        **if_object(other),
+        "input_tokens": (usage.input_tokens or 0) - (read or 0) - (write or 0),
+        "output_tokens": usage.output_tokens or 0,
+    }
+    if read is not None:
+        raw["cache_read_input_tokens"] = read
+    if write is not None:
+        raw["cache_creation_input_tokens"] = write
+    if usage.reasoning_tokens is not None:
+        raw["output_tokens_details"] = {**_details(if_object(other)), "thinking_tokens": usage.reasoning_tokens}
+    return raw
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _details(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    return if_object(raw.get("output_tokens_details"))

@@ -1,0 +1,256 @@
+"""Content blocks ⇄ parts: text, images, audio, video, files; by data, by URL, by id.
+
+A block without a neutral shape, and one that its neutral part would not give back exactly, is a `ProviderPart`.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec.structs import replace
+
+from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest
+from dragoman.codec.media import ELSEWHERE, IMAGES, as_text, data_url, decoded, from_url, label, text_of
+from dragoman.codec.replay import kind_of
+from dragoman.errors import HistoryError
+from dragoman.loss import Lost
+from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart, ThinkingPart
+
+if TYPE_CHECKING:
+    from dragoman.wires.chat.dialect import Chat, Outgoing
+
+__all__ = [
+    "ABSENT",
+    "READERS",
+    "Reader",
+    "block_type",
+    "by_type",
+    "dump_block",
+    "dump_content",
+    "load_block",
+    "load_content",
+    "lost",
+    "plain_text",
+    "read_text",
+    "sent_block",
+    "usual_type",
+    "with_rest",
+    "write_block",
+]
+
+ABSENT = "absent"
+"""Wire form: the field was not there at all."""
+Reader = Callable[["Chat", str, Mapping[str, Any]], Content | None]
+"""Of one type of block: (the wire, the type, the block) → the part, or `None` where the block is not as it should be."""
+
+_DATA_BLOCKS = {**dict.fromkeys((*IMAGES, "image/jpg"), "image_url"), "audio": "input_audio", "application/pdf": "file"}
+_AUDIO = {"wav": "audio/wav", "mp3": "audio/mpeg"}
+_AUDIO_FORMAT = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+_NONE: dict[str, str] = {}
+
+
+def load_content(chat: Chat, message: Mapping[str, Any], empty: object, form: dict[str, Any]) -> list[Content]:
+    """The `content` of a message → its pieces. `empty`: how no content is usually written; another way goes to `form`.
+
+    Raises:
+        HistoryError: it is neither a text nor a list of blocks.
+    """
+    content = message.get("content")
+    if not content:
+        how = content if "content" in message else ABSENT
+        if how != empty:
+            form["content"] = how
+        return []
+    if isinstance(content, str):
+        return [TextPart(content)]
+    if not (blocks := if_objects(content)):
+        raise HistoryError(f"the content of a {message.get('role')} message is neither a text nor a list of blocks")
+    if len(blocks) == 1 and plain_text(blocks[0]) is not None:
+        form["content"] = "list"
+    return [load_block(chat, block) for block in blocks]
+
+
+def dump_content(
+    blocks: Sequence[dict[str, Any]], empty: object, form: Mapping[str, Any], *, string_only: bool = False
+) -> dict[str, Any]:
+    """Blocks → the field `content`: a string for one plain text (and for several where the vendor takes nothing else),
+    else a list."""
+    how = form.get("content", empty)
+    if not blocks:
+        return {} if how == ABSENT else {"content": empty if how == "list" else how}
+    texts = [plain_text(block) for block in blocks]
+    if None not in texts and (string_only or (len(texts) == 1 and how != "list")):
+        return {"content": "".join(map(str, texts))}
+    return {"content": list(blocks)}
+
+
+def load_block(chat: Chat, block: Mapping[str, Any]) -> Content:
+    """A content block → the part that it is."""
+    kind = str(block.get("type"))
+    reader = chat.readers.get(kind)
+    return (reader(chat, kind, block) if reader else None) or ProviderPart(kind, {chat.name: dict(block)})
+
+
+def dump_block(chat: Chat, part: Content, blocks: Mapping[str, str] = _NONE) -> dict[str, Any] | None:
+    """A part → the content block that holds it; `None` where there is none. `blocks`: media type, or its first half → the
+    type of block that carries it, beyond the usual ones.
+
+    For data of a kind that has no block stands a text, never its base64.
+    """
+    own = chat.own
+    if isinstance(part, ProviderPart):
+        return own.fields(part.native) if own.is_ours(part.native) else None
+    kind = block_type(chat, part, blocks)
+    if not kind:
+        return None
+    if kind == "text" and isinstance(part, (DataPart, LinkPart, FilePart)):
+        return {"type": "text", "text": as_text(part)}
+    return merged({"type": kind, **chat.write_block(kind, part, own.form(part.native))}, own.fields(part.native))
+
+
+def sent_block(out: Outgoing, position: int, place: int, piece: Content) -> dict[str, Any] | None:
+    """A piece → the block under which it is sent; `None` where there is none. What it does not hold is noted."""
+    block = dump_block(out.chat, piece, out.blocks)
+    if block is not None and (what := lost(piece, block)) is not None:
+        out.lose(position, place, *what)
+    return block
+
+
+def lost(part: Content, block: Mapping[str, Any]) -> tuple[Lost, str, str] | None:
+    """What of a file its block does not hold, why, and which one."""
+    if not isinstance(part, (DataPart, LinkPart, FilePart)):
+        return None
+    if block["type"] == "text":
+        if text_of(part) is not None:
+            return None
+        elsewhere = isinstance(part, FilePart)
+        return kind_of(part), ELSEWHERE if elsewhere else "the API has no block for it; a text tells of it", label(part)
+    if part.name and part.name not in (block.get("document_name"), if_object(block.get(block["type"])).get("filename")):
+        return Lost.file_name, f"the API knows no name of such a file, {part.name}", ""
+    return None
+
+
+def block_type(chat: Chat, part: Content, blocks: Mapping[str, str] = _NONE) -> str:
+    """The type of the block that holds a part; empty where none does."""
+    kind = if_text(chat.own.form(part.native).get("type"))
+    return kind if kind in chat.readers else chat.usual_type(chat, part, blocks)
+
+
+def usual_type(chat: Chat, part: Content, blocks: Mapping[str, str]) -> str:
+    """The same, where the part does not tell in which type of block it came."""
+    if isinstance(part, LinkPart):
+        return by_type(blocks, part.mime_type or "") or "image_url"
+    if isinstance(part, DataPart):
+        kind = by_type(blocks, part.mime_type) or by_type(_DATA_BLOCKS, part.mime_type) or "text"
+        return "text" if kind == "input_audio" and part.mime_type not in _AUDIO_FORMAT else kind
+    if isinstance(part, FilePart):
+        foreign = chat.own.is_foreign(part.native) and chat.files_of not in (part.native or ())
+        return "text" if foreign else "file"
+    return "text" if isinstance(part, TextPart) else ""
+
+
+def plain_text(block: Mapping[str, Any]) -> str | None:
+    """The text of a block that is text and nothing else, and not empty."""
+    text = block.get("text")
+    return text if len(block) == 2 and block.get("type") == "text" and isinstance(text, str) and text else None
+
+
+def by_type(table: Mapping[str, str], mime_type: str) -> str | None:
+    """What a table has for a media type, or for its first half."""
+    return table.get(mime_type) or table.get(mime_type.partition("/")[0])
+
+
+_P = TypeVar("_P", bound=TextPart | DataPart | LinkPart | FilePart | ThinkingPart)
+
+
+def with_rest(chat: Chat, kind: str, part: _P, fields: Mapping[str, Any], form: Mapping[str, Any] = _NONE) -> _P:
+    """The part with what is left of its block, and with the block's type where the part alone would not tell it."""
+    form = form if chat.usual_type(chat, part, _NONE) == kind else {"type": kind, **form}
+    return replace(part, native=chat.own.note(fields, form, mark=isinstance(part, FilePart)))
+
+
+def write_block(kind: str, part: Content, form: Mapping[str, Any]) -> dict[str, Any]:
+    """What the block of that type holds of a part."""
+    if isinstance(part, TextPart):
+        return {kind: part.text}
+    if isinstance(part, FilePart):
+        return {kind: {"file_id": part.id, **({"filename": part.name} if part.name else {})}}
+    if isinstance(part, LinkPart):
+        return {kind: _located(kind, part.url, part.name)}
+    if not isinstance(part, DataPart):
+        return {}
+    if kind == "input_audio":
+        audio_format = _AUDIO_FORMAT.get(part.mime_type) or part.mime_type.removeprefix("audio/")
+        return {kind: {"data": b64encode(part.data).decode(), "format": audio_format}}
+    url = b64encode(part.data).decode() if kind == "file_url" else data_url(part)
+    made_up = "" if "filename" in form else f"file.{part.mime_type.rpartition('/')[2]}"
+    return {kind: _located(kind, url, part.name or made_up)}
+
+
+def _located(kind: str, url: str, name: str | None) -> dict[str, Any]:
+    if kind != "file":
+        return {"url": url}
+    return {"filename": name, "file_data": url} if name else {"file_data": url}
+
+
+def _inner(kind: str, block: Mapping[str, Any], field: str) -> tuple[str | None, Mapping[str, Any]]:
+    """The object inside a block, and that field of it where it is a text that is not empty."""
+    inner = if_object(block.get(kind))
+    return if_text(inner.get(field)) or None, inner
+
+
+def _unread(kind: str, block: Mapping[str, Any], inner: Mapping[str, Any], *read: str) -> dict[str, Any]:
+    left = rest(inner, *read)
+    return {**rest(block, "type", kind), **({kind: left} if left else {})}
+
+
+def read_text(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
+    """A block that holds a text under the name of its type."""
+    text = if_text(block.get(kind))
+    return with_rest(chat, kind, TextPart(text), rest(block, "type", kind)) if text else None
+
+
+def _linked(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
+    url, inner = _inner(kind, block, "url")
+    if url is None:
+        return None
+    part = LinkPart(url) if kind == "file_url" else from_url(url)
+    if kind == "file_url" and ":" not in url and (data := decoded(url)) is not None:
+        part = DataPart(data, "application/octet-stream")
+    return with_rest(chat, kind, part, _unread(kind, block, inner, "url"))
+
+
+def _file(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
+    file_id, inner = _inner(kind, block, "file_id")
+    url, _ = _inner(kind, block, "file_data")
+    name, _ = _inner(kind, block, "filename")
+    read = ("filename",) if name else ()
+    if file_id is not None:
+        return with_rest(chat, kind, FilePart(file_id, name=name), _unread(kind, block, inner, "file_id", *read))
+    if url is None:
+        return None
+    part, fields = from_url(url, name), _unread(kind, block, inner, "file_data", *read)
+    return with_rest(chat, kind, part, fields, {} if name or isinstance(part, LinkPart) else {"filename": ABSENT})
+
+
+def _audio(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
+    text, inner = _inner(kind, block, "data")
+    audio_format, _ = _inner(kind, block, "format")
+    if audio_format is None or text is None or (data := decoded(text)) is None:
+        return None
+    part = DataPart(data, _AUDIO.get(audio_format, f"audio/{audio_format}"))
+    return with_rest(chat, kind, part, _unread(kind, block, inner, "data", "format"))
+
+
+READERS: Mapping[str, Reader] = {
+    "text": read_text,
+    "file": _file,
+    "input_audio": _audio,
+    "image_url": _linked,
+    "video_url": _linked,
+    "audio_url": _linked,
+    "file_url": _linked,
+}
+"""The types of blocks that most vendors know."""

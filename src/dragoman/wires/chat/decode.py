@@ -1,0 +1,140 @@
+"""A response made of chunks with choices → events. One state machine reads a stream in any chunking and, as the same steps, a whole
+answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from msgspec.structs import replace
+
+from dragoman.codec.decoder import ResponseDecoder
+from dragoman.codec.emitter import Emitter
+from dragoman.codec.json_values import as_list, as_object, if_object, malformed, unread
+from dragoman.errors import DecodeError, DragomanError
+from dragoman.event import RunError
+from dragoman.message import FinishReason, Origin, Usage
+from dragoman.wires.chat.decode_parts import Candidate
+
+if TYPE_CHECKING:
+    from dragoman.wires.chat.dialect import Chat
+
+__all__ = ["Decoder"]
+
+
+class Decoder(ResponseDecoder):
+    """Reads one response, which may hold several candidates."""
+
+    READ: ClassVar[frozenset[str]] = frozenset({"id", "object", "model", "choices", "usage", "error"})
+    """Fields of a chunk that are read; the others stand in the message's `response`."""
+
+    def __init__(self, chat: Chat, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> None:
+        """See `ResponseDecoder`."""
+        super().__init__(origin, new_id)
+        self._chat = chat
+        self._candidates: dict[int, Any] = {}
+        self._usage: dict[str, Any] = {}
+        self._response: dict[str, Any] = {}
+        self._identified = False
+        self._whole = False
+
+    def take(self, event: dict[str, Any], payload: bytes) -> None:
+        """See `ResponseDecoder`."""
+        del payload
+        whole, error = self._whole, self._chat.error_of(self._chat, event)
+        try:
+            if error is None and whole and "choices" not in event:
+                raise malformed(event, "an answer without choices")
+            self.note(event)
+            for position, one in enumerate(as_list(event.get("choices"), "choices")):
+                choice = as_object(one, "choice")
+                index = choice.get("index")
+                if error is None or _has_content(choice):
+                    place = index if isinstance(index, int) else position if whole else 0
+                    self._candidate(place).add(choice, whole=whole)
+        except DecodeError:
+            if error is None:
+                raise
+        if error is not None:  # what stands beside it was paid for
+            raise error
+        if whole:
+            self.done()
+
+    def note(self, chunk: dict[str, Any]) -> None:
+        """What stands around the choices: who answered, tokens, fields of the vendor's own; the last word counts, but of the
+        id the first: some end with a chunk of another's."""
+        model, response_id = chunk.get("model"), chunk.get("id")
+        if model and isinstance(model, str) and model != self._origin.served_model:
+            self._origin = replace(self._origin, served_model=model)
+        if response_id and isinstance(response_id, str) and not self._identified:
+            self._identified = True
+            self._origin = replace(self._origin, response_id=response_id)
+        self.add_usage(chunk.get("usage"))
+        self._response.update(unread(chunk, self.READ))
+
+    def add_usage(self, usage: Any) -> None:
+        """Tokens, as a chunk counts them."""
+        if usage is not None:
+            counts = as_object(usage, "usage")
+            self._usage.update({name: number for name, number in counts.items() if number is not None})
+
+    def body(self, body: bytes) -> None:
+        """See `ResponseDecoder`."""
+        self._whole = True
+        super().body(body)
+
+    def end(self) -> None:
+        """See `ResponseDecoder`; some send no mark of the end."""
+        if self._candidates and all(one.word for one in self._candidates.values()):
+            self.done()
+        else:
+            super().end()
+
+    def done(self) -> None:
+        """The answer is complete. Its usage stands with the first candidate."""
+        self._over = True
+        usage, response = self._envelope()
+        if not self._candidates:
+            self._candidate(0)
+        for index, candidate in sorted(self._candidates.items()):
+            first = index == min(self._candidates)
+            candidate.finish(usage if first else None, self._newer_origin(candidate), response if first else {})
+
+    def fail(self, error: DragomanError) -> None:
+        """The answer ends with an error, which carries what came before it and what that cost."""
+        self._over = True
+        error.at(provider=self._origin.provider or None)
+        usage, response = self._envelope()
+        if usage is not None and any((usage.input_tokens, usage.output_tokens, usage.total_tokens)):
+            self._candidate(min(self._candidates, default=0))
+        candidates: list[Candidate] = [self._candidates[index] for index in sorted(self._candidates)]
+        for candidate in candidates[1:]:
+            candidate.emitter.finish(FinishReason.error, cut=True)
+        if candidates:
+            candidates[0].fail(error, usage, self._newer_origin(candidates[0]), response)
+        else:
+            self._events.append(RunError(error))
+
+    def _candidate(self, index: int) -> Candidate:
+        candidate = self._candidates.get(index)
+        if candidate is None:
+            emitter = Emitter(self._new_id, candidate=index, origin=self._origin, events=self._events)
+            numbers = count()
+            new_id = self._new_id or (lambda: f"call-{next(numbers)}")
+            candidate = self._candidates[index] = self._chat.candidate_type(self._chat, emitter, new_id)
+        return candidate
+
+    def _envelope(self) -> tuple[Usage | None, dict[str, Any]]:
+        """The tokens, and what stood around the choices."""
+        usage, beside = self._chat.load_usage(self._chat, self._usage)
+        return usage, {**self._response, **({"usage": beside} if beside else {})}
+
+    def _newer_origin(self, candidate: Candidate) -> Origin | None:
+        """The origin, where more of it is known than when the candidate began."""
+        return self._origin if candidate.emitter.origin != self._origin else None
+
+
+def _has_content(choice: dict[str, Any]) -> bool:
+    """Whether a choice holds something of an answer."""
+    return bool(unread({**if_object(choice.get("delta")), **if_object(choice.get("message"))}, ("role",)))

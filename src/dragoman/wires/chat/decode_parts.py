@@ -1,0 +1,170 @@
+"""One candidate of an answer: what its deltas add up to. Text, thinking, calls, each a part in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from dragoman.codec.emitter import Emitter, OpenPart
+from dragoman.codec.json_values import as_list, as_object, as_text, filled, gather, rest, unread
+from dragoman.errors import DragomanError
+from dragoman.message import Content, FinishReason, Native, Origin, ThinkingPart, Usage
+from dragoman.wires.chat.content import load_block
+from dragoman.wires.chat.content_thinking import load_detail, plain_thinking, text_key
+from dragoman.wires.chat.decode_calls import StreamedCalls
+from dragoman.wires.chat.usage import dump_finish, load_finish
+
+if TYPE_CHECKING:
+    from dragoman.wires.chat.dialect import Chat
+
+__all__ = ["Candidate"]
+
+_MERGED_DETAILS = ("reasoning.text", "reasoning.summary")
+
+
+class Candidate:
+    """Turns the choices of one index into the events of one message."""
+
+    READ: ClassVar[frozenset[str]] = frozenset({"role", "content"})
+    """Fields of a message that are read, beside its thinking and calls; the others are noted, and never sent back."""
+    CHOICE_READ: ClassVar[frozenset[str]] = frozenset({"index", "delta", "message", "finish_reason", "logprobs"})
+    """Fields of a choice that are read; the others stand in the message's `response`."""
+
+    def __init__(self, chat: Chat, emitter: Emitter, fresh_id: Callable[[], str]) -> None:
+        """`fresh_id`: makes ids of calls that come without one."""
+        self.emitter = emitter
+        self.message_id = emitter.message_id
+        self.run: OpenPart | None = None
+        """The text or thinking that is open."""
+        self.kind = ""
+        """What `run` is: `text`, the fields of the thinking, a detail's type and index, or a wire's own."""
+        self.word: str | None = None
+        """The vendor's word for why it stopped; `None`: it has not stopped yet."""
+        self.calls = StreamedCalls(chat, emitter, fresh_id)
+        self.chat = chat
+        self.refused = False
+        """Whether the model refused to answer."""
+        self.fields: dict[str, Any] = {}
+        """Of the message, to go back with it."""
+        self.response: dict[str, Any] = {}
+        """What stands around the message."""
+        self._beside: dict[str, Any] = {}
+        self._thoughts = frozenset({*chat.thinking, chat.details})
+        self._read = self.READ | self._thoughts | {chat.calls}
+
+    def add(self, choice: dict[str, Any], *, whole: bool) -> None:
+        """One choice of a chunk, or of a `whole` answer (which holds all that it holds in one step).
+
+        Raises:
+            DecodeError: it is not what a choice should be, or continues a call that nobody began.
+        """
+        self.emitter.start()
+        whole = (whole or "delta" not in choice) and "message" in choice
+        self.add_message(as_object(choice.get("message" if whole else "delta"), "message"), whole=whole)
+        self.note(choice)
+
+    def add_message(self, message: dict[str, Any], *, whole: bool) -> None:
+        """More of the message, or all of it."""
+        message = {field: value for field, value in message.items() if value is not None}
+        if not self._thoughts.isdisjoint(message):
+            self._think(message, whole=whole)
+        self.add_content(message.get("content"), whole=whole)
+        self.add_further(message)
+        for call in as_list(message.get(self.chat.calls), "tool calls"):
+            self.end()
+            self.calls.add(as_object(call, "tool call"), whole=whole)
+        self._beside.update(unread(message, self._read))
+
+    def add_content(self, content: Any, *, whole: bool) -> None:  # noqa: ARG002 for those whose blocks come in pieces
+        """More of the content: text, or blocks."""
+        if not isinstance(content, list):
+            self.add_text("text", as_text(content))
+            return
+        for one in as_list(content, "content"):
+            block = as_object(one, "content block")
+            if block.get("type") == "text":
+                self.add_text("text", as_text(block.get("text")))
+            else:
+                self.end()
+                self.emitter.whole(load_block(self.chat, block))
+
+    def add_further(self, message: dict[str, Any]) -> None:
+        """What a wire has in fields of its own, between content and calls."""
+
+    def add_text(self, kind: str, delta: str, part: Content | None = None) -> None:
+        """More of a text, or of thinking. Another kind than before begins another part."""
+        if delta:
+            run = self.run if kind == self.kind else None
+            self.emitter.add(run or self.begin(kind, part), delta)
+
+    def begin(self, kind: str, part: Content | None) -> OpenPart:
+        """Ends what is open, and begins `part` (`None`: a text)."""
+        self.end()
+        self.run, self.kind = self.emitter.part(kind, part), kind
+        return self.run
+
+    def end(self) -> None:
+        """Ends what is open."""
+        if self.run is not None:
+            self.emitter.close(self.run)
+        self.run, self.kind = None, ""
+
+    def think(self, fields: Sequence[str], delta: str) -> None:
+        """More thinking, which stood in these fields."""
+        self.add_text("+".join(fields), delta, plain_thinking(self.chat, fields))
+
+    def finish(self, usage: Usage | None, origin: Origin | None, response: dict[str, Any]) -> None:
+        """The answer is complete. `response`: what stood around its choices."""
+        self.emitter.start()
+        self.calls.close(at_limit=self.chat.finish.get(self.word or "") is FinishReason.length)
+        reason = load_finish(self.chat, self.word, calls=bool(self.emitter.calls()), refused=self.refused)
+        usual = dump_finish(self.chat, reason) == self.word
+        native = self._native(response, {} if usual else {"finish_reason": self.word})
+        self.emitter.finish(reason, usage, origin=origin, native=native)
+
+    def fail(self, error: DragomanError, usage: Usage | None, origin: Origin | None, response: dict[str, Any]) -> None:
+        """The answer ends with an error, which carries what there was of it."""
+        self.emitter.fail(error, usage, origin=origin, native=self._native(response))
+
+    def note(self, choice: dict[str, Any]) -> None:
+        """What is no content: the reason to stop, probabilities, the vendor's own fields."""
+        if isinstance(word := choice.get("finish_reason"), str) and word:
+            self.word = word
+        if logprobs := filled(as_object(choice.get("logprobs"), "logprobs")):
+            gather(self.response.setdefault("logprobs", {}), logprobs)
+        self.response.update(unread(choice, self.CHOICE_READ))
+
+    def _native(self, response: dict[str, Any], finish: dict[str, Any] = {}) -> Native:
+        """The message's own fields; what stood beside its content, and around it."""
+        envelope = filled({**response, **self.response, **finish})
+        return self.chat.own.note(self.fields, message=self._beside, response=envelope)
+
+    def _think(self, message: dict[str, Any], *, whole: bool) -> None:
+        entries = as_list(message.get(self.chat.details), "reasoning details") if self.chat.details else []
+        details = [as_object(one, "reasoning detail") for one in entries]
+        text = "".join([as_text(entry.get(text_key(entry.get("type")))) for entry in details])
+        again = [field for field in self.chat.thinking if text and message.get(field) == text]
+        for entry in details:
+            self._think_detail(entry, again, whole=whole)
+        texts: dict[str, list[str]] = {}
+        for field in self.chat.thinking:
+            if field not in again and (whole or not text):  # pieces of a stream are not cut alike in all fields
+                texts.setdefault(as_text(message.get(field)), []).append(field)
+        for thought, fields in texts.items():
+            if thought:
+                self.think(fields, thought)
+
+    def _think_detail(self, entry: dict[str, Any], again: list[str], *, whole: bool) -> None:
+        """One of the details. Texts and summaries come in pieces, all else is whole. `again`: fields that hold its text too."""
+        key = text_key(entry.get("type"))
+        text, own = as_text(entry.get(key)), rest(entry, key)
+        if entry.get("type") not in _MERGED_DETAILS:
+            self.end()
+            self.emitter.whole(load_detail(self.chat, entry))
+            return
+        kind = f"{entry['type']} {entry.get('index')} {entry.get('id') or ''}".strip()
+        run = self.run if kind == self.kind and not whole else None
+        note = {"again": again} if again else None
+        run = run or self.begin(kind, ThinkingPart(native=self.chat.own.note(own, note)))
+        self.chat.own.open_fields(run.native).update(filled(own))
+        self.emitter.add(run, text)

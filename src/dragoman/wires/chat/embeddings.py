@@ -1,0 +1,73 @@
+"""The embeddings endpoint ⇄ `EmbeddingsRequest`, `BatchEmbeddingsResult`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from dragoman.codec.embeddings import dump_entries, dump_texts, load_listed, load_texts
+from dragoman.codec.json_values import if_object, rest
+from dragoman.errors import DragomanError
+from dragoman.message import Usage
+from dragoman.request import EmbeddingsRequest, HttpRequest
+from dragoman.result import BatchEmbeddingsResult
+from dragoman.wires.chat.dialect import Chat
+from dragoman.wires.chat.errors import as_error
+from dragoman.wires.chat.usage import dump_usage
+
+__all__ = ["Embeddings"]
+
+
+class Embeddings(msgspec.Struct, frozen=True, eq=False):
+    """The embeddings of one format (see `wires.EmbeddingsWire`)."""
+
+    chat: Chat
+    dimensions: str = "dimensions"
+    """The body's field for the length of a vector."""
+    tokens: bool = False
+    """Takes tokens in the place of texts."""
+
+    def load_request(self, body: Mapping[str, Any], *, path: str = "") -> EmbeddingsRequest:
+        """A body of `/embeddings` → the neutral request. `path` says nothing in this family.
+
+        Raises:
+            InvalidRequestError: its input is no text (and no tokens, where they are taken).
+        """
+        del path
+        return load_texts(body, self.chat.own, dimensions=self.dimensions, tokens=self.tokens)
+
+    def dump_request(self, request: EmbeddingsRequest, *, quirks: Any = None) -> dict[str, Any]:
+        """The neutral request → a body of `/embeddings`. The API knows no purpose."""
+        del quirks
+        return dump_texts(request, self.chat.own, dimensions=self.dimensions)
+
+    def dump_http(self, request: EmbeddingsRequest, *, quirks: Any = None) -> HttpRequest:
+        """The neutral request → path, headers and body."""
+        return HttpRequest("/embeddings", body=self.dump_request(request, quirks=quirks))
+
+    def load_response(self, body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
+        """A response → its vectors, by their indexes, as floats or base64.
+
+        Raises:
+            ProviderError: an error stands in the place of the vectors; which subclass tells why.
+            DecodeError: it holds no vectors.
+        """
+        return load_listed(body, self._error, lambda usage: self.chat.load_usage(self.chat, usage))
+
+    def dump_response(
+        self, result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
+    ) -> dict[str, Any]:
+        """Vectors → a response. `request` says whether they are packed (`encoding_format`) and, where the result does not
+        know, of which model they are."""
+        packed = request is not None and request.options.get("encoding_format") == "base64"
+        usage = dump_usage(self.chat, result.usage or Usage(), if_object(result.metadata.get("usage")))
+        body: dict[str, Any] = {"object": "list", "data": dump_entries(result.embeddings, packed=packed)}
+        body |= {"model": request.model if request else "", "usage": usage}
+        return body | rest(result.metadata, "usage", "usage_estimated")
+
+    def _error(self, answer: dict[str, Any]) -> DragomanError:
+        return self.chat.error_of(self.chat, answer) or as_error(
+            self.chat, {**answer, "error": "the answer holds no vectors"}
+        )

@@ -1,0 +1,229 @@
+"""Events → a response: the chunks of a stream, or one body that holds the same.
+
+Candidate 0 only. Several model messages (a run with tools of its own) become one answer, as the format has no other way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from dragoman import json_bytes
+from dragoman.codec.encoder import NONE, Objects, ResponseEncoder
+from dragoman.codec.framing import event_bytes
+from dragoman.codec.json_values import as_index, if_list, if_object, if_objects, rest
+from dragoman.codec.response import kept, model_of
+from dragoman.errors import DragomanError
+from dragoman.event import (
+    Event,
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    RunError,
+    RunFinished,
+)
+from dragoman.fold import compact
+from dragoman.loss import Loss
+from dragoman.message import Native
+from dragoman.request import ModelRequest
+from dragoman.wires.chat.encode_parts import Parts
+from dragoman.wires.chat.errors import dump_error
+from dragoman.wires.chat.usage import dump_finish, dump_usage
+
+if TYPE_CHECKING:
+    from dragoman.wires.chat.dialect import Chat
+
+__all__ = ["STREAM_TYPE", "Encoder", "dump_response", "envelope"]
+
+STREAM_TYPE = "text/event-stream"
+"""Media type of a streamed response."""
+
+_NOT_JOINED = ("role", "type", "id", "index", "name")
+
+
+class Encoder(ResponseEncoder):
+    """Writes one streamed response. Its objects are what they add to the message, until it is over."""
+
+    DONE: ClassVar[bytes] = event_bytes(b"[DONE]")
+    PARTS: ClassVar[type[Parts]] = Parts
+    OF_CHOICE: ClassVar[tuple[str, ...]] = ("logprobs",)
+    """Fields of a message's `response` that stand in its choice; the others stand beside the choices."""
+    LISTS: ClassVar[frozenset[str]] = frozenset({"annotations"})
+    """Fields of a message, beside its calls, whose entries have an index in a stream only."""
+    INDEXED: ClassVar[frozenset[str]] = frozenset()
+    """Further ones whose entries are told apart by an index."""
+    WHOLE: ClassVar[Mapping[str, Any]] = {}
+    """What a whole message has in any case."""
+
+    def __init__(self, chat: Chat, *, include_usage: bool = True, **envelope: Any) -> None:
+        """`envelope`: fields of every chunk (`id`, `model`, `created`, `system_fingerprint` …); `include_usage`: whether the end
+        holds the usage, as a client asks by `stream_options`."""
+        super().__init__(chat.own, envelope)
+        self.chat = chat
+        self._include_usage = include_usage
+        self._head = b""
+        self._parts = self.PARTS(chat)
+        self._beside: dict[str, dict[str, Any]] = {}
+
+    def close(self) -> bytes:
+        """The end: why it stopped, the usage, and the mark that nothing follows. A response without messages has one too."""
+        if self._over:
+            return b""
+        self._over = True
+        return b"".join([self.frame(each) for each in self.end()]) + self.DONE
+
+    def message_started(self, event: MessageStarted, *, first: bool) -> Objects:
+        """See `ResponseEncoder`."""
+        self._beside[event.message_id] = self._fields(event.native)
+        if not first:
+            return NONE
+        self._head = b"data: " + json_bytes.encode(self.envelope(True))[:-1] + b',"choices":[{"index":0,"delta":'
+        return [{"role": "assistant", "content": ""}]
+
+    def part_started(self, event: PartStarted) -> Objects:
+        """See `ResponseEncoder`."""
+        return self._parts.begin((event.message_id, event.index), event.part)
+
+    def delta(self, event: PartDelta) -> Objects:
+        """See `ResponseEncoder`."""
+        return self._parts.more((event.message_id, event.index), event.delta)
+
+    def part_finished(self, event: PartFinished) -> Objects:
+        """See `ResponseEncoder`."""
+        return self._parts.end((event.message_id, event.index), event.part)
+
+    def message_finished(self, event: MessageFinished) -> Objects:
+        """See `ResponseEncoder`; the fields of the message beside its content."""
+        fields = self._parts.fields({**self._beside[event.message_id], **self._fields(event.native)})
+        return [{**self.chat.no_text, **fields}] if fields else NONE
+
+    def message_dropped(self, event: MessageDropped) -> Objects:
+        """See `ResponseEncoder`."""
+        self._parts.drop(event.message_id)
+        return NONE
+
+    def error(self, error: DragomanError) -> Objects:
+        """See `ResponseEncoder`."""
+        self._head = b""
+        return [dump_error(self.chat, error).body]
+
+    def end(self) -> Objects:
+        """See `ResponseEncoder`."""
+        self._head = b""
+        envelope, usage = self.envelope(True), self.usage() if self._include_usage else {}
+        last = {**envelope, "choices": [{"index": 0, "delta": {**self.chat.no_text}, **self.finish()}]}
+        if self.chat.usage_apart:
+            return [last, {**envelope, "choices": [], **usage}] if usage else [last]
+        return [{**last, **usage}]
+
+    def frame(self, data: Mapping[str, Any]) -> bytes:
+        """See `ResponseEncoder`."""
+        encoded = json_bytes.encode(data)
+        return self._head + encoded + b',"finish_reason":null}]}\n\n' if self._head else event_bytes(encoded)
+
+    def envelope(self, chunk: bool) -> dict[str, Any]:
+        """What stands around the choices of a chunk, or of a whole response."""
+        state = self._state
+        beside = rest(state.envelope, *self.OF_CHOICE, "usage", "finish_reason")
+        kind = "chat.completion.chunk" if chunk else "chat.completion"
+        named = {"id": state.response_id, "object": kind, "created": 0, "model": model_of(state.origin)}
+        return {**named, **beside, **self._envelope}
+
+    def finish(self) -> dict[str, Any]:
+        """What a choice holds beside its message."""
+        fields = self._state.envelope
+        beside = {name: fields[name] for name in self.OF_CHOICE if name in fields}
+        return {**beside, "finish_reason": dump_finish(self.chat, self._state.reason, fields.get("finish_reason"))}
+
+    def usage(self) -> dict[str, Any]:
+        """The field that holds the usage, where it is known."""
+        usage = self._state.usage
+        beside = self._state.envelope.get("usage", {})
+        return {} if usage is None else {"usage": dump_usage(self.chat, usage, beside)}
+
+    def _fields(self, native: Native) -> dict[str, Any]:
+        """Of the message, beside its content."""
+        return {**if_object(self.chat.own.notes(native).get("message")), **self.chat.own.fields(native)}
+
+
+def envelope(chat: Chat, request: ModelRequest | None, response_id: str, now: datetime) -> dict[str, Any]:
+    """What an encoder is told beside the events of an answer to `request`. A client that asked for a stream without usage gets
+    none."""
+    fields: dict[str, Any] = {"id": f"{chat.id_prefix}{response_id}", "created": int(now.timestamp())}
+    if request is None:
+        return fields
+    if request.model:
+        fields["model"] = request.model
+    if request.stream and "stream_options" in chat.streaming:
+        options = {**chat.streaming, **chat.own.fields(request.native)}["stream_options"]
+        asked = "stream_options" not in chat.own.form(request.native)
+        fields["include_usage"] = asked and if_object(options).get("include_usage") is True
+    return fields
+
+
+def dump_response(
+    chat: Chat, events: Iterable[Event], losses: list[Loss] | None, envelope: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Events → a whole response, or, where one of them is an error, its body."""
+    encoder = chat.encoder_type(chat, **envelope)
+    message: dict[str, Any] = {"role": "assistant", "content": None, **encoder.WHOLE}
+    lists = encoder.LISTS | {chat.calls}
+    indexed = lists | encoder.INDEXED | {chat.details}
+    places: _Places = {}
+    for event in compact(kept(events, losses)):
+        if isinstance(event, RunError):
+            return dump_error(chat, event.error).body
+        for delta in () if isinstance(event, RunFinished) else encoder.objects(event):
+            _join(message, delta, indexed, places)
+    for field in lists & message.keys():
+        message[field] = [rest(entry, "index") for entry in if_objects(message[field])] or message[field]
+    choice = {"index": 0, "message": message, "logprobs": None, **encoder.finish()}
+    return {**encoder.envelope(False), "choices": [choice], **encoder.usage()}
+
+
+_Places = dict[tuple[str, Any], dict[str, Any]]
+"""A field and an index → the last entry of that list that has it."""
+
+
+def _join(message: dict[str, Any], delta: Mapping[str, Any], indexed: frozenset[str], places: _Places) -> None:
+    """Adds a delta to the message that it belongs to, as a client does."""
+    for field, value in delta.items():
+        if field in indexed and isinstance(value, list):
+            before = message[field] = if_list(message.get(field))
+            _join_entries(field, before, cast("list[Any]", value), places)
+        else:
+            message[field] = _joined(field, message.get(field), value)
+
+
+def _joined(field: str, before: Any, value: Any) -> Any:
+    """A field's value with more of it."""
+    if before is None or before == "" or field in _NOT_JOINED:
+        return value
+    if isinstance(value, str) and isinstance(before, str):
+        return before + value
+    if isinstance(value, list) and isinstance(before, list):
+        return [*cast("list[Any]", before), *cast("list[Any]", value)]
+    if isinstance(value, Mapping) and isinstance(before, dict):
+        return _with(cast("dict[str, Any]", before), cast("Mapping[str, Any]", value))
+    return before
+
+
+def _with(before: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    return before | {field: _joined(field, before.get(field), value) for field, value in more.items()}
+
+
+def _join_entries(field: str, before: list[Any], entries: list[Any], places: _Places) -> None:
+    """Entries of one index are one: calls (later pieces name nothing but it), and details of one type."""
+    for one in entries:
+        entry = if_object(one)
+        index, kind = as_index(entry.get("index")), entry.get("type")
+        same = None if index is None else places.get((field, index))
+        if same is not None and kind in (None, same.get("type")):
+            same.update(_with(same, entry))
+        else:
+            before.append({**entry} if entry else one)
+            places[field, index] = before[-1] if entry else {}

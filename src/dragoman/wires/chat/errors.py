@@ -1,0 +1,78 @@
+"""Errors ⇄ our exceptions: one class for each kind of fault, whatever shape a vendor gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dragoman import json_bytes
+from dragoman.codec.error_rules import error_from, load
+from dragoman.codec.serving import ErrorResponse, error_response
+from dragoman.errors import (
+    AuthenticationError,
+    ContentRefusedError,
+    ContextLengthError,
+    DecodeError,
+    DragomanError,
+    HistoryError,
+    InvalidRequestError,
+    ModelNotFoundError,
+    OverloadedError,
+    PermissionDeniedError,
+    ProviderConnectionError,
+    ProviderError,
+    ProviderTimeoutError,
+    RateLimitError,
+)
+
+if TYPE_CHECKING:
+    from dragoman.wires.chat.dialect import Chat
+
+__all__ = ["ERRORS", "ErrorLine", "as_error", "dump_error", "error_body", "error_of", "load_error"]
+
+ErrorLine = tuple[type[DragomanError], int, str, str | None]
+"""A class of errors, its status, type and code. Of a table the first line that fits counts."""
+ERRORS: Sequence[ErrorLine] = (
+    (AuthenticationError, 401, "invalid_request_error", "invalid_api_key"),
+    (PermissionDeniedError, 403, "invalid_request_error", "forbidden"),
+    (ModelNotFoundError, 404, "invalid_request_error", "model_not_found"),
+    (ContextLengthError, 400, "invalid_request_error", "context_length_exceeded"),
+    (InvalidRequestError, 400, "invalid_request_error", None),
+    (HistoryError, 400, "invalid_request_error", None),
+    (ContentRefusedError, 400, "invalid_request_error", "content_filter"),
+    (RateLimitError, 429, "rate_limit_error", "rate_limit_exceeded"),
+    (OverloadedError, 503, "server_error", "overloaded"),
+    (ProviderTimeoutError, 504, "server_error", "timeout"),
+    (ProviderError, 502, "server_error", None),
+    (ProviderConnectionError, 502, "server_error", None),
+    (DecodeError, 502, "server_error", None),
+    (DragomanError, 500, "server_error", None),
+)
+
+
+def load_error(chat: Chat, status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
+    """A response with an error's status → the exception that says it. Never raises, whatever the body is."""
+    return load(status, headers, body, chat.error_info, chat.error_rules)
+
+
+def as_error(chat: Chat, payload: Mapping[str, Any]) -> DragomanError:
+    """What stands in a response whose status is of success, but is an error → the exception."""
+    return error_from(chat.error_info(payload), body=json_bytes.encode(payload), rules=chat.error_rules)
+
+
+def error_of(chat: Chat, chunk: Mapping[str, Any]) -> DragomanError | None:
+    """The error that a chunk holds in the place of an answer; `None`: it holds none."""
+    return as_error(chat, chunk) if chunk.get("error") else None
+
+
+def dump_error(chat: Chat, error: DragomanError) -> ErrorResponse:
+    """An exception → status, headers and body."""
+    _, status, kind, code = next(line for line in chat.errors if isinstance(error, line[0]))
+    if error.status is not None and error.status >= 400:
+        status = error.status
+    return error_response(error, status, chat.error_body(error.message, kind, code, status))
+
+
+def error_body(message: str, kind: str, code: str | None, status: int) -> dict[str, Any]:  # noqa: ARG001 for those that hold it
+    """The body of an error."""
+    return {"error": {"message": message, "type": kind, "param": None, "code": code}}

@@ -1,0 +1,331 @@
+"""The conversation: the list of messages ⇄ our messages.
+
+Consecutive tool messages are one user message of results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec.structs import replace
+
+from dragoman.codec.json_values import bounded, has_error, if_objects, if_text, merged, rest
+from dragoman.codec.media import as_text, label, text_of
+from dragoman.codec.replay import kind_of
+from dragoman.codec.serving import Problem
+from dragoman.errors import HistoryError
+from dragoman.fold import arguments_json
+from dragoman.loss import Lost
+from dragoman.message import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    Message,
+    Origin,
+    ProviderPart,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from dragoman.wires.chat.content import ABSENT, dump_content, load_content
+from dragoman.wires.chat.content_thinking import dump_thinking, load_thinking
+from dragoman.wires.chat.tools import call_id, dump_call, dump_result, load_calls, load_result, result_text
+
+if TYPE_CHECKING:
+    from dragoman.wires.chat.dialect import Chat, Outgoing
+
+__all__ = [
+    "Loader",
+    "dump_conversation",
+    "dump_other",
+    "dump_piece",
+    "load_conversation",
+    "load_messages",
+    "unsendable",
+]
+
+Loader = Callable[["Chat", Any, Iterator[str]], Sequence[Content]]
+"""(the wire, the value of a field, ids for calls that came without one) → the pieces that stand in it."""
+_BRIDGED = "the API wants the model to speak after its tools; a placeholder does"
+_NO_LIST = "the messages of a {} request are a list of objects"
+_ROLES = {Role.USER: "user", Role.MODEL: "assistant"}
+
+
+def load_messages(chat: Chat, payload: Any, origin: Origin | None, problems: list[Problem] | None) -> list[Message]:
+    """The list of messages → ours. `problems`: where what cannot be read is noted, so that the rest of it is.
+
+    Raises:
+        HistoryError: it is no such list.
+    """
+    if problems is None:
+        bounded(payload)
+    return load_conversation(chat, payload, origin, problems)
+
+
+def load_conversation(chat: Chat, payload: Any, origin: Origin | None, problems: list[Problem] | None) -> list[Message]:
+    """The same for a list of messages that is bounded in its depth, where nothing takes the problems."""
+    if not isinstance(payload, list):
+        raise HistoryError(_NO_LIST.format(chat.title))
+    fresh_ids = (f"call-{number}" for number in count())
+    calls: dict[str, ToolCallPart] = {}
+    messages: list[Message] = []
+    results: list[ToolResultPart] = []
+    for index, entry in enumerate(cast("list[Any]", payload)):
+        try:
+            if problems is not None:
+                bounded([entry])
+            loaded = _load_entry(chat, entry, origin, calls, fresh_ids)
+        except HistoryError as error:
+            if problems is None:
+                raise
+            problems.append(Problem(index, _at_fault(chat, entry), error.message))
+            continue
+        if isinstance(loaded, ToolResultPart):
+            results.append(loaded)
+            continue
+        if results:
+            messages.append(Message(Role.USER, tuple(results)))
+            results = []
+        messages.append(loaded)
+    if results:
+        messages.append(Message(Role.USER, tuple(results)))
+    return chat.loaded(messages)
+
+
+def _load_entry(
+    chat: Chat, entry: Any, origin: Origin | None, calls: dict[str, ToolCallPart], fresh_ids: Iterator[str]
+) -> Message | ToolResultPart:
+    """An entry of the list. `calls`: those so far by id; `fresh_ids`: ids for calls that came without one."""
+    if not isinstance(entry, dict):
+        raise HistoryError(_NO_LIST.format(chat.title))
+    fields = cast("dict[str, Any]", entry)
+    role, content = fields.get("role"), fields.get("content")
+    if content and type(content) is str and len(fields) == 2:
+        if role == "assistant":
+            return Message(Role.MODEL, (TextPart(content),), origin=origin)
+        if role == "user":
+            return Message(Role.USER, (TextPart(content),))
+    if role in chat.result_roles:
+        return load_result(chat, fields, calls, fresh_ids)
+    if role != "assistant":
+        return _load_other(chat, fields)
+    answer = _load_answer(chat, fields, origin, fresh_ids)
+    calls.update({call.id: call for call in answer.tool_calls})
+    return answer
+
+
+def _at_fault(chat: Chat, entry: Any) -> str | None:
+    """The field for which an entry of the list cannot be read, where it is one."""
+    if not isinstance(entry, dict):
+        return None
+    fields = cast("dict[str, Any]", entry)
+    role, content = fields.get("role"), fields.get("content")
+    if role not in (*chat.roles, *chat.result_roles, "assistant"):
+        return "role"
+    return "content" if content and not isinstance(content, str) and not if_objects(content) else None
+
+
+def _load_other(chat: Chat, entry: Mapping[str, Any]) -> Message:
+    """A system message, or a user's."""
+    role = entry.get("role")
+    if not isinstance(role, str) or role not in chat.roles:
+        raise HistoryError(f"{chat.title} has no role {role!r}; it has {', '.join(chat.roles)}, assistant and tool")
+    form: dict[str, Any] = {} if role in ("system", "user") else {"role": role}
+    content = load_content(chat, entry, "", form)
+    return Message(chat.roles[role], tuple(content), native=chat.own.note(rest(entry, "role", "content"), form))
+
+
+def _load_answer(chat: Chat, entry: Mapping[str, Any], origin: Origin | None, fresh_ids: Iterator[str]) -> Message:
+    """A message of the role `assistant` → the model's. `fresh_ids`: ids for calls that came without one."""
+    form: dict[str, Any] = {}
+    thinking, read = load_thinking(chat, entry)
+    content: list[Content] = [*thinking, *load_content(chat, entry, chat.empty, form)]
+    for field, load in {**chat.fields, chat.calls: load_calls}.items():
+        if field in entry and (pieces := load(chat, entry[field], fresh_ids)):
+            content += pieces
+            read = (*read, field)
+    native = chat.own.note(rest(entry, "role", "content", *read), form)
+    return Message(Role.MODEL, tuple(content), origin=origin, native=native)
+
+
+def dump_conversation(out: Outgoing) -> list[dict[str, Any]]:
+    """A conversation on its way out → the list of messages."""
+    dumped: list[dict[str, Any]] = []
+    sent: dict[str, str | None] = {}
+    straight = out.chat.straight and not out.bridge
+    for position, message in enumerate(out.messages):
+        if straight and message.native is None and (role := _ROLES.get(message.role)) and (content := message.content):
+            piece = content[0]
+            if type(piece) is TextPart and piece.native is None and len(content) == 1:
+                dumped.append({"role": role, "content": piece.text})
+                continue
+            dump = _straight_calls if message.role is Role.MODEL else _straight_results
+            if (entries := dump(out, position, content, sent)) is not None:
+                dumped += entries
+                continue
+        if message.role is Role.MODEL:
+            dumped += _dump_answer(out, position)
+            for place, piece in enumerate(message.content):
+                if isinstance(piece, ToolCallPart):
+                    sent[piece.id] = call_id(out, position, place, piece)
+            continue
+        for entry in out.chat.dump_other(out, position, sent):
+            if out.bridge and entry["role"] == "user" and dumped and dumped[-1]["role"] == "tool":
+                out.lose(position, None, Lost.order, _BRIDGED)
+                dumped.append({"role": "assistant", "content": out.bridge})
+            dumped.append(entry)
+    return dumped
+
+
+def _straight_calls(
+    out: Outgoing, position: int, content: Sequence[Content], sent: dict[str, str | None]
+) -> list[dict[str, Any]] | None:
+    """A model's message that holds nothing but calls, without anything of a format's own; `None`: it is no such."""
+    chat, calls = out.chat, list[dict[str, Any]]()
+    for place, piece in enumerate(content):
+        if type(piece) is not ToolCallPart or piece.native is not None or piece.run_by == "provider":
+            return None
+        call_id = sent[piece.id] = out.id(position, place, piece)
+        function = {"name": out.name(piece.name), chat.inputs["function"]: arguments_json(piece)}
+        calls.append({"id": call_id, "type": "function", "function": function})
+    return [{"role": "assistant", **({} if chat.empty == ABSENT else {"content": chat.empty}), chat.calls: calls}]
+
+
+def _straight_results(
+    out: Outgoing, position: int, content: Sequence[Content], sent: dict[str, str | None]
+) -> list[dict[str, Any]] | None:
+    """A user's message that holds nothing but results, in the same way."""
+    role, entries = out.chat.result_roles[0], list[dict[str, Any]]()
+    for place, piece in enumerate(content):
+        if type(piece) is not ToolResultPart or piece.native is not None or piece.run_by == "provider":
+            return None
+        call_id = sent.get(piece.id, piece.id)
+        if piece.is_error or piece.is_content or call_id is None:
+            return None
+        result_id = out.ids.get((position, place), call_id)
+        entries.append({"role": role, "tool_call_id": result_id, "content": result_text(piece.result)})
+    return entries
+
+
+def dump_other(out: Outgoing, position: int, sent: Mapping[str, str | None]) -> list[dict[str, Any]]:
+    """A system message, or a user's: its results as tool messages, then the rest of it. `sent`: the ids of calls → those under
+    which they were sent."""
+    message = out.messages[position]
+    dumped: list[dict[str, Any]] = []
+    blocks: list[dict[str, Any]] = []
+    later: list[dict[str, Any]] = []
+    for place, piece in enumerate(message.content):
+        if not isinstance(piece, ToolResultPart) or piece.run_by == "provider" or message.role is Role.SYSTEM:
+            blocks += _dump_block(out, position, place, piece)
+            continue
+        if blocks:
+            out.lose(position, place, Lost.order, "this format has the results of tools before all else")
+        unnamed = piece.id in sent and sent[piece.id] is None
+        result_id = None if unnamed else out.ids.get((position, place), sent.get(piece.id, piece.id))
+        answer, media = dump_result(out, position, place, piece, result_id)
+        dumped.append(answer)
+        if media:
+            later += [{"type": "text", "text": f"[result of {piece.name or piece.id}]"}, *media]
+            out.lose(position, place, Lost.media, "tool messages hold text only; it follows in a user message")
+        if piece.is_error and not has_error(piece.result):
+            out.lose(position, place, Lost.is_error, "this format has no mark for a failed tool")
+    blocks = later + blocks
+    if dumped and not blocks:
+        return dumped
+    if not blocks and out.target is not None and not out.chat.takes_empty:
+        out.lose(position, None, Lost.message, "it says nothing, and the API takes no empty message")
+        return []
+    form = out.chat.own.form(message.native)
+    role = if_text(form.get("role"))
+    if role not in out.roles or out.roles[role] is not message.role:
+        role = "system" if message.role is Role.SYSTEM else "user"
+    content = dump_content(blocks, "", form, string_only=out.string_only)
+    return [*dumped, merged({"role": role, **content}, out.chat.own.fields(message.native))]
+
+
+def _dump_block(out: Outgoing, position: int, place: int, piece: Content) -> list[dict[str, Any]]:
+    """The block of a piece that is no result, where it has one."""
+    of_system = out.messages[position].role is Role.SYSTEM
+    if out.target and of_system and isinstance(piece, (DataPart, LinkPart, FilePart)):
+        if text_of(piece) is None:
+            out.lose(position, place, kind_of(piece), "a system message holds text only", label(piece))
+        return [{"type": "text", "text": as_text(piece)}]
+    if (block := out.chat.sent_block(out, position, place, piece)) is not None:
+        return [block]
+    out.lose(position, place, kind_of(piece), "this format has no place for it in such a message")
+    return []
+
+
+def _dump_answer(out: Outgoing, position: int) -> list[dict[str, Any]]:
+    """A model's message → a message of the role `assistant`; none, where nothing of it is left for a target that would refuse it."""
+    chat, message, reason = out.chat, out.messages[position], out.unreadable[position]
+    thinking: list[ThinkingPart] = []
+    body: dict[str, Any] = {}
+    for place, piece in enumerate(message.content):
+        sent = _sendable(out, position, place, piece)
+        if sent is None:
+            continue
+        if chat.thinking and isinstance(sent, ThinkingPart):
+            thinking.append(sent)
+            continue
+        field, value = chat.dump_piece(out, position, place, sent)
+        if value is None:
+            continue
+        if field == "content" and chat.calls in body:
+            out.lose(position, place, Lost.order, "this format has all text before the calls")
+        body[field] = body.get(field, "") + value if isinstance(value, str) else [*body.get(field, []), value]
+    if not body and not thinking and out.target is not None and not chat.takes_empty:
+        out.lose(position, None, Lost.message, "it says nothing, and the API takes no empty message of the model's")
+        return []
+    form, own = chat.own.form(message.native), chat.own.fields(message.native)
+    content = dump_content(body.pop("content", []), chat.empty, form, string_only=out.string_only)
+    body |= {field: body[field][0] for field in chat.single if field in body}
+    thoughts = dump_thinking(chat, thinking, out.thinking) if thinking else {}
+    entry = {"role": "assistant", **content, **thoughts, **body}
+    if out.target is not None and entry.get("content", "") is None and not ({chat.calls, *chat.alone} & body.keys()):
+        entry["content"] = ""  # taken where null is refused
+    if own and reason is not None and chat.signed:
+        out.lose(position, None, Lost.field, reason, ", ".join(own))
+        return [entry]
+    return [merged(entry, own)]
+
+
+def dump_piece(out: Outgoing, position: int, place: int, piece: Content) -> tuple[str, Any]:
+    """A piece of the model's message → the field of the message that holds it, and what it adds to that."""
+    if isinstance(piece, ToolCallPart):
+        sent_id, exact = call_id(out, position, place, piece), out.exact(position)
+        return out.chat.calls, dump_call(out.chat, piece, sent_id, out.name(piece.name), exact=exact)
+    return "content", out.chat.sent_block(out, position, place, piece)
+
+
+def _sendable(out: Outgoing, position: int, place: int, piece: Content) -> Content | None:
+    """A piece as it may be sent; `None` where it may not. What is lost is noted."""
+    reason, own = out.unreadable[position], out.chat.own
+    if (why := out.chat.unsendable(out, position, piece)) is not None:
+        out.lose(position, place, kind_of(piece), why)
+        return None
+    if reason is not None and out.chat.signed and (fields := rest(own.fields(piece.native), "id")):
+        out.lose(position, place, Lost.field, reason, ", ".join(fields))
+        return replace(piece, native=own.without_fields(piece.native))
+    return piece
+
+
+def unsendable(out: Outgoing, position: int, piece: Content) -> str | None:
+    """Why a piece of a model's message cannot be sent; `None`: it can."""
+    reason, ours = out.unreadable[position], out.chat.own.is_ours(piece.native)
+    if isinstance(piece, ThinkingPart):
+        return reason or (None if ours or piece.text else "it is signed for another format")
+    if isinstance(piece, ProviderPart):
+        return reason or (None if ours else "it is a block of another format")
+    if isinstance(piece, (ToolCallPart, ToolResultPart)) and piece.run_by == "provider":
+        return reason or "this API takes no record of tools that it ran"
+    if isinstance(piece, ToolResultPart):
+        return "a result stands in a user message"
+    if isinstance(piece, (DataPart, LinkPart, FilePart)) and not out.exact(position):
+        return "a model's message holds no media in this format"
+    return None

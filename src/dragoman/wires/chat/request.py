@@ -1,0 +1,91 @@
+"""The request's body ⇄ `ModelRequest`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dragoman.codec.ids import renamed
+from dragoman.codec.json_values import bounded, if_object, if_text, merged, rest
+from dragoman.codec.outgoing import own_options
+from dragoman.codec.serving import Problem, Route
+from dragoman.errors import HistoryError
+from dragoman.loss import Loss, Lost
+from dragoman.message import Origin
+from dragoman.request import HttpRequest, ModelRequest, ToolSpec
+from dragoman.wires.chat.messages import dump_conversation, load_conversation
+from dragoman.wires.chat.settings import dump_schema, dump_settings, load_schema, load_settings
+
+if TYPE_CHECKING:
+    from dragoman.wires.chat.dialect import Chat
+
+__all__ = ["ROUTES", "dump_http", "load_request"]
+
+ROUTES = (
+    Route("POST", "/v1/chat/completions", "chat"),
+    Route("POST", "/v1/embeddings", "embeddings"),
+    Route("GET", "/v1/models", "models"),
+)
+"""Places of the official APIs, which are the same for most."""
+
+
+def load_request(
+    chat: Chat, body: Mapping[str, Any], origin: Origin | None, problems: list[Problem] | None
+) -> ModelRequest:
+    """A request's body → the neutral request. `problems`: as for `load_messages`.
+
+    Raises:
+        HistoryError: it holds no conversation.
+    """
+    if not isinstance(if_object(body).get("messages"), list):
+        raise HistoryError(f"a {chat.title} request needs the field messages, a list")
+    bounded(body if problems is None else rest(body, "messages"))
+    left = dict(body)
+    form: dict[str, Any] = {}
+    messages = load_conversation(chat, left.pop("messages"), origin, problems)
+    settings = load_settings(chat, left, form)
+    tools = chat.load_tools(chat, left, form)
+    schema, beside = load_schema(left)
+    stream = left.get("stream") is True
+    if stream:
+        del left["stream"]
+        for field, value in chat.streaming.items():
+            if left.get(field) == value:
+                del left[field]
+            elif field not in left:
+                form[field] = "absent"
+    model = left.pop("model") if if_text(left.get("model")) else ""
+    # a field that has a neutral name, but a value without neutral meaning, is no option
+    named = (way.field for ways in chat.settings.values() for way in ways)
+    known = (*named, chat.tools, *chat.further, "response_format", "stream", *chat.streaming)
+    own = {field: left.pop(field) for field in known if field in left}
+    native = chat.own.note({**own, **beside}, form)
+    return ModelRequest(
+        model, tuple(messages), tools, settings, schema, stream, left, native, wire=chat.name if left else None
+    )
+
+
+def dump_http(
+    chat: Chat, request: ModelRequest, target: Origin | None, quirks: Any, losses: list[Loss] | None
+) -> HttpRequest:
+    """The neutral request → path, headers and body. `options` are written last and have the last word."""
+    losses = [] if losses is None else losses
+    request = own_options(request, chat.name, losses)
+    functions = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
+    out = chat.unmarked(request.messages, target, quirks, losses, functions)
+    own = chat.own.fields(request.native)
+    form = chat.own.form(request.native) if quirks is None or chat.keeps_form else {}
+    body: dict[str, Any] = {"model": request.model} if request.model else {}
+    body["messages"] = dump_conversation(out)
+    if request.tools:
+        body |= chat.dump_tools(out, request.tools, form)
+    body |= dump_settings(out, request.settings, form)
+    if request.output_schema is not None:
+        body["response_format"] = dump_schema(out, request.output_schema, own.get("response_format"))
+    if request.stream:
+        body["stream"] = True
+        body |= {field: own.get(field, value) for field, value in chat.streaming.items() if field not in form}
+    for field in body.keys() & set(out.refuses):
+        out.lose(None, None, Lost.setting, "the vendor refuses it", field)
+        del body[field]
+    return HttpRequest(chat.path, body=merged(body, own) | dict(request.options), names=renamed(out.names))

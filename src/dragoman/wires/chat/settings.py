@@ -1,0 +1,182 @@
+"""Settings ⇄ fields of the body, and the output's schema ⇄ `response_format`. A field whose value has no neutral meaning stays
+this wire's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from dragoman.codec.json_schema import strict_schema
+from dragoman.codec.json_values import if_list, if_object, merged, rest
+from dragoman.loss import Lost
+from dragoman.request import Settings
+from dragoman.wires.chat.tools import dump_tool_choice, load_tool_choice
+
+if TYPE_CHECKING:
+    from dragoman.wires.chat.dialect import Chat, Outgoing
+
+__all__ = [
+    "SETTINGS",
+    "Way",
+    "as_it_is",
+    "dump_schema",
+    "dump_settings",
+    "effort",
+    "load_schema",
+    "load_settings",
+    "reasoning",
+    "tool_choice",
+]
+
+_ANY_OBJECT: dict[str, Any] = {"type": "object"}
+_LEVELS = ("off", "low", "medium", "high")
+
+
+class Way(msgspec.Struct, frozen=True):
+    """A way to write one setting into a body."""
+
+    field: str
+    """Of the body; empty: the vendor cannot be given the setting."""
+    load: Callable[[Any], Any]
+    """The field's value → the setting; `None`: it says something else."""
+    dump: Callable[[Any, Callable[[str], str]], Any]
+    """The setting, and what gives the name under which a tool is sent → the field's value; `None`: it cannot be said so."""
+    form: str = ""
+
+    @property
+    def key(self) -> str:
+        """Its name: the wire form, else the field."""
+        return self.form or self.field
+
+
+def as_it_is(field: str, *types: type) -> Way:
+    """A field that holds the setting itself, of one of these types."""
+
+    def load(value: Any) -> Any:
+        return value if isinstance(value, types) and isinstance(value, bool) == (types == (bool,)) else None
+
+    return Way(field, load, lambda value, _: value)
+
+
+def reasoning(field: str, dump: Callable[[str | int], Any]) -> Way:
+    """A field that says how much to think: a level or a budget of tokens → its value, from which the setting is read again."""
+
+    def load(value: Any) -> str | int | None:
+        settings = [*_LEVELS, *(number for number in if_object(value).values() if type(number) is int)]
+        same = [setting for setting in settings if (sent := dump(setting)) == value and type(sent) is type(value)]
+        return same[0] if len(same) == 1 else None
+
+    return Way(field, load, lambda value, _: dump(value))
+
+
+def effort(setting: str | int) -> str:
+    """A level, or the level nearest to a budget of tokens."""
+    if isinstance(setting, int):
+        return "low" if setting <= 2048 else "medium" if setting <= 8192 else "high"
+    return "none" if setting == "off" else setting
+
+
+def tool_choice(words: Mapping[str, str], form: str = "") -> Way:
+    """The field `tool_choice`. `words`: those of the format → the neutral ones."""
+    return Way(
+        "tool_choice",
+        lambda value: load_tool_choice(words, value),
+        lambda choice, name: dump_tool_choice(words, choice, name),
+        form,
+    )
+
+
+def _stops(value: Any) -> tuple[str, ...] | None:
+    texts = if_list(value)
+    return tuple(texts) if isinstance(value, list) and all(isinstance(text, str) for text in texts) else None
+
+
+SETTINGS: Mapping[str, tuple[Way, ...]] = {
+    "temperature": (as_it_is("temperature", int, float),),
+    "top_p": (as_it_is("top_p", int, float),),
+    "top_k": (as_it_is("top_k", int),),
+    "presence_penalty": (as_it_is("presence_penalty", int, float),),
+    "frequency_penalty": (as_it_is("frequency_penalty", int, float),),
+    "seed": (as_it_is("seed", int),),
+    "parallel_tool_calls": (as_it_is("parallel_tool_calls", bool),),
+    "max_tokens": (as_it_is("max_tokens", int),),
+    "stop": (
+        Way("stop", _stops, lambda texts, _: list(texts)),
+        Way(
+            "stop",
+            lambda value: (value,) if isinstance(value, str) else None,
+            lambda texts, _: texts[0] if len(texts) == 1 else None,
+            "string",
+        ),
+    ),
+    "reasoning": (reasoning("reasoning_effort", effort),),
+    "tool_choice": (tool_choice({"auto": "auto", "none": "none", "required": "required"}),),
+}
+"""Setting → the ways to write it; the first is the usual one."""
+
+
+def load_settings(chat: Chat, body: dict[str, Any], form: dict[str, Any]) -> Settings:
+    """Takes out of `body` what is a setting; notes in `form` the way in which it was written, where that is not the usual one."""
+    known: dict[str, Any] = {}
+    for setting, ways in chat.settings.items():
+        for way in ways:
+            if way.field in body and (value := way.load(body[way.field])) is not None:
+                known[setting] = value
+                del body[way.field]
+                if way is not ways[0]:
+                    form[setting] = way.key
+                break
+    return Settings(**known)
+
+
+def dump_settings(out: Outgoing, settings: Settings, form: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings → fields of the body."""
+    body: dict[str, Any] = {}
+    for setting, ways in out.chat.settings.items():
+        if (value := getattr(settings, setting)) is None:
+            continue
+        key = form.get(setting, out.ways.get(setting, ways[0].key))
+        way = next((way for way in ways if way.key == key), ways[0])
+        sent = way.dump(value, out.name)
+        if sent is None and setting in form:
+            way = ways[0]
+            sent = way.dump(value, out.name)
+        if setting == "reasoning" and way.load(sent) != value:
+            out.lose(None, None, Lost.setting, f"the vendor cannot be told {value!r} as it is", setting)
+        if sent is not None:
+            body[way.field] = sent
+    return body
+
+
+def load_schema(body: dict[str, Any]) -> tuple[Mapping[str, Any] | None, dict[str, Any]]:
+    """Takes the output's schema out of `body` → it, and what `response_format` says beside it. A schema that says no more than
+    "an object" is JSON mode."""
+    output = if_object(body.get("response_format"))
+    if output == {"type": "json_object"}:
+        del body["response_format"]
+        return dict(_ANY_OBJECT), {}
+    named = if_object(output.get("json_schema"))
+    if not isinstance(schema := named.get("schema"), dict) or output.get("type") != "json_schema":
+        return None, {}
+    del body["response_format"]
+    beside = {**rest(output, "type", "json_schema"), "json_schema": rest(named, "schema")}
+    return cast("dict[str, Any]", schema), {"response_format": beside}
+
+
+def dump_schema(out: Outgoing, schema: Mapping[str, Any], beside: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The output's schema → `response_format`. `beside`: what a loaded request said beside it; its schema is sent as it was.
+
+    Any other is sent in its strict form, under the name `output_schema`, or as it is and not strict.
+    """
+    if beside is not None:
+        return merged({"type": "json_schema", "json_schema": {"schema": schema}}, beside)
+    if schema == _ANY_OBJECT:
+        return {"type": "json_object"}
+    if not out.json_schema:
+        out.lose(None, None, Lost.output_schema, "the vendor knows JSON mode only")
+        return {"type": "json_object"}
+    strict = strict_schema(schema)
+    sent = {"schema": schema, "strict": False} if strict is None else {"schema": strict, "strict": True}
+    return {"type": "json_schema", "json_schema": {"name": "output_schema", **sent}}

@@ -1,0 +1,327 @@
+"""Tools: those of a request ⇄ `ToolSpec` (functions) and `ServerTool` (what the provider runs), the choice of one, calls, results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec.structs import replace
+
+from dragoman import json_bytes
+from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest
+from dragoman.fold import arguments_json, parse_call
+from dragoman.message import Native, ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.request import ServerTool, ToolSpec
+from dragoman.wires.chat.content import ABSENT, dump_content, load_block
+
+if TYPE_CHECKING:
+    from dragoman.codec.native import Own
+    from dragoman.wires.chat.dialect import Chat, Outgoing
+
+__all__ = [
+    "call_id",
+    "call_kind",
+    "dump_call",
+    "dump_function",
+    "dump_result",
+    "dump_tool",
+    "dump_tool_choice",
+    "dump_tools",
+    "is_call",
+    "is_function",
+    "load_call",
+    "load_calls",
+    "load_function",
+    "load_id",
+    "load_result",
+    "load_tool",
+    "load_tool_choice",
+    "load_tools",
+    "result_text",
+    "with_arguments",
+]
+
+_NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
+
+
+# ------------------------------------------------------------------ of a request
+
+
+def load_tools(chat: Chat, body: dict[str, Any], form: dict[str, Any]) -> tuple[ToolSpec | ServerTool, ...]:  # noqa: ARG001 for those that have another form
+    """Takes the tools out of `body`; what cannot be read as tools stays."""
+    tools = if_objects(body.get(chat.tools))
+    if not tools or not all(map(_is_tool, tools)):
+        return ()
+    del body[chat.tools]
+    return tuple([chat.load_tool(chat, tool) for tool in tools])
+
+
+def dump_tools(out: Outgoing, tools: Sequence[ToolSpec | ServerTool], form: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG001
+    """Tools → the field of the body that holds them."""
+    return {out.chat.tools: [dump_tool(out.chat, tool, out.name) for tool in tools]}
+
+
+def load_tool(chat: Chat, tool: Mapping[str, Any]) -> ToolSpec | ServerTool:
+    """One of `tools`."""
+    function = if_object(tool.get("function"))
+    if not is_function(function) or tool.get("type", "function") != "function":
+        return ServerTool(tool["type"], rest(tool, "type"))
+    return load_function(chat.own, function, rest(tool, "type", "function"), {} if "type" in tool else {"type": ABSENT})
+
+
+def load_function(
+    own: Own, function: Mapping[str, Any], beside: Mapping[str, Any] = {}, form: Mapping[str, Any] = {}
+) -> ToolSpec:
+    """A function → the tool. `beside`: further fields of the object that holds it; `form`: of that object."""
+    description, parameters = if_text(function.get("description")), if_object(function.get("parameters"))
+    left = rest(function, "name", *(("description",) if description else ()), *(("parameters",) if parameters else ()))
+    form = dict(form) if "parameters" in function else {**form, "parameters": ABSENT}
+    fields = {**beside, **({"function": left} if left else {})}
+    return ToolSpec(if_text(function.get("name")), description, parameters, own.note(fields, form))
+
+
+def dump_tool(chat: Chat, tool: ToolSpec | ServerTool, name: Callable[[str], str]) -> dict[str, Any]:
+    """A tool → one of `tools`. `name`: its name → the one that it is sent under."""
+    if isinstance(tool, ServerTool):
+        return {"type": tool.name, **tool.options}
+    untyped = "type" in chat.own.form(tool.native)
+    body = {**({} if untyped else {"type": "function"}), "function": dump_function(chat.own, tool, name)}
+    return merged(body, rest(chat.own.fields(tool.native), "function"))
+
+
+def dump_function(own: Own, tool: ToolSpec, name: Callable[[str], str]) -> dict[str, Any]:
+    """A tool → the function that it is."""
+    fields = own.fields(tool.native).get("function", {})
+    function: dict[str, Any] = {"name": name(tool.name)}
+    if tool.description:
+        function["description"] = tool.description
+    if tool.input_schema:
+        function["parameters"] = tool.input_schema
+    elif "parameters" not in fields and own.form(tool.native).get("parameters") != ABSENT:
+        function["parameters"] = _NO_ARGUMENTS
+    return merged(function, fields)
+
+
+def is_function(function: Mapping[str, Any]) -> bool:
+    """Whether it can be read as a function."""
+    return if_text(function.get("name")) != ""
+
+
+def _is_tool(tool: Mapping[str, Any]) -> bool:
+    return if_text(tool.get("type")) != "" or ("type" not in tool and is_function(if_object(tool.get("function"))))
+
+
+def load_tool_choice(words: Mapping[str, str], value: Any) -> str | None:
+    """The choice of a tool, where it is a plain one. `words`: those of the format → the neutral ones."""
+    if isinstance(value, str):
+        return words.get(value)
+    name = if_text(if_object(if_object(value).get("function")).get("name"))
+    plain = name not in ("", *words.values()) and value == {"type": "function", "function": {"name": name}}
+    return name if plain else None
+
+
+def dump_tool_choice(words: Mapping[str, str], choice: str, name: Callable[[str], str]) -> Any:
+    """The choice → a word of the format, or the function that is chosen."""
+    word = next((word for word, neutral in words.items() if neutral == choice), None)
+    return word or {"type": "function", "function": {"name": name(choice)}}
+
+
+# ------------------------------------------------------------------ calls
+
+
+def load_calls(chat: Chat, value: Any, fresh_ids: Iterator[str]) -> list[ToolCallPart]:
+    """The calls of a message; none, where one of them cannot be read."""
+    calls = if_objects(value)
+    return [load_call(chat, call, fresh_ids) for call in calls] if all(is_call(chat, call) for call in calls) else []
+
+
+def is_call(chat: Chat, entry: Mapping[str, Any]) -> bool:
+    """Whether it is a call that can be read as one."""
+    kind = entry.get("type", "function")
+    return if_text(kind) in chat.inputs and if_text(if_object(entry.get(kind)).get("name")) != ""
+
+
+def call_kind(chat: Chat, entry: Mapping[str, Any]) -> str:
+    """The type of a call: a function, where no other is known."""
+    kind = if_text(entry.get("type"))
+    return kind if kind in chat.inputs else "function"
+
+
+def load_call(chat: Chat, call: Mapping[str, Any], fresh_ids: Iterator[str]) -> ToolCallPart:
+    """One call of a message. Without an id it gets a fresh one and the note `"id": None`.
+
+    What is no function has a text as its input, which is the argument `input`.
+    """
+    if (plain := _plain_call(chat, call)) is not None:
+        return plain
+    kind = call_kind(chat, call)
+    body, field = if_object(call.get(kind)), chat.inputs[kind]
+    form: dict[str, Any] = {} if "type" in call and kind == "function" else {"type": call.get("type", ABSENT)}
+    call_id, fields = load_id(call, "id", fresh_ids, form)
+    part, value = ToolCallPart(call_id, str(body.get("name") or "")), body.get(field)
+    if kind != "function":
+        part = replace(part, arguments={"input": str(value or "")})
+    else:
+        part = with_arguments(part, value)
+        if field not in body:
+            form["without"] = "arguments"
+        elif arguments_json(part) != value:
+            form["arguments"] = value
+    left = rest(body, "name", field)
+    fields |= rest(call, "id", kind, "type") | ({kind: left} if left else {})
+    return replace(part, native=chat.own.note(fields, form))
+
+
+def _plain_call(chat: Chat, call: Mapping[str, Any]) -> ToolCallPart | None:
+    """A call that holds nothing but what every one does, in the usual form; `None`: it is no such."""
+    function = if_object(call.get("function"))
+    if len(call) != 3 or len(function) != 2 or call.get("type") != "function":
+        return None
+    call_id, name, text = call.get("id"), function.get("name"), function.get(chat.inputs["function"])
+    if not (isinstance(call_id, str) and isinstance(name, str) and isinstance(text, str) and call_id and name):
+        return None
+    part = parse_call(ToolCallPart(call_id, name), text)
+    return part if arguments_json(part) == text else None
+
+
+def dump_call(chat: Chat, call: ToolCallPart, call_id: str | None, name: str, *, exact: bool) -> dict[str, Any]:
+    """A call → one of a message's calls, under that id (`None`: none). `exact`: in the form in which it was loaded."""
+    form, fields = chat.own.form(call.native), rest(chat.own.fields(call.native), "id")
+    block: dict[str, Any] = {} if call_id is None and "id" not in form else {"id": call_id}
+    kind = if_text(form.get("type"))
+    if kind in chat.inputs and kind != "function":
+        text = call.arguments.get("input", "")
+        return merged(block | {"type": kind, kind: {"name": name, chat.inputs[kind]: text}}, fields)
+    field = chat.inputs["function"]
+    function: dict[str, Any] = {"name": name, field: arguments_json(call)}
+    if exact and "arguments" in form and with_arguments(call, form["arguments"]).arguments == call.arguments:
+        function[field] = form["arguments"]
+    if exact and "without" in form and not call.arguments:
+        del function[field]
+    if not (exact and kind == ABSENT):
+        block["type"] = "function"
+    return merged(block | {"function": function}, fields)
+
+
+def with_arguments(call: ToolCallPart, value: object) -> ToolCallPart:
+    """A call with its arguments as a vendor has them: as text, as an object, or not at all."""
+    if isinstance(value, dict):
+        return replace(call, arguments=cast("dict[str, Any]", value), raw=None, state="complete")
+    return parse_call(call, value) if isinstance(value, str) else call
+
+
+def load_id(
+    owner: Mapping[str, Any], field: str, fresh_ids: Iterator[str], form: dict[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    """An id, or a fresh one where none was given; then the note of that, and in `form` what stood in its place."""
+    value = owner.get(field)
+    if isinstance(value, str) and value:
+        return value, {}
+    if field in owner:
+        form["id"] = value
+    return next(fresh_ids), {"id": None}
+
+
+def _given_id(own: Own, native: Native, own_id: str | None) -> str | None:
+    """The id that was given: `None` or an empty one where there was none."""
+    return own.form(native).get("id") if own.fields(native).get("id", "") is None else own_id
+
+
+def call_id(out: Outgoing, position: int, place: int, call: ToolCallPart) -> str | None:
+    """The id under which a call is sent. One that its provider did not give is not sent back to it (`None`)."""
+    given = _given_id(out.chat.own, call.native, call.id) if out.exact(position) else call.id
+    return out.id(position, place, call) if given == call.id else given
+
+
+# ------------------------------------------------------------------ results
+
+
+def load_result(
+    chat: Chat, message: Mapping[str, Any], calls: dict[str, ToolCallPart], fresh_ids: Iterator[str]
+) -> ToolResultPart:
+    """A tool message → the result. `calls`: those so far by id; they give the tool's name where the message does not, and the id
+    where neither has one (the first such call that is not answered yet)."""
+    given, content = message.get("tool_call_id"), message.get("content")
+    usual = len(message) == 3 and message["role"] == chat.result_roles[0]
+    if usual and isinstance(given, str) and isinstance(content, str) and given:
+        return ToolResultPart(given, calls[given].name if given in calls else "", content)
+    own, name, form = chat.own, message.get("name"), dict[str, Any]()
+    if message["role"] != chat.result_roles[0]:
+        form["role"] = message["role"]
+    elif isinstance(name, str) and name:
+        form["name"] = True
+    unnamed = (
+        key
+        for key, call in calls.items()
+        if not _given_id(own, call.native, key) and (not isinstance(name, str) or call.name == name)
+    )
+    read = ("name",) if form and isinstance(name, str) else ()
+    call_id, fields = load_id(message, "tool_call_id", chain(unnamed, fresh_ids), form)
+    call = calls.pop(call_id, None) if fields else calls.get(call_id)
+    further = rest(message, "role", "tool_call_id", "content", *read)
+    fields = (further if further.get("id") is not None else rest(further, "id")) | fields
+    result = _load_result(chat, message, form)
+    named = name if isinstance(name, str) and read else call.name if call else ""
+    return ToolResultPart(call_id, named, result, native=own.note(fields, form))
+
+
+def dump_result(
+    out: Outgoing, position: int, place: int, part: ToolResultPart, call_id: str | None
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A result → its tool message, and the blocks of media that the vendor takes in a user message only."""
+    own = out.chat.own
+    form, fields = own.form(part.native) if out.target is None else {}, own.fields(part.native)
+    if out.target is not None and out.chat.bare_results:
+        fields = {}
+    if out.target is None:
+        call_id = _given_id(own, part.native, call_id)
+    role = form.get("role")
+    body: dict[str, Any] = {"role": role if role in out.chat.result_roles else out.chat.result_roles[0]}
+    if call_id is not None or "id" in form:
+        body["tool_call_id"] = call_id
+    if "name" in form or "role" in form:
+        body["name"] = out.name(part.name)
+    content, media = _dump_result(out, position, place, part, form)
+    further = fields if out.target is None and fields.get("id") is not None else rest(fields, "id")
+    return merged(body | content, further), media
+
+
+def _load_result(chat: Chat, message: Mapping[str, Any], form: dict[str, Any]) -> Any:
+    """Text stays text, blocks become parts; anything else is the result itself, in the form `raw`."""
+    if "content" not in message:
+        form["content"] = ABSENT
+        return None
+    content = message["content"]
+    if isinstance(content, str):
+        return content
+    parts = tuple(load_block(chat, block) for block in if_objects(content))
+    if not parts or any(isinstance(part, (ProviderPart, ThinkingPart)) for part in parts):
+        form["content"] = "raw"
+        return content
+    if len(parts) == 1 or not all(isinstance(part, TextPart) for part in parts):
+        form["content"] = "list"
+    return parts
+
+
+def result_text(result: Any) -> str:
+    """A result that is no content as text: JSON, where it is none itself."""
+    return result if isinstance(result, str) else json_bytes.encode(result).decode()
+
+
+def _dump_result(
+    out: Outgoing, position: int, place: int, part: ToolResultPart, form: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Text as it is, parts as blocks, anything else as JSON."""
+    how, result = form.get("content"), part.result
+    if how == ABSENT and result is None:
+        return {}, []
+    if how == "raw" and not part.is_content:
+        return {"content": result}, []
+    if not part.is_content:
+        return {"content": result_text(result)}, []
+    blocks = [(piece, out.chat.sent_block(out, position, place, piece) or {}) for piece in result]
+    whole = out.tool_media or how == "list"
+    kept = [block for piece, block in blocks if whole or isinstance(piece, TextPart)]
+    media = [block for piece, block in blocks if not (whole or isinstance(piece, TextPart))]
+    return dump_content(kept, "", {"content": "list"} if how == "list" else {}, string_only=out.string_only), media

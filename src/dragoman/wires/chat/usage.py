@@ -1,0 +1,102 @@
+"""Tokens and the reason to stop, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dragoman.codec.json_values import if_object, merged
+from dragoman.message import FinishReason, Usage
+
+if TYPE_CHECKING:
+    from dragoman.wires.chat.dialect import Chat
+
+__all__ = ["COUNTS", "FINISH", "WORDS", "dump_finish", "dump_usage", "load_finish", "load_usage"]
+
+Path = tuple[str, ...]
+COUNTS: Mapping[str, Sequence[Path]] = {
+    "input_tokens": (("prompt_tokens",),),
+    "output_tokens": (("completion_tokens",),),
+    "total_tokens": (("total_tokens",),),
+    "cache_read_tokens": (("prompt_tokens_details", "cached_tokens"),),
+    "reasoning_tokens": (("completion_tokens_details", "reasoning_tokens"),),
+}
+"""Neutral count → where it may stand; it is written to the first."""
+FINISH: Mapping[str, FinishReason] = {
+    "stop": FinishReason.stop,
+    "length": FinishReason.length,
+    "tool_calls": FinishReason.tool_calls,
+    "content_filter": FinishReason.content_filter,
+    "error": FinishReason.error,
+}
+"""Word → neutral reason."""
+WORDS: Mapping[FinishReason, Sequence[str]] = {
+    FinishReason.stop: ("stop",),
+    FinishReason.length: ("length",),
+    FinishReason.tool_calls: ("tool_calls",),
+    FinishReason.content_filter: ("content_filter",),
+    FinishReason.recitation: ("content_filter",),
+}
+"""Neutral reason → the words that may stand for it; the first is the usual one. What is missing is a `stop`."""
+
+
+def load_usage(chat: Chat, fields: Mapping[str, Any]) -> tuple[Usage | None, dict[str, Any]]:
+    """What a vendor says of tokens → the neutral counts, and the rest that says anything (cost, times, …)."""
+    numbers = _numbers(fields)
+    found = {name: [numbers[path] for path in paths if path in numbers] for name, paths in chat.counts.items()}
+    usage = Usage(**{name: values[0] for name, values in found.items() if values})
+    return (usage if usage != Usage() else None), _left(
+        fields, {path for each in chat.counts.values() for path in each}
+    )
+
+
+def dump_usage(chat: Chat, usage: Usage, beside: Any = None) -> dict[str, Any]:
+    """The neutral counts → `usage`. `beside`: what the vendor said beside them."""
+    prompt, answer = usage.input_tokens or 0, usage.output_tokens or 0
+    total = prompt + answer if usage.total_tokens is None else usage.total_tokens
+    totals = {"input_tokens": prompt, "output_tokens": answer, "total_tokens": total}
+    body: dict[str, Any] = {}
+    for name, paths in chat.counts.items():
+        if (number := totals.get(name, getattr(usage, name))) is not None:
+            *above, field = paths[0]
+            inner = body.setdefault(above[0], {}) if above else body
+            inner[field] = number
+    return merged(body, if_object(beside))
+
+
+def load_finish(chat: Chat, word: str | None, *, calls: bool, refused: bool) -> FinishReason:
+    """The vendor's word → the neutral reason. A refusal, and calls that wait for an answer, count for more."""
+    reason = chat.finish.get(word or "", FinishReason.unspecified)
+    if refused and reason in (FinishReason.stop, FinishReason.unspecified, FinishReason.content_filter):
+        return FinishReason.refusal
+    if calls and (reason is FinishReason.stop or not word):
+        return FinishReason.tool_calls
+    return reason
+
+
+def dump_finish(chat: Chat, reason: FinishReason | None, word: object = None) -> str:
+    """The neutral reason → one of the format's words. `word`: the vendor's own, which is kept where it may stand for it."""
+    words = chat.words.get(reason or FinishReason.stop) or chat.words[FinishReason.stop]
+    return word if isinstance(word, str) and word in words else words[0]
+
+
+def _numbers(fields: Mapping[str, Any], above: Path = ()) -> dict[Path, int]:
+    """Every number, by where it stands."""
+    numbers: dict[Path, int] = {}
+    for name, value in fields.items():
+        if type(value) is int:
+            numbers[*above, name] = value
+        else:
+            numbers |= _numbers(if_object(value), (*above, name))
+    return numbers
+
+
+def _left(fields: Mapping[str, Any], neutral: set[Path], above: Path = ()) -> dict[str, Any]:
+    """What stands beside the neutral counts, without what is zero or empty."""
+    left: dict[str, Any] = {}
+    for name, value in fields.items():
+        if (*above, name) in neutral:
+            continue
+        if kept := _left(inner, neutral, (*above, name)) if (inner := if_object(value)) else value:
+            left[name] = kept
+    return left

@@ -1,0 +1,101 @@
+"""Media ↔ `inlineData` (bytes) and `fileData` (a URI). A file that Google holds has a URI too."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode, urlsafe_b64encode
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.codec.json_values import if_text
+from dragoman.codec.media import ELSEWHERE, Media, as_text, guessed, label, text_of
+from dragoman.codec.replay import kind_of
+from dragoman.message import DataPart, FilePart, LinkPart, Native
+from dragoman.wires.google.keys import merged
+from dragoman.wires.google.quirks import OWN
+from dragoman.wires.google.tools import Outgoing
+
+__all__ = ["dump_media", "load_file", "load_inline"]
+
+_UPLOADS = "https://generativelanguage.googleapis.com/"
+_OTHER = "application/octet-stream"
+_TAKEN = re.compile(r"(image|audio|video|text)/|application/(pdf|json|xml|rtf)\b", re.IGNORECASE)
+"""Types of the bytes that the API takes."""
+
+
+def load_inline(inner: Mapping[str, Any], own: Mapping[str, Any], form: dict[str, Any]) -> DataPart | None:
+    """An `inlineData` → its part; `None` where the data are no base64. The SDKs write base64 in either alphabet."""
+    text, mime_type = inner.get("data"), inner.get("mimeType")
+    if not isinstance(text, str) or not isinstance(mime_type, str):
+        return None
+    try:
+        data = b64decode(text.translate({45: 43, 95: 47}))
+    except ValueError:
+        return None
+    if b64encode(data).decode() != text:
+        form["data"] = "urlsafe"
+        if urlsafe_b64encode(data).decode() != text:
+            return None
+    return DataPart(data, mime_type, _name(inner), _native("inlineData", inner, own, form, "data"))
+
+
+def load_file(inner: Mapping[str, Any], own: Mapping[str, Any], form: dict[str, Any]) -> LinkPart | FilePart | None:
+    """A `fileData` → its part: a file where Google holds it, else a link."""
+    uri, mime_type = inner.get("fileUri"), inner.get("mimeType")
+    if not isinstance(uri, str) or not isinstance(mime_type, str | None):
+        return None
+    if mime_type is None or "*" in mime_type:
+        form["mimeType"] = inner.get("mimeType", "absent")
+    kind = FilePart if uri.startswith(_UPLOADS) else LinkPart
+    return kind(uri, mime_type, _name(inner), _native("fileData", inner, own, form, "fileUri"))
+
+
+def dump_media(part: Media, out: Outgoing, position: int, place: int) -> dict[str, Any]:
+    """A part → its fields of the wire; a text in its place, where the API can know nothing of it."""
+    own = out.own(part, position, place)
+    block = _inline(part, out) if isinstance(part, DataPart) else _file(part)
+    if block is not None:
+        return merged(own, block)
+    if text_of(part) is None:
+        why = ELSEWHERE if isinstance(part, FilePart) else f"the API takes no {part.mime_type}"
+        out.lose(position, place, kind_of(part), why, label(part))
+    return {"text": as_text(part)}
+
+
+def _inline(part: DataPart, out: Outgoing) -> dict[str, Any] | None:
+    """`None` where a target is known not to take files of this type."""
+    if out.target is not None and not _TAKEN.match(part.mime_type):
+        return None
+    encode = urlsafe_b64encode if OWN.form(part.native).get("data") == "urlsafe" else b64encode
+    return {"inlineData": {"mimeType": part.mime_type, "data": encode(part.data).decode(), **_display_name(part)}}
+
+
+def _file(part: LinkPart | FilePart) -> dict[str, Any] | None:
+    """`None` for a file that another provider holds."""
+    uri = part.id if isinstance(part, FilePart) else part.url
+    if isinstance(part, FilePart) and "://" not in uri and not uri.startswith("files/"):
+        return None
+    form = OWN.form(part.native).get("mimeType", "")
+    mime_type = part.mime_type
+    if mime_type is None and form != "":
+        return {"fileData": {"fileUri": uri, **_display_name(part), **({} if form == "absent" else {"mimeType": None})}}
+    if mime_type is None or ("*" in mime_type and form != mime_type):
+        mime_type = guessed(uri) or _OTHER
+    return {"fileData": {"fileUri": uri, "mimeType": mime_type, **_display_name(part)}}
+
+
+def _name(inner: Mapping[str, Any]) -> str | None:
+    return if_text(inner.get("displayName")) or None
+
+
+def _display_name(part: Media) -> dict[str, str]:
+    return {"displayName": part.name} if part.name else {}
+
+
+def _native(key: str, inner: Mapping[str, Any], own: Mapping[str, Any], form: Mapping[str, Any], known: str) -> Native:
+    further = {
+        name: value
+        for name, value in inner.items()
+        if name not in (known, "mimeType") and (name != "displayName" or not value)
+    }
+    return OWN.note({**own, key: further} if further else own, form=form)

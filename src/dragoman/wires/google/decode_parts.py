@@ -1,0 +1,165 @@
+"""The parts of one candidate as they come: text and thinking in deltas, calls whole or in pieces.
+
+Arguments of a call that are streamed in pieces (Vertex, `streamFunctionCallArguments`) are values by their JSON paths.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from dragoman import json_bytes
+from dragoman.codec.emitter import Emitter, OpenPart
+from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.errors import DecodeError, DragomanError
+from dragoman.event import OpenText
+from dragoman.message import Content, ThinkingPart, ToolCallPart
+from dragoman.wires.google.content import load_block
+from dragoman.wires.google.tools import Pairing
+
+__all__ = ["Candidate"]
+
+_STEP = re.compile(r"\.?([^.\[\]]+)|\[([0-9]{1,6})\]|\[(?:'([^']*)'|\"([^\"]*)\")\]")
+_VALUES = ("stringValue", "numberValue", "boolValue")
+_MOST = 10_000  # elements of a list; a larger index is no index
+_GAP = 100  # elements that a path may leave out
+
+
+class Candidate:
+    """One candidate, as far as it is known.
+
+    The first part of a chunk goes on with the text (or thinking) that is open; every further one, and every part with
+    something more to it, is a part of its own. So separate parts stay separate, and signed parts are never merged.
+    """
+
+    def __init__(self, out: Emitter) -> None:
+        """`out`: tells of it in events."""
+        self.out = out
+        self.open: OpenPart | None = None  # the text or thinking that more may come for
+        self.thinks = False  # it is thinking
+        self.reason: str | int | None = None
+        self.fields: dict[str, Any] = {}  # of the candidate beside its content
+        self._pairing = Pairing(out.new_id)
+        self._partial: _PartialCall | None = None
+        self._count = 0  # texts so far
+
+    def add_text(self, text: str, *, thinks: bool, joins: bool) -> None:
+        """More text or thinking. `joins`: it goes on with what is open, where that is of the same kind."""
+        if not text:
+            return
+        if self.open is None or self.thinks != thinks or not joins:
+            self.close()
+            self.open = self.out.part(self._count, ThinkingPart() if thinks else OpenText())
+            self.thinks = thinks
+            self._count += 1
+        self.out.add(self.open, text)
+
+    def add_part(self, part: Mapping[str, Any], *, joins: bool) -> None:
+        """A part of a chunk. `joins` as for `add_text`.
+
+        Raises:
+            DecodeError: a call in pieces that is not of this format.
+        """
+        if part.keys() <= {"text", "thought"} and isinstance(text := part.get("text"), str):
+            self.add_text(text, thinks=part.get("thought") is True, joins=joins)
+            return
+        call = part.get("functionCall")
+        if isinstance(call, dict) and self._partial is not None and "name" not in call:
+            if not self._partial.add(part):
+                self.close()
+            return
+        self.close()
+        if isinstance(call, dict) and ("willContinue" in call or "partialArgs" in call):
+            self._partial = _PartialCall(part, self._pairing)
+            if not if_object(call).get("willContinue"):
+                self.close()
+        elif part and call != {}:
+            self.out.whole(load_block(part, self._pairing))
+
+    def close(self, *, cut: bool = False) -> None:
+        """Nothing more comes for what is open. `cut`: a call whose arguments are still coming has not all of them."""
+        if self.open is not None:
+            self.out.close(self.open)
+            self.open = None
+        if self._partial is not None:
+            self.out.whole(self._partial.call(cut=cut))
+            self._partial = None
+
+    def fail(self, error: DragomanError) -> None:
+        """It ends with an error, which carries what there was of it."""
+        if self._partial is not None:
+            self.out.whole(self._partial.call(cut=True))
+        self.out.fail(error)
+
+
+class _PartialCall:
+    """A call whose arguments are still coming."""
+
+    def __init__(self, part: Mapping[str, Any], pairing: Pairing) -> None:
+        """Raises `DecodeError` where the call has no name."""
+        name = part["functionCall"].get("name")
+        if not name or not isinstance(name, str):
+            raise DecodeError("a call has no name")
+        self._part = dict(part)
+        self._pairing = pairing
+        self._arguments: dict[str, Any] = {}
+        self.add(part)
+
+    def add(self, part: Mapping[str, Any]) -> bool:
+        """More of the arguments. Tells whether yet more is to come.
+
+        Raises:
+            DecodeError: a path that is none, or a value that is none.
+        """
+        call = if_object(part["functionCall"])
+        self._arguments |= if_object(call.get("args"))
+        for piece in map(if_object, if_list(call.get("partialArgs"))):
+            self._put(piece)
+        self._part |= rest(part, "functionCall")
+        return bool(call.get("willContinue"))
+
+    def call(self, *, cut: bool = False) -> Content:
+        """The call, with the arguments that have come; what is no call alone stays the provider's."""
+        inner = {**rest(self._part["functionCall"], "partialArgs", "willContinue"), "args": self._arguments}
+        whole = load_block({**self._part, "functionCall": inner}, self._pairing)
+        if not cut or not isinstance(whole, ToolCallPart):
+            return whole
+        return replace(whole, arguments={}, raw=json_bytes.encode(self._arguments).decode(), state="cut")
+
+    def _put(self, piece: Mapping[str, Any]) -> None:
+        """A value at its path; a text that stands there already grows."""
+        path = str(piece.get("jsonPath", ""))
+        steps = [int(m[2]) if m[2] else m[1] or m[3] or m[4] or "" for m in _STEP.finditer(path.removeprefix("$"))]
+        if not steps or not isinstance(steps[0], str) or len(steps) >= json_bytes.MOST_DEPTH:
+            raise DecodeError(f"{path!r} is no path into a call's arguments")
+        held: Any = self._arguments
+        for step, following in pairwise(steps):
+            held = _at(held, step, [] if isinstance(following, int) else {})
+        value = next((piece[key] for key in _VALUES if key in piece), None)
+        if isinstance(value, (dict, list)):
+            raise DecodeError(f"what stands at {path!r} of a call's arguments is no value")
+        before = _at(held, steps[-1], None)
+        held[steps[-1]] = before + value if isinstance(before, str) and isinstance(value, str) else value
+
+
+def _at(held: Any, step: str | int, empty: Any) -> Any:
+    """What stands at a step; `empty` where nothing does yet, which is put there."""
+    if (
+        isinstance(step, int)
+        and isinstance(held, list)
+        and step < min(_MOST, len(held := cast("list[Any]", held)) + _GAP)
+    ):
+        held.extend([None] * (step + 1 - len(held)))
+        if held[step] is None:
+            held[step] = empty
+        return held[step]
+    if isinstance(step, str) and isinstance(held, dict):
+        held = cast("dict[str, Any]", held)
+        if held.get(step) is None:
+            held[step] = empty
+        return held[step]
+    raise DecodeError(f"a path of a call's arguments does not fit what is there at {step!r}")

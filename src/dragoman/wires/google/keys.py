@@ -1,0 +1,94 @@
+"""The keys of this wire's objects. The API takes every key in camelCase and in snake_case.
+
+Keys that this wire reads are kept in camelCase, and those that came in snake_case are noted (`"snake"` of the wire form);
+all other keys stay as they came.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from dragoman.codec.json_values import if_list, if_object
+
+__all__ = [
+    "camelled",
+    "given",
+    "merged",
+    "not_usual",
+    "snake_form",
+    "snaked",
+    "snaked_part",
+    "snakes",
+]
+
+_KEYS = (
+    "allowedFunctionNames", "codeExecution", "codeExecutionResult", "computerUse", "displayName", "enterpriseWebSearch",
+    "executableCode", "fileData", "fileSearch", "fileUri", "frequencyPenalty", "functionCall", "functionCallingConfig",
+    "functionDeclarations", "functionResponse", "generateContentRequest", "generationConfig", "googleMaps",
+    "googleSearch", "googleSearchRetrieval", "includeServerSideToolInvocations", "includeThoughts", "inlineData",
+    "maxOutputTokens", "mimeType", "parametersJsonSchema", "presencePenalty", "responseJsonSchema", "responseMimeType",
+    "responseSchema", "stopSequences", "systemInstruction", "thinkingBudget", "thinkingConfig", "thinkingLevel",
+    "thoughtSignature", "toolCall", "toolConfig", "toolResponse", "toolType", "topK", "topP", "urlContext",
+)  # fmt: skip
+_SNAKE = {key: re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", key) for key in _KEYS}
+_CAMEL = {snake: key for key, snake in _SNAKE.items()}
+
+
+def camelled(block: Mapping[str, Any], snake: set[str]) -> dict[str, Any]:
+    """The same object, the keys that this wire reads in camelCase. Adds to `snake` those that were not."""
+    out: dict[str, Any] = {}
+    for key, value in block.items():
+        camel = _CAMEL.get(key)
+        if camel is None or camel in block:
+            out[key] = value
+        else:
+            snake.add(key)
+            out[camel] = value
+    return out
+
+
+def snake_form(snake: Collection[str], key: str = "snake") -> dict[str, Any]:
+    """What the wire form notes of keys that came in snake_case."""
+    return {key: sorted(snake)} if snake else {}
+
+
+def snakes(form: Mapping[str, Any], key: str = "snake") -> list[Any]:
+    """The inverse: the keys that were noted under `key`."""
+    return if_list(form.get(key))
+
+
+def snaked(block: Mapping[str, Any], snake: Collection[str]) -> dict[str, Any]:
+    """The inverse of `camelled`."""
+    return {name if (name := _SNAKE.get(key, key)) in snake else key: value for key, value in block.items()}
+
+
+def not_usual(block: Mapping[str, Any], key: str) -> Any:
+    """The note of a field that is not as usual: its value (in a list, unless it is empty, as it could look like a note), or that it was absent."""
+    value = block.get(key, "absent")
+    return [value] if key in block and value else value
+
+
+def given(noted: Any, key: str) -> dict[str, Any]:
+    """The inverse: the field, or none. Older notes hold a bare text."""
+    if noted == "absent":
+        return {}
+    return {key: noted[0] if isinstance(noted, list) and noted else noted}
+
+
+def merged(own: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Own fields and the neutral ones; objects that stand in both are merged too."""
+    out = {**own, **fields}
+    for key in own.keys() & fields.keys():
+        if isinstance(own[key], Mapping) and isinstance(fields[key], Mapping):
+            out[key] = {**own[key], **fields[key]}
+    return out
+
+
+def snaked_part(part: dict[str, Any], form: Mapping[str, Any]) -> dict[str, Any]:
+    """A part with the keys in snake_case that came so, also those one level deeper."""
+    if not (snake := snakes(form)):
+        return part
+    deeper = {key: snaked(if_object(value), snake) if isinstance(value, dict) else value for key, value in part.items()}
+    return snaked(deeper, snake)

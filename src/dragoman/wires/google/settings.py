@@ -1,0 +1,161 @@
+"""How the model is to answer: `generationConfig` ↔ Settings and the output schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.codec.json_dialect import Dialect, fit
+from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.loss import Lost
+from dragoman.request import ModelRequest
+from dragoman.wires.google.keys import camelled, given, merged, not_usual, snake_form, snaked, snakes
+from dragoman.wires.google.quirks import Quirks
+from dragoman.wires.google.schema import dump_older, load_older
+from dragoman.wires.google.tools import Outgoing
+
+__all__ = ["dump_schema", "dump_settings", "load_schema", "load_settings"]
+
+_NUMBER = (int, float)
+_SIMPLE: Mapping[str, tuple[str, Any]] = {
+    "temperature": ("temperature", _NUMBER),
+    "topP": ("top_p", _NUMBER),
+    "topK": ("top_k", int),
+    "maxOutputTokens": ("max_tokens", int),
+    "presencePenalty": ("presence_penalty", _NUMBER),
+    "frequencyPenalty": ("frequency_penalty", _NUMBER),
+    "seed": ("seed", int),
+}
+"""Field → the setting of the same meaning, and the type it must have for that."""
+_JSON = "application/json"
+_AS_IS = "as is"
+_DIALECT = Dialect(
+    kept=frozenset(
+        [
+            "$id",
+            "$anchor",
+            "title",
+            "description",
+            "format",
+            "enum",
+            "prefixItems",
+            "minItems",
+            "maxItems",
+            "minimum",
+            "maximum",
+            "propertyOrdering",
+        ]
+    ),
+    cut_recursion=True,
+    const=False,
+)
+_LEVELS = ("low", "medium", "high")
+_NEUTRAL = (*_SIMPLE, "stopSequences", "responseSchema", "responseJsonSchema", "thinkingConfig")
+
+
+def load_settings(
+    fields: Mapping[str, Any],
+) -> tuple[dict[str, Any], dict[str, Any] | None, dict[str, Any], dict[str, Any]]:
+    """`generationConfig` → the settings, the output schema, the fields that no setting says, and the wire form."""
+    snake: set[str] = set()
+    config = camelled(fields, snake)
+    form: dict[str, Any] = {}
+    if nulls := [key for key in _NEUTRAL if key in config and config[key] is None]:
+        form["null"] = nulls
+        config = rest(config, *nulls)
+    settings: dict[str, Any] = {}
+    for key, (name, kind) in _SIMPLE.items():
+        if isinstance(config.get(key), kind) and not isinstance(config[key], bool):
+            settings[name] = config.pop(key)
+    stops = config.get("stopSequences")
+    if isinstance(stops, list) and all(isinstance(stop, str) for stop in if_list(stops)):
+        settings["stop"] = tuple(config.pop("stopSequences"))
+    if isinstance(thinking := config.get("thinkingConfig"), dict):
+        reasoning, further, thinking_form = _load_thinking(if_object(thinking), snake)
+        if reasoning is not None:
+            settings["reasoning"], form["thinking"] = reasoning, thinking_form
+            del config["thinkingConfig"]
+            if further:
+                config["thinkingConfig"] = further
+    schema, schema_form = load_schema(config)
+    return settings, schema, config, {**form, **snake_form(snake), **schema_form}
+
+
+def dump_settings(request: ModelRequest, form: Mapping[str, Any], out: Outgoing) -> dict[str, Any]:
+    """The settings and the output schema → `generationConfig`."""
+    settings = request.settings
+    config: dict[str, Any] = {
+        key: value for key, (name, _) in _SIMPLE.items() if (value := getattr(settings, name)) is not None
+    }
+    if settings.stop is not None:
+        config["stopSequences"] = list(settings.stop)
+    if settings.reasoning is not None:
+        config["thinkingConfig"] = _dump_thinking(settings.reasoning, if_object(form.get("thinking")), out)
+    if request.output_schema is not None:
+        config |= dump_schema(request.output_schema, form, out.quirks)
+    nulls = {key: None for key in form.get("null", ()) if key not in config}
+    snake = snakes(form)
+    if "thinkingConfig" in config:
+        config["thinkingConfig"] = snaked(config["thinkingConfig"], snake)
+    return snaked(merged(if_object(request.options.get("generationConfig")), {**nulls, **config}), snake)
+
+
+def load_schema(config: dict[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """Takes the output schema out of a config → the schema, and its wire form."""
+    key = next((key for key in ("responseJsonSchema", "responseSchema") if isinstance(config.get(key), dict)), None)
+    if key is None:
+        return None, {}
+    schema, types = config.pop(key), _AS_IS
+    if key == "responseSchema":
+        schema, types = load_older(schema)
+    if config.get("responseMimeType") != _JSON:
+        return schema, {"schema": types, "mime": _AS_IS}
+    del config["responseMimeType"]
+    return schema, {"schema": types}
+
+
+def dump_schema(schema: Mapping[str, Any], form: Mapping[str, Any], quirks: Quirks) -> dict[str, Any]:
+    """The inverse: a loaded schema is sent as it was, any other in the API's dialect."""
+    types = form.get("schema", "" if quirks.json_schema else "upper")
+    if types in ("", _AS_IS):
+        fields: dict[str, Any] = {"responseJsonSchema": schema if types else fit(schema, _DIALECT) or schema}
+    else:
+        fields = {"responseSchema": dump_older(schema, types)}
+    return fields if form.get("mime") == _AS_IS else {**fields, "responseMimeType": _JSON}
+
+
+def _load_thinking(fields: Mapping[str, Any], snake: set[str]) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """`thinkingConfig` → the setting (`None`: no setting says it), the fields beside it, and the wire form."""
+    inner: set[str] = set()
+    config = camelled(fields, inner)
+    budget, level = config.pop("thinkingBudget", None), config.pop("thinkingLevel", None)
+    form: dict[str, Any] = {}
+    if config.get("includeThoughts") is not True:
+        form["includeThoughts"] = not_usual(config, "includeThoughts")
+    config.pop("includeThoughts", None)
+    if level is None and type(budget) is int and budget >= 0 and "thinkingLevel" not in fields:
+        snake |= inner
+        return budget or "off", config, {**form, **({} if budget else {"form": "budget"})}
+    if budget is None and isinstance(level, str) and level.lower() in _LEVELS and "thinkingBudget" not in fields:
+        snake |= inner
+        return level.lower(), config, {**form, "form": "level", **({} if level == level.lower() else {"level": level})}
+    return None, {}, {}
+
+
+def _dump_thinking(reasoning: str | int, form: Mapping[str, Any], out: Outgoing) -> dict[str, Any]:
+    by_level = form["form"] == "level" if "form" in form else out.newer
+    config: dict[str, Any]
+    if reasoning == "off" and by_level:
+        least = "low" if out.quirks.always_thinking in out.model else "minimal"
+        config = {"thinkingLevel": least}
+        out.lose(None, None, Lost.setting, f"the model cannot stop thinking; asked for {least}", "reasoning")
+    elif reasoning == "off":
+        config = {"thinkingBudget": 0}
+    elif isinstance(reasoning, int):
+        config = {"thinkingBudget": reasoning}
+    elif by_level:
+        config = {"thinkingLevel": form["level"] if str(form.get("level", "")).lower() == reasoning else reasoning}
+    else:
+        config = {"thinkingBudget": out.quirks.budgets[reasoning]}
+    include = form.get("includeThoughts", True if form or reasoning != "off" else "absent")
+    return {**config, **given(include, "includeThoughts")}

@@ -1,0 +1,203 @@
+"""What came of tools ↔ content: functions' responses, and the calls and results of tools that the provider runs itself.
+
+The API wants an object as a `response`: a string that is a JSON object is that object, any other value is
+`{"result": value}`, and what went wrong is `{"error": …}`. Media stand beside it, in `parts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from dragoman import json_bytes
+from dragoman.codec.json_values import if_object, if_text, rest
+from dragoman.codec.media import Media
+from dragoman.loss import Lost
+from dragoman.message import Content, DataPart, FilePart, LinkPart, Native, TextPart, ToolCallPart, ToolResultPart
+from dragoman.wires.google.content_media import dump_media
+from dragoman.wires.google.keys import merged, snaked_part
+from dragoman.wires.google.quirks import OWN
+from dragoman.wires.google.tools import Outgoing, Pairing, given_id, load_id
+
+__all__ = [
+    "dump_result",
+    "dump_run",
+    "load_code",
+    "load_code_result",
+    "load_result",
+    "load_server_call",
+    "load_server_result",
+]
+
+_CODE = "codeExecution"
+"""Name of the tool whose calls are `executableCode`, and whose results are `codeExecutionResult`."""
+_OK = ("OUTCOME_OK", 1)
+"""By its name, and by its number as `$alt=json;enum-encoding=int` gives it."""
+_MEDIA = (DataPart, LinkPart, FilePart)
+_Fields = Mapping[str, Any]
+
+
+def load_result(
+    inner: _Fields, own: _Fields, form: dict[str, Any], pairing: Pairing, load_block: Callable[[_Fields], Content]
+) -> ToolResultPart:
+    """A `functionResponse` → the result. `own`: the part's other fields; `load_block` reads the media in it."""
+    name = if_text(inner.get("name"))
+    id_, unnamed = load_id(inner, form)
+    if inner.get("name") != name:
+        form["name"] = inner.get("name", "absent")
+    read = ["id", "name"]
+    result, is_error = None, False
+    if isinstance(inner.get("response"), dict):
+        response = if_object(inner["response"])
+        read.append("response")
+        result, is_error = _load_response(response)
+        media = _with_media(response, inner.get("parts"), load_block)
+        if media is not None:
+            read.append("parts")
+            result, form["parts"] = media, "inside"
+    else:
+        form["response"] = "as is"
+    further = rest(inner, *read)
+    native = OWN.note({**own, **unnamed, **({"functionResponse": further} if further else {})}, form=form)
+    return ToolResultPart(pairing.result(id_, name), name, result, is_error, native=native)
+
+
+def dump_result(
+    result: ToolResultPart, out: Outgoing, position: int, place: int
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The inverse, and the parts that follow the message's own: media that a function's response cannot hold."""
+    own, form = out.own(result, position, place), OWN.form(result.native)
+    name = result.name or out.functions.get(result.id, "")
+    inner: dict[str, Any] = {"name": out.name(name), **out.id_field(result, position, place)}
+    if not result.name and "name" in form:
+        inner["name"] = form["name"]
+        if form["name"] == "absent":
+            del inner["name"]
+    later: list[dict[str, Any]] = []
+    if result.is_content:
+        text, media = _text(result.result), [piece for piece in result.result if isinstance(piece, _MEDIA)]
+        inner["response"] = _dump_response(text, is_error=result.is_error) if text or result.is_error else {}
+        if media and tuple(result.result[-len(media) :]) != tuple(media):
+            out.lose(position, place, Lost.order, "a function's response has its text before its media")
+        parts = [dump_media(piece, out, position, place) for piece in media]
+        if form.get("parts") == "inside" or out.newer:
+            parts = [snaked_part(part, OWN.form(piece.native)) for part, piece in zip(parts, media, strict=True)]
+            inner["parts"] = [part for part in parts if "text" not in part]
+            later = [part for part in parts if "text" in part]
+        elif media:
+            later = [{"text": f"[result of {name or result.id}]"}, *parts]
+            why = "the model takes none inside a function's response; they follow it"
+            out.lose(position, place, Lost.media, why)
+    elif form.get("response") != "as is" or result.result is not None:
+        inner["response"] = _dump_response(result.result, is_error=result.is_error)
+    return merged(own, {"functionResponse": inner}), later
+
+
+def load_code(inner: _Fields, own: _Fields, form: dict[str, Any], pairing: Pairing) -> ToolCallPart:
+    """An `executableCode` → the call of the tool that ran it."""
+    id_, unnamed = load_id(inner, form)
+    native = _native(own, unnamed, form)
+    return ToolCallPart(pairing.run(id_), _CODE, rest(inner, "id"), run_by="provider", native=native)
+
+
+def load_code_result(inner: _Fields, own: _Fields, form: dict[str, Any], pairing: Pairing) -> ToolResultPart:
+    """A `codeExecutionResult` → the result."""
+    id_, unnamed = load_id(inner, form)
+    native = _native(own, unnamed, form)
+    failed = inner.get("outcome") not in _OK
+    return ToolResultPart(pairing.ran(id_), _CODE, rest(inner, "id"), failed, "provider", native)
+
+
+def load_server_call(inner: _Fields, own: _Fields, form: dict[str, Any], pairing: Pairing) -> ToolCallPart | None:
+    """A `toolCall` → the call; `None` where it is of another shape."""
+    name, arguments = inner.get("toolType"), inner.get("args", {})
+    if not isinstance(name, str) or not isinstance(arguments, dict):
+        return None
+    if "args" not in inner:
+        form["args"] = "absent"
+    id_, unnamed = load_id(inner, form)
+    further = rest(inner, "id", "toolType", "args")
+    native = _native({**own, **({"toolCall": further} if further else {})}, unnamed, form)
+    return ToolCallPart(pairing.run(id_), name, if_object(arguments), run_by="provider", native=native)
+
+
+def load_server_result(inner: _Fields, own: _Fields, form: dict[str, Any], pairing: Pairing) -> ToolResultPart | None:
+    """A `toolResponse` → the result; `None` where it is of another shape."""
+    name = inner.get("toolType")
+    if not isinstance(name, str):
+        return None
+    if "response" not in inner:
+        form["response"] = "absent"
+    id_, unnamed = load_id(inner, form)
+    further = rest(inner, "id", "toolType", "response")
+    native = _native({**own, **({"toolResponse": further} if further else {})}, unnamed, form)
+    return ToolResultPart(pairing.ran(id_), name, inner.get("response"), run_by="provider", native=native)
+
+
+def dump_run(piece: ToolCallPart | ToolResultPart, out: Outgoing, position: int, place: int) -> dict[str, Any] | None:
+    """A call or result of a tool that the provider ran → the part as it came; `None` where it may not go back."""
+    calls = isinstance(piece, ToolCallPart)
+    id_, value = given_id(piece.native, piece.id), piece.arguments if calls else piece.result
+    if piece.name == _CODE:
+        key, inner = "executableCode" if calls else "codeExecutionResult", {**if_object(value), **id_}
+    else:
+        key, field = ("toolCall", "args") if calls else ("toolResponse", "response")
+        absent = OWN.form(piece.native).get(field) == "absent"
+        inner = {"toolType": piece.name, **id_, **({} if absent else {field: value})}
+    which = f"a {'call' if calls else 'result'} of {piece.name}, which the provider ran"
+    return out.signed(piece, {key: inner}, position, place, which)
+
+
+def _load_response(response: _Fields) -> tuple[Any, bool]:
+    """A `response` → the result, and whether it tells of an error."""
+    if set(response) == {"result"}:
+        value = response["result"]
+        if not isinstance(value, dict) and _dump_response(value) == response:
+            return value, False
+    return dict(response), set(response) == {"error"}
+
+
+def _dump_response(result: Any, *, is_error: bool = False) -> dict[str, Any]:
+    """A result that is no media → a `response`."""
+    if isinstance(result, str):
+        read = _object(result)
+        result = result if read is None else read
+    key = "error" if is_error else "result"
+    if isinstance(result, dict) and (not is_error or key in result):
+        return cast("dict[str, Any]", result)
+    return {key: result}
+
+
+def _with_media(
+    response: _Fields, parts: Any, load_block: Callable[[_Fields], Content]
+) -> tuple[TextPart | Media, ...] | None:
+    """A `response` and its media → the result's parts, the text first; `None` where parts cannot say it all."""
+    if not isinstance(parts, list) or not parts:
+        return None
+    loaded = [load_block(cast("_Fields", part)) for part in cast("list[Any]", parts) if isinstance(part, dict)]
+    media = [piece for piece in loaded if isinstance(piece, _MEDIA)]
+    if len(media) < len(cast("list[Any]", parts)):
+        return None
+    value, _ = _load_response(response)
+    text = value if isinstance(value, str) else json_bytes.encode(value).decode() if value else ""
+    if not text:
+        return None if response else tuple(media)
+    return (TextPart(text), *media) if _dump_response(text) == response else None
+
+
+def _text(parts: Sequence[Content]) -> str:
+    return "\n".join([part.text for part in parts if isinstance(part, TextPart)])
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    """The JSON object that a text is; `None`: it is none."""
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        return cast("dict[str, Any]", json_bytes.decode(text))
+    except ValueError:
+        return None
+
+
+def _native(own: _Fields, unnamed: _Fields, form: _Fields) -> Native:
+    return OWN.note({**own, **unnamed}, mark=True, form=form)

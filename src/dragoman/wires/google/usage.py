@@ -1,0 +1,118 @@
+"""How an answer ended: finish reasons, counts, and the further fields of a response, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.codec.json_values import if_list, if_object
+from dragoman.message import FinishReason, Usage
+
+__all__ = ["BLOCKED", "add_fields", "dump_finish", "dump_usage", "load_finish", "load_usage", "other_usage"]
+
+_REASONS = {  # D-126, and what the API has added since
+    "STOP": FinishReason.stop,
+    "MAX_TOKENS": FinishReason.length,
+    "SAFETY": FinishReason.content_filter,
+    "BLOCKLIST": FinishReason.content_filter,
+    "PROHIBITED_CONTENT": FinishReason.content_filter,
+    "SPII": FinishReason.content_filter,
+    "IMAGE_SAFETY": FinishReason.content_filter,
+    "IMAGE_PROHIBITED_CONTENT": FinishReason.content_filter,
+    "MODEL_ARMOR": FinishReason.content_filter,
+    "RECITATION": FinishReason.recitation,
+    "IMAGE_RECITATION": FinishReason.recitation,
+}
+_NUMBERED = {
+    1: "STOP",
+    2: "MAX_TOKENS",
+    3: "SAFETY",
+    4: "RECITATION",
+    7: "PROHIBITED_CONTENT",
+    8: "PROHIBITED_CONTENT",
+    11: "IMAGE_SAFETY",
+}
+"""Reasons as `$alt=json;enum-encoding=int` gives them, as far as AI Studio and Vertex mean the same by a number."""
+_SENT = {
+    FinishReason.stop: "STOP",
+    FinishReason.tool_calls: "STOP",
+    FinishReason.length: "MAX_TOKENS",
+    FinishReason.content_filter: "SAFETY",
+    FinishReason.refusal: "SAFETY",
+    FinishReason.recitation: "RECITATION",
+}
+_OUTPUT = ("candidatesTokenCount", "thoughtsTokenCount")
+_INPUT = ("promptTokenCount", "toolUsePromptTokenCount")
+BLOCKED = "block_reason"
+"""Note of a message: why its prompt was blocked, as the seeds name it. The API has it in `promptFeedback`."""
+_IN_PIECES = ("citationMetadata", "logprobsResult")
+_READ = (*_INPUT, *_OUTPUT, "cachedContentTokenCount", "totalTokenCount")
+
+
+def load_finish(reason: str | int | None) -> FinishReason:
+    """A finish reason, by its name or its number → the neutral one; `unspecified` for one that is not known."""
+    name = _NUMBERED.get(reason) if isinstance(reason, int) else reason
+    return _REASONS.get(name or "", FinishReason.unspecified)
+
+
+def dump_finish(reason: FinishReason | None, original: str | int | None = None) -> str | int:
+    """The neutral finish reason → the API's; `original` where the provider said more than the neutral one does."""
+    if original is not None:
+        return original
+    return _SENT.get(reason or FinishReason.unspecified, "OTHER")
+
+
+def load_usage(raw: Mapping[str, Any]) -> Usage | None:
+    """Usage. The API counts the prompt without what tools of its own added to it, and the answer without thoughts."""
+    count = {key: value for key in _READ if type(value := raw.get(key)) is int}
+    if not count:
+        return None
+    sent, made = ([count[key] for key in keys if key in count] for keys in (_INPUT, _OUTPUT))
+    input_tokens, output_tokens = sum(sent) if sent else None, sum(made) if made else None
+    total = None if input_tokens is None or output_tokens is None else input_tokens + output_tokens
+    return Usage(
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        total_tokens=count.get("totalTokenCount", total),
+        cache_read_tokens=count.get("cachedContentTokenCount"),
+        reasoning_tokens=count.get("thoughtsTokenCount"),
+    )
+
+
+def other_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """What the provider's usage has beyond the neutral counts."""
+    return {key: value for key, value in raw.items() if key not in _READ or key == "toolUsePromptTokenCount"}
+
+
+def dump_usage(usage: Usage | None, other: Mapping[str, Any]) -> dict[str, Any]:
+    """Usage → the API's counts; what is not known is left out."""
+    usage = usage or Usage()
+    made, thought, by_tools = usage.output_tokens, usage.reasoning_tokens, other.get("toolUsePromptTokenCount")
+    counts = {
+        "promptTokenCount": None
+        if usage.input_tokens is None
+        else usage.input_tokens - (by_tools if type(by_tools) is int else 0),
+        "candidatesTokenCount": None if made is None or made == thought else made - (thought or 0),
+        "thoughtsTokenCount": thought,
+        "cachedContentTokenCount": usage.cache_read_tokens,
+        "totalTokenCount": usage.total_tokens,
+    }
+    return {**{key: value for key, value in counts.items() if value is not None}, **other}
+
+
+def add_fields(fields: dict[str, Any], further: Mapping[str, Any]) -> None:
+    """Adds fields of a chunk to those of the answer so far. What comes in pieces is put together, all else is replaced."""
+    for key, value in further.items():
+        if isinstance(value, dict):
+            before, more = if_object(fields.get(key)), if_object(value)
+            fields[key] = {**before, **(_grown(before, more) if key in _IN_PIECES else more)}
+        elif value is not None:
+            fields[key] = value
+
+
+def _grown(before: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """The lists of two pieces joined."""
+    return {
+        key: [*if_list(before.get(key)), *if_list(value)] if isinstance(value, list) else value
+        for key, value in more.items()
+    }

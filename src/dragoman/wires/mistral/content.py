@@ -1,0 +1,135 @@
+"""Content chunks ⇄ parts, where they are other than the family's blocks: thinking, images, documents, audio, files.
+
+A chunk's thinking is a list of texts and of references to sources. One text is the usual; what else there is stands in
+the wire form `items`: for each text its length, and every other item itself.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
+from dragoman.codec.media import IMAGES, audio_type, data_url, decoded, from_url, guessed
+from dragoman.message import Content, DataPart, FilePart, LinkPart, Role, TextPart, ThinkingPart
+from dragoman.wires.chat import content
+from dragoman.wires.chat.content import plain_text, read_text, with_rest
+from dragoman.wires.chat.dialect import Chat, Outgoing
+from dragoman.wires.mistral.quirks import OWN
+
+__all__ = ["BLOCKS", "sent_block", "usual_type", "write_block"]
+
+_KINDS = {"image": "image_url", "audio": "input_audio", "application": "document_url", "text": "document_url"}
+"""First half of a media type → the chunk that carries it. Other data is sent as text."""
+
+
+def usual_type(_: Chat, part: Content, __: Mapping[str, str]) -> str:
+    """The type of the chunk that holds a part; empty where none does."""
+    if isinstance(part, LinkPart):
+        return content.by_type(_KINDS, part.mime_type or guessed(part.url) or "image/*") or "text"
+    if isinstance(part, DataPart):
+        kind = content.by_type(_KINDS, part.mime_type) if part.mime_type != "application/octet-stream" else None
+        return kind if kind and (kind != "image_url" or part.mime_type in IMAGES) else "text"
+    if isinstance(part, FilePart):
+        return "text" if OWN.is_foreign(part.native) else "file"
+    return "thinking" if isinstance(part, ThinkingPart) else "text" if isinstance(part, TextPart) else ""
+
+
+def write_block(kind: str, part: Content, form: Mapping[str, Any]) -> dict[str, Any]:
+    """What the chunk of that type holds of a part."""
+    if isinstance(part, ThinkingPart):
+        return {"thinking": _dump_items(part.text, form.get("items"))}
+    if isinstance(part, FilePart):
+        return {"file_id": part.id}
+    if not isinstance(part, (LinkPart, DataPart)):
+        return content.write_block(kind, part, form)
+    how = form.get("url")
+    if isinstance(part, LinkPart):
+        url = part.url
+    else:
+        url = b64encode(part.data).decode() if kind == "input_audio" and how != "data" else data_url(part)
+    named = {"document_name": part.name} if kind == "document_url" and part.name else {}
+    return {kind: {"url": url} if kind == "image_url" and how != "string" else url, **named}
+
+
+def sent_block(out: Outgoing, position: int, place: int, piece: Content) -> dict[str, Any] | None:
+    """A piece → the chunk under which it is sent. Thinking stands in the model's messages, and in those from which it was loaded,
+    such as a system prompt that shows how to think."""
+    elsewhere = out.messages[position].role is not Role.MODEL and "here" not in OWN.form(piece.native)
+    if isinstance(piece, ThinkingPart) and elsewhere:
+        return None
+    return content.sent_block(out, position, place, piece)
+
+
+def _image(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
+    value, left = block.get(kind), rest(block, "type", kind)
+    if isinstance(value, str) and value:
+        return with_rest(chat, kind, from_url(value), left, {"url": "string"})
+    if not (url := if_text(if_object(value).get("url"))):
+        return None
+    inner = rest(if_object(value), "url")
+    return with_rest(chat, kind, from_url(url), {**left, **({kind: inner} if inner else {})})
+
+
+def _document(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
+    url, name = if_text(block.get(kind)), if_text(block.get("document_name"))
+    read = ("document_name",) if name else ()
+    return with_rest(chat, kind, from_url(url, name or None), rest(block, "type", kind, *read)) if url else None
+
+
+def _audio(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
+    text, left = if_text(block.get(kind)), rest(block, "type", kind)
+    if ":" in text:
+        part = from_url(text)
+        return with_rest(chat, kind, part, left, {"url": "data"} if isinstance(part, DataPart) else {})
+    data = decoded(text)
+    return with_rest(chat, kind, DataPart(data, audio_type(data) or "audio/mpeg"), left) if data else None
+
+
+def _file(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
+    file_id = if_text(block.get("file_id"))
+    return with_rest(chat, kind, FilePart(file_id), rest(block, "type", "file_id")) if file_id else None
+
+
+def _thinking(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
+    value, left = block.get("thinking"), rest(block, "type", "thinking")
+    if isinstance(value, str):
+        return with_rest(chat, kind, ThinkingPart(value), left, {"items": "string"})
+    if not isinstance(value, list) or (value and not if_objects(value)):
+        return None
+    texts = [plain_text(item) for item in if_objects(value)]
+    items = [len(text) if text else item for text, item in zip(texts, if_objects(value), strict=True)]
+    usual = len(items) == 1 and texts[0] is not None
+    return with_rest(chat, kind, ThinkingPart("".join(filter(None, texts))), left, {} if usual else {"items": items})
+
+
+def _dump_items(text: str, items: Any) -> str | list[Any]:
+    """The inverse. Where the text is another than the one that came, it is one text."""
+    if items == "string":
+        return text
+    if items is None or sum(item for item in if_list(items) if isinstance(item, int)) != len(text):
+        return [{"type": "text", "text": text}] if text else []
+    return _divided(text, if_list(items))
+
+
+def _divided(text: str, items: Sequence[Any]) -> list[Any]:
+    out: list[Any] = []
+    for item in items:
+        if isinstance(item, int):
+            out.append({"type": "text", "text": text[:item]})
+            text = text[item:]
+        else:
+            out.append(item)
+    return out
+
+
+BLOCKS = {
+    "text": read_text,
+    "thinking": _thinking,
+    "image_url": _image,
+    "document_url": _document,
+    "input_audio": _audio,
+    "file": _file,
+}
+"""Type of a content chunk → how it is loaded."""

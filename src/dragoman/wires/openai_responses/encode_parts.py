@@ -1,0 +1,267 @@
+"""Parts → the items of a response, and their events, one part after the other."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from dragoman import json_bytes
+from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.media import as_text
+from dragoman.fold import arguments_text
+from dragoman.message import (
+    Content,
+    DataPart,
+    MarkPart,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from dragoman.wires.openai_responses.content import dump_reasoning, is_block
+from dragoman.wires.openai_responses.items import begun_item
+from dragoman.wires.openai_responses.quirks import OWN
+from dragoman.wires.openai_responses.tools import FUNCTION, dump_call, hold_result, holds_result, kind_of
+from dragoman.wires.openai_responses.tools_results import answer_type, dump_provider_result
+
+__all__ = ["Add", "ItemWriter"]
+
+_PREFIXES = {"message": "msg", "reasoning": "rs", FUNCTION: "fc", "custom_tool_call": "ctc", "mcp_call": "mcp"}
+"""Type of an item → how ids of such items begin."""
+_STAGES = {
+    "web_search_call": ("in_progress", "searching", "completed"),
+    "file_search_call": ("in_progress", "searching", "completed"),
+    "code_interpreter_call": ("in_progress", "interpreting", "completed"),
+    "image_generation_call": ("in_progress", "generating", "completed"),
+    "mcp_call": ("in_progress", "completed"),
+    "mcp_list_tools": ("in_progress", "completed"),
+}
+"""Type of an item that the provider works on → the events that say how far it is, the last of them at its end."""
+
+
+class Add(Protocol):
+    """Adds one event to the stream."""
+
+    def __call__(self, kind: str, /, **fields: Any) -> None:
+        """`kind`: its type without `response.`."""
+        ...
+
+
+class ItemWriter:
+    """Writes parts as items. One is written at a time: `more` any number of times, then `end`."""
+
+    def __init__(self, add: Add) -> None:
+        """`add` is given objects that stay as they are."""
+        self.output: list[dict[str, Any]] = []
+        """The items so far, the last of which may be open."""
+        self.response_id = ""
+        self._add = add
+        self._item: dict[str, Any] | None = None
+        self._piece = False  # the item's latest piece is open
+
+    def more(self, part: Content, delta: str) -> None:
+        """More of a part, as it began."""
+        if isinstance(part, (TextPart, ThinkingPart)) or (isinstance(part, ToolCallPart) and _streams(part)):
+            self._open(part)
+            self._add(f"{_name(part)}.delta", **self._at(part), delta=delta, **_logprobs(part))
+
+    def end(self, part: Content) -> dict[str, Any] | None:
+        """A part that is whole → the item that it stands in."""
+        if isinstance(part, (TextPart, ThinkingPart)):
+            return self._end_text(part)
+        if isinstance(part, ToolCallPart):
+            return self._end_call(part)
+        if isinstance(part, ToolResultPart):
+            return self._end_result(part)
+        if isinstance(part, MarkPart):
+            return None
+        if isinstance(part, ProviderPart):
+            if not OWN.is_ours(part.native):
+                return None
+            if is_block(part):
+                return self._end_block(part, OWN.fields(part.native))
+            return self._whole({"type": part.kind, **OWN.fields(part.native), **OWN.response(part.native)})
+        item = self._item
+        if isinstance(part, DataPart) and item is not None and holds_result(item, OWN.form(part.native).get("call")):
+            hold_result(item, part)
+            return item
+        if isinstance(part, DataPart) and part.mime_type.startswith("image/"):
+            item = {"type": "image_generation_call", "status": "completed"}
+            hold_result(item, part)
+            return self._whole(item)
+        return self._end_text(TextPart(as_text(part)))
+
+    def end_item(self) -> None:
+        """Nothing more joins the item that is open."""
+        item, self._item = self._item, None
+        if item is not None:
+            if stages := _STAGES.get(if_text(item["type"])):
+                self._add(f"{item['type']}.{stages[-1]}", item_id=item["id"], output_index=len(self.output) - 1)
+            self._add("output_item.done", output_index=len(self.output) - 1, item=dict(item))
+
+    def _begin_item(self, item: dict[str, Any], **unknown: Any) -> dict[str, Any]:
+        """An item begins; `unknown`: its fields whose values are still to come."""
+        self.end_item()
+        index = len(self.output)
+        type_ = if_text(item["type"])
+        prefix = _PREFIXES.get(type_, type_)
+        item.setdefault("id", f"{prefix}_{self.response_id.removeprefix('resp_')}_{index}")
+        self.output.append(item)
+        self._item = item
+        status = {"status": "in_progress"} if "status" in item else {}
+        self._add("output_item.added", output_index=index, item={**item, **status, **unknown})
+        for stage in _STAGES.get(type_, ())[:-1]:
+            self._add(f"{type_}.{stage}", item_id=item["id"], output_index=index)
+        return item
+
+    def _whole(self, item: dict[str, Any]) -> dict[str, Any]:
+        self._begin_item(item)
+        self.end_item()
+        return item
+
+    def _at(self, part: Content) -> dict[str, Any]:
+        """Where the piece that is open stands."""
+        item = self._item or {}
+        at: dict[str, Any] = {"item_id": item["id"], "output_index": len(self.output) - 1}
+        if isinstance(part, ThinkingPart):
+            return {**at, "summary_index" if _name(part) == _SUMMARY else "content_index": 0}
+        return at if isinstance(part, ToolCallPart) else {**at, "content_index": len(item["content"])}
+
+    def _open(self, part: TextPart | ThinkingPart | ToolCallPart) -> None:
+        """Begins the item and the piece that deltas of a part stand in, where they have not begun."""
+        if self._piece:
+            return
+        self._piece = True
+        if isinstance(part, ToolCallPart):
+            self._begin_item(_call_item(part), arguments="")
+            return
+        if isinstance(part, ThinkingPart):
+            self._begin_item({**dump_reasoning(part), **OWN.response(part.native), "summary": []})
+            if _name(part) == _SUMMARY:
+                self._add("reasoning_summary_part.added", **self._at(part), part=_summary(""))
+            return
+        self._open_message(part)
+        self._add("content_part.added", **self._at(part), part=_block(part, ""))
+
+    def _open_message(self, part: TextPart | ProviderPart) -> dict[str, Any]:
+        begun = begun_item(part.native)
+        if self._item is None or self._item["type"] != "message" or begun is not None:
+            own: dict[str, Any] = {
+                "status": "completed",
+                **(begun or {}),
+                "type": "message",
+                "role": "assistant",
+                "content": [],
+            }
+            return self._begin_item(own, content=[])
+        return self._item
+
+    def _end_text(self, part: TextPart | ThinkingPart) -> dict[str, Any]:
+        if not self._piece:
+            self._open(part)
+            if part.text:
+                self._add(f"{_name(part)}.delta", **self._at(part), delta=part.text, **_logprobs(part))
+        self._piece = False
+        item = self._item or {}
+        field = "refusal" if _name(part) == "refusal" else "text"
+        self._add(f"{_name(part)}.done", **self._at(part), **{field: part.text}, **_logprobs(part))
+        if isinstance(part, ThinkingPart):
+            if _name(part) == _SUMMARY:
+                self._add("reasoning_summary_part.done", **self._at(part), part=_summary(part.text))
+            item |= {**dump_reasoning(part), **OWN.response(part.native)}
+            self.end_item()
+            return item
+        block = _block(part, part.text)
+        for index, annotation in enumerate(if_list(block.get("annotations"))):
+            self._add("output_text.annotation.added", **self._at(part), annotation_index=index, annotation=annotation)
+        self._add("content_part.done", **self._at(part), part=block)
+        item["content"].append(block)
+        if status := (begun_item(part.native) or {}).get("status"):
+            item["status"] = status
+        return item
+
+    def _end_block(self, part: ProviderPart, block: dict[str, Any]) -> dict[str, Any]:
+        item = self._open_message(part)
+        item["content"].append(block)
+        return item
+
+    def _end_call(self, call: ToolCallPart) -> dict[str, Any]:
+        item = _call_item(call)
+        if not _streams(call):
+            item = self._begin_item(item)
+            if item["type"] == "custom_tool_call":
+                at, text = {"item_id": item["id"], "output_index": len(self.output) - 1}, item.get("input", "")
+                self._add("custom_tool_call_input.delta", **at, delta=text)
+                self._add("custom_tool_call_input.done", **at, input=text)
+        else:
+            if not self._piece:
+                self._open(call)
+                if item["arguments"]:
+                    self._add(f"{_name(call)}.delta", **self._at(call), delta=item["arguments"])
+            self._piece = False
+            self._add(f"{_name(call)}.done", **self._at(call), arguments=item["arguments"])
+            own = self._item or {}
+            item = own | {**item, "id": own["id"]}
+            self._item = self.output[-1] = item
+        if call.run_by != "provider":
+            self.end_item()
+        return item
+
+    def _end_result(self, part: ToolResultPart) -> dict[str, Any] | None:
+        if answer_type(part) is not None:
+            return self._whole({**dump_provider_result(part), **OWN.response(part.native)})
+        item = self._item
+        if item is None or not holds_result(item, part.id):
+            return None
+        if item["type"] == "mcp_call" and not OWN.is_ours(part.native):
+            text = part.result if isinstance(part.result, str) else json_bytes.encode(part.result).decode()
+            failed = {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": text}]}
+            item |= {"error": failed} if part.is_error else {"output": text}
+        else:
+            hold_result(item, part)
+        return item
+
+
+_SUMMARY = "reasoning_summary_text"
+
+
+def _name(part: Content) -> str:
+    """The name in the events of a part's piece."""
+    if isinstance(part, ThinkingPart):
+        return "reasoning_text" if "content" in if_object(OWN.form(part.native).get("pieces")) else _SUMMARY
+    if isinstance(part, ToolCallPart):
+        return f"{kind_of(part)}_arguments"
+    return "refusal" if OWN.form(part.native).get("type") == "refusal" else "output_text"
+
+
+def _streams(call: ToolCallPart) -> bool:
+    """Whether a call's arguments come piece by piece."""
+    return kind_of(call) in (FUNCTION, "mcp_call")
+
+
+def _logprobs(part: Content) -> dict[str, Any]:
+    return {"logprobs": []} if isinstance(part, TextPart) and _name(part) == "output_text" else {}
+
+
+def _summary(text: str) -> dict[str, str]:
+    return {"type": "summary_text", "text": text}
+
+
+def _block(part: TextPart, text: str) -> dict[str, Any]:
+    """The block of a text, as a response has it."""
+    if _name(part) == "refusal":
+        return {"type": "refusal", "refusal": text}
+    own = {**OWN.fields(part.native), **OWN.response(part.native)} if text else {}
+    block: dict[str, Any] = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+    return block | own
+
+
+def _call_item(call: ToolCallPart) -> dict[str, Any]:
+    """The item of a call, with all that a response has of it. What another provider ran is the call of an MCP server."""
+    item = {**dump_call(call, call.id, call.name), **OWN.response(call.native)}
+    item.setdefault("status", "incomplete" if call.state == "cut" else "completed")
+    if _streams(call):
+        item["arguments"] = arguments_text(call) if call.state == "complete" else call.raw or ""
+    if kind_of(call) == "mcp_call":
+        item = {"server_label": "provider", "output": None, "error": None, **item}
+    return item

@@ -1,0 +1,122 @@
+"""Items that are results of tools ↔ `ToolResultPart`. An answer's type follows from that of its call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from dragoman import json_bytes
+from dragoman.codec.json_values import if_text, rest
+from dragoman.codec.media import data_url
+from dragoman.message import DataPart, FilePart, LinkPart, ProviderPart, TextPart, ToolCallPart, ToolResultPart
+from dragoman.wires.openai_responses.content import dump_block, load_block
+from dragoman.wires.openai_responses.quirks import OWN
+from dragoman.wires.openai_responses.tools import FUNCTION, KINDS, kind_of
+
+__all__ = ["ANSWERS", "answer_type", "dump_provider_result", "dump_result", "load_provider_result", "load_result"]
+
+ANSWERS: Mapping[str, str] = {kind.answer: call for call, kind in KINDS.items() if kind.answer is not None}
+"""Type of an answer → the type of the call that it answers."""
+_WITH_BLOCKS = ("function_call_output", "custom_tool_call_output")
+
+
+def answer_type(part: ToolResultPart) -> str | None:
+    """Type of the item that a result came in; `None`: it is that of its call's answer, or came through another wire."""
+    kind = if_text(OWN.fields(part.native).get("type"))
+    return kind if kind in ANSWERS else None
+
+
+def load_result(item: Mapping[str, Any], calls: Mapping[str, ToolCallPart]) -> ToolResultPart | None:
+    """An answer → the result; `None` where it names no call. `calls`: the calls so far by id, which have the tools' names."""
+    id_ = item.get("call_id")
+    if not isinstance(id_, str):
+        return None
+    type_ = item["type"]
+    call = calls.get(id_)
+    call_type = FUNCTION if call is None else kind_of(call)
+    field = KINDS[ANSWERS[type_]].result
+    result, form = _loaded(item[field], type_) if field in item else (None, {"output": "absent"})
+    known = ["call_id", field, *(["type"] if KINDS[call_type].answer == type_ else [])]
+    return ToolResultPart(id_, call.name if call else "", result, native=OWN.note(rest(item, *known), form=form))
+
+
+def dump_result(part: ToolResultPart, id_: str, call_type: str) -> dict[str, Any]:
+    """A result → the answer to a call of that type."""
+    own, form = OWN.fields(part.native), OWN.form(part.native).get("output")
+    type_ = answer_type(part) or KINDS[call_type].answer or "function_call_output"
+    item: dict[str, Any] = {"type": type_, "call_id": id_, **rest(own, "type", "call_id")}
+    field = KINDS[ANSWERS[type_]].result
+    if form == "absent" and part.result is None:
+        return item
+    if form == "raw":
+        return {**item, field: part.result}
+    if type_ in _WITH_BLOCKS:
+        output: Any = [dump_block(piece) for piece in _pieces(part)] if part.is_content else _text(part)
+    elif type_ == "tool_search_output":
+        output = part.result
+        item = {"execution": "client", "status": "completed", **item}
+    elif type_ == "computer_call_output":
+        output = _screenshot(part)
+    elif type_ == "shell_call_output":
+        outcome = {"type": "exit", "exit_code": 1 if part.is_error else 0}
+        output = [{"stdout": _text(part), "stderr": "", "outcome": outcome}]
+    else:
+        output = _text(part)
+    if type_ == "apply_patch_call_output":
+        item = {"status": "failed" if part.is_error else "completed", **item}
+    return {**item, field: output}
+
+
+def load_provider_result(
+    item: Mapping[str, Any], calls: dict[str, ToolCallPart], unsent: Mapping[str, Any] = {}
+) -> ToolResultPart:
+    """An item by which the provider answers itself → the result."""
+    call_type = ANSWERS[item["type"]]
+    field = KINDS[call_type].result
+    id_: Any = item.get("call_id")
+    form = {} if isinstance(id_, str) else {"call_id": "absent"}
+    if not isinstance(id_, str):  # it answers the latest call of its type
+        id_ = next((known for known in reversed(calls) if kind_of(calls[known]) == call_type), "")
+    name = calls[id_].name if id_ in calls else KINDS[call_type].name or ""
+    native = OWN.note(rest(item, field, *([] if form else ["call_id"])), form=form, response=unsent)
+    return ToolResultPart(id_, name, item.get(field), run_by="provider", native=native)
+
+
+def dump_provider_result(part: ToolResultPart) -> dict[str, Any]:
+    """The inverse of `load_provider_result`, of a result that has an `answer_type`."""
+    own = OWN.fields(part.native)
+    call_id = {} if OWN.form(part.native).get("call_id") == "absent" else {"call_id": part.id}
+    return {**own, **call_id, KINDS[ANSWERS[own["type"]]].result: part.result}
+
+
+def _loaded(output: Any, type_: str) -> tuple[Any, dict[str, str]]:
+    """What a tool returned, and its form, where it is neither a text nor blocks of a known shape."""
+    if isinstance(output, str):
+        return output, {}
+    if type_ in _WITH_BLOCKS and isinstance(output, list) and output:
+        blocks = cast("list[Any]", output)
+        parts = [load_block(cast("dict[str, Any]", block)) for block in blocks if isinstance(block, dict)]
+        if len(parts) == len(blocks) and not any(isinstance(part, ProviderPart) for part in parts):
+            return tuple(parts), {}
+    return cast("Any", output), {"output": "raw"}
+
+
+def _pieces(part: ToolResultPart) -> tuple[TextPart | DataPart | LinkPart | FilePart, ...]:
+    return cast("tuple[TextPart | DataPart | LinkPart | FilePart, ...]", part.result)
+
+
+def _text(part: ToolResultPart) -> str:
+    """A text as it is, anything else as JSON."""
+    if isinstance(part.result, str):
+        return part.result
+    if part.is_content:
+        return "".join([str(dump_block(piece).get("text", "")) for piece in _pieces(part)])
+    return json_bytes.encode(part.result).decode()
+
+
+def _screenshot(part: ToolResultPart) -> Any:
+    image = _pieces(part)[0] if part.is_content else None
+    if isinstance(image, (DataPart, LinkPart)):
+        url = image.url if isinstance(image, LinkPart) else data_url(image)
+        return {"type": "computer_screenshot", "image_url": url}
+    return part.result

@@ -1,0 +1,141 @@
+"""How a response ended: status, finish reason, usage, and what else a response says of itself; both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from dragoman.codec.json_values import if_object, rest
+from dragoman.message import FinishReason, Usage
+
+__all__ = ["REPEATED", "USUAL", "dump_finish", "dump_usage", "echo", "load_envelope", "load_finish", "load_usage"]
+
+_INCOMPLETE = {"max_output_tokens": FinishReason.length, "content_filter": FinishReason.content_filter}
+_STATUSES = {"completed": FinishReason.stop, "cancelled": FinishReason.cancelled}
+_SENT = {
+    FinishReason.length: "max_output_tokens",
+    FinishReason.content_filter: "content_filter",
+    FinishReason.recitation: "content_filter",
+}
+_NEUTRAL = ("id", "object", "model", "output", "usage", "error", "output_text", "input_tokens")
+_ECHOED = (
+    "background", "conversation", "frequency_penalty", "include", "instructions", "max_output_tokens", "max_tool_calls",
+    "parallel_tool_calls", "presence_penalty", "previous_response_id", "prompt", "prompt_cache_key",
+    "prompt_cache_options", "prompt_cache_retention", "reasoning", "safety_identifier", "stream", "temperature", "text",
+    "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user",
+)  # fmt: skip
+"""Fields of a response that only repeat those of its request."""
+_LARGE = ("include", "instructions", "prompt", "tools")
+"""Those that are not kept: they would stand in every message again."""
+REPEATED = (*[field for field in _ECHOED if field not in ("include", "stream")], "metadata", "store")
+"""What OpenAI's API itself repeats."""
+USUAL: Mapping[str, Any] = {
+    "background": False,
+    "instructions": None,
+    "max_output_tokens": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "previous_response_id": None,
+    "reasoning": {"effort": None, "summary": None},
+    "store": True,
+    "temperature": None,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_p": None,
+    "truncation": "disabled",
+    "user": None,
+}
+"""What a response repeats of its request, where the envelope does not say otherwise."""
+
+
+def load_finish(response: Mapping[str, Any], *, calls: bool, refused: bool) -> FinishReason:
+    """A response's status → the neutral reason; calls that wait for an answer, and a refusal, count for more."""
+    status = response.get("status", "completed")
+    if status == "incomplete":
+        details = response.get("incomplete_details")
+        reason = cast("dict[str, Any]", details).get("reason") if isinstance(details, dict) else None
+        return _INCOMPLETE.get(str(reason), FinishReason.unspecified)
+    reason = _STATUSES.get(str(status), FinishReason.unspecified)
+    if reason is FinishReason.stop and refused:
+        return FinishReason.refusal
+    return FinishReason.tool_calls if reason is FinishReason.stop and calls else reason
+
+
+def dump_finish(reason: FinishReason | None) -> dict[str, Any]:
+    """The neutral reason → the fields of a response that say it."""
+    if reason is not None and reason in _SENT:
+        return {"status": "incomplete", "incomplete_details": {"reason": _SENT[reason]}}
+    status = {FinishReason.cancelled: "cancelled", FinishReason.error: "failed"}.get(reason or FinishReason.stop)
+    return {"status": status or "completed", "incomplete_details": None}
+
+
+def load_envelope(response: Mapping[str, Any]) -> dict[str, Any]:
+    """A response's fields beyond the neutral, but for what its request held. `store` only where nothing is stored."""
+    fields = {key: value for key, value in rest(response, *_NEUTRAL, *_ECHOED).items() if value not in (None, {}, [])}
+    if fields.get("store") is not False:
+        fields.pop("store", None)
+    if other := _other_usage(response.get("usage")):
+        fields["usage"] = other
+    return fields
+
+
+def echo(response: Mapping[str, Any]) -> dict[str, Any]:
+    """What a response repeats of its request, where that is not the usual and not large."""
+    echoed = {key: response[key] for key in _ECHOED if key in response and key not in _LARGE}
+    objects = [key for key, usual in USUAL.items() if isinstance(usual, dict)]
+    return {
+        key: value
+        for key, value in echoed.items()
+        if value is not None and value != USUAL.get(key) and (isinstance(value, dict) or key not in objects)
+    }
+
+
+def load_usage(usage: Any) -> Usage | None:
+    """Usage; cached and reasoning tokens are parts of the totals. `None`: there is none."""
+    raw = if_object(usage)
+    counts = {
+        "input_tokens": raw.get("input_tokens"),
+        "output_tokens": raw.get("output_tokens"),
+        "total_tokens": raw.get("total_tokens"),
+        "cache_read_tokens": if_object(raw.get("input_tokens_details")).get("cached_tokens"),
+        "cache_write_tokens": if_object(raw.get("input_tokens_details")).get("cache_write_tokens"),
+        "reasoning_tokens": if_object(raw.get("output_tokens_details")).get("reasoning_tokens"),
+    }
+    known = {name: count for name, count in counts.items() if type(count) is int}
+    if "total_tokens" not in known and {"input_tokens", "output_tokens"} <= known.keys():
+        known["total_tokens"] = known["input_tokens"] + known["output_tokens"]
+    return Usage(**known) if known else None
+
+
+def _other_usage(usage: Any) -> dict[str, Any]:
+    """A provider's usage beyond the neutral counts, without what is zero or empty."""
+    raw = if_object(usage)
+    left = rest(raw, "input_tokens", "output_tokens", "total_tokens")
+    for name, known in (
+        ("input_tokens_details", ("cached_tokens", "cache_write_tokens")),
+        ("output_tokens_details", ("reasoning_tokens",)),
+    ):
+        left[name] = {key: value for key, value in rest(if_object(raw.get(name)), *known).items() if value}
+    return {key: value for key, value in left.items() if value}
+
+
+def dump_usage(usage: Usage, other: Mapping[str, Any] = {}) -> dict[str, Any]:
+    """The inverse. What is not known is 0 where the API demands a number."""
+    written = {} if usage.cache_write_tokens is None else {"cache_write_tokens": usage.cache_write_tokens}
+    inputs, outputs = usage.input_tokens or 0, usage.output_tokens or 0
+    return {
+        **other,
+        "input_tokens": inputs,
+        "input_tokens_details": {
+            **if_object(other.get("input_tokens_details")),
+            "cached_tokens": usage.cache_read_tokens or 0,
+            **written,
+        },
+        "output_tokens": outputs,
+        "output_tokens_details": {
+            **if_object(other.get("output_tokens_details")),
+            "reasoning_tokens": usage.reasoning_tokens or 0,
+        },
+        "total_tokens": inputs + outputs if usage.total_tokens is None else usage.total_tokens,
+    }

@@ -1,0 +1,282 @@
+"""A conversation in a terminal: `dragoman chat` without a prompt, on a pseudo-terminal."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Event as Flag
+
+import pytest
+
+from dragoman import Message, Role
+from support.cli import SRC
+from support.llm_server import Llm, echo
+from support.model import says
+
+pty = pytest.importorskip("pty", reason="this platform has no pseudo-terminals")
+
+CTRL_C, CTRL_D = b"\x03", b"\x04"
+
+
+class Terminal:
+    """The program on a pseudo-terminal. `until` reads on to a text; what was read before is forgotten."""
+
+    def __init__(self, state: Path, *arguments: str) -> None:
+        self.state = state
+        self.ours, theirs = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "dragoman", "chat", "-v", *arguments],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            preexec_fn=_own_terminal,
+            env={
+                **os.environ,
+                "PYTHONPATH": SRC,
+                "TERM": "xterm",
+                "PROMPT_TOOLKIT_NO_CPR": "1",
+                "XDG_STATE_HOME": str(state),
+            },
+        )
+        os.close(theirs)
+        self.seen = b""
+        self.shown = ""
+
+    def type(self, text: str | bytes) -> None:
+        os.write(self.ours, text if isinstance(text, bytes) else f"{text}\r".encode())
+
+    def interrupt(self) -> None:
+        """Types Ctrl-C, once, and waits for the prompt."""
+        self.type(CTRL_C)
+        self.prompt()
+
+    def prompt(self) -> None:
+        """Reads on to the next prompt: what switches bracketed paste on, which comes when keys are read."""
+        self.until("\x1b[?2004h")
+
+    def until(self, text: str) -> str:
+        while text.encode() not in self.seen:
+            ready, _, _ = select.select([self.ours], [], [], 30)
+            assert ready, f"no {text!r} in {self.seen!r}"
+            self.seen += os.read(self.ours, 4096)
+        before, _, self.seen = self.seen.partition(text.encode())
+        self.shown += f"{before.decode()}{text}"
+        return before.decode()
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self.ours)
+
+
+def _own_terminal() -> None:
+    """Makes the pseudo-terminal the process's own, so that Ctrl-C typed there interrupts it."""
+    import fcntl
+    import termios
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+@pytest.fixture
+def opened(llm: Llm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
+    """Opens terminals in which the program has come to its prompt."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    terminals: list[Terminal] = []
+
+    def opened(*how: str) -> Terminal:
+        terminals.append(Terminal(tmp_path, *how))
+        terminals[-1].until("openai-compatible:tiny")
+        terminals[-1].prompt()
+        return terminals[-1]
+
+    try:
+        yield opened
+    finally:
+        for terminal in terminals:
+            terminal.close()
+
+
+@pytest.fixture
+def terminal(opened: Callable[..., Terminal]) -> Terminal:
+    return opened()
+
+
+def test_a_conversation_is_remembered_and_goes_on_with_another_model(terminal: Terminal, llm: Llm) -> None:
+    terminal.type("Hello")
+    terminal.until("You said: Hello")
+    terminal.until("Usage: Input: 3 tokens")
+    terminal.prompt()
+    terminal.type("/model anthropic:other")
+    terminal.until("anthropic:other\r\n")
+    terminal.prompt()
+    terminal.type("Again")
+    terminal.until("You said: Again")
+    terminal.prompt()
+    assert [request.model for request in llm.requests] == ["tiny", "other"]
+    assert [message.text for message in llm.requests[1].messages] == ["Hello", "You said: Hello", "Again"]
+    terminal.type("/clear")
+    terminal.prompt()
+    terminal.type("Anew")
+    terminal.until("You said: Anew")
+    assert [message.text for message in llm.requests[2].messages] == ["Anew"]
+    terminal.prompt()
+    terminal.type(CTRL_D)
+    assert terminal.process.wait(20) == 0
+
+
+def test_ctrl_c_stops_the_answer_and_not_the_program(terminal: Terminal, llm: Llm) -> None:
+    llm.reply = lambda _: says("word " * 100)
+    llm.held = Flag()
+    terminal.type("Talk")
+    terminal.until("word word")
+    terminal.interrupt()
+    llm.held.set()
+    llm.held = None
+    llm.reply = echo
+    terminal.type("Go on")
+    terminal.until("You said: Go on")
+    roles = [message.role for message in llm.requests[1].messages]
+    assert roles == [Role.USER, Role.MODEL, Role.USER]
+    assert llm.requests[1].messages[1].text.startswith("word word")
+    assert "word " * 100 not in llm.requests[1].messages[1].text
+    terminal.prompt()
+    terminal.type(b"half a line")
+    terminal.interrupt()
+    terminal.type("/quit")
+    assert terminal.process.wait(20) == 0
+    assert len(llm.requests) == 2
+
+
+def test_a_turn_that_was_stopped_before_the_model_spoke_is_forgotten(terminal: Terminal, llm: Llm) -> None:
+    asked, free = Flag(), Flag()
+
+    def slow(_: object) -> Message:
+        asked.set()
+        free.wait(20)
+        return says("Too late.")
+
+    llm.reply = slow
+    terminal.type("Talk")
+    assert asked.wait(20)
+    terminal.type(CTRL_C)
+    terminal.prompt()
+    free.set()
+    llm.reply = echo
+    terminal.type("Go on")
+    terminal.until("You said: Go on")
+    assert [message.text for message in llm.requests[1].messages] == ["Go on"]
+
+
+def test_errors_and_unknown_commands_are_told_and_the_conversation_goes_on(terminal: Terminal) -> None:
+    for line, answer in [
+        ("/nonsense", "error: Invalid value for command: there is no /nonsense"),
+        ("/model openai", "error: OPENAI_API_KEY is required"),
+        ("/model", "openai-compatible:tiny"),
+        ("@/nowhere", "error: Invalid value for PROMPT: cannot attach /nowhere"),
+        ("/help", "/clear"),
+        ("Hello", "You said: Hello"),
+    ]:
+        terminal.type(line)
+        terminal.until("\r\n")
+        terminal.until(answer)
+        terminal.prompt()
+    terminal.type("/quit")
+    assert terminal.process.wait(20) == 0
+
+
+PASTE, PASTED, ALT_ENTER = b"\x1b[200~", b"\x1b[201~", b"\x1b\r"
+
+
+def test_what_is_pasted_is_one_prompt_however_many_lines_it_has(terminal: Terminal, llm: Llm) -> None:
+    terminal.type(PASTE + b"/help\r\ntwo\nthree" + PASTED)
+    terminal.type("")
+    terminal.until("You said: ")
+    terminal.prompt()
+    assert [request.messages[-1].text for request in llm.requests] == ["/help\ntwo\nthree"]
+
+
+def test_several_lines_are_typed_with_alt_enter_or_a_backslash(terminal: Terminal, llm: Llm) -> None:
+    terminal.type(b"one" + ALT_ENTER + b"two\\\rthree\\n\r")
+    terminal.until("You said: ")
+    terminal.prompt()
+    assert [request.messages[-1].text for request in llm.requests] == ["one\ntwo\nthree\\n"]
+
+
+def test_a_prompt_may_begin_with_a_slash(terminal: Terminal, llm: Llm) -> None:
+    for line in ("/etc/hosts is what?", "/ is what?", "//help me"):
+        terminal.type(line)
+        terminal.until("You said: ")
+        terminal.prompt()
+    assert [request.messages[-1].text for request in llm.requests] == ["/etc/hosts is what?", "/ is what?", "/help me"]
+
+
+def test_model_takes_a_name_of_the_same_provider(terminal: Terminal, llm: Llm) -> None:
+    for name, string in [
+        ("large", "openai-compatible:large"),
+        ("gemma3:4b", "openai-compatible:gemma3:4b"),
+        ("meta/llama", "openai-compatible:meta/llama"),
+        ("claude", "claude:claude-"),
+        ("haiku", "claude:haiku"),
+    ]:
+        terminal.type(f"/model {name}")
+        terminal.until("\r\n")
+        terminal.until(string)
+        terminal.prompt()
+    terminal.type("Hello")
+    terminal.until("You said: ")
+    assert llm.requests[0].model == "haiku"
+
+
+def test_prompts_are_there_again_in_the_next_conversation(opened: Callable[..., Terminal], llm: Llm) -> None:
+    first = opened()
+    first.type(PASTE + b"one\ntwo" + PASTED + b"\r")
+    first.until("You said: ")
+    first.prompt()
+    first.type(CTRL_D)
+    assert first.process.wait(20) == 0
+    second = opened()
+    second.type(b"\x1b[A")
+    second.until("two")
+    second.type("")
+    second.until("You said: ")
+    assert [request.messages[-1].text for request in llm.requests] == ["one\ntwo", "one\ntwo"]
+    (file,) = (path for path in second.state.rglob("*") if path.is_file())
+    assert file.stat().st_mode & 0o077 == 0
+
+
+def test_the_banner_names_the_model_that_answers_and_no_other(opened: Callable[..., Terminal]) -> None:
+    terminal = opened("-m", "openai-compatible?chat=tiny&embeddings=vectors")
+    assert "vectors" not in terminal.shown
+
+
+def test_what_was_shown_of_an_answer_that_failed_is_remembered(terminal: Terminal, llm: Llm) -> None:
+    """Decision 25/rule 7: the error of a run holds what there was."""
+    llm.reply = lambda _: says("word " * 100)
+    llm.cut = True
+    terminal.type("Talk")
+    terminal.until("error: ")
+    terminal.prompt()
+    llm.cut, llm.reply = False, echo
+    terminal.type("Go on")
+    terminal.until("You said: Go on")
+    roles = [message.role for message in llm.requests[-1].messages]
+    assert roles == [Role.USER, Role.MODEL, Role.USER]
+    assert llm.requests[-1].messages[1].text.startswith("word word")
+
+
+def test_what_is_left_out_is_told_once_in_a_conversation(terminal: Terminal) -> None:
+    """Decision 25."""
+    (terminal.state / "clip.mp4").write_bytes(bytes(range(256)) * 9)
+    terminal.type(f"Look @{terminal.state}/clip.mp4")
+    terminal.until("note: not sent as it is: video/mp4")
+    terminal.prompt()
+    terminal.type("Go on")
+    terminal.until("You said: Go on")
+    terminal.prompt()
+    assert terminal.shown.count("note: not sent") == 1

@@ -1,0 +1,176 @@
+"""Digests of a conversation: the signed chain, the neutral one, and what counts in each."""
+
+from __future__ import annotations
+
+import gc
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.codec import digest as digests_of
+from dragoman.codec import digest_v1
+from dragoman.codec.digest import neutral, neutral_chain, signed_chain, wire_of
+from dragoman.codec.replay import readable
+from dragoman.message import (
+    NOTES,
+    DataPart,
+    FinishReason,
+    MarkPart,
+    Message,
+    Origin,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from support import strategies as some
+
+
+def signed(message: Message, wire: str = "w") -> str:
+    return signed_chain([message], wire)[-1]
+
+
+@given(some.histories)
+def test_both_chains_survive_json(history: list[Message]):
+    again = [Message.from_json(message.to_json()) for message in history]
+    assert signed_chain(again, "openai_chat") == signed_chain(history, "openai_chat")
+    assert neutral_chain(again) == neutral_chain(history)
+
+
+@given(some.histories)
+def test_a_chain_grows_by_one_digest_a_message(history: list[Message]):
+    for chain in (lambda messages: signed_chain(messages, "w"), neutral_chain):
+        digests = chain(iter(history))
+        assert len(digests) == len(history) + 1
+        for position in range(len(history)):
+            assert chain(history[:position]) == digests[: position + 1]
+
+
+@given(some.messages, st.none() | some.text, st.none() | some.origins, st.none() | some.usages, some.metadata)
+def test_ids_times_usage_turns_and_notes_do_not_count(message: Message, id_, origin, usage, metadata):
+    other = message.replace(
+        id=id_,
+        created_at=datetime(2026, 1, 1, tzinfo=UTC),
+        origin=origin,
+        usage=usage,
+        metadata=metadata,
+        finish_reason=FinishReason.stop,
+        turn="t",
+    )
+    assert signed(other) == signed(message)
+    assert neutral(other) == neutral(message)
+
+
+@given(some.messages, st.integers(0, 5))
+def test_marks_count_in_no_digest(message: Message, place: int):
+    mark = MarkPart("step", {"ai_sdk": {"type": "step-start"}})
+    content = [*message.content[:place], mark, *message.content[place:]]
+    marked = message.replace(content=tuple(content))
+    assert signed(marked) == signed(message)
+    assert neutral(marked) == neutral(message)
+    assert digest_v1.digest("", marked) == digest_v1.digest("", message)
+
+
+def test_all_that_was_said_counts_and_so_does_what_stood_before():
+    texts = [TextPart("a"), TextPart("b"), ThinkingPart("a")]
+    calls = [ToolCallPart("1", "f"), ToolCallPart("1", "g"), ToolCallPart("1", "f", {"a": 1})]
+    results = [ToolResultPart("1", "f", 1), ToolResultPart("1", "f", 2), ToolResultPart("1", "f", 1, is_error=True)]
+    results.append(ToolResultPart("1", "f", (TextPart("a"),)))
+    messages = [Message.model(piece) for piece in (*texts, *calls, *results)]
+    messages += [Message.user("a"), Message.model(), Message.model("a", "b"), Message.model("ab")]
+    for chain in (lambda history: signed_chain(history, "w"), neutral_chain):
+        found = {chain([*before, message])[-1] for before in ([], [Message.user("x")]) for message in messages}
+        assert len(found) == 2 * len(messages)
+
+
+def test_of_native_the_signed_chain_counts_the_fields_of_its_wire_alone():
+    def of(native: dict[str, Any] | None) -> Message:
+        shown = DataPart(b"x", "image/png", native=native)
+        result = ToolResultPart("c", "f", (shown,), native=native)
+        return Message.user(TextPart("t", native), result).replace(native=native)
+
+    bare = signed(of(None))
+    assert signed(of({"other": {"a": 1}})) == bare
+    assert signed(of({f"w{NOTES}": {"spelling": {"a": 1}}})) == bare
+    assert signed(of({"w": {"a": 1}, "other": {"a": 2}})) == signed(of({"w": {"a": 1}})) != bare
+    assert signed(of({"w": {"a": 1}}), "v") == signed(of(None), "v")
+    assert neutral(of({"w": {"a": 1}})) == neutral(of(None))
+
+
+def test_system_text_at_the_head_is_signed_by_nobody():
+    first, second = Message.system("Be brief."), Message.system("Be long.")
+    user, later = Message.user("Hi."), Message.system("Now French.")
+    assert signed_chain([first, user], "w")[-1] == signed_chain([second, user], "w")[-1] == signed(user)
+    assert signed_chain([first, second, user], "w")[:3] == signed_chain([], "w") * 3
+    assert signed_chain([user, later], "w")[-1] != signed(user)
+    assert neutral_chain([first, user]) != neutral_chain([second, user])
+
+
+def test_ids_count_in_what_was_signed_and_not_in_what_a_reader_sees():
+    one, two = Message.model(ToolCallPart("1", "f")), Message.model(ToolCallPart("2", "f"))
+    assert neutral(one) == neutral(two)
+    assert signed(one) != signed(two)
+
+
+@pytest.mark.parametrize(("result", "text"), [({"b": 1, "a": [None]}, '{"a": [null], "b": 1}'), ("no JSON", "no JSON")])
+def test_results_compare_as_json(result: Any, text: str):
+    assert neutral(Message.user(ToolResultPart("1", "f", result))) == neutral(
+        Message.user(ToolResultPart("1", "f", text))
+    )
+
+
+def test_the_order_of_keys_does_not_count_and_the_digests_are_for_ever():
+    one, two = ({"w": {"a": 1, "b": [1, {"c": 1, "d": 2}]}}, {"w": {"b": [1, {"d": 2, "c": 1}], "a": 1}})
+    assert signed(Message.user(TextPart("t", one))) == signed(Message.user(TextPart("t", two)))
+    assert signed(Message.model("hi")) == "2:w:58b98ae5bc7d03b4a948bd2e5966c473", (
+        "a change breaks the prefix of every stored origin"
+    )
+    assert neutral(Message.model("hi")) == "85f1ef115b186c7e7cc5bf8f2ad6f45f"
+
+
+def test_half_a_pair_of_surrogates_has_digests():
+    assert signed(Message.user("\ud800")) != signed(Message.user("\ud801"))
+    assert neutral(Message.user("\ud800")) != neutral(Message.user("\ud801"))
+
+
+def test_a_prefix_says_how_it_was_made():
+    assert wire_of(signed(Message.user("a"), "my:wire")) == "my:wire"
+    assert wire_of(digest_v1.chain([Message.user("a")])[-1]) == ""
+
+
+def test_what_an_earlier_release_signed_still_holds():
+    asked = Message.user("a")
+    old, new = digest_v1.chain([asked])[-1], signed_chain([asked], "anthropic")[-1]
+    for prefix, also in ((old, new), (new, old)):
+        answers = [Message.model("b").replace(origin=Origin("p", prefix=each)) for each in (prefix, also)]
+        history = [asked, answers[0], Message.user("c")]
+        assert readable(history, Origin("p")) == [None, None, None]
+        assert readable([Message.user("other"), *history[1:]], Origin("p")) == [
+            None,
+            "what stood before it has changed",
+            None,
+        ]
+
+
+def test_what_was_hashed_once_is_not_hashed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A picture of 10 MB was hashed twice in every turn: 18 ms each. Nor is it when what stands before it changes."""
+    hashed: list[Any] = []
+    make = digests_of._bytes  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(digests_of, "_bytes", lambda value: (hashed.append(value), make(value))[1])
+    history = [Message.user(DataPart(b"x" * 1000, "image/png")), Message.model("Red.")]
+    first = signed_chain(history, "w")
+    grown = signed_chain([*history, Message.user("And now?")], "w")
+    assert grown[:3] == first
+    assert signed_chain([Message.user("Before."), *history], "w")[2:] != first[1:]
+    assert len(hashed) == 4
+
+
+def test_what_is_kept_of_digests_goes_with_the_messages() -> None:
+    held = digests_of._known  # pyright: ignore[reportPrivateUsage]
+    before = len(held)
+    signed_chain([Message.user(f"{n}") for n in range(100)], "w")
+    gc.collect()
+    assert len(held) <= before

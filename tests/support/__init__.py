@@ -1,0 +1,1 @@
+"""What the tests share: models and servers that answer as a test says, conversations, recordings, validators."""
