@@ -117,3 +117,10 @@ def test_events_cannot_be_changed_and_explain_themselves():
     named = {name for name in module.__all__ if inspect.isclass(getattr(module, name))}
     kinds = {type(event).__name__ for event in EVENTS}
     assert named - kinds == {"OpenText", "PartFinished", "RunError"}
+
+
+def test_what_json_cannot_hold_is_refused_in_words():
+    """Found by `make fuzz`: a count's name that a provider had cut in the middle of a character."""
+    event = MessageFinished("m", native={"google:notes": {"response": {"usage": {"\ud83d": 1}}}})
+    with pytest.raises(HistoryError, match="an event cannot be stored as JSON"):
+        event_to_json(event)

@@ -234,8 +234,15 @@ Event = (
 
 
 def event_to_json(event: Event) -> bytes:
-    """Any event as JSON, one object with a `type`; an error as `error_json` writes it."""
-    return msgspec.json.encode(event, enc_hook=_encoded)
+    """Any event as JSON, one object with a `type`; an error as `error_json` writes it.
+
+    Raises:
+        HistoryError: it holds what JSON cannot, such as half a character of a text that was cut in UTF-16.
+    """
+    try:
+        return msgspec.json.encode(event, enc_hook=_encoded)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise HistoryError(f"an event cannot be stored as JSON: {error}") from error
 
 
 def event_from_json(data: bytes | str) -> Event:
