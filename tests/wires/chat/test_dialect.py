@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from dragoman import Message, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.codec.native import Own
+from dragoman.errors import SettingsError
 from dragoman.fold import fold
 from dragoman.message import Content, FinishReason, Origin, Role
 from dragoman.request import ModelRequest, Settings, ToolSpec
@@ -73,3 +75,8 @@ def test_a_vendor_may_write_plain_texts_in_a_form_of_its_own() -> None:
     messages = [Message.user("a"), Message.model("b")]
     sent = [{"role": "user", "content": "A"}, {"role": "assistant", "content": "B"}]
     assert replace(ACME, straight=False, sent_block=loud).dump_messages(messages) == sent
+
+
+def test_a_lone_name_where_names_are_wanted_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"thinking is a tuple of names, also for one: \('inner',\)"):
+        Chat(name="acme", own=Own("acme"), thinking="inner")  # pyright: ignore[reportArgumentType]

@@ -15,7 +15,7 @@ from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.marks import unmarked_all
 from dragoman.codec.native import Own
 from dragoman.codec.serving import SSE_PING, ErrorResponse, Problem, Route
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, SettingsError
 from dragoman.event import Event
 from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Message, Origin, Role, ToolCallPart, ToolResultPart, Usage
@@ -199,6 +199,11 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The wire's embeddings (`wires.EmbeddingsWire`), where it has some."""
 
     # the wire
+
+    def __post_init__(self) -> None:
+        for name in ("thinking", "result_roles", "no_ids", "single", "alone", "further"):
+            if isinstance(value := getattr(self, name), str):
+                raise SettingsError(f"{name} is a tuple of names, also for one: ({value!r},)")
 
     def load_messages(
         self, payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
