@@ -40,8 +40,8 @@ class ResponseDecoder(ABC):
         self._new_id = new_id
 
     @abstractmethod
-    def take(self, event: dict[str, Any], payload: bytes) -> None:
-        """One JSON object of the stream, or a whole response (`event`), and its bytes.
+    def take(self, event: dict[str, Any]) -> None:
+        """One JSON object of the stream, or a whole response.
 
         Raises:
             DragomanError: what it tells of, or that it is not of this format; it ends the answer.
@@ -106,7 +106,7 @@ class ResponseDecoder(ABC):
             self.done()
             return
         try:
-            self.take(need_object(json_bytes.decode(payload), "an event"), payload)
+            self.take(need_object(json_bytes.decode(payload), "an event"))
         except DragomanError as error:
             self.fail(error.at(body=payload))
         except ValueError as error:

@@ -109,15 +109,15 @@ class Check(msgspec.Struct, Generic[B], frozen=True, kw_only=True):
         except Skipped:
             raise
         except CheckFailed as wrong:
-            raise CheckFailed(self._told(bench, str(wrong), self.look)) from wrong.__cause__
+            raise CheckFailed(self._explained(bench, str(wrong), self.look)) from wrong.__cause__
         except Exception as error:
             cause = innermost(error)
             if bench.doubts(error):
                 raise Doubtful(f"{type(cause).__name__} was raised: {cause}") from error
             look = bench.blames(cause) or self.look
-            raise CheckFailed(self._told(bench, f"{type(cause).__name__} was raised: {cause}", look)) from error
+            raise CheckFailed(self._explained(bench, f"{type(cause).__name__} was raised: {cause}", look)) from error
 
-    def _told(self, bench: Bench, wrong: str, where: str) -> str:
+    def _explained(self, bench: Bench, wrong: str, where: str) -> str:
         look = f"\nLook at: {where}" if where else ""
         return f"{self.kind}{bench.name}, {self.name}: {wrong}\nThe rule: {' '.join(self.rule.split())}{look}"
 

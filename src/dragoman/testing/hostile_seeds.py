@@ -18,7 +18,7 @@ from dragoman.result import BatchEmbeddingsResult
 from dragoman.testing.hostile import Seed
 from dragoman.testing.mutation import Sample, frames_of, write
 from dragoman.testing.samples import ANSWER, CONVERSATION, PARTS, SCHEMA, TOOLS
-from dragoman.testing.wire.bench import OPERATIONS, signed_by_the_kit, told
+from dragoman.testing.wire.bench import OPERATIONS, events_of, signed_by_the_kit
 from dragoman.wires import Wire
 
 __all__ = ["answers", "by_door", "own_seeds", "refusal", "requests", "seed", "small"]
@@ -33,14 +33,14 @@ def own_seeds(wire: Wire) -> list[Seed]:
     has = {group for group, names in OPERATIONS.items() if all(callable(getattr(wire, name, None)) for name in names)}
     answer = ANSWER.replace(content=(signed_by_the_kit(wire.name), *ANSWER.content))
     history = (*CONVERSATION, Message.user(*PARTS), answer, Message.user("So?"))
-    asked = ModelRequest("m", history, TOOLS, Settings(temperature=0.5, max_tokens=9, seed=7, stop=("x",)), SCHEMA)
+    request = ModelRequest("m", history, TOOLS, Settings(temperature=0.5, max_tokens=9, seed=7, stop=("x",)), SCHEMA)
     found: list[Seed] = []
     if {"conversation", "request"} <= has:
-        found += requests(wire, wire.dump_request(asked))
+        found += requests(wire, wire.dump_request(request))
     if {"response", "stream"} <= has:
         encoder = wire.encoder(id="r1", model="m")
-        stream = b"".join([*[encoder.feed(event) for event in told(answer)], encoder.close()])
-        found += answers(wire, msgspec.json.encode(wire.dump_response(told(answer), id="r1", model="m")))
+        stream = b"".join([*[encoder.feed(event) for event in events_of(answer)], encoder.close()])
+        found += answers(wire, msgspec.json.encode(wire.dump_response(events_of(answer), id="r1", model="m")))
         found += answers(wire, stream)
     if "error" in has:
         for kind in (errors.RateLimitError, errors.ContextLengthError, errors.ProviderError):

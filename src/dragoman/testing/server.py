@@ -14,7 +14,7 @@ from dragoman.errors import DragomanError, ProviderConnectionError, StreamCutErr
 from dragoman.message import Message, Usage
 from dragoman.request import EmbeddingsRequest, HttpRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, Vector
-from dragoman.testing.wire.bench import cut_into, told
+from dragoman.testing.wire.bench import cut_into, events_of
 from dragoman.wires import Wire
 
 __all__ = ["Answer", "ScriptedServer"]
@@ -106,10 +106,10 @@ class ScriptedServer:
         if self._vectors is not None:
             return self._embeddings(body, path, self._vectors)
         headers = {name.lower(): value for name, value in request.headers.items()}
-        asked = self._wire.load_request(body, path=path, headers=headers)
-        self.requests.append(asked)
-        reply = self._reply(asked)
-        return self._response(asked, reply if isinstance(reply, Answer) else Answer(said=reply))
+        wanted = self._wire.load_request(body, path=path, headers=headers)
+        self.requests.append(wanted)
+        reply = self._reply(wanted)
+        return self._response(wanted, reply if isinstance(reply, Answer) else Answer(said=reply))
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -118,17 +118,17 @@ class ScriptedServer:
         wire = wires.embeddings(self._wire.name)
         if wire is None:
             raise ProviderConnectionError(f"the wire {self._wire.name} has no embeddings")
-        asked = wire.load_request(body, path=path)
-        self.embedded.append(asked)
-        reply = self._reply(ModelRequest(asked.model))
+        wanted = wire.load_request(body, path=path)
+        self.embedded.append(wanted)
+        reply = self._reply(ModelRequest(wanted.model))
         if isinstance(reply, DragomanError):
-            return self._response(ModelRequest(asked.model), Answer(said=reply))
-        usage = Usage(input_tokens=len(asked.texts), total_tokens=len(asked.texts))
-        made = BatchEmbeddingsResult([vectors(text) for text in asked.texts], usage)
-        data = msgspec.json.encode(wire.dump_response(made, request=asked))
+            return self._response(ModelRequest(wanted.model), Answer(said=reply))
+        usage = Usage(input_tokens=len(wanted.texts), total_tokens=len(wanted.texts))
+        made = BatchEmbeddingsResult([vectors(text) for text in wanted.texts], usage)
+        data = msgspec.json.encode(wire.dump_response(made, request=wanted))
         return _Response(self, 200, {}, data, self._piece, Answer())
 
-    def _response(self, asked: ModelRequest, answer: Answer) -> _Response:
+    def _response(self, wanted: ModelRequest, answer: Answer) -> _Response:
         headers = {"x-request-id": f"kit-request-{len(self.requests)}", **answer.headers}
         status = answer.status
         if answer.body is not None:
@@ -138,15 +138,15 @@ class ScriptedServer:
             status, headers = written.status, {**written.headers, **headers}
             data = msgspec.json.encode(written.body)
         else:
-            data = self._written(asked, answer.said or Message.model())
+            data = self._written(wanted, answer.said or Message.model())
         if answer.wrong:
             data = data[: len(data) // 2] + answer.wrong
         return _Response(self, status, headers, data, self._piece, answer)
 
-    def _written(self, asked: ModelRequest, said: Message) -> bytes:
-        envelope: dict[str, Any] = {"id": f"kit-{len(self.requests)}", "model": asked.model}
-        events = told(said)
-        if not asked.stream:
+    def _written(self, wanted: ModelRequest, message: Message) -> bytes:
+        envelope: dict[str, Any] = {"id": f"kit-{len(self.requests)}", "model": wanted.model}
+        events = events_of(message)
+        if not wanted.stream:
             return msgspec.json.encode(self._wire.dump_response(events, **envelope))
         encoder = self._wire.encoder(**envelope)
         return b"".join([*[encoder.feed(event) for event in events], encoder.close()])

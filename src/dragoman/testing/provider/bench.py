@@ -119,12 +119,12 @@ class ProviderBench:
         *replies: Reply,
         model: str | None = None,
         vectors: Callable[[str], Vector] | None = None,
-        around: Callable[[Transport], Transport] = lambda server: server,
+        wrap: Callable[[Transport], Transport] = lambda server: server,
         **how: Any,
     ) -> Agent[None]:
         """An agent on this provider. Scripted, its model answers with `replies`, one a request, the last for ever.
 
-        `model`: in place of the bench's. `vectors`: what it makes of texts, where it is asked for embeddings. `around`: puts something around the scripted server. `how`: as for `Agent`.
+        `model`: in place of the bench's. `vectors`: what it makes of texts, where it is asked for embeddings. `wrap`: puts something around the scripted server. `how`: as for `Agent`.
         """
         if not self.scripted:
             own: dict[str, Any] = {**self._access, "transport": self._transport, **how}
@@ -137,7 +137,7 @@ class ProviderBench:
 
         self.server = ScriptedServer(self.wire, reply, base_url=self.base_url, vectors=vectors)
         access: dict[str, Any] = {"api_key": KEY, "base_url": self.base_url, "environment": {}}
-        own = {**access, "transport": around(self.server), **how}
+        own = {**access, "transport": wrap(self.server), **how}
         return Agent(self._record(model), **own)
 
     def judge(self, condition: object, wrong: str) -> None:
@@ -146,7 +146,7 @@ class ProviderBench:
             raise Doubtful(wrong)
         demand(condition, wrong)
 
-    def asked(self, position: int = -1) -> ModelRequest:
+    def received(self, position: int = -1) -> ModelRequest:
         """A request that the scripted server has read."""
         demand(self.server.requests, "no request came to the server")
         return self.server.requests[position]
@@ -194,12 +194,12 @@ def call(name: str, id: str = "call_kit_1", /, **arguments: Any) -> ToolCallPart
     return ToolCallPart(id, name, arguments)
 
 
-def weather(asked: list[str] | None = None) -> Tool:
+def weather(cities: list[str] | None = None) -> Tool:
     """A tool that tells the weather of a city, and notes which cities it was asked for."""
 
     async def get_weather(city: str) -> str:
-        if asked is not None:
-            asked.append(city)
+        if cities is not None:
+            cities.append(city)
         return f"rain in {city}"
 
     return Tool("get_weather", "Tells the weather of a city right now.", get_weather, SCHEMA)

@@ -45,8 +45,8 @@ async def answers(bench: ProviderBench) -> None:
     demand(origin is not None and origin.provider == bench.name, f"the origin of the answer is {origin}")
     if bench.scripted:
         same(result.output, "Hello there.", "the answer")
-        same(bench.asked().model, bench.model, "the model that is asked")
-        same(bench.asked().messages[-1].text, "Say hello.", "what arrived")
+        same(bench.received().model, bench.model, "the model that is asked")
+        same(bench.received().messages[-1].text, "Say hello.", "what arrived")
         same(bench.server.open, 0, "the number of answers left open")
 
 
@@ -63,7 +63,7 @@ async def answers_without_a_stream(bench: ProviderBench) -> None:
     demand(result.output.strip(), "the answer is empty")
     if bench.scripted:
         same(result.output, "Hello there.", "the answer")
-        same(bench.asked().stream, False, "whether a stream was asked for")
+        same(bench.received().stream, False, "whether a stream was asked for")
 
 
 @provider_check(Capability.chat, look=_LOOK, live=True)
@@ -77,11 +77,11 @@ async def streams_text(bench: ProviderBench) -> None:
         output = chunk.joined(output)
     same(chunks[0].messages[0].role, Role.USER, "the role of the first chunk's message")
     demand(sum(bool(chunk.output) for chunk in chunks) > 1, f"the text came in one piece: {output!r}")
-    said = [message for chunk in chunks for message in chunk.messages if message.role is Role.MODEL]
-    same("".join(message.text for message in said), output, "the text of the messages")
+    spoken = [message for chunk in chunks for message in chunk.messages if message.role is Role.MODEL]
+    same("".join(message.text for message in spoken), output, "the text of the messages")
     if bench.scripted:
         same(output, words, "the answer")
-        same(bench.asked().stream, True, "whether a stream was asked for")
+        same(bench.received().stream, True, "whether a stream was asked for")
 
 
 @provider_check(Capability.chat, look=_LOOK, live=True)
@@ -90,7 +90,7 @@ async def unicode_arrives(bench: ProviderBench) -> None:
     async with bench.agent(says(TEXT)) as agent:
         result = await agent.send(f"Repeat the following word for word, and say nothing else:\n{TEXT}")
     if bench.scripted:
-        demand(TEXT in bench.asked().messages[-1].text, "the prompt did not arrive as it was")
+        demand(TEXT in bench.received().messages[-1].text, "the prompt did not arrive as it was")
         same(result.output, TEXT, "the answer")
     else:
         bench.judge(
@@ -105,8 +105,8 @@ async def long_prompts_arrive(bench: ProviderBench) -> None:
     answer = "".join(f"{number} {TEXT}" for number in range(40))  # one that repeats itself may be ended
     async with bench.agent(says(answer)) as agent:
         result = await agent.send(long)
-    same(len(bench.asked().messages[-1].text), len(long), "the length of the prompt that arrived")
-    demand(bench.asked().messages[-1].text == long, "the prompt did not arrive as it was")
+    same(len(bench.received().messages[-1].text), len(long), "the length of the prompt that arrived")
+    demand(bench.received().messages[-1].text == long, "the prompt did not arrive as it was")
     same(len(result.output), len(answer), "the length of the answer")
 
 
@@ -128,7 +128,7 @@ async def system_prompts_arrive(bench: ProviderBench) -> None:
         result = await agent.send("How are you?")
     bench.judge("pong" in result.output.lower(), f"the model does not follow the system prompt: {result.output!r}")
     if bench.scripted:
-        found = [message.text for message in bench.asked().messages if message.role is Role.SYSTEM]
+        found = [message.text for message in bench.received().messages if message.role is Role.SYSTEM]
         same(found, [system], "the system messages that arrived")
 
 

@@ -105,7 +105,7 @@ async def retries_lead_to_the_answer(bench: ProviderBench) -> None:
         waits.append(seconds)
 
     replies: list[Reply] = [RateLimitError("Too fast.", retry_after=7), OverloadedError("Full."), says("Hello.")]
-    async with bench.agent(*replies, around=lambda server: Retry(server, sleep=sleep)) as agent:
+    async with bench.agent(*replies, wrap=lambda server: Retry(server, sleep=sleep)) as agent:
         result = await agent.send("Hi.")
     same(result.output, "Hello.", "the answer")
     same(waits[:1], [7.0], "the first wait")
@@ -212,7 +212,7 @@ async def wrong_keys_are_refused(bench: ProviderBench) -> None:
     error = await _failure(bench, AuthenticationError("Wrong key."), api_key="kit-wrong-key")
     demand(isinstance(error, AuthenticationError), f"a wrong key is {error!r}")
     same(error.provider, bench.name, "`provider` of the error")
-    _says_what_was_said(bench, error)
+    _names_the_cause(bench, error)
 
 
 @provider_check(Capability.chat, look=f"{_LOOK}: 404", live=True)
@@ -221,14 +221,14 @@ async def unknown_models_are_refused(bench: ProviderBench) -> None:
     error = await _failure(bench, ModelNotFoundError("No such model."), must=bench.judge, model="kit-no-such-model")
     bench.judge(isinstance(error, ModelNotFoundError), f"an unknown model is {error!r}")
     if bench.scripted:
-        same(bench.asked().model, "kit-no-such-model", "the model that was asked for")
-    _says_what_was_said(bench, error)
+        same(bench.received().model, "kit-no-such-model", "the model that was asked for")
+    _names_the_cause(bench, error)
 
 
-def _says_what_was_said(bench: ProviderBench, error: DragomanError) -> None:
+def _names_the_cause(bench: ProviderBench, error: DragomanError) -> None:
     """Of the texts in the body of an error at least one must be found again in its message, by three words in a row."""
-    said = [_words(text) for text in _texts(error.body or b"") if " " in text.strip()]
-    runs = [words[at : at + 3] for words in said for at in range(max(1, len(words) - 2)) if words]
+    texts = [_words(text) for text in _texts(error.body or b"") if " " in text.strip()]
+    runs = [words[at : at + 3] for words in texts for at in range(max(1, len(words) - 2)) if words]
     message = _words(error.message)
     bench.judge(
         not runs or any(run == message[at : at + len(run)] for run in runs for at in range(len(message))),

@@ -35,10 +35,10 @@ async def conversations_go_on(bench: ProviderBench) -> None:
         second = await agent.send("What is my name? Answer with the name.", history=history)
     bench.judge("ada" in second.output.lower(), f"the model does not know what was said before: {second.output!r}")
     if bench.scripted:
-        told = [(message.role.value, message.text) for message in bench.asked().messages]
-        if len(told) > 1:  # a wire may link to a response that is stored, and send only what follows
-            same(told[0][1], "My name is Ada. Remember it.", "the first message of the second request")
-            same([role for role, _ in told], ["user", "model", "user"], "the roles of the second request")
+        texts = [(message.role.value, message.text) for message in bench.received().messages]
+        if len(texts) > 1:  # a wire may link to a response that is stored, and send only what follows
+            same(texts[0][1], "My name is Ada. Remember it.", "the first message of the second request")
+            same([role for role, _ in texts], ["user", "model", "user"], "the roles of the second request")
 
 
 @provider_check(Capability.chat, look="the wire's dump_messages, with a target", live=True)
@@ -59,7 +59,7 @@ async def conversations_of_others_go_on(bench: ProviderBench) -> None:
         result = await agent.send("Say in one word what falls from the sky in Oslo.", history=history)
     demand(result.messages, "nothing came back")
     if bench.scripted:
-        arrived = bench.asked().messages
+        arrived = bench.received().messages
         demand("of-another" not in str(arrived), "what another provider signed is sent here")
         results = [part for message in arrived for part in message.tool_results]
         if bench.can(Capability.tools):
@@ -83,10 +83,10 @@ async def requests_are_append_only(bench: ProviderBench) -> None:
         for name in before:
             if isinstance(before[name], list) and before[name][:1] == after.get(name, [None])[:1]:
                 same(after[name][: len(before[name])], before[name], f"the beginning of `{name}` in the next request")
-    if len(bench.asked().messages) > len(bench.asked(0).messages):
+    if len(bench.received().messages) > len(bench.received(0).messages):
         same(
-            bench.asked().messages[: len(bench.asked(0).messages)],
-            bench.asked(0).messages,
+            bench.received().messages[: len(bench.received(0).messages)],
+            bench.received(0).messages,
             "what the next request begins with",
         )
 
@@ -103,5 +103,5 @@ async def signatures_go_back_in_a_round(bench: ProviderBench) -> None:
         result = await agent.send("How is it in Oslo?")
     if seal not in str(result.messages[1].content):
         raise Skipped(f"the wire {bench.wire.name} holds no thinking signed as the kit's; where yours is, pass signed=")
-    linked = not any(message.role is Role.MODEL for message in bench.asked().messages)
+    linked = not any(message.role is Role.MODEL for message in bench.received().messages)
     demand(linked or seal in str(bench.server.sent[-1].body), "the signature does not go back with the results")

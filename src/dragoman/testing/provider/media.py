@@ -55,7 +55,8 @@ async def undeclared_media_harm_nothing(bench: ProviderBench) -> None:
             result = await agent.send("Look at this.", attachments=[part])
             same(result.output, "Seen.", f"the answer to a {type(part).__name__}")
             demand(
-                "Look at this." in bench.asked().messages[-1].text, f"the text beside a {type(part).__name__} is lost"
+                "Look at this." in bench.received().messages[-1].text,
+                f"the text beside a {type(part).__name__} is lost",
             )
 
 
@@ -63,11 +64,11 @@ async def _seen(bench: ProviderBench, part: DataPart, prompt: str, answer: str) 
     async with bench.agent(says(answer)) as agent:
         result = await agent.send(prompt, attachments=[part])
     if bench.scripted:
-        arrived = [piece for piece in bench.asked().messages[-1].content if isinstance(piece, DataPart)]
+        arrived = [piece for piece in bench.received().messages[-1].content if isinstance(piece, DataPart)]
         same(
             [(piece.data, piece.mime_type) for piece in arrived],
             [(part.data, part.mime_type)],
             "the media that arrived",
         )
-        same(bench.asked().messages[-1].text, prompt, "the text beside it")
+        same(bench.received().messages[-1].text, prompt, "the text beside it")
     return result.output

@@ -38,9 +38,10 @@ async def settings_arrive(bench: ProviderBench) -> None:
     """Settings arrive: the agent's, and before them those of the call."""
     async with bench.agent(says("Hello."), settings=Settings(max_tokens=9000, temperature=0.5)) as agent:
         await agent.send("Hi.", settings=Settings(max_tokens=77))
-    same(bench.asked().settings.max_tokens, 77, "the token limit that arrived")
+    same(bench.received().settings.max_tokens, 77, "the token limit that arrived")
     demand(
-        bench.asked().settings.temperature in (0.5, None), f"the temperature is {bench.asked().settings.temperature}"
+        bench.received().settings.temperature in (0.5, None),
+        f"the temperature is {bench.received().settings.temperature}",
     )
 
 
@@ -49,7 +50,7 @@ async def options_arrive(bench: ProviderBench) -> None:
     """A field of the body that has no neutral name arrives as it is."""
     async with bench.agent(says("Hello."), options={"kit_option": {"a": [1, None]}}) as agent:
         await agent.send("Hi.")
-    same(bench.asked().options.get("kit_option"), {"a": [1, None]}, "the option that arrived")
+    same(bench.received().options.get("kit_option"), {"a": [1, None]}, "the option that arrived")
 
 
 @provider_check(Capability.chat, look="the wire's finish reasons, and max_tokens in its request", live=True)
@@ -62,7 +63,7 @@ async def stops_at_the_limit(bench: ProviderBench) -> None:
     bench.judge(spent is None or bench.scripted or spent >= 16, f"the model said no more than {spent} tokens")
     same(result.finish_reason, FinishReason.length, "the finish reason")
     if bench.scripted:
-        same(bench.asked().settings.max_tokens, 16, "the token limit that arrived")
+        same(bench.received().settings.max_tokens, 16, "the token limit that arrived")
         same(result.output, "Once upon a", "the answer")
 
 
@@ -74,9 +75,9 @@ async def stops_at_the_word(bench: ProviderBench) -> None:
     same(result.finish_reason, FinishReason.stop, "the finish reason")
     if bench.scripted:
         losses: list[Any] = []
-        asked = ModelRequest(bench.model, (Message.user("Hi."),), settings=Settings(stop=("D",)))
-        bench.wire.dump_request(asked, losses=losses, quirks=bench.provider.quirks)
-        demand(bench.asked().settings.stop == ("D",) or losses, "the stop sequence is lost, and no loss tells")
+        request = ModelRequest(bench.model, (Message.user("Hi."),), settings=Settings(stop=("D",)))
+        bench.wire.dump_request(request, losses=losses, quirks=bench.provider.quirks)
+        demand(bench.received().settings.stop == ("D",) or losses, "the stop sequence is lost, and no loss tells")
 
 
 @provider_check(Capability.thinking, look="thinking in the wire's decoder and request", live=True)
@@ -100,7 +101,7 @@ async def thinks(bench: ProviderBench) -> None:
             losses=losses,
             quirks=bench.provider.quirks,
         )
-        demand(bench.asked().settings.reasoning or losses, "how much to think does not arrive, and no loss tells")
+        demand(bench.received().settings.reasoning or losses, "how much to think does not arrive, and no loss tells")
         same(output, "It is 63.", "the output")
         same(thinking, "Nine times seven: 63.", "the thinking")
         same(messages[0].thinking, "Nine times seven: 63.", "the message's thinking")
@@ -113,12 +114,12 @@ async def usage_is_told_once(bench: ProviderBench) -> None:
     async with bench.agent(says("Hello.", usage=usage)) as agent, agent.run("Say hello.") as run:
         events = [event async for event in run]
         result = await run.result()
-    told = [event.usage for event in events if isinstance(event, MessageFinished) and event.usage is not None]
-    same(len(told), 1, "how often the usage is told")
+    usages = [event.usage for event in events if isinstance(event, MessageFinished) and event.usage is not None]
+    same(len(usages), 1, "how often the usage is told")
     demand(result.usage and result.usage.input_tokens and result.usage.output_tokens, f"the usage is {result.usage}")
-    same(result.usage, told[0], "the result's usage")
+    same(result.usage, usages[0], "the result's usage")
     if bench.scripted:
-        found = (told[0].input_tokens, told[0].output_tokens, told[0].total_tokens)
+        found = (usages[0].input_tokens, usages[0].output_tokens, usages[0].total_tokens)
         same(found, (12, 5, 17), "the tokens of prompt, answer and both")
 
 

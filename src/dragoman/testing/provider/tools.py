@@ -33,13 +33,13 @@ _LOOK = "tools, calls and results in the wire"
 async def tools_are_called(bench: ProviderBench) -> None:
     """A tool arrives with its description and schema, is called with its arguments, and its result arrives with the call's id;
     the model answers from it. The messages are user, model, user, model, and the events fold to them."""
-    asked: list[str] = []
+    cities: list[str] = []
     answers = says("I look.", call("get_weather", city="Åbo")), says("Rain in Åbo.")
     prompt = "What is the weather in Åbo right now? Use the tool."
-    async with bench.agent(*answers, tools=[weather(asked)]) as agent, agent.run(prompt) as run:
+    async with bench.agent(*answers, tools=[weather(cities)]) as agent, agent.run(prompt) as run:
         events = [event async for event in run]
         result = await run.result()
-    bench.judge(asked, "the tool was not called")
+    bench.judge(cities, "the tool was not called")
     same(
         [message.role for message in result.messages[:3]],
         [Role.USER, Role.MODEL, Role.USER],
@@ -52,38 +52,38 @@ async def tools_are_called(bench: ProviderBench) -> None:
     bench.judge("rain" in result.output.lower(), f"the model does not answer from the result: {result.output!r}")
     if bench.scripted:
         same(result.usage and result.usage.total_tokens, 36, "the tokens of both model calls together")
-        same(asked, ["Åbo"], "the cities that the tool was asked for")
+        same(cities, ["Åbo"], "the cities that the tool was asked for")
         same(result.messages[1].text, "I look.", "the text beside the call")
-        spec = next(tool for tool in bench.asked(0).tools if isinstance(tool, ToolSpec))
+        spec = next(tool for tool in bench.received(0).tools if isinstance(tool, ToolSpec))
         same(
             (spec.name, spec.description),
             ("get_weather", "Tells the weather of a city right now."),
             "the tool that arrived",
         )
         same(spec.input_schema.get("properties"), SCHEMA["properties"], "the tool's schema that arrived")
-        arrived = [part.result for message in bench.asked().messages for part in message.tool_results]
+        arrived = [part.result for message in bench.received().messages for part in message.tool_results]
         same(arrived, ["rain in Åbo"], "the result that arrived")
 
 
 @provider_check(Capability.parallel_tools, look=_LOOK, live=True)
 async def tools_are_called_in_parallel(bench: ProviderBench) -> None:
     """Several calls of one answer are all run; their results go back together, in call order, each to its own call."""
-    asked: list[str] = []
+    cities: list[str] = []
     both = says(call("get_weather", "call_kit_1", city="Oslo"), call("get_weather", "call_kit_2", city="Bergen"))
-    async with bench.agent(both, says("Rain in both."), tools=[weather(asked)]) as agent:
+    async with bench.agent(both, says("Rain in both."), tools=[weather(cities)]) as agent:
         result = await agent.send(
             "What is the weather in Oslo, and what is it in Bergen? Ask the tool for both cities at once, in parallel."
         )
-    bench.judge(sorted(asked) == ["Bergen", "Oslo"], f"the cities that the tool was asked for are {asked}")
+    bench.judge(sorted(cities) == ["Bergen", "Oslo"], f"the cities that the tool was asked for are {cities}")
     calls = [part for message in result.messages for part in message.tool_calls]
     results = [part for message in result.messages for part in message.tool_results]
     same([part.id for part in results], [part.id for part in calls], "the ids of the results in call order")
     demand(len({part.id for part in calls}) == len(calls), f"two calls have the same id: {[part.id for part in calls]}")
     if bench.scripted:
         same(len(result.messages), 4, "the number of messages: all results stand in one")
-        arrived = [part for message in bench.asked().messages for part in message.tool_results]
+        arrived = [part for message in bench.received().messages for part in message.tool_results]
         same([part.result for part in arrived], ["rain in Oslo", "rain in Bergen"], "the results that arrived")
-        if sent := [part.id for message in bench.asked().messages for part in message.tool_calls]:
+        if sent := [part.id for message in bench.received().messages for part in message.tool_calls]:
             same([part.id for part in arrived], sent, "the ids that the results arrived with")
 
 
@@ -108,7 +108,7 @@ async def tools_are_called_round_after_round(bench: ProviderBench) -> None:
     )
     if bench.scripted:
         same(len(bench.server.requests), 4, "the number of requests")
-        arrived = [part.result for message in bench.asked().messages for part in message.tool_results]
+        arrived = [part.result for message in bench.received().messages for part in message.tool_results]
         same(arrived[-1:], ["three"], "the newest result that arrived")
 
 
@@ -127,7 +127,7 @@ async def failing_tools_are_told(bench: ProviderBench) -> None:
     demand(results[0].is_error, "the tool's failure is not told as an error")
     demand(result.output.strip(), "the model does not go on")
     if bench.scripted:
-        arrived = [part for message in bench.asked().messages for part in message.tool_results]
+        arrived = [part for message in bench.received().messages for part in message.tool_results]
         demand(
             arrived and "station of Oslo is down" in str(arrived[0].result), f"what arrived of the failure: {arrived}"
         )
@@ -177,7 +177,7 @@ async def same_calls_stay_apart(bench: ProviderBench) -> None:
         result = await agent.send("Roll twice.")
     calls = [part.id for message in result.messages for part in message.tool_calls]
     demand(len(set(calls)) == 2 and all(calls), f"the ids of two calls are {calls}")
-    arrived = [part for message in bench.asked().messages for part in message.tool_results]
+    arrived = [part for message in bench.received().messages for part in message.tool_results]
     same([part.result for part in arrived], ["six", "two"], "the results that arrived")
     demand(len({part.id for part in arrived}) == 2, f"the results arrived with the ids {[part.id for part in arrived]}")
 
@@ -208,15 +208,15 @@ async def odd_tool_names_come_back(bench: ProviderBench) -> None:
 async def tool_choices_arrive(bench: ProviderBench) -> None:
     """A call can be forced, of any tool or of one by its name."""
     for choice in ("required", "get_weather"):
-        asked: list[str] = []
+        cities: list[str] = []
         answers = says(call("get_weather", city="Oslo")), says("Hello.")
         settings = Settings(tool_choice=choice)
-        tools = [weather(asked)]
+        tools = [weather(cities)]
         async with bench.agent(*answers, tools=tools, settings=settings) as agent, agent.run("Hello, Oslo.") as run:
             async for event in run:
-                if asked and isinstance(event, StepFinished):
+                if cities and isinstance(event, StepFinished):
                     break
-        demand(asked, f"with tool_choice={choice!r} no tool was called")
+        demand(cities, f"with tool_choice={choice!r} no tool was called")
         if bench.scripted:
-            found = bench.asked(0).settings.tool_choice
+            found = bench.received(0).settings.tool_choice
             demand(found in (choice, "required"), f"the tool choice {choice!r} arrived as {found!r}")

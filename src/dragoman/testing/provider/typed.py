@@ -62,7 +62,7 @@ async def types_are_filled(bench: ProviderBench) -> None:
     bench.judge(result.output.country == "Finland", f"the country is {result.output.country!r}")
     if bench.scripted:
         same(result.output, _City(name="Åbo", country="Finland"), "the output")
-        request = bench.asked()
+        request = bench.received()
         schemas = [request.output_schema, *[getattr(tool, "input_schema", None) for tool in request.tools]]
         names = [sorted(schema.get("properties", {})) for schema in schemas if schema]
         demand(["country", "name"] in names, f"the schema did not arrive: {schemas}")
@@ -109,14 +109,14 @@ async def lists_and_numbers_are_typed(bench: ProviderBench) -> None:
 async def typed_output_comes_after_tools(bench: ProviderBench) -> None:
     """With tools the model first calls them, then gives the value: in one phase where it can do both, else in two."""
     _needs_types(bench)
-    asked: list[str] = []
+    cities: list[str] = []
     model = obliging({"name": "Oslo", "country": "Norway"}, [call("get_weather", city="Oslo")])
-    async with bench.agent(model, tools=[weather(asked)]) as agent:
+    async with bench.agent(model, tools=[weather(cities)]) as agent:
         result = await agent.send_for(
             "Ask the tool for the weather in Oslo. When you have it, give the city, which is in Norway, as a value.",
             _City,
         )
-    bench.judge(asked == ["Oslo"], f"the cities that the tool was asked for are {asked}")
+    bench.judge(cities == ["Oslo"], f"the cities that the tool was asked for are {cities}")
     bench.judge(result.output == _City(name="Oslo", country="Norway"), f"the output is {result.output!r}")
     same(result.messages[0].role, Role.USER, "the role of the first message")
 
@@ -145,7 +145,7 @@ async def typed_output_is_mended_once(bench: ProviderBench) -> None:
         result = await agent.send_for("Oslo?", _City)
     same(result.output, _City(name="Oslo", country="Norway"), "the output after one mistake")
     same(len(bench.server.requests), 2, "the number of requests")
-    demand("country" in _said(bench.asked()), "the model is not told what was wrong")
+    demand("country" in _all_text(bench.received()), "the model is not told what was wrong")
     async with bench.agent(wrong) as agent:
         try:
             await agent.send_for("Oslo?", _City)
@@ -159,7 +159,7 @@ def _needs_types(bench: ProviderBench) -> None:
         raise Skipped(f"{bench.provider.display_name} declares neither typed_output nor tools")
 
 
-def _said(request: ModelRequest) -> str:
+def _all_text(request: ModelRequest) -> str:
     """All texts and results of a request."""
     parts = [part for message in request.messages for part in message.content if not isinstance(part, ToolCallPart)]
     return str(parts)

@@ -24,11 +24,11 @@ __all__ = [
     "SIGNATURE",
     "WireBench",
     "cut_into",
+    "events_of",
     "json_of",
     "seal_of",
     "signed_by_the_kit",
     "text_values",
-    "told",
     "wire_check",
 ]
 
@@ -92,7 +92,7 @@ class WireBench:
 
     def whole(self, message: Message) -> dict[str, Any]:
         """A model's message → the whole response that says it."""
-        return json_of(self.wire.dump_response(told(message), id="r1", model="m"), "dump_response")
+        return json_of(self.wire.dump_response(events_of(message), id="r1", model="m"), "dump_response")
 
     def stream(self, events: Iterable[Event]) -> bytes:
         """Events → the streamed response that tells of them."""
@@ -133,7 +133,7 @@ def signed_by_the_kit(wire: str) -> ThinkingPart:
     return ThinkingPart("Let me look.", {wire: {"signature": SIGNATURE}})
 
 
-def told(message: Message, piece: int = 5) -> list[Event]:
+def events_of(message: Message, piece: int = 5) -> list[Event]:
     """A model's message → the events of its stream: its deltas in small pieces."""
     events: list[Event] = []
     for event in unfold([message.replace(id=message.id or "m1")]):

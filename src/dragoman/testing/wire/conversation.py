@@ -28,7 +28,7 @@ from dragoman.message import (
 from dragoman.request import ModelRequest
 from dragoman.testing.check import Skipped, attempt, demand, same
 from dragoman.testing.samples import ANSWER, CONVERSATION, PARTS, PNG, essence, telling
-from dragoman.testing.wire.bench import OPERATIONS, OWN, WireBench, json_of, seal_of, told, wire_check
+from dragoman.testing.wire.bench import OPERATIONS, OWN, WireBench, events_of, json_of, seal_of, wire_check
 
 __all__ = [
     "bad_payloads_are_refused",
@@ -76,18 +76,18 @@ def every_kind_of_part_returns_or_is_told(bench: WireBench) -> None:
     """A part of any kind, in a user's or a model's message, comes back, or else a `Loss` names its place."""
     for role in (Role.USER, Role.MODEL):
         for part in PARTS:
-            asked = [Message.user("See?")] if role is Role.MODEL else []
-            messages = [*asked, Message(role, (TextPart("Here."), part)), Message.user("And?")]
+            before = [Message.user("See?")] if role is Role.MODEL else []
+            messages = [*before, Message(role, (TextPart("Here."), part)), Message.user("And?")]
             payload, losses = bench.there(messages)
             places = {(loss.message, loss.part) for loss in losses}
             back = [piece for message in bench.wire.load_messages(payload) for piece in message.content]
             what = f"a {type(part).__name__}{_kind(part)} in a {role.value}'s message"
             demand(
-                places & {(len(asked), 1), (len(asked), None)} or any(_is(piece, part) for piece in back),
+                places & {(len(before), 1), (len(before), None)} or any(_is(piece, part) for piece in back),
                 f"{what} does not come back, and the losses do not tell of it: {losses}",
             )
-            said = "".join(piece.text for piece in back if isinstance(piece, TextPart))
-            demand("Here." in said and "And?" in said, f"the text beside {what} is lost")
+            text = "".join(piece.text for piece in back if isinstance(piece, TextPart))
+            demand("Here." in text and "And?" in text, f"the text beside {what} is lost")
 
 
 @wire_check("conversation", look=_LOOK)
@@ -124,10 +124,10 @@ def calls_and_results_stay_paired(bench: WireBench) -> None:
     calls = [message.tool_calls for message in back if message.tool_calls]
     results = [message.tool_results for message in back if message.tool_results]
     same([len(each) for each in (*calls, *results)], [2, 2, 2, 2], "the number of calls and of results in each round")
-    for turn, (asked, answered) in enumerate(zip(calls, results, strict=True)):
-        demand(asked[0].id != asked[1].id, f"two calls of one message have the same id {asked[0].id!r}")
-        demand(all(call.id for call in asked), "a call has no id")
-        same([part.id for part in answered], [call.id for call in asked], "the ids that the results answer to")
+    for turn, (called, answered) in enumerate(zip(calls, results, strict=True)):
+        demand(called[0].id != called[1].id, f"two calls of one message have the same id {called[0].id!r}")
+        demand(all(call.id for call in called), "a call has no id")
+        same([part.id for part in answered], [call.id for call in called], "the ids that the results answer to")
         same([part.result for part in answered], [f"{turn}-a", f"{turn}-b"], "the results in call order")
 
 
@@ -171,20 +171,20 @@ def what_is_ours_is_not_sent(bench: WireBench) -> None:
 def signatures_go_back_to_their_origin_alone(bench: WireBench) -> None:
     """What a provider signed goes back byte-exact to the origin that signed it while all before it is as it was, and nowhere
     else; where it is left out a `Loss` says so. Text, calls and results go everywhere."""
-    asked = Message.user("Where?")
-    own = msgspec.structs.replace(OWN, prefix=prefix([asked], bench.name))
+    question = Message.user("Where?")
+    own = msgspec.structs.replace(OWN, prefix=prefix([question], bench.name))
     signed = Message.model(bench.signed, "There.", ToolCallPart("c", "f", {})).replace(origin=own)
     rest = [signed, Message.user(ToolResultPart("c", "f", "ok")), Message.model("Good."), Message.user("And?")]
     seal = seal_of(bench.signed, bench.name)
-    payload, _ = bench.there([asked, *rest], target=OWN)
+    payload, _ = bench.there([question, *rest], target=OWN)
     if seal not in _text(payload) and bench.signed_by_kit:
         raise Skipped(
             f"the wire {bench.name} holds no thinking signed as {bench.signed!r}; where your provider signs, pass signed="
         )
     demand(seal in _text(payload), f"the signature does not go back to its own origin byte for byte: {_text(payload)}")
     elsewhere = [
-        ("another provider", msgspec.structs.replace(OWN, provider="another"), [asked, *rest]),
-        ("another endpoint", msgspec.structs.replace(OWN, endpoint="https://another.invalid"), [asked, *rest]),
+        ("another provider", msgspec.structs.replace(OWN, provider="another"), [question, *rest]),
+        ("another endpoint", msgspec.structs.replace(OWN, endpoint="https://another.invalid"), [question, *rest]),
         ("a changed history", OWN, [Message.user("When?"), *rest]),
     ]
     for what, target, messages in elsewhere:
@@ -242,7 +242,7 @@ def marks_change_nothing(bench: WireBench) -> None:
     stands beside it name the places that this has in the content as it was given."""
     for message in (*CONVERSATION, Message.user(*PARTS), ANSWER):
         plain, losses = bench.there([Message.user("See?"), message])
-        payload, told_of = bench.there([Message.user("See?"), _marked(message)])
+        payload, found_losses = bench.there([Message.user("See?"), _marked(message)])
         same(payload, plain, f"a {message.role.value}'s message with marks")
         moved = [
             msgspec.structs.replace(loss, part=2 * loss.part + 1)
@@ -250,11 +250,11 @@ def marks_change_nothing(bench: WireBench) -> None:
             else loss
             for loss in losses
         ]
-        same(told_of, moved, "the losses of a message with marks")
+        same(found_losses, moved, "the losses of a message with marks")
     if bench.has("response"):
         same(bench.whole(_marked(ANSWER)), bench.whole(ANSWER), "a response with marks")
     if bench.has("stream"):
-        found = bench.message_of(bench.decoded([bench.stream(told(_marked(ANSWER)))]), "a stream with marks")
+        found = bench.message_of(bench.decoded([bench.stream(events_of(_marked(ANSWER)))]), "a stream with marks")
         same(telling([found]), telling([ANSWER]), "what a stream with marks says")
 
 

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 _LOOK = "load_request, dump_request"
-_ASKED = ModelRequest("kit-model-1", (Message.system("Be brief."), Message.user("Hi.")))
+_REQUEST = ModelRequest("kit-model-1", (Message.system("Be brief."), Message.user("Hi.")))
 _SETTINGS: dict[str, tuple[Any, ...]] = {
     "temperature": (0.0, 0.5),
     "max_tokens": (64,),
@@ -45,8 +45,8 @@ _SETTINGS: dict[str, tuple[Any, ...]] = {
 def requests_return(bench: WireBench) -> None:
     """A request comes back with its model, its messages and whether it is to be streamed."""
     for stream in (True, False):
-        back = _and_back(bench, _ASKED.replace(messages=CONVERSATION, stream=stream))
-        same(back.model, _ASKED.model, "the model")
+        back = _and_back(bench, _REQUEST.replace(messages=CONVERSATION, stream=stream))
+        same(back.model, _REQUEST.model, "the model")
         same(back.stream, stream, "whether it is streamed")
         same(telling(back.messages), telling(CONVERSATION), "the conversation")
 
@@ -54,12 +54,12 @@ def requests_return(bench: WireBench) -> None:
 @wire_check("request", look=_LOOK)
 def tools_return(bench: WireBench) -> None:
     """Tools come back with name, description and schema, in order; one that the provider runs comes back or is told as a loss."""
-    back = _and_back(bench, _ASKED.replace(tools=TOOLS))
+    back = _and_back(bench, _REQUEST.replace(tools=TOOLS))
     same([_spec(tool) for tool in back.tools], [_spec(tool) for tool in TOOLS], "the tools")
     losses: list[Loss] = []
-    asked = _ASKED.replace(tools=(ServerTool("web_search"),))
-    body = json_of(bench.wire.dump_request(asked, losses=losses), "dump_request")
-    back = bench.wire.load_request(body, path=bench.wire.dump_http(asked).path)
+    wanted = _REQUEST.replace(tools=(ServerTool("web_search"),))
+    body = json_of(bench.wire.dump_request(wanted, losses=losses), "dump_request")
+    back = bench.wire.load_request(body, path=bench.wire.dump_http(wanted).path)
     demand(
         losses or any(isinstance(tool, ServerTool) for tool in back.tools), "a ServerTool is lost, and no loss tells"
     )
@@ -71,10 +71,10 @@ def settings_return_or_are_told(bench: WireBench) -> None:
     for one another, and what is usual need not be said."""
     for name, values in _SETTINGS.items():
         for value in values:
-            asked = _ASKED.replace(settings=Settings(**{name: value}), tools=TOOLS)
+            wanted = _REQUEST.replace(settings=Settings(**{name: value}), tools=TOOLS)
             losses: list[Loss] = []
-            body = json_of(bench.wire.dump_request(asked, losses=losses), "dump_request")
-            found = getattr(bench.wire.load_request(body, path=bench.wire.dump_http(asked).path).settings, name)
+            body = json_of(bench.wire.dump_request(wanted, losses=losses), "dump_request")
+            found = getattr(bench.wire.load_request(body, path=bench.wire.dump_http(wanted).path).settings, name)
             usual = found is None and value in ("auto", True)
             kept = found == value or usual or (name == "reasoning" and found is not None and value != "off")
             demand(
@@ -87,9 +87,9 @@ def settings_return_or_are_told(bench: WireBench) -> None:
 def schemas_return_or_are_told(bench: WireBench) -> None:
     """A schema for the answer comes back with what it describes, or else a `Loss` tells."""
     losses: list[Loss] = []
-    asked = _ASKED.replace(output_schema=SCHEMA)
-    body = json_of(bench.wire.dump_request(asked, losses=losses), "dump_request")
-    schema = bench.wire.load_request(body, path=bench.wire.dump_http(asked).path).output_schema
+    wanted = _REQUEST.replace(output_schema=SCHEMA)
+    body = json_of(bench.wire.dump_request(wanted, losses=losses), "dump_request")
+    schema = bench.wire.load_request(body, path=bench.wire.dump_http(wanted).path).output_schema
     demand(schema is not None or losses, "the output schema is lost, and no loss tells")
     if schema is not None:
         same(_core(schema), _core(SCHEMA), "the output schema")
@@ -99,10 +99,10 @@ def schemas_return_or_are_told(bench: WireBench) -> None:
 def options_pass_untouched(bench: WireBench) -> None:
     """A field of the body that dragoman has no name for is written as it is, and comes back in `options`."""
     option = {"a": [1, None, {"b": "ü"}], "c": False}
-    asked = _ASKED.replace(options={"kit_option": option})
-    body = json_of(bench.wire.dump_request(asked), "dump_request")
+    wanted = _REQUEST.replace(options={"kit_option": option})
+    body = json_of(bench.wire.dump_request(wanted), "dump_request")
     same(body.get("kit_option"), option, "an unknown option in the body")
-    back = bench.wire.load_request(body, path=bench.wire.dump_http(asked).path)
+    back = bench.wire.load_request(body, path=bench.wire.dump_http(wanted).path)
     same(back.options.get("kit_option"), option, "an unknown option that was loaded")
 
 
@@ -110,8 +110,8 @@ def options_pass_untouched(bench: WireBench) -> None:
 def http_requests_are_complete(bench: WireBench) -> None:
     """A request over HTTP has a path after the base URL, headers of text, and a body of JSON that is `dump_request`'s, with the
     same losses; path or body name the model and say whether to stream."""
-    asked = _ASKED.replace(tools=TOOLS)
-    http = [bench.wire.dump_http(asked.replace(stream=stream)) for stream in (False, True)]
+    wanted = _REQUEST.replace(tools=TOOLS)
+    http = [bench.wire.dump_http(wanted.replace(stream=stream)) for stream in (False, True)]
     for request in http:
         demand(request.path.startswith("/"), f"the path must begin with a slash and is {request.path!r}")
         same(request.method, "POST", "the method")
@@ -119,22 +119,22 @@ def http_requests_are_complete(bench: WireBench) -> None:
         demand(not odd, f"the headers {odd} are no text")
         body = json_of(request.body, "dump_http")
         demand(isinstance(body, dict), f"the body must be an object and is {body!r}")
-        demand(_ASKED.model in f"{request.path}{body}", "neither path nor body name the model")
-    said = [(request.path, json_of(request.body, "dump_http")) for request in http]
-    demand(said[0] != said[1], "neither path nor body say whether the answer is to be streamed")
-    same(said[0][1], json_of(bench.wire.dump_request(asked), "dump_request"), "the body of dump_http")
+        demand(_REQUEST.model in f"{request.path}{body}", "neither path nor body name the model")
+    sent = [(request.path, json_of(request.body, "dump_http")) for request in http]
+    demand(sent[0] != sent[1], "neither path nor body say whether the answer is to be streamed")
+    same(sent[0][1], json_of(bench.wire.dump_request(wanted), "dump_request"), "the body of dump_http")
     every = Settings(**{name: values[-1] for name, values in _SETTINGS.items()})
-    asked = asked.replace(tools=(*TOOLS, ServerTool("kit_tool")), settings=every)
+    wanted = wanted.replace(tools=(*TOOLS, ServerTool("kit_tool")), settings=every)
     losses: tuple[list[Loss], list[Loss]] = ([], [])
-    bench.wire.dump_http(asked, losses=losses[0])
-    bench.wire.dump_request(asked, losses=losses[1])
+    bench.wire.dump_http(wanted, losses=losses[0])
+    bench.wire.dump_request(wanted, losses=losses[1])
     same(*losses, "the losses of dump_http")
 
 
 @wire_check("request", look="load_request")
 def bad_bodies_are_refused(bench: WireBench) -> None:
     """What is no request of this format is refused with a `HistoryError`, and nothing else is ever raised."""
-    body = json_of(bench.wire.dump_request(_ASKED.replace(tools=TOOLS, output_schema=SCHEMA)), "dump_request")
+    body = json_of(bench.wire.dump_request(_REQUEST.replace(tools=TOOLS, output_schema=SCHEMA)), "dump_request")
     wrong: list[Any] = [None, 5, "text", [5], [None], {"a": 5}]
     bad_bodies: list[Any] = [{}, [], None, 5, "text", *[{**body, key: bad} for key in body for bad in wrong]]
     found = [

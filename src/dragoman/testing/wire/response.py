@@ -15,7 +15,7 @@ from dragoman.message import FinishReason, Message, ToolCallPart, Usage
 from dragoman.testing.check import attempt, demand, same
 from dragoman.testing.samples import ANSWER, USAGE, telling
 from dragoman.testing.wellformed import fault_of
-from dragoman.testing.wire.bench import OWN, WireBench, cut_into, told, wire_check
+from dragoman.testing.wire.bench import OWN, WireBench, cut_into, events_of, wire_check
 
 __all__ = [
     "answers_know_their_origin",
@@ -50,7 +50,7 @@ def garbage_is_never_raised(bench: WireBench) -> None:
         for pieces in ([data], list(cut_into(data, 3))[:400]):
             events = _events(bench, pieces)
             demand(events and isinstance(events[-1], RunError), f"{data[:60]!r} is no answer, and no RunError tells")
-    stream = bench.stream(told(ANSWER))
+    stream = bench.stream(events_of(ANSWER))
     for at in range(0, len(stream), max(5, len(stream) // 200)):
         for wrong in (b"", b"\x00", b"}", b'"', b"\n\n"):
             fault = fault_of(_events(bench, [stream[:at] + wrong + stream[at + 1 :]]), spoilt=True)
@@ -82,7 +82,7 @@ def finish_reasons_survive(bench: WireBench) -> None:
     for reason in FinishReason:
         calls = [ToolCallPart("one", "get_time", {})] if reason is FinishReason.tool_calls else []
         answer = Message.model("So.", *calls).replace(finish_reason=reason)
-        streamed = bench.message_of(bench.decoded([bench.stream(told(answer))]), "a stream").finish_reason
+        streamed = bench.message_of(bench.decoded([bench.stream(events_of(answer))]), "a stream").finish_reason
         whole = bench.message_of(bench.wire.load_response(bench.whole(answer)), "a response").finish_reason
         same(streamed, whole, f"the finish reason of a stream that ended by {reason!r}")
         if reason in certain:
@@ -100,18 +100,18 @@ def usage_survives_and_adds_up(bench: WireBench) -> None:
     that the format has no place for is `None`, never another number."""
     for what, events in (
         ("whole", bench.wire.load_response(bench.whole(ANSWER))),
-        ("streamed", bench.decoded([bench.stream(told(ANSWER))])),
+        ("streamed", bench.decoded([bench.stream(events_of(ANSWER))])),
     ):
-        told_of = [event.usage for event in events if isinstance(event, MessageFinished) and event.usage]
-        same(len(told_of), 1, f"how often the usage of a {what} response is told")
-        found = told_of[0]
+        usages = [event.usage for event in events if isinstance(event, MessageFinished) and event.usage]
+        same(len(usages), 1, f"how often the usage of a {what} response is told")
+        found = usages[0]
         same(_sums(found), _sums(USAGE), f"the tokens of a {what} response")
         for name in USAGE.__struct_fields__:
             value = getattr(found, name)
             demand(
                 value in (None, getattr(USAGE, name)), f"{name} is {value} and must be {getattr(USAGE, name)} or None"
             )
-    silent = bench.message_of(bench.decoded([bench.stream(told(ANSWER.replace(usage=None)))]), "a stream")
+    silent = bench.message_of(bench.decoded([bench.stream(events_of(ANSWER.replace(usage=None)))]), "a stream")
     demand(
         silent.usage is None or not any(_sums(silent.usage)), f"usage is made up where none was told: {silent.usage}"
     )
@@ -133,7 +133,7 @@ def ids_are_minted_and_distinct(bench: WireBench) -> None:
         if what == "whole":
             events = bench.wire.load_response(bench.whole(answer), new_id=new_id)
         else:
-            events = bench.decoded([bench.stream(told(answer))], new_id=new_id)
+            events = bench.decoded([bench.stream(events_of(answer))], new_id=new_id)
         starts = [event.message_id for event in events if isinstance(event, MessageStarted)]
         demand(set(starts) <= set(minted), f"the ids of messages, {starts}, are not those of new_id, {minted}")
         ids = [call.id for message in fold(events) for call in message.tool_calls]
@@ -146,7 +146,7 @@ def answers_know_their_origin(bench: WireBench) -> None:
     origin = msgspec.structs.replace(OWN, prefix="f" * 32)
     for what, events in (
         ("whole", bench.wire.load_response(bench.whole(ANSWER), origin=origin)),
-        ("streamed", bench.decoded([bench.stream(told(ANSWER))], origin=origin)),
+        ("streamed", bench.decoded([bench.stream(events_of(ANSWER))], origin=origin)),
     ):
         found = fold(events)[0].origin
         demand(found is not None, f"a {what} answer has no origin")

@@ -10,7 +10,7 @@ from dragoman.message import Message
 from dragoman.request import ModelRequest, Settings
 from dragoman.testing.check import attempt, demand, same
 from dragoman.testing.samples import ANSWER, CONVERSATION, SCHEMA, TOOLS, telling
-from dragoman.testing.wire.bench import WireBench, json_of, told, wire_check
+from dragoman.testing.wire.bench import WireBench, events_of, json_of, wire_check
 
 __all__ = ["envelopes_suit_their_encoders", "pings_say_nothing", "routes_are_complete"]
 
@@ -28,11 +28,11 @@ def envelopes_suit_their_encoders(bench: WireBench) -> None:
         made = [attempt(partial(_envelope, bench, request), f"the envelope of {of}") or {} for _ in range(2)]
         same(made[0], made[1], f"the envelope of {of}, made a second time,")
         json_of(made[0], "envelope")
-        body = bench.wire.dump_response(told(ANSWER), **made[0])
+        body = bench.wire.dump_response(events_of(ANSWER), **made[0])
         found = bench.message_of(bench.wire.load_response(json_of(body, "dump_response")), f"a response to {of}")
         same(telling([found]), telling([ANSWER]), f"the answer to {of}")
         encoder = bench.wire.encoder(**made[0])
-        stream = b"".join([*map(encoder.feed, told(ANSWER)), encoder.close()])
+        stream = b"".join([*map(encoder.feed, events_of(ANSWER)), encoder.close()])
         found = bench.message_of(bench.decoded([stream]), f"a streamed response to {of}")
         same(telling([found]), telling([ANSWER]), f"the streamed answer to {of}")
 
@@ -60,7 +60,7 @@ def pings_say_nothing(bench: WireBench) -> None:
     ping: Any = bench.wire.ping
     demand(isinstance(ping, bytes), f"ping is {ping!r}")
     encoder = bench.wire.encoder(id="r1", model="m")
-    pieces = [piece for piece in [*map(encoder.feed, told(ANSWER)), encoder.close()] if piece]
+    pieces = [piece for piece in [*map(encoder.feed, events_of(ANSWER)), encoder.close()] if piece]
     events = bench.decoded([each for piece in pieces for each in (cast("bytes", ping), piece)])
     same(telling([bench.message_of(events, "a stream with pings")]), telling([ANSWER]), "what a stream with pings says")
 

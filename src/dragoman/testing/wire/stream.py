@@ -11,7 +11,7 @@ from dragoman.message import FinishReason, Message, ToolCallPart
 from dragoman.testing.check import demand, same
 from dragoman.testing.samples import ANSWER, TEXT, telling
 from dragoman.testing.wellformed import fault_of
-from dragoman.testing.wire.bench import WireBench, cut_into, told, wire_check
+from dragoman.testing.wire.bench import WireBench, cut_into, events_of, wire_check
 
 __all__ = [
     "arguments_in_pieces_are_whole",
@@ -28,7 +28,7 @@ _STREAM = "decoder, encoder"
 @wire_check("stream", look=_STREAM)
 def streams_return(bench: WireBench) -> None:
     """A streamed response comes back as the answer that it was, and as the whole response says it."""
-    found = bench.message_of(bench.decoded([bench.stream(told(ANSWER))]), "a streamed response")
+    found = bench.message_of(bench.decoded([bench.stream(events_of(ANSWER))]), "a streamed response")
     same(telling([found]), telling([ANSWER]), "the answer")
     if bench.has("response"):
         whole = bench.message_of(bench.wire.load_response(bench.whole(ANSWER)), "a whole response")
@@ -43,7 +43,7 @@ def streams_return(bench: WireBench) -> None:
 @wire_check("stream", look="decoder.feed: what it keeps of an unfinished line or sign")
 def chunking_changes_nothing(bench: WireBench) -> None:
     """However the bytes are cut, also byte by byte and within a sign of UTF-8, the events say the same."""
-    data = bench.stream(told(ANSWER))
+    data = bench.stream(events_of(ANSWER))
     wanted = compact(bench.decoded([data]))
     for size in (1, 2, 3, 7, 64):
         found = compact(bench.decoded(cut_into(data, size)))
@@ -54,7 +54,7 @@ def chunking_changes_nothing(bench: WireBench) -> None:
 @wire_check("stream", look="decoder.feed, encoder.feed")
 def text_arrives_before_the_end(bench: WireBench) -> None:
     """Text is told when it comes and not held back: after half of the bytes of a long text there are deltas."""
-    data = bench.stream(told(Message.model("word " * 60)))
+    data = bench.stream(events_of(Message.model("word " * 60)))
     events = bench.wire.decoder().feed(data[: len(data) // 2])
     deltas = [event for event in events if isinstance(event, PartDelta)]
     demand(len(deltas) > 1, f"half of the stream gives {len(deltas)} deltas")
@@ -70,7 +70,7 @@ def arguments_in_pieces_are_whole(bench: WireBench) -> None:
         ToolCallPart("three", "get_time", {}),
     ]
     answer = Message.model(*calls).replace(finish_reason=FinishReason.tool_calls)
-    in_turn = told(answer, piece=1)
+    in_turn = events_of(answer, piece=1)
     aside = [event for event in in_turn if isinstance(event, PartDelta)]
     others = [event for event in in_turn if not isinstance(event, PartDelta)]
     begun = [event for event in others if type(event).__name__ in ("MessageStarted", "PartStarted")]
@@ -78,15 +78,17 @@ def arguments_in_pieces_are_whole(bench: WireBench) -> None:
     side_by_side = [*begun, *[event for each in _dealt(aside) for event in each], *ended]
     for how, events in (("in turn", in_turn), ("side by side", side_by_side)):
         found = bench.message_of(bench.decoded(cut_into(bench.stream(events), 5)), f"a stream of calls {how}")
-        said = [(call.name, call.arguments, call.state) for call in found.tool_calls]
-        same(said, [(call.name, call.arguments, "complete") for call in calls], f"the calls that were streamed {how}")
+        messages = [(call.name, call.arguments, call.state) for call in found.tool_calls]
+        same(
+            messages, [(call.name, call.arguments, "complete") for call in calls], f"the calls that were streamed {how}"
+        )
 
 
 @wire_check("stream", look="decoder.close")
 def cut_streams_keep_what_came(bench: WireBench) -> None:
     """A stream that ends too early, anywhere, raises nothing: it ends in a `RunError` with a `StreamCutError` that has all of
     the message that had come, and no call is left to be run that was not whole."""
-    data = bench.stream(told(ANSWER))
+    data = bench.stream(events_of(ANSWER))
     whole = {call.name: call.arguments for call in ANSWER.tool_calls}
     for end in range(0, len(data), max(3, len(data) // 400)):
         events = bench.decoded([data[:end]])
@@ -110,16 +112,16 @@ def cut_streams_keep_what_came(bench: WireBench) -> None:
 @wire_check("stream", look=f"{_STREAM}: errors")
 def errors_within_a_stream_are_told(bench: WireBench) -> None:
     """An error in the middle of a stream is a `RunError` of its class, after what came before, which it has as `partial`."""
-    begun = [event for event in told(ANSWER) if not isinstance(event, MessageFinished)][:12]
+    begun = [event for event in events_of(ANSWER) if not isinstance(event, MessageFinished)][:12]
     found = bench.decoded([bench.stream([*begun, RunError(OverloadedError("No capacity."))])])
     last = found[-1] if found else None
     demand(isinstance(last, RunError), f"a stream that ends with an error ends with {last!r}")
     error = cast("RunError", last).error
     demand(isinstance(error, OverloadedError), f"an OverloadedError in a stream comes back as {error!r}")
     demand("No capacity." in error.message, f"the error's message is lost: {error.message!r}")
-    said = fold(found)
-    demand(said and said[0].content, "what came before the error is lost")
-    same(error.partial and error.partial.content, said[0].content, "`partial` of the error")
+    messages = fold(found)
+    demand(messages and messages[0].content, "what came before the error is lost")
+    same(error.partial and error.partial.content, messages[0].content, "`partial` of the error")
 
 
 def _dealt(deltas: list[PartDelta]) -> list[list[PartDelta]]:

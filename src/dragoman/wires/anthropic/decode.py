@@ -101,7 +101,7 @@ class Decoder(MessageDecoder):
         self._out.add(self._part, event.delta.text)
         return True
 
-    def take(self, event: dict[str, Any], payload: bytes) -> None:
+    def take(self, event: dict[str, Any]) -> None:
         """Any event but the delta that was expected."""
         kind = event.get("type")
         if kind == "message_start":
@@ -119,7 +119,7 @@ class Decoder(MessageDecoder):
         elif kind == "message":
             self._whole(event)
         elif kind == "error" or (kind is None and "error" in event):
-            raise error_of(event, body=payload)
+            raise error_of(event)
         elif kind is None:
             raise DecodeError("an event has no type")
 

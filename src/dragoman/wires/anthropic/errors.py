@@ -62,9 +62,9 @@ def load_error(status: int, headers: Mapping[str, str], body: bytes) -> Dragoman
     return load(status, headers, body, _info)
 
 
-def error_of(payload: Any, *, body: bytes | None = None) -> DragomanError:
+def error_of(payload: Any) -> DragomanError:
     """An error's payload, as an event of a stream → the exception that says it."""
-    return error_from(_info(payload), body=body)
+    return error_from(_info(payload))
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:

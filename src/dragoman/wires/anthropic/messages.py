@@ -18,7 +18,7 @@ from dragoman.wires.anthropic.content import Outgoing, dump_blocks, dump_content
 from dragoman.wires.anthropic.quirks import OWN, Quirks
 from dragoman.wires.anthropic.tools import CALLS
 
-__all__ = ["dump_messages", "load_messages", "outgoing", "read_messages", "votes", "write_messages"]
+__all__ = ["dump_messages", "load_messages", "outgoing", "load_conversation", "votes", "dump_conversation"]
 
 _ROLES = {"user": Role.USER, "assistant": Role.MODEL, "system": Role.SYSTEM}
 _SENT_ROLES = {role: name for name, role in _ROLES.items()}
@@ -62,10 +62,10 @@ def load_messages(
     Raises:
         HistoryError: the payload is no conversation of this format.
     """
-    return read_messages(bounded(payload) if problems is None else payload, origin, problems)
+    return load_conversation(bounded(payload) if problems is None else payload, origin, problems)
 
 
-def read_messages(payload: Any, origin: Origin | None, problems: list[Problem] | None = None) -> list[Message]:
+def load_conversation(payload: Any, origin: Origin | None, problems: list[Problem] | None = None) -> list[Message]:
     """The same of a payload whose depth is known to be bounded, where no problems are noted."""
     if not isinstance(payload, Mapping):
         raise HistoryError('the payload must be {"system": …, "messages": […]}, the part of a Messages API request')
@@ -118,7 +118,7 @@ def dump_messages(
     losses: list[Loss] | None = None,
 ) -> dict[str, Any]:
     """Messages → `{"system": …, "messages": […]}` (no `system` where there is none)."""
-    return write_messages(outgoing(messages, target, quirks, losses, model=(target and target.model) or ""))
+    return dump_conversation(outgoing(messages, target, quirks, losses, model=(target and target.model) or ""))
 
 
 def outgoing(
@@ -150,7 +150,7 @@ def outgoing(
     )
 
 
-def write_messages(out: Outgoing) -> dict[str, Any]:
+def dump_conversation(out: Outgoing) -> dict[str, Any]:
     """A conversation → `{"system": …, "messages": […]}`."""
     head = _system_length(out.messages)
     system = [block for position in range(head) for block in dump_blocks(out, position)]

@@ -13,7 +13,7 @@ from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, Settings, ToolSpec
-from dragoman.wires.anthropic.messages import outgoing, read_messages, write_messages
+from dragoman.wires.anthropic.messages import dump_conversation, load_conversation, outgoing
 from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
 from dragoman.wires.anthropic.settings import FIELDS, dump_settings, load_schema, load_settings
 from dragoman.wires.anthropic.tools import dump_tool_choice, dump_tools, load_tool_choice, load_tools
@@ -51,7 +51,9 @@ def load_request(
     nulls = [key for key in _NEUTRAL if key in body and body[key] is None]
     left = {key: value for key, value in body.items() if key not in nulls}
     form: dict[str, Any] = {"null": nulls} if nulls else {}
-    messages = read_messages({key: left.pop(key) for key in ("system", "messages") if key in left}, origin, problems)
+    messages = load_conversation(
+        {key: left.pop(key) for key in ("system", "messages") if key in left}, origin, problems
+    )
     if body.get("system") in ("", []):
         form["system"] = body["system"]
     stream = left.pop("stream") if isinstance(left.get("stream"), bool) else None
@@ -118,7 +120,7 @@ def _dump(
     fields: dict[str, Any] = {
         "model": request.model or None,
         "system": form.get("system"),
-        **write_messages(out),
+        **dump_conversation(out),
         "tools": dump_tools(request.tools, out) or ([] if "tools" in form else None),
         "tool_choice": dump_tool_choice(request.settings, form, out, tools=has_tools),
         "stream": True if request.stream else False if "stream" in form else None,

@@ -39,9 +39,8 @@ class Decoder(ResponseDecoder):
         self._identified = False
         self._whole = False
 
-    def take(self, event: dict[str, Any], payload: bytes) -> None:
+    def take(self, event: dict[str, Any]) -> None:
         """See `ResponseDecoder`."""
-        del payload
         whole, error = self._whole, self._chat.error_of(self._chat, event)
         try:
             if error is None and whole and "choices" not in event:

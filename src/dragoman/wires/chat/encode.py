@@ -160,8 +160,8 @@ def envelope(chat: Chat, request: ModelRequest | None, response_id: str, now: da
         fields["model"] = request.model
     if request.stream and "stream_options" in chat.streaming:
         options = {**chat.streaming, **chat.own.fields(request.native)}["stream_options"]
-        asked = "stream_options" not in chat.own.form(request.native)
-        fields["include_usage"] = asked and if_object(options).get("include_usage") is True
+        unstated = "stream_options" not in chat.own.form(request.native)
+        fields["include_usage"] = unstated and if_object(options).get("include_usage") is True
     return fields
 
 

@@ -91,7 +91,7 @@ class Decoder(MessageDecoder):
         self._out.add(part, block.thinking if self._thinks else block.text)
         return True
 
-    def take(self, event: dict[str, Any], payload: bytes) -> None:
+    def take(self, event: dict[str, Any]) -> None:
         """Any event but the delta that was expected."""
         kind = event.get("type")
         delta = if_object(event.get("delta"))
@@ -103,7 +103,7 @@ class Decoder(MessageDecoder):
         elif kind == "message-end":
             self._finish(delta)
         elif kind is None or kind == "error":
-            raise error_of(event, body=payload)
+            raise error_of(event)
         else:
             self._part(str(kind), as_index(event.get("index")), message)
             if logprobs := event.get("logprobs") or delta.get("logprobs"):  # in a whole answer they are one list
@@ -210,7 +210,7 @@ class Decoder(MessageDecoder):
         word = end.get("finish_reason")
         if (text := if_text(end.get("error"))) or word in ("ERROR", "TIMEOUT"):
             text = text or "the answer ended with an error and no words"
-            raise error_of({"message": text, "error_type": word}, body=json_bytes.encode(end))
+            raise error_of({"message": text, "error_type": word}).at(body=json_bytes.encode(end))
         self._over = True
         self._out.start()
         self._out.close_all(cut=word == "MAX_TOKENS")

@@ -53,9 +53,9 @@ def load_error(status: int, headers: Mapping[str, str], body: bytes) -> Dragoman
     return load(status, headers, body, _info, _RULES)
 
 
-def error_of(payload: Any, *, body: bytes | None = None) -> DragomanError:
+def error_of(payload: Any) -> DragomanError:
     """An error's payload, inside a stream → the exception that says it."""
-    return error_from(_info(payload), body=body, rules=_RULES)
+    return error_from(_info(payload), rules=_RULES)
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:

@@ -33,7 +33,7 @@ from dragoman.wires.cohere.content import PLAN, dump_block, dump_content, is_pla
 from dragoman.wires.cohere.quirks import OWN, Quirks
 from dragoman.wires.cohere.tools import dump_call, dump_result, load_calls, load_result
 
-__all__ = ["dump_messages", "load_messages", "outgoing", "read_messages", "votes", "write_messages"]
+__all__ = ["dump_messages", "load_messages", "outgoing", "load_conversation", "votes", "dump_conversation"]
 
 _ROLES = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.MODEL}
 _SENT = {role: name for name, role in _ROLES.items()}
@@ -60,10 +60,10 @@ def load_messages(
     Raises:
         HistoryError: it is no such list.
     """
-    return read_messages(bounded(payload) if problems is None else payload, origin, problems)
+    return load_conversation(bounded(payload) if problems is None else payload, origin, problems)
 
 
-def read_messages(payload: Any, origin: Origin | None, problems: list[Problem] | None = None) -> list[Message]:
+def load_conversation(payload: Any, origin: Origin | None, problems: list[Problem] | None = None) -> list[Message]:
     """The same of a payload whose depth is known to be bounded, where no problems are noted."""
     if not isinstance(payload, list):
         raise HistoryError(_NO_LIST)
@@ -114,7 +114,7 @@ def dump_messages(
     losses: list[Loss] | None = None,
 ) -> list[dict[str, Any]]:
     """Messages → the list of messages."""
-    return write_messages(outgoing(messages, target, quirks, losses))
+    return dump_conversation(outgoing(messages, target, quirks, losses))
 
 
 def outgoing(
@@ -141,7 +141,7 @@ def outgoing(
     )
 
 
-def write_messages(out: Outgoing[Quirks]) -> list[dict[str, Any]]:
+def dump_conversation(out: Outgoing[Quirks]) -> list[dict[str, Any]]:
     """A conversation → the list of messages."""
     dumped: list[dict[str, Any]] = []
     for position, message in enumerate(out.messages):

@@ -13,7 +13,7 @@ from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, Settings, ToolSpec
-from dragoman.wires.cohere.messages import outgoing, read_messages, write_messages
+from dragoman.wires.cohere.messages import dump_conversation, load_conversation, outgoing
 from dragoman.wires.cohere.quirks import NAME, OWN, Quirks
 from dragoman.wires.cohere.settings import FIELDS, dump_schema, dump_settings, load_schema, load_settings
 from dragoman.wires.cohere.tools import dump_tool_choice, dump_tools, load_tool_choice, load_tools
@@ -51,7 +51,7 @@ def load_request(
         raise HistoryError("a Cohere chat request (version 2) needs the field messages, a list")
     left = dict(body)
     form: dict[str, Any] = {}
-    messages = read_messages(left.pop("messages"), origin, problems)
+    messages = load_conversation(left.pop("messages"), origin, problems)
     settings = Settings(**load_settings(left), **load_tool_choice(left))
     tools = load_tools(left)
     schema, beside = load_schema(left, form)
@@ -109,7 +109,7 @@ def _dump(
     functions = [tool.name for tool in request.tools if isinstance(tool, ToolSpec)]
     out = outgoing(request.messages, target, quirks, losses, functions)
     body: dict[str, Any] = {"model": request.model} if request.model else {}
-    body["messages"] = write_messages(out)
+    body["messages"] = dump_conversation(out)
     if tools := dump_tools(request.tools, out):
         body["tools"] = tools
     if request.stream or not {"stream"} & {*form, *own}:

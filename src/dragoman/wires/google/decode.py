@@ -122,14 +122,14 @@ class Decoder(ResponseDecoder):
             except ValueError:
                 break
             try:
-                self.take(need_object(chunk, "a chunk"), body)
+                self.take(need_object(chunk, "a chunk"))
             except DragomanError as error:
                 self.fail(error.at(body=body))
 
-    def take(self, event: dict[str, Any], payload: bytes) -> None:
+    def take(self, event: dict[str, Any]) -> None:
         """Any chunk but the usual one."""
         if "error" in event:
-            raise error_of(event, body=payload)
+            raise error_of(event)
         model, id_ = event.get("modelVersion"), event.get("responseId")
         self._origin = msgspec.structs.replace(
             self._origin,

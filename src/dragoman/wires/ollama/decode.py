@@ -100,15 +100,15 @@ class Decoder(MessageDecoder):
             self._out.close(self._open)
             self._open = None
 
-    def take(self, event: dict[str, Any], payload: bytes) -> None:
+    def take(self, event: dict[str, Any]) -> None:
         """Any line but the usual one, and the first."""
         if event.get("error"):
-            raise error_of(event, body=payload)
+            raise error_of(event)
         if not {"message", "response", "done"} & event.keys():
-            raise DecodeError("a line of the answer holds no message and is not done", body=payload)
+            raise DecodeError("a line of the answer holds no message and is not done")
         message = event.get("message", {**event, "content": event.get("response")})  # or that of `/api/generate`
         if not isinstance(message, dict):
-            raise DecodeError("the message of an answer is no JSON object", body=payload)
+            raise DecodeError("the message of an answer is no JSON object")
         if not self._out.started:
             self._out.origin = replace(self._out.origin or Origin(""), served_model=if_text(event.get("model")) or None)
             self._own = rest(if_object(event.get("message")), *_MESSAGE)
@@ -116,17 +116,17 @@ class Decoder(MessageDecoder):
         self._last |= {name: value for name, value in event.items() if value is not None}
         self._created = if_text(event.get("created_at")) or self._created
         add_fields(self._envelope, event)
-        self._add(if_object(message), payload)
+        self._add(if_object(message))
         if "message" in event:
             self._own |= rest(if_object(message), *_MESSAGE)
         if event.get("done"):
             self._finish()
 
-    def _add(self, message: Mapping[str, Any], payload: bytes) -> None:
+    def _add(self, message: Mapping[str, Any]) -> None:
         for field, thinks in (("thinking", True), ("content", False)):
             text = message.get(field)
             if text is not None and not isinstance(text, str):
-                raise DecodeError(f"the {field} of an answer is no text", body=payload)
+                raise DecodeError(f"the {field} of an answer is no text")
             self._add_text(text or "", thinks=thinks)
         images, calls = load_images(message), if_list(message.get("tool_calls"))
         if images or calls:
@@ -135,7 +135,7 @@ class Decoder(MessageDecoder):
             self._out.whole(image)
         for call in calls:
             if not is_call(call):
-                raise DecodeError("a call names no tool", body=payload)
+                raise DecodeError("a call names no tool")
             self._out.whole(load_call(call, self._fresh_id))
 
     def _fresh_id(self) -> str:

@@ -53,9 +53,9 @@ def load_error(status: int, headers: Mapping[str, str], body: bytes) -> Dragoman
     return load(status, headers, body, rules=_RULES)
 
 
-def error_of(payload: Any, *, body: bytes | None = None) -> DragomanError:
+def error_of(payload: Any) -> DragomanError:
     """An error's payload, as a line of a stream → the exception that says it."""
-    return error_from(error_info(payload), body=body, rules=_RULES)
+    return error_from(error_info(payload), rules=_RULES)
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:

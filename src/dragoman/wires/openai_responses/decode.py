@@ -116,9 +116,8 @@ class Decoder(MessageDecoder):
         self._out.add(self._part, delta.delta)
         return True
 
-    def take(self, event: dict[str, Any], payload: bytes) -> None:
+    def take(self, event: dict[str, Any]) -> None:
         """Any event but a delta of the usual kinds."""
-        del payload
         self._kind = None
         kind = event.get("type")
         if kind in _BEGINNINGS:
