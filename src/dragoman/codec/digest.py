@@ -21,7 +21,7 @@ from weakref import ref
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.marks import unmarked
+from dragoman.codec.marks import only_waits, unmarked
 from dragoman.message import (
     Content,
     Message,
@@ -48,7 +48,8 @@ def signed_chain(messages: Iterable[Message], wire: str) -> list[str]:
     head = sum(1 for _ in takewhile(lambda message: message.role is Role.SYSTEM and not message.native, messages))
     digests = [b""] * (head + 1)
     for message in messages[head:]:
-        digests.append(_next(digests[-1], _of(message, wire, lambda message: _signed(message, wire))))
+        own = None if only_waits(message) else _of(message, wire, lambda message: _signed(message, wire))
+        digests.append(digests[-1] if own is None else _next(digests[-1], own))
     return [f"{_VERSION}:{wire}:{digest.hex()}" for digest in digests]
 
 
@@ -67,7 +68,7 @@ def neutral_chain(messages: Iterable[Message]) -> list[str]:
     """For each message the neutral digest of all before it, and last that of all: one more than there are messages."""
     digests = [b""]
     for message in messages:
-        digests.append(_next(digests[-1], _of(message, "", _neutral)))
+        digests.append(digests[-1] if only_waits(message) else _next(digests[-1], _of(message, "", _neutral)))
     return [digest.hex() for digest in digests]
 
 
@@ -110,6 +111,8 @@ def _of_wire(piece: Content, wire: str) -> Content:
     """The piece with the wire's own fields alone in its `native`."""
     if isinstance(piece, ToolResultPart) and piece.is_content:
         piece = msgspec.structs.replace(piece, result=tuple([_of_wire(part, wire) for part in piece.result]))
+    if isinstance(piece, ToolResultPart) and piece.denied:
+        piece = msgspec.structs.replace(piece, denied=False)
     own = (piece.native or {}).get(wire)
     if piece.native is None or (len(piece.native) == 1 and own is not None):
         return piece

@@ -6,10 +6,20 @@ from collections.abc import Iterable, Mapping
 
 from dragoman.message import MarkPart, Message
 
-__all__ = ["Places", "unmarked", "unmarked_all"]
+__all__ = ["INTERRUPT", "Places", "only_waits", "unmarked", "unmarked_all"]
 
 Places = Mapping[int, tuple[int, ...]]
 """Position of a message that had marks → for each piece that is left of its content, the place where it stood."""
+
+
+INTERRUPT = "interrupt"
+"""Kind of the mark of what a call waits for."""
+
+
+def only_waits(message: Message) -> bool:
+    """Whether a message stands there for marks of this kind alone: it is no part of the conversation."""
+    content = message.content
+    return bool(content) and all(isinstance(piece, MarkPart) and piece.kind == INTERRUPT for piece in content)
 
 
 def unmarked(message: Message) -> Message:

@@ -14,6 +14,7 @@ import msgspec
 from dragoman import wires
 from dragoman.capability import Capability
 from dragoman.codec.digest import prefix
+from dragoman.codec.marks import only_waits
 from dragoman.codec.error_rules import request_id
 from dragoman.errors import DragomanError, ProviderConnectionError, ProviderError, SettingsError
 from dragoman.event import Event, MessageStarted, PartFinished, PartStarted, RunError
@@ -150,7 +151,7 @@ class ChatModel:
         """Sends a request, and once more where only its link to a stored response was refused → the open response."""
         base_url = await self._access.base_url(self.name)
         mended, losses = repaired(request.messages)
-        messages = tuple(mended)
+        messages = tuple([message for message in mended if not only_waits(message)])
         target = Origin(self.provider.name, public_url(base_url), self.name)
         origin = msgspec.structs.replace(target, prefix=prefix(messages, self.wire.name))
         body = request.replace(model=self.name, messages=messages)
