@@ -37,9 +37,8 @@ from dragoman.event import (
     StepFinished,
     StepStarted,
 )
-from dragoman.interrupt import Interrupt
 from dragoman.message import FinishReason, Role, TextPart, ThinkingPart
-from support.model import FORCING, PROVIDER, agent, call, says
+from support.model import FORCING, PROVIDER, agent, call, says, waits_for
 
 pytestmark = pytest.mark.anyio
 
@@ -73,7 +72,9 @@ def told(events: list[Event]) -> list[Event]:
     out: list[Event] = []
     for event in events:
         changes = {
-            name: plain(value) for name in ("run_id", "thread_id", "message_id") if (value := getattr(event, name, None)) is not None
+            name: plain(value)
+            for name in ("run_id", "thread_id", "message_id")
+            if (value := getattr(event, name, None)) is not None
         }
         if isinstance(event, MessageStarted):
             changes["created_at"] = None
@@ -184,7 +185,7 @@ async def test_typed_in_two_phases() -> None:
 async def test_pending() -> None:
     asking = says(call("ask"))
     events = await events_of(scripted(asking, tools=[Tool("ask")]))
-    pending = RunFinished(RUN, "pending", None, (Interrupt(call("ask").id, "tool", call("ask")),))
+    pending = RunFinished(RUN, "pending", None, (waits_for(asking, call("ask")),))
     assert told(events) == [*BEGIN, *step(1, *whole(asking, "m1")), pending]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -139,7 +139,7 @@ def _never_came(position: int, place: int) -> Loss:
 def _turn(result: ToolResultPart, open_: deque[int], all_: Sequence[int]) -> int | None:
     """The call that a result belongs to, taken off the open ones; `None`: there is none."""
     own: Any = (result.native or {}).get(OURS)
-    turn = own.get(_TURN) if isinstance(own, dict) else None
+    turn = cast("dict[str, Any]", own).get(_TURN) if isinstance(own, dict) else None
     if not isinstance(turn, int) or not 0 <= turn < len(all_):
         return open_.popleft() if open_ else None
     if all_[turn] not in open_:

@@ -25,6 +25,7 @@ from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, Role, Usage
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
+from dragoman.orchestration.going_on import Plan, go_on
 from dragoman.orchestration.iteration import provider_metadata
 from dragoman.orchestration.shown import Shown
 from dragoman.result import ChatResult
@@ -53,16 +54,21 @@ class Run(Generic[T]):
         state: StreamingState,
         *,
         opening: Sequence[Message],
+        plan: Plan | None = None,
         output_schema: Mapping[str, Any] | None,
         limits: Limits,
         convert: Callable[[str], T],
     ) -> None:
-        """Made by `Agent.run`. `opening`: the messages with which it begins, which its history holds. `convert`: the output's text → the typed value."""
+        """Made by `Agent.run`. `opening`: the messages with which it begins, which its history holds. `plan`: how a
+        conversation that waited goes on. `convert`: the output's text → the typed value."""
         self.id = state.run_id
         self._model = model
         self._orchestrator = orchestrator
         self._state = state
         self._opening = tuple(opening)
+        self._plan = plan
+        self.parent_id: str | None = None
+        """Id of the run within whose tool this one runs."""
         self._schema = output_schema
         self._limits = limits
         self._convert = convert
@@ -206,7 +212,7 @@ class Run(Generic[T]):
 
     async def _drive(self) -> AsyncGenerator[StreamingIterationResult, None]:
         state, orchestrator = self._state, self._orchestrator
-        started = RunStarted(self.id, self._state.thread_id, resource_id=self._state.resource_id)
+        started = RunStarted(self.id, self._state.thread_id, self.parent_id, self._state.resource_id)
         yield StreamingIterationResult(events=[started])
         if self._opening:
             self._messages += self._opening
@@ -216,6 +222,9 @@ class Run(Generic[T]):
             request = state.request.replace(tools=(*state.specs, *state.request.tools))
             model = self._model.bound(request, state.losses)
             goes_on = True
+            if self._plan is not None:
+                yield await self._gone_on(self._plan)
+                goes_on = not self._pending
             while goes_on:
                 self._check(model_calls=1)
                 self._model_calls += 1
@@ -242,6 +251,12 @@ class Run(Generic[T]):
         yield StreamingIterationResult(
             events=[RunFinished(self.id, "pending" if self._pending else "success", self._usage, self._pending)]
         )
+
+    async def _gone_on(self, plan: Plan) -> StreamingIterationResult:
+        """What was answered is carried out; what is waited for still, the run waits for."""
+        step = await go_on(self._state, plan)
+        self._absorb(step)
+        return self._recorded(step)
 
     async def _finalize(self) -> None:
         """Calls the orchestrator's `finalize`, also in the middle of a cancellation."""

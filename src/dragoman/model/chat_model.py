@@ -14,8 +14,8 @@ import msgspec
 from dragoman import wires
 from dragoman.capability import Capability
 from dragoman.codec.digest import prefix
-from dragoman.codec.marks import only_waits
 from dragoman.codec.error_rules import request_id
+from dragoman.codec.marks import only_waits
 from dragoman.errors import DragomanError, ProviderConnectionError, ProviderError, SettingsError
 from dragoman.event import Event, MessageStarted, PartFinished, PartStarted, RunError
 from dragoman.loss import Loss, refusal

@@ -15,13 +15,13 @@ from dragoman.event import MessageDropped, PartStarted
 from dragoman.fold import unfold
 from dragoman.message import NOTES, FinishReason, Message, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.model.chat_model import ChatModel
+from dragoman.orchestration.going_on import held_back, round_of
 from dragoman.orchestration.intake import Intake
-from dragoman.orchestration.interrupts import waiting_for
 from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.state import StreamingState
 from dragoman.request import ModelRequest
-from dragoman.tools import runnable
+from dragoman.tools import AskUser
 
 __all__ = ["DefaultStreamingOrchestrator", "Steps", "StreamingOrchestrator", "response_metadata"]
 
@@ -157,16 +157,16 @@ class DefaultStreamingOrchestrator:
 
     async def answered(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> StreamingIterationResult:
         """Executes the calls → one user message with all results in call order; what the client runs is pending."""
-        mine = [call for call in calls if runnable(call, state.tool_map)]
-        pending = tuple(waiting_for(call, state.tool_map) for call in calls if not runnable(call, state.tool_map))
+        mine, waiting = await held_back(state, calls)
         results = await self.execute_tool_calls(state, mine)
         state.request_next_message_prefix()
         state.empty_after_tools_continuations = 0
-        if not results:
+        message, pending = round_of(state, mine, results, waiting)
+        if message is None:
             return StreamingIterationResult(
                 should_continue=False, pending=pending, finish_reason=FinishReason.tool_calls
             )
-        added = self.added(state, Message.user(*results))
+        added = self.added(state, message)
         if not pending:
             return added
         return msgspec.structs.replace(
@@ -175,10 +175,16 @@ class DefaultStreamingOrchestrator:
 
     async def execute_tool_calls(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> list[ToolResultPart]:
         """Runs the tools. An override point of the seeds."""
+        state.asks = {}
         if not calls:
             return []
         results = await state.executor.execute_batch(calls, state.tool_map)
-        return [result.part for result in results]
+        state.asks = {
+            id(call): result.exception
+            for call, result in zip(calls, results, strict=True)
+            if isinstance(result.exception, AskUser)
+        }
+        return [result.part for result in results if not isinstance(result.exception, AskUser)]
 
     def added(self, state: StreamingState, message: Message) -> StreamingIterationResult:
         """A user message of the run's own: kept and told whole."""
