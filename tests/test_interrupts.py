@@ -20,6 +20,7 @@ from dragoman import (
     ToolResultPart,
     dump_messages,
     load_messages,
+    repair,
     tool,
     wires,
 )
@@ -34,7 +35,7 @@ WIRES = {
     "openai_chat": "openai",
     "anthropic": "anthropic",
     "google": "google",
-    "openai_responses": "openai_responses",
+    "openai_responses": "openai-responses",
 }
 
 
@@ -163,7 +164,7 @@ async def test_answers_go_before_a_prompt_and_the_rest_is_told_as_interrupted() 
     first = await a.send("hi")
     second = await a.send("And hurry.", history=first.messages, resume=[first.pending[0].approve()])
     assert second.output == "Done."
-    *_, results, prompt = script.requests[1].messages
+    *_, results, prompt = repair(script.requests[1].messages)
     assert [(part.id, part.is_error) for part in results.tool_results] == [
         ("a", False),
         ("b", False),
