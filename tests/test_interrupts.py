@@ -16,7 +16,6 @@ from dragoman import (
     Resume,
     RunRequest,
     Tool,
-    ToolCallPart,
     ToolResultPart,
     dump_messages,
     load_messages,
@@ -83,7 +82,7 @@ def served(wire: str, *answers: Message, **how: Any) -> tuple[Agent[Any], Script
     left = list(answers)
     server = ScriptedServer(wires.get(wire), lambda _: left.pop(0))
     a = Agent(f"{WIRES[wire]}:model", transport=server, api_key="none", **how)
-    server._base_url = ""  # noqa: SLF001
+    server._base_url = ""
     return a, server
 
 

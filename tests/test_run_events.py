@@ -101,7 +101,11 @@ def step(number: int, *inside: Event) -> list[Event]:
 async def test_text() -> None:
     answer = says(ThinkingPart("hm"), "A", usage=3)
     events = await events_of(scripted(answer))
-    assert told(events) == [*BEGIN, *step(1, *whole(answer, "m1")), RunFinished(RUN, "success", answer.usage)]
+    assert told(events) == [
+        *BEGIN,
+        *step(1, *whole(answer, "m1")),
+        RunFinished(RUN, "success", answer.usage, result="A"),
+    ]
 
 
 async def test_tools() -> None:
@@ -112,7 +116,7 @@ async def test_tools() -> None:
         *BEGIN,
         *step(1, *whole(calls, "m1"), *unfold([results])),
         *step(2, *whole(answer, "m2")),
-        RunFinished(RUN, "success", Usage(input_tokens=0, output_tokens=3, total_tokens=3)),
+        RunFinished(RUN, "success", Usage(input_tokens=0, output_tokens=3, total_tokens=3), result="A\nB"),
     ]
 
 
@@ -135,7 +139,7 @@ async def test_d29_thinking_alone_after_tools_is_retracted_and_asked_again() -> 
         *step(1, *whole(calls, "m1"), *unfold([results])),
         *step(2, *nothing, MessageDropped("m2", "nothing was said; the model is asked again")),
         *step(3, *whole(answer, "m3")),
-        RunFinished(RUN, "success", Usage(input_tokens=0, output_tokens=5, total_tokens=5)),
+        RunFinished(RUN, "success", Usage(input_tokens=0, output_tokens=5, total_tokens=5), result="B"),
     ]
     assert (result.output, result.usage.total_tokens) == ("B", 5)
     assert script.requests[2].messages == script.requests[1].messages
@@ -158,7 +162,7 @@ async def test_typed_and_corrected() -> None:
         *BEGIN,
         *step(1, *whole(wrong, "m1"), *told(unfold([correction.replace(id=OTHER, created_at=None)]))),
         *step(2, *whole(right, "m2")),
-        RunFinished(RUN),
+        RunFinished(RUN, result={"z": 1}),
     ]
 
 
@@ -167,7 +171,7 @@ async def test_typed_by_a_tool() -> None:
     ok = Message.user(ToolResultPart("r", "return_result", "ok")).replace(id=OTHER)
     a = scripted(answer, provider=FORCING)
     events = await events_of(a, output_schema=SCHEMA)
-    assert told(events) == [*BEGIN, *step(1, *whole(answer, "m1"), *unfold([ok])), RunFinished(RUN)]
+    assert told(events) == [*BEGIN, *step(1, *whole(answer, "m1"), *unfold([ok])), RunFinished(RUN, result={"z": 1})]
 
 
 async def test_typed_in_two_phases() -> None:
@@ -178,7 +182,7 @@ async def test_typed_in_two_phases() -> None:
         *BEGIN,
         *step(1, *whole(aside, "m1")[:-1], dropped),
         *step(2, *whole(right, "m2")),
-        RunFinished(RUN),
+        RunFinished(RUN, result={"z": 1}),
     ]
 
 
@@ -246,7 +250,7 @@ async def test_a_paused_turn() -> None:
             PartFinished("m1", 1, TextPart("B")),
             MessageFinished("m1", FinishReason.stop, usage),
         ),
-        RunFinished(RUN, "success", usage),
+        RunFinished(RUN, "success", usage, result="AB"),
     ]
 
 
@@ -335,7 +339,7 @@ async def test_d29_of_an_empty_message_after_tools_nothing_is_told() -> None:
         *step(1, *whole(calls, "m1"), *unfold([results])),
         *step(2),
         *step(3, *whole(answer, "m3")),
-        RunFinished(RUN, "success", Usage(input_tokens=0, output_tokens=5, total_tokens=5)),
+        RunFinished(RUN, "success", Usage(input_tokens=0, output_tokens=5, total_tokens=5), result="B"),
     ]
 
 

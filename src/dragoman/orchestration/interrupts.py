@@ -22,7 +22,7 @@ from dragoman.repair import OpenCall, open_calls
 from dragoman.tools import Tool
 from dragoman.tools.record import InnerRun
 
-__all__ = ["Waiting", "expiry", "ids_of", "interrupt_for", "reason_of", "speaks", "waiting_calls"]
+__all__ = ["Waiting", "expiry", "ids_of", "interrupt_for", "needs_mark", "reason_of", "speaks", "waiting_calls"]
 
 
 class Waiting(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -113,6 +113,15 @@ def reason_of(call: ToolCallPart, tools: Mapping[str, Tool]) -> Reason | None:
     if call.run_by == "client" or tool is None or tool.handler is None:
         return "tool"
     return "approval" if tool.requires_approval and call.state == "complete" else None
+
+
+def needs_mark(waiting: Waiting, tools: Mapping[str, Tool]) -> bool:
+    """Whether the messages and the tools do not tell all of what a call waits for."""
+    first = waiting.interrupts[0]
+    tool = tools.get(waiting.call.call.name)
+    flagged = first.reason == "approval" and tool is not None and tool.requires_approval is True
+    more = first.parent or waiting.answers or waiting.runs or first.message or first.expires_at
+    return bool(more) or not (flagged or first.reason == "tool")
 
 
 def interrupt_for(

@@ -15,18 +15,20 @@ from dragoman.orchestration.accumulator import MessageAccumulator
 from dragoman.orchestration.intake import Intake
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.shown import is_text
+from dragoman.orchestration.tool_round import ToolRound
 from dragoman.request import ModelRequest
 from dragoman.result import ChatResult
 from dragoman.tools import (
     BoundExecutor,
+    Outbox,
     ParallelToolExecutor,
+    SharedState,
     Tool,
     ToolContext,
     ToolExecutor,
     ToolIdCoordinator,
     tool_map,
 )
-from dragoman.tools.ask import AskUser
 from dragoman.tools.record import CallRecords
 
 __all__ = ["Claim", "StreamingState"]
@@ -71,6 +73,8 @@ class StreamingState:
         self.specs = tuple(tool.spec for tool in self.tool_map.values())
         self.request = request or ModelRequest("")
         """Settings, options and server tools of every request of this run."""
+        self.outbox = Outbox()
+        """What tools have emitted and the run has not told yet."""
         self.executor = BoundExecutor(executor or ParallelToolExecutor(), self.tool_context, self._count_tool_calls)
         self.seal = seal
         """Signs what the run waits for."""
@@ -78,8 +82,6 @@ class StreamingState:
         """Says whether a call that was allowed may be run now; `None`: nobody keeps account."""
         self.records = CallRecords()
         """What is known of the calls that are run."""
-        self.asks: dict[int, AskUser] = {}
-        """What tools of the round ask for, by the identity of their call."""
         self.tool_id_coordinator = ToolIdCoordinator()
         self.validate = validate
         """Tells whether the output is of the wanted type; raises `ValueError` with words for the model."""
@@ -93,7 +95,7 @@ class StreamingState:
         self.resource_id = resource_id
         self.context = context
         """What the client told beside the conversation."""
-        self.shared = shared
+        self.shared = SharedState(shared, self.outbox)
         """The state that client and agent share."""
         self.metadata = metadata
         self.done = False
@@ -118,6 +120,8 @@ class StreamingState:
         """Builds the message that is being streamed; a new one for each."""
         self.intake: Intake | None = None
         """The message that is being streamed; `None` once it is whole."""
+        self.tool_round: ToolRound | None = None
+        """The tools that run; `None` once their results are told."""
         self.is_first_chunk_of_message = True
         """Whether nothing of the message has been shown."""
         self.last_result: ChatResult[Message] | None = None
@@ -126,7 +130,18 @@ class StreamingState:
 
     def tool_context(self) -> ToolContext[Any]:
         """What tools may know."""
-        return ToolContext(self.deps, self.run_id, self.conversation_history, records=self.records)
+        return ToolContext(
+            self.deps,
+            self.run_id,
+            self.conversation_history,
+            thread_id=self.thread_id,
+            resource_id=self.resource_id,
+            context=self.context,
+            metadata=self.metadata,
+            state=self.shared,
+            outbox=self.outbox,
+            records=self.records,
+        )
 
     def _count_tool_calls(self, calls: int) -> None:
         self.check_tool_calls(calls)
