@@ -203,7 +203,7 @@ async def test_a_signed_approval_counts_for_what_was_to_be_approved_alone() -> N
     assert not ran_by_b
 
 
-async def test_a_history_from_a_client_needs_a_key_or_a_claim() -> None:
+async def test_a_history_from_a_client_needs_a_key() -> None:
     a, _, ran = guarded()
     first = await a.send("hi")
     wait = first.pending[0]
@@ -211,7 +211,9 @@ async def test_a_history_from_a_client_needs_a_key_or_a_claim() -> None:
         await a.send(None, history=first.messages, resume=[wait.approve()], trusted_history=False)
     await a.send(None, history=first.messages, resume=[wait.deny()], trusted_history=False)
     assert not ran
-    await a.send(None, history=first.messages, resume=[wait.approve()], trusted_history=False, claim=lambda *_: True)
+    b, _, ran = guarded(approval_key="key")
+    first = await b.send("hi")
+    await b.send(None, history=first.messages, resume=[first.pending[0].approve()], trusted_history=False)
     assert ran == ["x"]
 
 
@@ -303,6 +305,47 @@ async def test_what_an_agent_in_a_tool_waits_for_is_waited_for_outside_and_goes_
     assert [len(script.requests) for script in (*scripts, *others)] == [1] * (2 * (depth + 1))
     last = others[0].requests[0].messages
     assert last[-1].tool_results or last[-2].tool_results
+
+
+async def test_answers_to_an_agent_in_a_tool_are_checked_before_anything_is_run() -> None:
+    ran: list[str] = []
+    a, _ = nested(2, ran)
+    first = await a.send("Go.")
+    begun = len(ran)
+    act, ask = first.pending
+    for wrong in (act.answer(1), act.approve({"what": "more"}), ask.approve()):
+        with pytest.raises(ResumeError):
+            await a.send(None, history=first.messages, resume=[wrong])
+    assert len(ran) == begun
+
+
+async def test_signatures_of_an_agent_in_a_tool_are_checked_on_both_floors() -> None:
+    ran: list[str] = []
+
+    @tool(requires_approval=True)
+    def act() -> str:
+        ran.append("act")
+        return "ok"
+
+    inner, _ = agent(says(call("act", id="i")), says("Inner."), tools=[act], approval_key="inner")
+
+    @tool
+    async def delegate(ctx: ToolContext[Any]) -> str:
+        return (await ctx.send(inner, "Do it.")).output
+
+    a, _ = agent(says(call("delegate", id="o")), says("Done."), tools=[delegate], approval_key="outer")
+    first = await a.send("Go.")
+    (wait,) = first.pending
+    outer, _, within = str(wait.signature).partition("+")
+    assert outer and within
+    history = stored(*first.messages)
+    with pytest.raises(ResumeError, match="signature"):
+        await a.send(None, history=history, resume=[msgspec.structs.replace(wait.approve(), signature=within)])
+    half = await a.send(None, history=history, resume=[msgspec.structs.replace(wait.approve(), signature=outer)])
+    assert "signature" in half.messages[0].tool_results[0].result["error"]
+    assert not ran
+    assert (await a.send(None, history=history, resume=[moved(wait).approve()])).output == "Done."
+    assert ran == ["act"]
 
 
 async def test_an_agent_in_a_tool_that_came_to_its_end_is_not_asked_again() -> None:

@@ -169,6 +169,7 @@ class Agent(Generic[Deps]):
         Raises:
             SettingsError: as the constructor, or the provider can give no typed output.
             InvalidRequestError: nothing to send.
+            ResumeError: an answer in `resume` does not fit what the history waits for.
             TypeError: an argument that `RunOptions` does not know.
         """
         check_options(how)

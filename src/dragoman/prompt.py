@@ -88,11 +88,11 @@ class RunOptions(TypedDict, total=False):
     metadata: Mapping[str, Any]
     """For tools and orchestrators, as it is."""
     trusted_history: bool
-    """`False`: the history comes from a client, who may have made it up. Then a call is run on an approval only where the agent has
-    an `approval_key` or the run has a `claim`."""
+    """`False`: the history comes from a client, who may have made it up. Then a call is run on an answer only where the agent has
+    an `approval_key`, which shows that it was asked for."""
     claim: Claim
     """A function, plain or async, of three ids (conversation, what was answered, run) that notes an answer before it is acted upon, and
-    says whether no run did so before: see `docs/guides/waiting.md`. An answer counts once then, else at least once."""
+    says whether no run did so before. An answer counts once then, else at least once. Needs a `thread_id`."""
 
 
 def tools_of(given: Iterable[Tool | ToolSpec | Callable[..., Any]]) -> tuple[Tool, ...]:
@@ -277,14 +277,16 @@ def _without(losses: Sequence[Loss], answered: Sequence[OpenCall]) -> list[Loss]
 
 
 def _check_trust(decided: Sequence[Decision], how: RunOptions, seal: Seal) -> None:
-    """Raises `ResumeError` where a call is to be run on the word of a client alone."""
-    if how.get("trusted_history", True) or seal.key is not None or how.get("claim") is not None:
+    """Raises where a call is to be run and that cannot be justified, or not be noted."""
+    if all(one.result is not None for one in decided):
         return
-    if any(one.result is None for one in decided):
+    if not how.get("trusted_history", True) and seal.key is None:
         raise ResumeError(
-            "a call is to be run that a history from a client says was approved, and nothing shows that it was: give the agent an "
-            "approval_key, or the run a claim"
+            "a call is to be run that a history from a client says was asked for and approved, and nothing shows that it was: "
+            "give the agent an approval_key, or take the history from a store of your own"
         )
+    if how.get("claim") is not None and not how.get("thread_id"):
+        raise InvalidRequestError("an answer is noted under its conversation: a send with claim= needs a thread_id=")
 
 
 def _message(prompt: Prompt, attachments: Sequence[Content]) -> Message | None:

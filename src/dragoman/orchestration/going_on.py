@@ -124,11 +124,17 @@ async def _stopped(state: StreamingState, decision: Decision) -> ToolResultPart 
         history = state.conversation_history
         interrupt = interrupt_for(history, one, "approval", state.tool_map, state.seal, expires_at=expires)
         return Waiting(one, (interrupt,), decision.answers, decision.arguments, runs=decision.runs)
-    for claimed in () if state.claim is None or tool.idempotent else decision.claims:
-        verdict = state.claim(state.thread_id, claimed, state.run_id) if state.claim is not None else True
-        if not (await verdict if isawaitable(verdict) else verdict):
-            return ToolResultPart(call.id, call.name, {"error": _UNKNOWN}, is_error=True)
+    if not await _claimed(state, decision) and not tool.idempotent:
+        return ToolResultPart(call.id, call.name, {"error": _UNKNOWN}, is_error=True)
     return None
+
+
+async def _claimed(state: StreamingState, decision: Decision) -> bool:
+    """Whether this run is the first to act upon the answers."""
+    if state.claim is None:
+        return True
+    verdicts = [state.claim(state.thread_id, answer, state.run_id) for answer in decision.claims]
+    return all([await verdict if isawaitable(verdict) else verdict for verdict in verdicts])
 
 
 def _as_run(result: ToolResultPart, arguments: Mapping[str, Any] | None) -> ToolResultPart:

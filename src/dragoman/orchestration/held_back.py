@@ -73,7 +73,7 @@ def asked(
             state.seal.sealed(msgspec.structs.replace(each, id=f"{outer}/{each.id}", parent=(outer, *each.parent)))
             for each in question.pending
         ]
-        return Waiting(one, tuple(inner), record.answers, arguments, approved, tuple(record.runs))
+        return Waiting(one, tuple(inner), record.answers, arguments, approved, question.runs)
     interrupt = interrupt_for(
         history,
         one,
@@ -89,12 +89,19 @@ def asked(
     return Waiting(one, (interrupt,), record.answers, arguments, approved, tuple(record.runs))
 
 
+def _open(call: ToolCallPart, opened: Sequence[OpenCall]) -> OpenCall:
+    """The place of a call; of one that an executor of somebody's own has made anew, by its id."""
+    return next((one for one in opened if one.call is call), None) or next(
+        one for one in opened if one.call.id == call.id
+    )
+
+
 def closed_round(state: StreamingState, tool_round: ToolRound, waiting: Sequence[Waiting]) -> StreamingIterationResult:
     """The end of a round of tools: its message is told and kept, with marks of what waits."""
     waits = list(waiting)
     if tool_round.asks:
-        opened = {id(one.call): one for one in open_calls(state.conversation_history)}
-        waits += [asked(state, opened[id(call)], ask, state.records.of(call)) for call, ask in tool_round.asks]
+        opened = open_calls(state.conversation_history)
+        waits += [asked(state, _open(call, opened), ask, state.records.of(call)) for call, ask in tool_round.asks]
     waits.sort(key=lambda each: (each.call.position, each.call.place))
     for each in waits:
         if needs_mark(each, state.tool_map):

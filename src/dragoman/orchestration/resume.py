@@ -124,6 +124,7 @@ def _decided(
     now: datetime,
 ) -> Decision:
     if waiting.interrupts[0].parent:
+        _tool_of(waiting.call.call, answers[min(answers)][0], tools)
         return _inner(waiting, answers, seal, now)
     resume, interrupt = answers[0]
     call = waiting.call.call
@@ -132,58 +133,36 @@ def _decided(
         return Decision(waiting, result=stand_in(call))
     if payload.get("approved") is False:
         return Decision(waiting, result=_denied(call, payload.get("reason")))
-    _check_in_time(resume, interrupt, seal, now)
-    if interrupt.reason == "approval":
-        return _approved(waiting, resume, payload, tools)
-    if "value" not in payload:
-        raise ResumeError(f"{resume.interrupt_id!r} waits for a value ({interrupt.reason}); give it with answer(value)")
-    value = payload["value"]
-    if interrupt.schema is not None and (wrong := faults(interrupt.schema, value)):
-        raise ResumeError(f"the answer to {resume.interrupt_id!r} is not what was asked for: {'; '.join(wrong)}")
+    _check(resume, interrupt, payload, seal, now)
     if interrupt.reason == "tool":
-        return Decision(waiting, result=_result(call, resume, value))
-    _tool_of(call, resume, tools)
-    return Decision(
-        waiting,
-        (interrupt.id if waiting.answers else f"{interrupt.id}?1",),
-        arguments=waiting.arguments,
-        approved=waiting.approved,
-        answers=(*waiting.answers, value),
-        runs=waiting.runs,
-    )
-
-
-def _approved(waiting: Waiting, resume: Resume, payload: Mapping[str, Any], tools: Mapping[str, Tool]) -> Decision:
-    if payload.get("approved") is not True:
-        raise ResumeError(f"{resume.interrupt_id!r} waits for an approval; answer with approve() or deny()")
-    call = waiting.call.call
+        return Decision(waiting, result=_result(call, resume, payload["value"]))
     tool = _tool_of(call, resume, tools)
-    arguments = payload.get("arguments")
-    if arguments is not None and not isinstance(arguments, Mapping):
-        raise ResumeError(f"the arguments in the approval of {resume.interrupt_id!r} are no JSON object")
-    edited = cast("Mapping[str, Any] | None", arguments)
-    if edited is not None and dict(edited) == call.arguments:
-        edited = None
-    if edited is not None:
-        if not tool.editable:
-            raise ResumeError(
-                f"the approval of {resume.interrupt_id!r} changes arguments, which {call.name} does not allow; "
-                "approve it as it is, deny it, or declare the tool with editable=True"
-            )
-        try:
-            tool.checked(edited)
-        except ToolError as error:
-            raise ResumeError(
-                f"the changed arguments in the approval of {resume.interrupt_id!r} do not fit: {error.message}"
-            ) from error
+    arguments = waiting.arguments
+    if interrupt.reason == "approval":
+        arguments = _edited(resume, payload, call, tool) or arguments
+    asked = (payload["value"],) if interrupt.reason != "approval" else ()
     return Decision(
         waiting,
-        (waiting.interrupts[0].id,),
-        arguments=edited,
-        approved=True,
-        answers=waiting.answers,
+        (interrupt.id if waiting.answers or not asked else f"{interrupt.id}?1",),
+        arguments=arguments,
+        approved=waiting.approved or not asked,
+        answers=(*waiting.answers, *asked),
         runs=waiting.runs,
     )
+
+
+def _edited(resume: Resume, payload: Mapping[str, Any], call: ToolCallPart, tool: Tool) -> Mapping[str, Any] | None:
+    """The arguments with which a call is approved; `None`: the model's."""
+    edited: Mapping[str, Any] | None = payload.get("arguments")
+    if edited is None or dict(edited) == call.arguments:
+        return None
+    try:
+        tool.checked(edited)
+    except ToolError as error:
+        raise ResumeError(
+            f"the changed arguments in the approval of {resume.interrupt_id!r} do not fit: {error.message}"
+        ) from error
+    return edited
 
 
 def _inner(waiting: Waiting, answers: Mapping[int, tuple[Resume, Interrupt]], seal: Seal, now: datetime) -> Decision:
@@ -193,7 +172,7 @@ def _inner(waiting: Waiting, answers: Mapping[int, tuple[Resume, Interrupt]], se
         payload = _payload(resume)
         signature = resume.signature
         if payload is not None and payload.get("approved") is not False:
-            signature = _check_in_time(resume, interrupt, seal, now)
+            signature = _check(resume, interrupt, payload, seal, now)
         inner_id = interrupt.id.removeprefix(f"{interrupt.parent[0]}/")
         passed.append(msgspec.structs.replace(resume, interrupt_id=inner_id, signature=signature))
     return Decision(
@@ -219,13 +198,39 @@ def _payload(resume: Resume) -> Mapping[str, Any] | None:
     return cast("Mapping[str, Any]", payload)
 
 
-def _check_in_time(resume: Resume, interrupt: Interrupt, seal: Seal, now: datetime) -> str | None:
-    """Raises `ResumeError` where an answer is forged or late → the signature for an agent within."""
+def _check(resume: Resume, interrupt: Interrupt, payload: Mapping[str, Any], seal: Seal, now: datetime) -> str | None:
+    """Holds an answer against what was asked → its signature for an agent within.
+
+    Raises:
+        ResumeError: it is forged or late, or no answer to that.
+    """
     inner = seal.check(interrupt, resume, now)
     expires = interrupt.expires_at
     if expires is not None and now > (expires if expires.tzinfo else expires.replace(tzinfo=UTC)):
         raise late(resume.interrupt_id)
+    if interrupt.reason == "approval":
+        _check_approval(resume, interrupt, payload)
+    elif "value" not in payload:
+        raise ResumeError(f"{resume.interrupt_id!r} waits for a value ({interrupt.reason}); give it with answer(value)")
+    elif interrupt.schema is not None and (wrong := faults(interrupt.schema, payload["value"])):
+        raise ResumeError(f"the answer to {resume.interrupt_id!r} is not what was asked for: {'; '.join(wrong)}")
     return inner
+
+
+def _check_approval(resume: Resume, interrupt: Interrupt, payload: Mapping[str, Any]) -> None:
+    if payload.get("approved") is not True:
+        raise ResumeError(f"{resume.interrupt_id!r} waits for an approval; answer with approve() or deny()")
+    arguments = payload.get("arguments")
+    if arguments is None:
+        return
+    if not isinstance(arguments, Mapping):
+        raise ResumeError(f"the arguments in the approval of {resume.interrupt_id!r} are no JSON object")
+    call = interrupt.call
+    if not interrupt.editable and call is not None and dict(cast("Mapping[str, Any]", arguments)) != call.arguments:
+        raise ResumeError(
+            f"the approval of {resume.interrupt_id!r} changes arguments, which {call.name} does not allow; "
+            "approve it as it is, deny it, or declare the tool with editable=True"
+        )
 
 
 def _tool_of(call: ToolCallPart, resume: Resume, tools: Mapping[str, Tool]) -> Tool:
