@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from itertools import permutations
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from dragoman import (
     Agent,
+    Chat,
     Interrupt,
     Message,
     Resume,
@@ -18,6 +21,7 @@ from dragoman import (
     Tool,
     ToolResultPart,
     dump_messages,
+    fold,
     load_messages,
     repair,
     tool,
@@ -298,3 +302,88 @@ async def test_any_split_of_the_answers_sends_what_answering_at_once_sends(wire:
 def test_splits_are_all_of_them() -> None:
     assert len(splits(3)) == 13  # the ordered set partitions of three
     assert json.dumps(splits(2)) == "[[[0, 1]], [[0], [1]], [[1], [0]]]"
+
+
+SECOND_PROCESS = """
+import asyncio, sys
+import msgspec
+from dragoman import Agent, Resume, dump_messages, load_messages, tool, wires
+from dragoman.message import Message
+from dragoman.testing import ScriptedServer
+
+@tool(requires_approval=True)
+def delete(path: str) -> str:
+    'Deletes a file.'
+    return f"{path} is deleted"
+
+async def main():
+    wire, model, history, resume = sys.argv[1:]
+    server = ScriptedServer(wires.get(wire), lambda _: Message.model("Done."))
+    agent = Agent(model, transport=server, api_key="none", tools=[delete])
+    result = await agent.send(None, history=load_messages(history), resume=msgspec.json.decode(resume, type=list[Resume]))
+    body = server.sent[0].body
+    sys.stdout.buffer.write(body if isinstance(body, bytes) else msgspec.json.encode(body))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_another_process_goes_on_with_the_stored_history_alone(wire: str) -> None:
+    one = says("Well.", call("delete", path="x"))
+    a, server = served(wire, one, says("Done."), tools=[delete])
+    first = await a.send("Delete x.")
+    history = dump_messages(first.messages)
+    resume = msgspec.json.encode([first.pending[0].approve()])
+    await a.send(None, history=first.messages, resume=[first.pending[0].approve()])
+    here = server.sent[1].body
+    there = subprocess.run(  # noqa: ASYNC221
+        [sys.executable, "-c", SECOND_PROCESS, wire, f"{WIRES[wire]}:model", history.decode(), resume.decode()],
+        capture_output=True,
+        check=True,
+    ).stdout
+    assert there == (here if isinstance(here, bytes) else msgspec.json.encode(here))
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("way", ["send", "send_stream", "send_events", "chat"])
+async def test_a_run_goes_on_the_same_however_it_is_read(wire: str, way: str) -> None:
+    a, server = served(wire, CALLS, says("Done."), tools=TOOLS)
+    chat = Chat(a)
+    first = await chat.send("hi") if way == "chat" else await a.send("hi")
+    b, c, d = first.pending
+    how: dict[str, Any] = {
+        "resume": [b.deny("no"), c.answer(["blue"]), d.approve()],
+        **({} if way == "chat" else {"history": again(first)}),
+    }
+    if way == "send_stream":
+        chunks = [chunk async for chunk in a.send_stream(None, **how)]
+        messages = [message for chunk in chunks for message in chunk.messages]
+        assert "".join(chunk.output for chunk in chunks) == "Done."
+    elif way == "send_events":
+        messages = fold([event async for event in a.send_events(None, **how)])
+    else:
+        messages = list((await (chat if way == "chat" else a).send(None, **how)).messages)
+    results = messages[0].tool_results
+    assert [(part.id, part.result, part.denied) for part in results] == [
+        (b.call.id if b.call else "", {"error": "denied: no"}, True),
+        (c.call.id if c.call else "", ["blue"], False),
+        (d.call.id if d.call else "", "z is in trash", False),
+    ]
+    assert messages[1].text == "Done."
+    sent = server.requests[1].messages
+    linked = 2 if wire == "openai_responses" else 0  # it goes on from the stored response
+    assert [message.role for message in sent] == [Role.USER, Role.MODEL, Role.USER][linked:]
+    assert len(sent[-1].tool_results) == 4
+    if way == "chat":
+        assert [message.role for message in chat.history] == [Role.USER, Role.MODEL, Role.USER, Role.USER, Role.MODEL]
+
+
+async def test_where_nothing_waits_and_nothing_is_new_there_is_nothing_to_send() -> None:
+    a, _ = agent(says("ok"), tools=[look])
+    with pytest.raises(InvalidRequestError, match="nothing to send"):
+        await a.send(None, history=[says(call("look", path="x"))])
+    with pytest.raises(ResumeError, match="what waits: nothing"):
+        await a.send("hi", resume=[Resume("c1", payload={"approved": True})])
+    with pytest.raises(TypeError, match="resume"):
+        await a.send("hi", resume=[{"interrupt_id": "c1"}])  # pyright: ignore[reportArgumentType]
