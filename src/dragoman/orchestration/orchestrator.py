@@ -127,9 +127,12 @@ class DefaultStreamingOrchestrator:
             metadata=response_metadata(message),
         )
         if calls:
-            async with aclosing(self.answered(state, calls)) as steps:
+            steps = self.answered(state, calls)
+            try:
                 async for step in steps:
                     yield step
+            finally:
+                await steps.aclose()
             if state.failure is not None:
                 raise state.failure
         elif (correction := self.correction(state, message)) is not None:
@@ -177,7 +180,8 @@ class DefaultStreamingOrchestrator:
                 tool_round.add(place, part)
         state.request_next_message_prefix()
         state.empty_after_tools_continuations = 0
-        pending = _waiting(calls, state.tool_map, tool_round.asks)
+        waits = tool_round.asks or len(mine) < len(calls)
+        pending = _waiting(calls, state.tool_map, tool_round.asks) if waits else ()
         events, message, state.tool_round = tool_round.close(), tool_round.message(), None
         if message is not None:
             state.add_to_history(message)
