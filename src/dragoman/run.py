@@ -213,8 +213,9 @@ class Run(Generic[T]):
 
     async def _drive(self) -> AsyncGenerator[StreamingIterationResult, None]:
         state, orchestrator = self._state, self._orchestrator
-        started = RunStarted(self.id, state.thread_id, self.parent_id, state.resource_id)
-        yield self._recorded(StreamingIterationResult(events=[started, *state.shared.snapshot()]))
+        yield StreamingIterationResult(events=[RunStarted(self.id, state.thread_id, self.parent_id, state.resource_id)])
+        if snapshot := state.shared.snapshot():
+            yield self._recorded(StreamingIterationResult(events=snapshot))
         if self._opening:
             self._messages += self._opening
             yield StreamingIterationResult(events=unfold(self._opening), messages=self._opening)
@@ -254,7 +255,9 @@ class Run(Generic[T]):
         _LOG.info("run %s ended: %s, %s", self.id, self._finish_reason, self._usage)
         outcome = "pending" if self._pending else "success"
         finished = RunFinished(self.id, outcome, self._usage, self._pending, self._shown.value())
-        yield self._recorded(StreamingIterationResult(events=[*state.outbox.close(), finished]))
+        if left := state.outbox.close():
+            yield self._recorded(StreamingIterationResult(events=left))
+        yield StreamingIterationResult(events=[finished])
 
     async def _finalize(self) -> None:
         """Calls the orchestrator's `finalize`, also in the middle of a cancellation."""

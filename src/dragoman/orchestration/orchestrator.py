@@ -126,9 +126,12 @@ class DefaultStreamingOrchestrator:
             metadata=response_metadata(message),
         )
         if calls:
-            async with aclosing(self.answered(state, calls)) as steps:
+            steps = self.answered(state, calls)
+            try:
                 async for step in steps:
                     yield step
+            finally:
+                await steps.aclose()
             if state.failure is not None:
                 raise state.failure
         elif (correction := self.correction(state, message)) is not None:

@@ -81,15 +81,20 @@ class ToolRound:
         if self._turns and isinstance(part, ToolResultPart) and place < len(self._calls):
             turn = self._turns.get(id(self._calls[place]))
             part = part if turn is None else to_call(part, turn)
-        start = self._start
-        if start is None:
-            named = self._new_id is not None
-            name = self._new_id() if self._new_id is not None else _UNNAMED
-            at = self._clock() if named else None
-            self._start = start = MessageStarted(name, Role.USER, created_at=at, anonymous=not named)
-            self._outbox.put((start,))
+        start = self._start or self._begin()
+        events = whole_part(start.message_id, place, part)
+        if not self._parts:
+            events.insert(0, start)
         self._parts[place] = part
-        self._outbox.put(whole_part(start.message_id, place, part))
+        self._outbox.put(events)
+
+    def _begin(self) -> MessageStarted:
+        """The start of the results' message, at the first of them."""
+        if self._new_id is None:
+            self._start = MessageStarted(_UNNAMED, Role.USER, anonymous=True)
+        else:
+            self._start = MessageStarted(self._new_id(), Role.USER, created_at=self._clock())
+        return self._start
 
     def append(self, mark: MarkPart) -> None:
         """Tells a mark behind all that was told."""
@@ -108,7 +113,7 @@ class ToolRound:
                 self._outbox and self._left
             ):  # after the last result the end is there at once, and both are told together
                 return self._outbox.take()
-            await self._outbox.ready()
+            await self._outbox.more()
         task.result()
         return []
 

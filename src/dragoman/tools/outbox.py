@@ -40,10 +40,12 @@ class Outbox:
     once. A closed outbox takes nothing.
     """
 
+    __slots__ = ("_events", "_logged", "_loop", "_readers", "_thread", "_writers", "excess", "is_closed")
+
     def __init__(self) -> None:
         self._events: deque[Event] = deque()
-        self._ready = asyncio.Event()
-        self._room = asyncio.Event()
+        self._readers: list[asyncio.Future[None]] = []
+        self._writers: list[asyncio.Future[None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
         self._logged = False
@@ -57,12 +59,11 @@ class Outbox:
     def open(self) -> None:
         """From now on, and until `pause`, somebody reads in this event loop and thread."""
         self._loop, self._thread = asyncio.get_running_loop(), get_ident()
-        self._ready.clear()
 
     def pause(self) -> None:
         """Nobody reads before the next `open`, so nobody waits for room."""
         self._loop, self._thread = None, 0
-        self._room.set()
+        _wake(self._writers)
 
     def close(self) -> list[Event]:
         """The run is over: what is emitted from now on goes nowhere. Gives what is left."""
@@ -84,14 +85,14 @@ class Outbox:
         self._events.extend(events)
         loop = self._loop
         if self._thread == get_ident():
-            self._ready.set()
+            _wake(self._readers)
         elif loop is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(self._ready.set)
+            loop.call_soon_threadsafe(_wake, self._readers)
 
     def take(self) -> list[Event]:
         """All that is there, oldest first."""
         events = [self._events.popleft() for _ in range(len(self._events))]
-        self._room.set()
+        _wake(self._writers)
         if self.excess and not self._logged:
             self._logged = True
             _LOG.warning(
@@ -103,13 +104,12 @@ class Outbox:
         return events
 
     def wake(self) -> None:
-        """Ends `ready`, from the loop's own thread."""
-        self._ready.set()
+        """Ends `more`, from the loop's own thread."""
+        _wake(self._readers)
 
-    async def ready(self) -> None:
-        """Waits until more comes than was there at the last call, or `wake` is called."""
-        await self._ready.wait()
-        self._ready.clear()
+    async def more(self) -> None:
+        """Waits until something is put in from now on, or `wake` is called."""
+        await _waits_in(self._readers)
 
     async def room(self) -> None:
         """Gives the reader its turn, and waits while too many events wait for it."""
@@ -117,5 +117,15 @@ class Outbox:
             return
         await asyncio.sleep(0)
         while self._loop is not None and len(self._events) >= BOUND:
-            self._room.clear()
-            await self._room.wait()
+            await _waits_in(self._writers)
+
+
+def _waits_in(waiters: list[asyncio.Future[None]]) -> asyncio.Future[None]:
+    waiters.append(waiter := asyncio.get_running_loop().create_future())
+    return waiter
+
+
+def _wake(waiters: list[asyncio.Future[None]]) -> None:
+    while waiters:
+        if not (waiter := waiters.pop()).done():
+            waiter.set_result(None)

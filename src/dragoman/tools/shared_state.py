@@ -25,7 +25,7 @@ class SharedState:
             ToolError: the value is not JSON.
         """
         self._value = None if value is None else as_json(value)
-        self._outbox = outbox or Outbox()
+        self._outbox = Outbox() if outbox is None else outbox
         self._lock = Lock()
 
     @property
