@@ -208,9 +208,8 @@ class Run(Generic[T]):
     async def _drive(self) -> AsyncGenerator[StreamingIterationResult, None]:
         state, orchestrator = self._state, self._orchestrator
         started = RunStarted(self.id, state.thread_id, resource_id=state.resource_id)
-        yield StreamingIterationResult(events=[started])
-        if snapshot := state.shared.snapshot():
-            yield self._recorded(StreamingIterationResult(events=snapshot))
+        first = StreamingIterationResult(events=[started, *state.shared.snapshot()])
+        yield first if len(first.events) == 1 else self._recorded(first)
         if self._opening:
             self._messages += self._opening
             yield StreamingIterationResult(events=unfold(self._opening), messages=self._opening)
