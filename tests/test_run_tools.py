@@ -22,6 +22,8 @@ from dragoman.event import (
     MessageDropped,
     MessageFinished,
     MessageStarted,
+    OpenText,
+    PartDelta,
     PartFinished,
     PartStarted,
     RunError,
@@ -137,6 +139,9 @@ def check_closed(events: list[Event]) -> None:
                 messages.discard(event.message_id)
                 parts = {part for part in parts if part[0] != event.message_id}
             case PartStarted():
+                if not isinstance(event.part, OpenText):  # of a text that never comes there is nothing to close
+                    parts.add((event.message_id, event.index))
+            case PartDelta():
                 parts.add((event.message_id, event.index))
             case PartFinished():
                 parts.discard((event.message_id, event.index))
@@ -151,10 +156,8 @@ def check_closed(events: list[Event]) -> None:
     assert isinstance(events[-1], RunFinished | RunError)
 
 
-@given(st.permutations(range(4)), st.integers(1, 4), st.data())
-def test_any_order_in_which_tools_are_done_gives_the_same_messages(
-    order: list[int], concurrency: int, data: st.DataObject
-) -> None:
+@given(st.permutations(range(4)), st.integers(1, 4))
+def test_any_order_in_which_tools_are_done_gives_the_same_messages(order: list[int], concurrency: int) -> None:
     """A tool ends when all that are to end before it have, as far as so many run at once."""
 
     async def go() -> Any:
@@ -173,8 +176,8 @@ def test_any_order_in_which_tools_are_done_gives_the_same_messages(
         a, script = agent(asked, says("ok"), tools=[work], executor=ParallelToolExecutor(concurrency))
         script.piece = 1000
         events, result = await events_of(a)
-        told = [event.part.result for event in events if isinstance(event, PartFinished) and is_result(event.part)]
-        assert told[: min(concurrency, 4)] != [] and sorted(told) == [0, 1, 2, 3]
+        told = [result.result for result in results_of(events)]
+        assert sorted(told) == [0, 1, 2, 3]
         assert [message.content for message in result.messages[1:]] == [
             asked.content,
             tuple(ToolResultPart(f"c{n // 2}", "work", n) for n in range(4)),
@@ -187,8 +190,10 @@ def test_any_order_in_which_tools_are_done_gives_the_same_messages(
     asyncio.run(go())
 
 
-def is_result(part: Any) -> bool:
-    return isinstance(part, ToolResultPart)
+def results_of(events: list[Event]) -> list[ToolResultPart]:
+    """Results in the order in which they are told."""
+    parts = [event.part for event in events if isinstance(event, PartFinished)]
+    return [part for part in parts if isinstance(part, ToolResultPart)]
 
 
 STEPS = st.lists(st.sampled_from(["emit", "progress", "patch", "bad patch", "pause"]), max_size=4)
@@ -318,7 +323,7 @@ async def test_what_was_done_before_a_cancel_stands() -> None:
     async with asyncio.timeout(10), a.run("hi") as run:
         async for event in run:
             events.append(event)
-            if isinstance(event, PartFinished) and is_result(event.part):
+            if results_of([event]):
                 run.cancel()
         result = await run.result()
     assert result.messages[-1].content == (ToolResultPart("c2", "quick", "done"),)
@@ -477,7 +482,8 @@ async def test_executors_and_orchestrators_of_the_users_own_tell_results_when_th
         await ctx.emit("at work")
         return "secret"
 
-    for how in ({"executor": Loud()}, {"orchestrator": Hiding}):
+    hows: list[dict[str, Any]] = [{"executor": Loud()}, {"orchestrator": Hiding}]
+    for how in hows:
         a, _ = agent(says(call("work"), call("work", id="c2")), says("ok"), tools=[work], **how)
         events, result = await events_of(a)
         assert [part.result for part in result.messages[2].tool_results] == ["x", "x"]

@@ -213,9 +213,9 @@ class Run(Generic[T]):
 
     async def _drive(self) -> AsyncGenerator[StreamingIterationResult, None]:
         state, orchestrator = self._state, self._orchestrator
-        yield StreamingIterationResult(events=[RunStarted(self.id, state.thread_id, self.parent_id, state.resource_id)])
-        if snapshot := state.shared.snapshot():
-            yield self._recorded(StreamingIterationResult(events=snapshot))
+        started = RunStarted(self.id, state.thread_id, self.parent_id, state.resource_id)
+        first = StreamingIterationResult(events=[started, *state.shared.snapshot()])
+        yield first if len(first.events) == 1 else self._recorded(first)
         if self._opening:
             self._messages += self._opening
             yield StreamingIterationResult(events=unfold(self._opening), messages=self._opening)
