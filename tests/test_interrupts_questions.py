@@ -17,7 +17,6 @@ from dragoman import (
     Tool,
     ToolCallPart,
     ToolContext,
-    ToolResultPart,
     dump_messages,
     fold,
     load_messages,
@@ -26,6 +25,7 @@ from dragoman import (
 from dragoman.errors import ResumeError
 from dragoman.event import RunFinished, RunStarted
 from dragoman.message import MarkPart
+from dragoman.orchestration import DefaultStreamingOrchestrator, StreamingState
 from dragoman.tools import AskUser, SignIn
 from support.model import agent, call, says
 
@@ -364,29 +364,30 @@ async def test_an_agent_in_a_tool_that_came_to_its_end_is_not_asked_again() -> N
 
 
 async def test_a_run_in_a_tool_names_the_run_around_it() -> None:
-    seen: list[RunStarted] = []
-    helper, _ = agent(says("ok"))
+    told: list[RunStarted] = []
 
-    class Noted:
+    class Noted(DefaultStreamingOrchestrator):
+        async def initialize(self, state: StreamingState) -> None:
+            told.append(RunStarted(state.run_id))
+
+    class Sender:
+        """Reads the events of the run that it is asked for."""
+
         def run(self, prompt: Any, **how: Any) -> Any:
-            run = helper.run(prompt, **how)
-            steps = run._drive
+            self.made = helper.run(prompt, **how)
+            return self.made
 
-            async def noted() -> Any:
-                async for step in steps():
-                    seen.extend(event for event in step.events if isinstance(event, RunStarted))
-                    yield step
-
-            run._steps = noted()
-            return run
+    helper, _ = agent(says("ok"), orchestrator=Noted)
+    sender = Sender()
 
     @tool
     async def work(ctx: ToolContext[Any]) -> str:
-        return (await ctx.send(Noted(), "?")).output
+        return (await ctx.send(sender, "?")).output
 
     a, _ = agent(says(call("work")), says("Done."), tools=[work])
     await a.send("hi", run_id="outer")
-    assert [event.parent_run_id for event in seen] == ["outer"]
+    assert [event.run_id for event in told] == [sender.made.id]
+    assert sender.made.parent_id == "outer"
 
 
 async def test_what_is_told_folds_to_the_messages_also_where_a_run_goes_on() -> None:
@@ -445,4 +446,3 @@ async def test_a_stale_answer_never_fits_another_call_when_the_history_was_trimm
     with pytest.raises(ResumeError, match="of another message"):
         await a.send(None, history=third.messages, resume=[stale.approve()])
     assert (await a.send(None, history=third.messages, resume=[wait.approve()])).output == "Done."
-    assert ToolResultPart("c1", "delete", "y is deleted")

@@ -49,7 +49,7 @@ async def go_on(state: StreamingState, plan: Plan) -> AsyncGenerator[StreamingIt
     opened = open_calls(history)
     calls = [one.call for one in opened]
     number = {(one.position, one.place): place for place, one in enumerate(opened)}
-    tool_round = state.tool_round = ToolRound(state, calls, {id(one.call): one.turn for one in opened if one.turn})
+    tool_round = state.tool_round = ToolRound(state, calls)
     waiting: list[Waiting] = []
     runs: dict[int, tuple[Decision, ToolCallPart]] = {}
     for decision in plan.decisions:
@@ -77,6 +77,7 @@ async def go_on(state: StreamingState, plan: Plan) -> AsyncGenerator[StreamingIt
         for one in open_calls((*history, *tool_round.told(), *plan.new)):
             tool_round.add(number[one.position, one.place], stand_in(one.call))
     else:
+        tool_round.name_twins(opened)
         for each in waiting:
             if needs_mark(each, state.tool_map):
                 tool_round.append(each.mark())

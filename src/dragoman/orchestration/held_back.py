@@ -99,13 +99,14 @@ def _open(call: ToolCallPart, opened: Sequence[OpenCall]) -> OpenCall:
 def closed_round(state: StreamingState, tool_round: ToolRound, waiting: Sequence[Waiting]) -> StreamingIterationResult:
     """The end of a round of tools: its message is told and kept, with marks of what waits."""
     waits = list(waiting)
-    if tool_round.asks:
+    if waits or tool_round.asks:
         opened = open_calls(state.conversation_history)
         waits += [asked(state, _open(call, opened), ask, state.records.of(call)) for call, ask in tool_round.asks]
-    waits.sort(key=lambda each: (each.call.position, each.call.place))
-    for each in waits:
-        if needs_mark(each, state.tool_map):
-            tool_round.append(each.mark())
+        waits.sort(key=lambda each: (each.call.position, each.call.place))
+        tool_round.name_twins(opened)
+        for each in waits:
+            if needs_mark(each, state.tool_map):
+                tool_round.append(each.mark())
     events, message, state.tool_round = tool_round.close(), tool_round.message(), None
     if message is not None:
         state.add_to_history(message)

@@ -18,7 +18,7 @@ from dragoman.orchestration.intake import Intake
 from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.state import StreamingState
-from dragoman.orchestration.tool_round import ToolRound, turns
+from dragoman.orchestration.tool_round import ToolRound
 from dragoman.request import ModelRequest
 from dragoman.tools import AskUser, ToolExecutionResult
 
@@ -166,7 +166,7 @@ class DefaultStreamingOrchestrator:
         all results in call order. What the client runs, what needs approval, and what a tool asks a person for, is pending."""
         mine, waiting = await held_back(state, calls)
         own = [place for place, call in enumerate(mine) if call.name in self.own_tools]
-        tool_round = state.tool_round = ToolRound(state, mine, turns(calls))
+        tool_round = state.tool_round = ToolRound(state, mine)
         if len(own) < len(mine):
             self._start(state, tool_round, mine)
             try:

@@ -3,42 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from dragoman.event import Event, MessageFinished, MessageStarted
+from dragoman.event import Event, MessageFinished, MessageStarted, PartFinished
 from dragoman.fold import whole_part
 from dragoman.message import MarkPart, Message, Role, ToolCallPart, ToolResultPart
-from dragoman.repair import to_call
+from dragoman.repair import OpenCall, to_call
 from dragoman.tools import AskUser, ToolExecutionResult
 
 if TYPE_CHECKING:
     from dragoman.orchestration.state import StreamingState
 
-__all__ = ["ToolRound", "turns"]
-
-_NO_TURNS: Mapping[int, int] = {}
+__all__ = ["ToolRound"]
 
 _UNNAMED = "#results"
 """Ties the events of a message together that has no id."""
 _CANCELLED_AGAIN = 1.0
 """Seconds after which tools that go on although they were cancelled are cancelled again; so long they may clean up."""
-
-
-def turns(calls: Sequence[ToolCallPart]) -> Mapping[int, int]:
-    """For each call that has the id of earlier ones of its message: how many there are, by its identity."""
-    if len({call.id for call in calls}) == len(calls):
-        return _NO_TURNS
-    seen: Counter[str] = Counter()
-    found: dict[int, int] = {}
-    for call in calls:
-        if seen[call.id]:
-            found[id(call)] = seen[call.id]
-        seen[call.id] += 1
-    return found
 
 
 class ToolRound:
@@ -48,15 +32,14 @@ class ToolRound:
     place of its call; the results come in the order in which the tools are done.
     """
 
-    def __init__(self, state: StreamingState, calls: Sequence[ToolCallPart], turns: Mapping[int, int] = {}) -> None:
-        """`calls`: those that are to be answered. `turns`: see there."""
+    def __init__(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> None:
+        """`calls`: those that are to be answered."""
         self.asks: list[tuple[ToolCallPart, AskUser]] = []
         """What tools want to know from a person, and in which call."""
         self._calls = calls
         self._outbox = state.outbox
         self._new_id, self._clock = state.new_id, state.clock
         self._start: MessageStarted | None = None
-        self._turns = turns
         self._parts: dict[int, ToolResultPart | MarkPart] = {}
         self._task: asyncio.Task[Any] | None = None
         self._left = -1
@@ -78,9 +61,6 @@ class ToolRound:
 
     def add(self, place: int, part: ToolResultPart | MarkPart) -> None:
         """Tells a result, or a mark behind the results."""
-        if self._turns and isinstance(part, ToolResultPart) and place < len(self._calls):
-            turn = self._turns.get(id(self._calls[place]))
-            part = part if turn is None else to_call(part, turn)
         start = self._start or self._begin()
         events = whole_part(start.message_id, place, part)
         if not self._parts:
@@ -95,6 +75,20 @@ class ToolRound:
         else:
             self._start = MessageStarted(self._new_id(), Role.USER, created_at=self._clock())
         return self._start
+
+    def name_twins(self, opened: Sequence[OpenCall]) -> None:
+        """Has each result that comes before that of an earlier call with its id say to which call it belongs. `opened`: all calls that
+        were without result before the round."""
+        start, without = self._start, set[str]()
+        places = {id(call): place for place, call in enumerate(self._calls)}
+        for one in opened if start is not None else ():
+            part = self._parts.get(places.get(id(one.call), -1))
+            if not isinstance(part, ToolResultPart):
+                without.add(one.call.id)
+            elif one.call.id in without and start is not None:
+                place = places[id(one.call)]
+                self._parts[place] = part = to_call(part, one.turn)
+                self._outbox.put([PartFinished(start.message_id, place, part)])
 
     def append(self, mark: MarkPart) -> None:
         """Tells a mark behind all that was told."""
