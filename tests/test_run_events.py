@@ -73,7 +73,9 @@ def told(events: list[Event]) -> list[Event]:
     out: list[Event] = []
     for event in events:
         changes = {
-            name: plain(value) for name in ("run_id", "thread_id", "message_id") if (value := getattr(event, name, None)) is not None
+            name: plain(value)
+            for name in ("run_id", "thread_id", "message_id")
+            if (value := getattr(event, name, None)) is not None
         }
         if isinstance(event, MessageStarted):
             changes["created_at"] = None
