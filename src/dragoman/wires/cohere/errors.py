@@ -7,42 +7,30 @@ from typing import Any
 
 import msgspec
 
+from dragoman import errors
 from dragoman.codec.error_rules import ErrorInfo, ErrorRules, error_from, error_info, load, patterns
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.codec.serving import ErrorResponse, error_response
-from dragoman.errors import (
-    AuthenticationError,
-    ContentRefusedError,
-    ContextLengthError,
-    DragomanError,
-    HistoryError,
-    InvalidRequestError,
-    ModelNotFoundError,
-    OverloadedError,
-    PermissionDeniedError,
-    ProviderConnectionError,
-    ProviderTimeoutError,
-    RateLimitError,
-)
+from dragoman.errors import DragomanError
 
 __all__ = ["dump_error", "error_of", "load_error"]
 
 _RULES = ErrorRules(
-    words=patterns((ProviderTimeoutError, r"^TIMEOUT\b"), (ContentRefusedError, r"\bsafety\b")),
-    statuses={498: ContentRefusedError},
+    words=patterns((errors.ProviderTimeoutError, r"^TIMEOUT\b"), (errors.ContentRefusedError, r"\bsafety\b")),
+    statuses={498: errors.ContentRefusedError},
 )
 _SENT: tuple[tuple[type[DragomanError], int, str], ...] = (
-    (ContextLengthError, 400, "too many tokens"),
-    (InvalidRequestError, 400, ""),
-    (HistoryError, 400, ""),
-    (AuthenticationError, 401, "invalid api token"),
-    (PermissionDeniedError, 403, ""),
-    (ModelNotFoundError, 404, "model not found"),
-    (ContentRefusedError, 400, "blocked output"),
-    (RateLimitError, 429, "too many requests"),
-    (OverloadedError, 503, "overloaded"),
-    (ProviderTimeoutError, 504, ""),
-    (ProviderConnectionError, 502, ""),
+    (errors.ContextLengthError, 400, "too many tokens"),
+    (errors.InvalidRequestError, 400, ""),
+    (errors.HistoryError, 400, ""),
+    (errors.AuthenticationError, 401, "invalid api token"),
+    (errors.PermissionDeniedError, 403, ""),
+    (errors.ModelNotFoundError, 404, "model not found"),
+    (errors.ContentRefusedError, 400, "blocked output"),
+    (errors.RateLimitError, 429, "too many requests"),
+    (errors.OverloadedError, 503, "overloaded"),
+    (errors.ProviderTimeoutError, 504, ""),
+    (errors.ProviderConnectionError, 502, ""),
     (DragomanError, 500, ""),
 )
 """Class → status, and the words by which the kind is known inside a stream."""
