@@ -142,10 +142,10 @@ class Encoder(ResponseEncoder):
         return {**if_object(self.chat.own.notes(native).get("message")), **self.chat.own.fields(native)}
 
 
-def envelope(chat: Chat, request: ModelRequest | None, response_id: str, now: datetime) -> dict[str, Any]:
+def envelope(chat: Chat, request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002 the protocol's
     """What an encoder is told beside the events of an answer to `request`. A client that asked for a stream without usage gets
     none."""
-    fields: dict[str, Any] = {"id": f"{chat.id_prefix}{response_id}", "created": int(now.timestamp())}
+    fields: dict[str, Any] = {"id": f"{chat.id_prefix}{id}", "created": int(now.timestamp())}
     if request is None:
         return fields
     if request.model:

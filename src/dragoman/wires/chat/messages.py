@@ -56,7 +56,9 @@ _NO_LIST = "the messages of a {} request are a list of objects"
 _ROLES = {Role.USER: "user", Role.MODEL: "assistant"}
 
 
-def load_messages(chat: Chat, payload: Any, origin: Origin | None, problems: list[Problem] | None) -> list[Message]:
+def load_messages(
+    chat: Chat, payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+) -> list[Message]:
     """The list of messages → ours. `problems`: where what cannot be read is noted, so that the rest of it is.
 
     Raises:
