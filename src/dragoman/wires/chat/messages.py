@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from dragoman.codec.json_values import bounded, has_error, if_objects, if_text, merged, rest
+from dragoman.codec.json_values import bounded, has_error, if_text, merged, rest
+from dragoman.codec.loading import load_list
 from dragoman.codec.media import as_text, label, text_of
 from dragoman.codec.replay import kind_of
 from dragoman.codec.serving import Problem
@@ -52,7 +53,6 @@ __all__ = [
 Loader = Callable[["Chat", Any, Iterator[str]], Sequence[Content]]
 """(the wire, the value of a field, ids for calls that came without one) → the pieces that stand in it."""
 _BRIDGED = "the API wants the model to speak after its tools; a placeholder does"
-_NO_LIST = "the messages of a {} request are a list of objects"
 _ROLES = {Role.USER: "user", Role.MODEL: "assistant"}
 
 
@@ -71,65 +71,35 @@ def load_messages(
 
 def load_conversation(chat: Chat, payload: Any, origin: Origin | None, problems: list[Problem] | None) -> list[Message]:
     """The same for a list of messages that is bounded in its depth, where nothing takes the problems."""
-    if not isinstance(payload, list):
-        raise HistoryError(_NO_LIST.format(chat.title))
     fresh_ids = (f"call-{number}" for number in count())
     calls: dict[str, ToolCallPart] = {}
-    messages: list[Message] = []
-    results: list[ToolResultPart] = []
-    for index, entry in enumerate(cast("list[Any]", payload)):
-        try:
-            if problems is not None:
-                bounded([entry])
-            loaded = _load_entry(chat, entry, origin, calls, fresh_ids)
-        except HistoryError as error:
-            if problems is None:
-                raise
-            problems.append(Problem(index, _at_fault(chat, entry), error.message))
-            continue
-        if isinstance(loaded, ToolResultPart):
-            results.append(loaded)
-            continue
-        if results:
-            messages.append(Message(Role.USER, tuple(results)))
-            results = []
-        messages.append(loaded)
-    if results:
-        messages.append(Message(Role.USER, tuple(results)))
+    messages = load_list(
+        payload,
+        lambda entry: _load_entry(chat, entry, origin, calls, fresh_ids),
+        origin,
+        problems,
+        what=f"a {chat.title} request",
+        roles=(*chat.roles, *chat.result_roles, "assistant"),
+    )
     return chat.loaded(messages)
 
 
 def _load_entry(
-    chat: Chat, entry: Any, origin: Origin | None, calls: dict[str, ToolCallPart], fresh_ids: Iterator[str]
+    chat: Chat,
+    entry: Mapping[str, Any],
+    origin: Origin | None,
+    calls: dict[str, ToolCallPart],
+    fresh_ids: Iterator[str],
 ) -> Message | ToolResultPart:
     """An entry of the list. `calls`: those so far by id; `fresh_ids`: ids for calls that came without one."""
-    if not isinstance(entry, dict):
-        raise HistoryError(_NO_LIST.format(chat.title))
-    fields = cast("dict[str, Any]", entry)
-    role, content = fields.get("role"), fields.get("content")
-    if content and type(content) is str and len(fields) == 2:
-        if role == "assistant":
-            return Message(Role.MODEL, (TextPart(content),), origin=origin)
-        if role == "user":
-            return Message(Role.USER, (TextPart(content),))
+    role = entry.get("role")
     if role in chat.result_roles:
-        return load_result(chat, fields, calls, fresh_ids)
+        return load_result(chat, entry, calls, fresh_ids)
     if role != "assistant":
-        return _load_other(chat, fields)
-    answer = _load_answer(chat, fields, origin, fresh_ids)
+        return _load_other(chat, entry)
+    answer = _load_answer(chat, entry, origin, fresh_ids)
     calls.update({call.id: call for call in answer.tool_calls})
     return answer
-
-
-def _at_fault(chat: Chat, entry: Any) -> str | None:
-    """The field for which an entry of the list cannot be read, where it is one."""
-    if not isinstance(entry, dict):
-        return None
-    fields = cast("dict[str, Any]", entry)
-    role, content = fields.get("role"), fields.get("content")
-    if role not in (*chat.roles, *chat.result_roles, "assistant"):
-        return "role"
-    return "content" if content and not isinstance(content, str) and not if_objects(content) else None
 
 
 def _load_other(chat: Chat, entry: Mapping[str, Any]) -> Message:
