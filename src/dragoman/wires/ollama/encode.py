@@ -102,7 +102,10 @@ class Encoder(ResponseEncoder):
         if (field := self._fields.get(key)) is None:
             return NONE
         self._sent.add(key)
-        return [self._line({field: event.delta})]
+        if self._generates:
+            return [self._line({field: event.delta})]
+        message = {"role": "assistant", "content": "", field: event.delta}
+        return [{**self._head, "message": message, "done": False}]
 
     def part_finished(self, event: PartFinished) -> Objects:
         if (event.message_id, event.index) in self._sent or not (fields := _fields(event.part)):
