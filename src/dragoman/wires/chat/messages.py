@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from dragoman.codec.json_values import bounded, has_error, if_text, merged, rest
+from dragoman.codec.json_values import bounded, has_error, if_objects, if_text, merged, rest
 from dragoman.codec.loading import load_list
 from dragoman.codec.media import as_text, label, text_of
 from dragoman.codec.replay import kind_of
@@ -35,7 +35,15 @@ from dragoman.message import (
 )
 from dragoman.wires.chat.content import ABSENT, dump_content, load_content
 from dragoman.wires.chat.content_thinking import dump_thinking, load_thinking
-from dragoman.wires.chat.tools import call_id, dump_call, dump_result, load_calls, load_result, result_text
+from dragoman.wires.chat.tools import (
+    call_id,
+    dump_call,
+    dump_result,
+    load_calls,
+    load_plain_call,
+    load_result,
+    result_text,
+)
 
 if TYPE_CHECKING:
     from dragoman.wires.chat.dialect import Chat, Outgoing
@@ -97,7 +105,7 @@ def _load_entry(
         return load_result(chat, entry, calls, fresh_ids)
     if role != "assistant":
         return _load_other(chat, entry)
-    answer = _load_answer(chat, entry, origin, fresh_ids)
+    answer = _load_straight(chat, entry, origin) or _load_answer(chat, entry, origin, fresh_ids)
     calls.update({call.id: call for call in answer.tool_calls})
     return answer
 
@@ -110,6 +118,17 @@ def _load_other(chat: Chat, entry: Mapping[str, Any]) -> Message:
     form: dict[str, Any] = {} if role in ("system", "user") else {"role": role}
     content = load_content(chat, entry, "", form)
     return Message(chat.roles[role], tuple(content), native=chat.own.note(rest(entry, "role", "content"), form))
+
+
+def _load_straight(chat: Chat, entry: Mapping[str, Any], origin: Origin | None) -> Message | None:
+    """A model's message that holds calls of the usual form, and a text or nothing beside them; `None`: it is no such."""
+    calls, content = if_objects(entry.get(chat.calls)), entry.get("content", ABSENT)
+    if not calls or len(entry) != 3 or not (content == chat.empty or (isinstance(content, str) and content)):
+        return None
+    parts = [part for call in calls if (part := load_plain_call(chat, call)) is not None]
+    if content == ABSENT or len(parts) < len(calls):
+        return None
+    return Message(Role.MODEL, (TextPart(content), *parts) if content else tuple(parts), origin=origin)
 
 
 def _load_answer(chat: Chat, entry: Mapping[str, Any], origin: Origin | None, fresh_ids: Iterator[str]) -> Message:

@@ -33,6 +33,7 @@ __all__ = [
     "load_call",
     "load_calls",
     "load_id",
+    "load_plain_call",
     "load_result",
     "load_tool",
     "load_tool_choice",
@@ -124,7 +125,7 @@ def load_call(chat: Chat, call: Mapping[str, Any], fresh_ids: Iterator[str]) -> 
 
     What is no function has a text as its input, which is the argument `input`.
     """
-    if (plain := _plain_call(chat, call)) is not None:
+    if (plain := load_plain_call(chat, call)) is not None:
         return plain
     kind = call_kind(chat, call)
     body, field = if_object(call.get(kind)), chat.inputs[kind]
@@ -144,7 +145,7 @@ def load_call(chat: Chat, call: Mapping[str, Any], fresh_ids: Iterator[str]) -> 
     return replace(part, native=chat.own.note(fields, form))
 
 
-def _plain_call(chat: Chat, call: Mapping[str, Any]) -> ToolCallPart | None:
+def load_plain_call(chat: Chat, call: Mapping[str, Any]) -> ToolCallPart | None:
     """A call that holds nothing but what every one does, in the usual form; `None`: it is no such."""
     function = if_object(call.get("function"))
     if len(call) != 3 or len(function) != 2 or call.get("type") != "function":
