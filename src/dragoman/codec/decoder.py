@@ -40,7 +40,7 @@ class ResponseDecoder(ABC):
         self._new_id = new_id
 
     @classmethod
-    def begun(cls, *, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> Self:
+    def create(cls, *, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> Self:
         """A decoder of one response: a wire's `decoder`."""
         return cls(origin, new_id)
 

@@ -246,7 +246,7 @@ class Decoder(MessageDecoder):
         self._out.finish(reason, load_usage(self._usage), native=OWN.note(response=response))
 
 
-decoder, load_response = Decoder.begun, Decoder.load_response
+decoder, load_response = Decoder.create, Decoder.load_response
 
 
 def _number(value: Any) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from dragoman import errors
-from dragoman.codec.error_rules import ErrorInfo, error_from, error_info, load
+from dragoman.codec.error_rules import ErrorInfo, ErrorReader, error_info
 from dragoman.codec.json_values import as_text, if_object
 from dragoman.codec.serving import ErrorResponse, error_response
 from dragoman.errors import DragomanError
@@ -45,16 +45,6 @@ _SENT: tuple[tuple[type[DragomanError], int, str, str], ...] = (
 """Class → status, type, and the words by which the official clients know the kind."""
 
 
-def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
-    """An error's response → the exception that says it. Odd bodies (HTML, empty, a string) are read as far as they go."""
-    return load(status, headers, body, _info)
-
-
-def error_of(payload: Any) -> DragomanError:
-    """An error's payload, as an event of a stream → the exception that says it."""
-    return error_from(_info(payload))
-
-
 def dump_error(error: DragomanError) -> ErrorResponse:
     """An exception → status, headers and body."""
     status, kind, words = next(row[1:] for row in _SENT if isinstance(error, row[0]))
@@ -69,3 +59,7 @@ def _info(payload: Any) -> ErrorInfo:
     outer = if_object(payload)
     kind = if_object(outer.get("error", outer)).get("type")
     return msgspec.structs.replace(error_info(payload), means=_TYPES.get(as_text(kind)))
+
+
+_READER = ErrorReader(_info)
+load_error, error_of = _READER.load_error, _READER.error_of

@@ -215,7 +215,7 @@ class Decoder(MessageDecoder):
         )
 
 
-decoder, load_response = Decoder.begun, Decoder.load_response
+decoder, load_response = Decoder.create, Decoder.load_response
 
 
 def _content_key(index: int | str | None) -> Hashable:

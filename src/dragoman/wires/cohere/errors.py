@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from dragoman import errors
-from dragoman.codec.error_rules import ErrorInfo, ErrorRules, error_from, error_info, load, patterns
+from dragoman.codec.error_rules import ErrorInfo, ErrorReader, ErrorRules, error_from, error_info, patterns
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.codec.serving import ErrorResponse, error_response
 from dragoman.errors import DragomanError
@@ -36,16 +35,6 @@ _SENT: tuple[tuple[type[DragomanError], int, str], ...] = (
 """Class → status, and the words by which the kind is known inside a stream."""
 
 
-def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
-    """An error's response → the exception that says it. Odd bodies (HTML, empty, a string) are read as far as they go."""
-    return load(status, headers, body, _info, _RULES)
-
-
-def error_of(payload: Any) -> DragomanError:
-    """An error's payload, inside a stream → the exception that says it."""
-    return error_from(_info(payload), rules=_RULES)
-
-
 def dump_error(error: DragomanError) -> ErrorResponse:
     """An exception → status, headers and body."""
     status, words = next(row[1:] for row in _SENT if isinstance(error, row[0]))
@@ -57,3 +46,7 @@ def dump_error(error: DragomanError) -> ErrorResponse:
 
 def _info(payload: Any) -> ErrorInfo:
     return msgspec.structs.replace(error_info(payload), request_id=if_text(if_object(payload).get("id")) or None)
+
+
+_READER = ErrorReader(_info, _RULES)
+load_error, error_of = _READER.load_error, _READER.error_of

@@ -201,4 +201,4 @@ class Decoder(ResponseDecoder):
         out.finish(reason, usage, origin=origin, native=OWN.note(response=envelope))
 
 
-decoder, load_response = Decoder.begun, Decoder.load_response
+decoder, load_response = Decoder.create, Decoder.load_response

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from dragoman import errors
-from dragoman.codec.error_rules import ErrorInfo, error_from, error_info, load
+from dragoman.codec.error_rules import ErrorInfo, ErrorReader, error_info
 from dragoman.codec.json_values import as_text, if_list, if_object, if_objects
 from dragoman.codec.serving import ErrorResponse, error_response
 from dragoman.errors import DragomanError
@@ -52,16 +52,6 @@ _SENT: tuple[tuple[type[DragomanError], int, str, str], ...] = (
 _TYPE = "type.googleapis.com/google.rpc."
 
 
-def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
-    """An error's response → the exception that says it. Odd bodies (HTML, empty, a string) are read as far as they go."""
-    return load(status, headers, body, _info)
-
-
-def error_of(payload: Any) -> DragomanError:
-    """An error's payload, as a chunk of a stream → the exception that says it."""
-    return error_from(_info(payload))
-
-
 def dump_error(error: DragomanError) -> ErrorResponse:
     """An exception → status, headers and body."""
     status, name, words = next(row[1:] for row in _SENT if isinstance(error, row[0]))
@@ -92,3 +82,7 @@ def _info(payload: Any) -> ErrorInfo:
         request_id=_detail(details, "RequestInfo", "requestId"),
         retry_after=duration(_detail(details, "RetryInfo", "retryDelay") or ""),
     )
+
+
+_READER = ErrorReader(_info)
+load_error, error_of = _READER.load_error, _READER.error_of

@@ -139,4 +139,4 @@ class Decoder(MessageDecoder):
         self._out.finish(reason, load_usage(self._last), native=OWN.note(self._own, response=envelope))
 
 
-decoder, load_response = Decoder.begun, Decoder.load_response
+decoder, load_response = Decoder.create, Decoder.load_response

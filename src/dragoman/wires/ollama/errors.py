@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from dragoman import errors
-from dragoman.codec.error_rules import ErrorInfo, ErrorRules, error_from, error_info, load, patterns
+from dragoman.codec.error_rules import ErrorInfo, ErrorReader, ErrorRules, error_from, patterns
 from dragoman.codec.serving import ErrorResponse, error_response
 from dragoman.errors import DragomanError
 
@@ -36,14 +33,8 @@ _SENT: tuple[tuple[type[DragomanError], int, str], ...] = (
 """Class → status, and the words by which the kind is known inside a stream."""
 
 
-def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
-    """An error's response → the exception that says it. Odd bodies (HTML, empty, a string) are read as far as they go."""
-    return load(status, headers, body, rules=_RULES)
-
-
-def error_of(payload: Any) -> DragomanError:
-    """An error's payload, as a line of a stream → the exception that says it."""
-    return error_from(error_info(payload), rules=_RULES)
+_READER = ErrorReader(rules=_RULES)
+load_error, error_of = _READER.load_error, _READER.error_of
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:

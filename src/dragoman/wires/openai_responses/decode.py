@@ -156,7 +156,7 @@ class Decoder(MessageDecoder):
         )
 
 
-decoder, load_response = Decoder.begun, Decoder.load_response
+decoder, load_response = Decoder.create, Decoder.load_response
 
 
 def _index(event: Mapping[str, Any]) -> int | None:

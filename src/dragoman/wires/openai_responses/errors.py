@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from dragoman import errors
-from dragoman.codec.error_rules import ErrorRules, error_from, error_info, load, patterns
+from dragoman.codec.error_rules import ErrorReader, ErrorRules, patterns
 from dragoman.codec.serving import ErrorResponse, error_response
 from dragoman.errors import DragomanError
 
@@ -31,14 +28,8 @@ _DUMPED: tuple[tuple[type[DragomanError], int, str, str | None], ...] = (
 """Class → status, type, and the code by which clients know the kind."""
 
 
-def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
-    """An error's response → the exception that says it. Odd bodies (HTML, empty, a string) are read as far as they go."""
-    return load(status, headers, body, rules=_RULES)
-
-
-def error_of(payload: Any) -> DragomanError:
-    """What a vendor says of an error, as an event or inside a response → the exception that says it."""
-    return error_from(error_info(payload), rules=_RULES)
+_READER = ErrorReader(rules=_RULES)
+load_error, error_of = _READER.load_error, _READER.error_of
 
 
 def code_of(error: DragomanError) -> str | None:
