@@ -42,10 +42,10 @@ def load_list(
     results: list[ToolResultPart] = []
     for index, entry in enumerate(cast("list[Any]", payload)):
         try:
-            fields = _object(entry, no_list)
-            if problems is not None:
-                bounded(fields)
-            loaded = load_plain(fields, SPEAKERS, origin) or load(fields)
+            loaded = load_plain(entry, SPEAKERS, origin)
+            if loaded is None:
+                fields = _object(entry, no_list)
+                loaded = load(fields if problems is None else bounded(fields))
         except HistoryError as error:
             noted(error, problems, index, _field_at_fault(entry, roles, lists=lists))
             continue
@@ -59,11 +59,11 @@ def load_list(
     return [*messages, Message(Role.USER, tuple(results))] if results else messages
 
 
-def load_plain(entry: Mapping[str, Any], speakers: Mapping[str, Role], origin: Origin | None) -> Message | None:
+def load_plain(entry: Any, speakers: Mapping[str, Role], origin: Origin | None) -> Message | None:
     """A message of a role and a text, as nearly all are; `None`: any other. `origin` is given to the model's."""
-    if len(entry) != 2:
+    if not isinstance(entry, dict) or len(fields := cast("dict[str, Any]", entry)) != 2:
         return None
-    text, name = entry.get("content"), entry.get("role")
+    text, name = fields.get("content"), fields.get("role")
     if not isinstance(text, str) or not isinstance(name, str) or name not in speakers or not text.strip():
         return None
     role = speakers[name]

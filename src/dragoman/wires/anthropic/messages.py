@@ -87,7 +87,7 @@ def load_conversation(payload: Any, origin: Origin | None, problems: list[Proble
         try:
             if problems is not None:
                 bounded(entry)
-            plain = load_plain(if_object(entry), _SPEAKERS, origin)
+            plain = load_plain(entry, _SPEAKERS, origin)
             out.append(plain or _load(entry, position, names, out[-1].role if out else None, origin))
         except HistoryError as error:
             noted(error, problems, position, _fault(entry))
