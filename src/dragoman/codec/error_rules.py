@@ -287,6 +287,7 @@ class ErrorReader(msgspec.Struct, frozen=True):
     read: Callable[[Any], ErrorInfo] = error_info
     """An error's JSON → what it says."""
     rules: ErrorRules = _USUAL
+    """Words that mean something with this format alone."""
 
     def load_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """An error's response → the exception that says it. Never raises: odd bodies (HTML, empty, a string) are read as far as
