@@ -28,6 +28,7 @@ from dragoman.errors import (
 from dragoman.retry_after import limit_reset, retry_after, waiting_words
 
 __all__ = [
+    "ErrorReader",
     "ErrorRules",
     "Patterns",
     "ErrorInfo",
@@ -278,6 +279,24 @@ def error_from(
         waits = (info.retry_after, retry_after(headers), waiting_words(info.words), limits)
         error.retry_after = next((wait for wait in waits if wait is not None), None)
     return error.at(request_id=request_id(headers, info.request_id))
+
+
+class ErrorReader(msgspec.Struct, frozen=True):
+    """The errors of one format → exceptions."""
+
+    read: Callable[[Any], ErrorInfo] = error_info
+    """An error's JSON → what it says."""
+    rules: ErrorRules = _USUAL
+    """Words that mean something with this format alone."""
+
+    def load_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+        """An error's response → the exception that says it. Never raises: odd bodies (HTML, empty, a string) are read as far as
+        they go."""
+        return load(status, headers, body, self.read, self.rules)
+
+    def error_of(self, payload: Any) -> ProviderError:
+        """An error's JSON, inside of a stream or an answer → the exception that says it."""
+        return error_from(self.read(payload), rules=self.rules)
 
 
 def _short(words: str) -> str:

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple, cast
 
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, if_text, rest
+from dragoman.codec.loading import load_plain
 from dragoman.codec.marks import unmarked_all
 from dragoman.codec.outgoing import only_text, prepared
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss, Lost
-from dragoman.message import Content, Message, Origin, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
+from dragoman.message import Content, Message, Origin, ProviderPart, Role, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
 from dragoman.wires.anthropic.content import Outgoing, dump_blocks, dump_content, load_content
 from dragoman.wires.anthropic.quirks import OWN, Quirks
@@ -86,9 +87,8 @@ def load_conversation(payload: Any, origin: Origin | None, problems: list[Proble
         try:
             if problems is not None:
                 bounded(entry)
-            out.append(
-                _load_plain(entry, origin) or _load(entry, position, names, out[-1].role if out else None, origin)
-            )
+            plain = load_plain(entry, _SPEAKERS, origin)
+            out.append(plain or _load(entry, position, names, out[-1].role if out else None, origin))
         except HistoryError as error:
             noted(error, problems, position, _fault(entry))
     return out
@@ -178,17 +178,6 @@ def _block_votes(block: Any) -> int:
     if not isinstance(fields.get(field), of) or field not in fields:
         return 0
     return max([least, *(vote for sign, vote in _SIGNS.items() if fields.get(sign))])
-
-
-def _load_plain(entry: Any, origin: Origin | None) -> Message | None:
-    """A message of a role and a text, as nearly all are; `None`: any other."""
-    if not isinstance(entry, dict) or len(fields := cast("dict[str, Any]", entry)) != 2:
-        return None
-    text, name = fields.get("content"), fields.get("role")
-    if not isinstance(text, str) or not isinstance(name, str) or name not in _SPEAKERS or not text.strip():
-        return None
-    role = _SPEAKERS[name]
-    return Message(role, (TextPart(text),), origin=origin if role is Role.MODEL else None)
 
 
 def _load(entry: Any, position: int, names: dict[str, str], before: Role | None, origin: Origin | None) -> Message:

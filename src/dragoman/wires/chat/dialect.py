@@ -4,7 +4,6 @@ Such a record is a wire (`wires.Wire`)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, cast
 
 import msgspec
@@ -14,7 +13,7 @@ from dragoman.codec.error_rules import ErrorInfo, ErrorRules, error_info
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.marks import unmarked_all
 from dragoman.codec.native import Own
-from dragoman.codec.serving import SSE_PING, ErrorResponse, Problem, Route
+from dragoman.codec.serving import SSE_PING, Route
 from dragoman.errors import DragomanError, SettingsError
 from dragoman.event import Event
 from dragoman.loss import Loss
@@ -198,22 +197,17 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     embeddings: Any = None
     """The wire's embeddings (`wires.EmbeddingsWire`), where it has some."""
 
-    # the wire
+    # the wire: of its operations, those that are a room's function
+
+    stream_type, ping = STREAM_TYPE, SSE_PING
+    load_messages, votes = load_messages, votes
+    load_request, envelope = load_request, envelope
+    load_error, dump_error = load_error, dump_error
 
     def __post_init__(self) -> None:
         for name in ("thinking", "result_roles", "no_ids", "single", "alone", "further"):
             if isinstance(value := getattr(self, name), str):
                 raise SettingsError(f"{name} is a tuple of names, also for one: ({value!r},)")
-
-    def load_messages(
-        self, payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
-    ) -> list[Message]:
-        """The list of messages → ours. `problems`: where what cannot be read is noted, so that the rest of it is.
-
-        Raises:
-            HistoryError: it is no such list.
-        """
-        return load_messages(self, payload, origin, problems)
 
     def dump_messages(
         self,
@@ -238,24 +232,6 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         left, places = unmarked_all(messages)
         out = self.outgoing(self, left, target, quirks or self.quirks(), losses, tools)
         return msgspec.structs.replace(out, places=places) if places else out
-
-    def load_request(
-        self,
-        body: Mapping[str, Any],
-        *,
-        path: str = "",
-        headers: Mapping[str, str] = {},
-        origin: Origin | None = None,
-        problems: list[Problem] | None = None,
-    ) -> ModelRequest:
-        """A request's body → the neutral request. `path` and `headers` say nothing in this family; `problems`: as for
-        `load_messages`.
-
-        Raises:
-            HistoryError: it holds no conversation.
-        """
-        del path, headers
-        return load_request(self, body, origin, problems)
 
     def dump_request(
         self,
@@ -295,25 +271,6 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """A decoder of one response."""
         return self.decoder_type(self, origin, new_id)
 
-    @property
-    def stream_type(self) -> str:
-        """Media type of a streamed response."""
-        return STREAM_TYPE
-
-    @property
-    def ping(self) -> bytes:
-        """What keeps a stream open."""
-        return SSE_PING
-
-    def envelope(self, request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002 its name in JSON
-        """What `encoder` and `dump_response` are told beside the events of an answer to `request`."""
-        return envelope(self, request, id, now)
-
-    def votes(self, message: Any) -> int:
-        """How surely an element of a conversation is of this format: 0: it cannot be; 1: it could; 2: it likely is; 3: it is
-        hardly anything else. Never raises."""
-        return votes(self, message)
-
     def encoder(self, **envelope: Any) -> Encoder:
         """An encoder of one streamed response.
 
@@ -321,14 +278,6 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         true): whether the end holds the usage, as a client asks by `stream_options`.
         """
         return self.encoder_type(self, **envelope)
-
-    def load_error(self, status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
-        """A response with an error's status → the exception that says it. Never raises, whatever the body is."""
-        return load_error(self, status, headers, body)
-
-    def dump_error(self, error: DragomanError) -> ErrorResponse:
-        """An exception → status, headers and body."""
-        return dump_error(self, error)
 
 
 class Outgoing(outgoing.Outgoing[Any], frozen=True, kw_only=True, gc=False):

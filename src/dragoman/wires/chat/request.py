@@ -30,13 +30,21 @@ ROUTES = (
 
 
 def load_request(
-    chat: Chat, body: Mapping[str, Any], origin: Origin | None, problems: list[Problem] | None
+    chat: Chat,
+    body: Mapping[str, Any],
+    *,
+    path: str = "",
+    headers: Mapping[str, str] = {},
+    origin: Origin | None = None,
+    problems: list[Problem] | None = None,
 ) -> ModelRequest:
-    """A request's body → the neutral request. `problems`: as for `load_messages`.
+    """A request's body → the neutral request. `path` and `headers` say nothing in this family; `problems`: as for
+    `load_messages`.
 
     Raises:
         HistoryError: it holds no conversation.
     """
+    del path, headers
     if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError(f"a {chat.title} request needs the field messages, a list")
     bounded(body if problems is None else rest(body, "messages"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
@@ -14,7 +14,7 @@ from dragoman.codec.decoder import ResponseDecoder
 from dragoman.codec.emitter import Emitter
 from dragoman.codec.json_values import as_list, if_object, need_object, rest
 from dragoman.errors import DecodeError, DragomanError, ProviderError
-from dragoman.event import Event, PartDelta, RunError
+from dragoman.event import PartDelta, RunError
 from dragoman.message import FinishReason, Origin
 from dragoman.wires.google.decode_parts import Candidate
 from dragoman.wires.google.errors import error_of
@@ -57,18 +57,6 @@ _decode_chunk = msgspec.json.Decoder(_Chunk).decode
 _VALUE = re.compile(r"[^\s,\]]")
 _IDENTITY = ("candidates", "usageMetadata", "modelVersion", "responseId")
 _READ = ("content", "index", "finishReason")
-
-
-def decoder(*, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> Decoder:
-    """A decoder of one response. `new_id` mints the message's id, and those of calls that come without one."""
-    return Decoder(origin, new_id)
-
-
-def load_response(
-    body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
-) -> list[Event]:
-    """A whole response → the events that its stream would have been; an error's body → `RunError`."""
-    return Decoder(origin, new_id).whole(body)
 
 
 class Decoder(ResponseDecoder):
@@ -211,3 +199,6 @@ class Decoder(ResponseDecoder):
         usage = load_usage(self._usage) if first else None
         origin = None if out.origin == self._origin else self._origin
         out.finish(reason, usage, origin=origin, native=OWN.note(response=envelope))
+
+
+decoder, load_response = Decoder.create, Decoder.load_response

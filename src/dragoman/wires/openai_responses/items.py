@@ -29,9 +29,9 @@ from dragoman.message import (
 from dragoman.wires.openai_responses.content import (
     Block,
     dump_block,
+    dump_content,
     dump_reasoning,
     is_block,
-    is_plain,
     load_content,
     load_reasoning,
     resolved,
@@ -235,10 +235,8 @@ class _Writer:
     def _end(self) -> None:
         """Nothing more joins the message item that is open: a single text is a string, unless its form is another."""
         item, self._open = self._open, None
-        if item is None or not is_plain(item["content"]) or self._form == "list":
-            return
-        if self._form == "string" or "id" not in item or not self._model:
-            item["content"] = item["content"][0]["text"]
+        if item is not None:
+            item["content"] = dump_content(item["content"], self._form, full="id" in item and self._model)
 
     def _text(self, piece: Content, place: int) -> str | None:
         """A piece of the model's, as nothing but text."""
