@@ -68,12 +68,15 @@ class Candidate:
         message = {field: value for field, value in message.items() if value is not None}
         if not self._thoughts.isdisjoint(message):
             self._think(message, whole=whole)
-        self.add_content(message.get("content"), whole=whole)
+        if (content := message.get("content", "")) != "":
+            self.add_content(content, whole=whole)
         self.add_further(message)
-        for call in as_list(message.get(self.chat.calls), "tool calls"):
-            self.end()
-            self.calls.add(as_object(call, "tool call"), whole=whole)
-        self._beside.update(unread(message, self._read))
+        if (calls := message.get(self.chat.calls)) is not None:
+            for call in as_list(calls, "tool calls"):
+                self.end()
+                self.calls.add(as_object(call, "tool call"), whole=whole)
+        if not self._read.issuperset(message):
+            self._beside.update(unread(message, self._read))
 
     def add_content(self, content: Any, *, whole: bool) -> None:  # noqa: ARG002 for those whose blocks come in pieces
         """More of the content: text, or blocks."""
@@ -130,9 +133,11 @@ class Candidate:
         """What is no content: the reason to stop, probabilities, the vendor's own fields."""
         if isinstance(word := choice.get("finish_reason"), str) and word:
             self.word = word
-        if logprobs := filled(as_object(choice.get("logprobs"), "logprobs")):
+        logprobs = choice.get("logprobs")
+        if logprobs is not None and (logprobs := filled(as_object(logprobs, "logprobs"))):
             gather(self.response.setdefault("logprobs", {}), logprobs)
-        self.response.update(unread(choice, self.CHOICE_READ))
+        if not self.CHOICE_READ.issuperset(choice):
+            self.response.update(unread(choice, self.CHOICE_READ))
 
     def _native(self, response: dict[str, Any], finish: dict[str, Any] = {}) -> Native:
         """The message's own fields; what stood beside its content, and around it."""

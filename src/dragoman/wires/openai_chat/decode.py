@@ -104,7 +104,10 @@ class Decoder(ChatDecoder):
 
     def note(self, chunk: dict[str, Any]) -> None:
         """See the family's; Groq has its usage elsewhere."""
-        groq = as_object(chunk.get("x_groq"), "x_groq")
+        if "x_groq" not in chunk:
+            super().note(chunk)
+            return
+        groq = as_object(chunk["x_groq"], "x_groq")
         self.add_usage(groq.get("usage"))
         super().note(chunk)
         if own := unread(groq, ("id", "usage")):
