@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dragoman.codec.emitter import Emitter, OpenPart
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
 __all__ = ["Candidate"]
 
 _MERGED_DETAILS = ("reasoning.text", "reasoning.summary")
+
+
+@lru_cache
+def _fields(
+    read: frozenset[str], thinking: Sequence[str], details: str, calls: str
+) -> tuple[frozenset[str], frozenset[str]]:
+    """The fields of a message that hold thinking, and all that are read."""
+    thoughts = frozenset({*thinking, details})
+    return thoughts, read | thoughts | {calls}
 
 
 class Candidate:
@@ -49,8 +59,7 @@ class Candidate:
         self.response: dict[str, Any] = {}
         """What stands around the message."""
         self._beside: dict[str, Any] = {}
-        self._thoughts = frozenset({*chat.thinking, chat.details})
-        self._read = self.READ | self._thoughts | {chat.calls}
+        self._thoughts, self._read = _fields(self.READ, chat.thinking, chat.details, chat.calls)
 
     def add(self, choice: dict[str, Any], *, whole: bool) -> None:
         """One choice of a chunk, or of a `whole` answer (which holds all that it holds in one step).
