@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 _Kind = type[ProviderError]
-Patterns = tuple[tuple[_Kind, str], ...]
+Patterns = tuple[tuple[_Kind, str | re.Pattern[str]], ...]
 """Kinds, and the words by which each is known, as regular expressions, which the first error compiles."""
 
 
@@ -65,7 +65,7 @@ class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 def patterns(*lines: tuple[_Kind, str]) -> Patterns:
     """Kinds and patterns, whatever the case of their letters."""
-    return lines
+    return tuple((kind, f"(?i){words}") for kind, words in lines)
 
 
 class ErrorRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -309,4 +309,4 @@ def _kind(status: int, words: str, rules: ErrorRules) -> _Kind:
 
 
 def _first(lines: Patterns, words: str) -> _Kind | None:
-    return next((kind for kind, pattern in lines if re.search(pattern, words, re.IGNORECASE)), None)
+    return next((kind for kind, pattern in lines if re.search(pattern, words)), None)
