@@ -41,8 +41,8 @@ __all__ = [
 ]
 
 _Kind = type[ProviderError]
-Patterns = tuple[tuple[_Kind, re.Pattern[str]], ...]
-"""Kinds, and the words by which each is known."""
+Patterns = tuple[tuple[_Kind, str | re.Pattern[str]], ...]
+"""Kinds, and the words by which each is known, as regular expressions, which the first error compiles."""
 
 
 class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 def patterns(*lines: tuple[_Kind, str]) -> Patterns:
     """Kinds and patterns, whatever the case of their letters."""
-    return tuple((kind, re.compile(words, re.IGNORECASE)) for kind, words in lines)
+    return tuple((kind, f"(?i){words}") for kind, words in lines)
 
 
 class ErrorRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -328,4 +328,4 @@ def _kind(status: int, words: str, rules: ErrorRules) -> _Kind:
 
 
 def _first(lines: Patterns, words: str) -> _Kind | None:
-    return next((kind for kind, pattern in lines if pattern.search(words)), None)
+    return next((kind for kind, pattern in lines if re.search(pattern, words)), None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from copy import copy
 from datetime import UTC, datetime
 from os import urandom
 from typing import Any, NamedTuple
@@ -112,7 +111,8 @@ class ChatModel:
     def bound(self, request: ModelRequest, losses: dict[Loss, None] | None = None) -> ChatModel:
         """The same model, whose `send_stream` asks with this request's tools, settings and options, and whose requests add
         what they have to leave out to `losses`."""
-        model = copy(self)
+        model = object.__new__(type(self))
+        model.__dict__ |= self.__dict__
         model.request, model.losses = request, losses
         model.batches = wrap(model._call, self._middleware)
         return model

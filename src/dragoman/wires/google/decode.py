@@ -82,7 +82,10 @@ class Decoder(ResponseDecoder):
         if candidate is None:
             return False
         if (usage := chunk.usage) is not None:
-            self._count(usage)
+            if None in usage.values():
+                self._count(usage)
+            else:
+                self._usage.update(usage)
         part = found.content.parts[0]
         if (open_part := candidate.open) is not None and candidate.thinks is part.thought:
             if part.text:
