@@ -11,6 +11,7 @@ import msgspec
 
 from dragoman.codec import outgoing
 from dragoman.codec.error_rules import ErrorInfo, ErrorRules, error_info
+from dragoman.codec.history import Turn
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.marks import unmarked_all
 from dragoman.codec.native import Own
@@ -275,9 +276,10 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         target: Origin | None = None,
         quirks: Any = None,
         losses: list[Loss] | None = None,
+        history: Turn | None = None,
     ) -> HttpRequest:
-        """The neutral request → path, headers and body."""
-        return dump_http(self, request, target, quirks, losses)
+        """The neutral request → path, headers and body. `history`: what the model knows of earlier requests."""
+        return dump_http(self, request, target, quirks, losses, history)
 
     def load_response(
         self, body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None

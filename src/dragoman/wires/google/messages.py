@@ -145,22 +145,22 @@ def dump_conversation(out: Outgoing) -> dict[str, Any]:
     contents: list[_Content] = []
     joined: Message | None = None
     for position, message in enumerate(messages[head:], head):
+        content: _Content | None
         if message.role is not Role.SYSTEM and (text := only_text(message)) is not None:
-            contents.append({"role": message.role.value, "parts": [{"text": text}]})
-            joined = message
-            continue
-        content = _entry(_in_order(message, out.unnamed, order) if order else message, out, position)
+            content = {"role": message.role.value, "parts": [{"text": text}]}
+        else:
+            content = _entry(_in_order(message, out.unnamed, order) if order else message, out, position)
         if content is None:
             continue
+        if not contents and not out.before and out.target is not None and content.get("role") == "model":
+            out.lose(head, None, Lost.beginning, "the API wants the user to speak first; a placeholder does")
+            contents.append({"role": "user", "parts": [{"text": out.quirks.opening}]})
         if joined is not None and _joins(message, joined) and "turn" not in OWN.form(message.native):
             before = if_list(contents[-1].get("parts"))
             contents[-1] = {**contents[-1], "parts": [*before, *if_list(content.get("parts"))]}  # D-121
         else:
             contents.append(content)
         joined = message
-    if out.target is not None and contents and contents[0].get("role") == "model":
-        out.lose(head, None, Lost.beginning, "the API wants the user to speak first; a placeholder does")
-        contents.insert(0, {"role": "user", "parts": [{"text": out.quirks.opening}]})
     return {**payload, "contents": contents}
 
 
