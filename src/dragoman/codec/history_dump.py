@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
+from operator import is_
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
@@ -281,7 +282,8 @@ def _ids(messages: Iterable[Message]) -> Iterable[str]:
 
 def _odd(names: Mapping[str, str]) -> Mapping[str, str]:
     """Those that are sent as another."""
-    return {name: sent for name, sent in names.items() if name != sent}
+    same = all(map(is_, names, names.values()))  # as nearly always, and seen at once also of a thousand
+    return {} if same else {name: sent for name, sent in names.items() if name != sent}
 
 
 def _once(notes: Iterable[str]) -> tuple[str, ...]:

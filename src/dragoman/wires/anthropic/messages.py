@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, if_text, rest
-from dragoman.codec.marks import unmarked_all
+from dragoman.codec.marks import kinds, unmarked_all
 from dragoman.codec.outgoing import only_text, prepared
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
@@ -134,7 +134,9 @@ def outgoing(
     target, an id or name that breaks the rules but was recorded so stays as it is."""
     messages, places = unmarked_all(messages)
     quirks = quirks or Quirks()
-    calls = [each for message in messages for each in message.content if isinstance(each, ToolCallPart)]
+    calls: list[ToolCallPart] = []
+    if ToolCallPart in kinds(messages):
+        calls = [each for message in messages for each in message.content if isinstance(each, ToolCallPart)]
     named = [*tools, *(call for call in calls if call.run_by != "provider")]
     as_is = [each.name for each in named if target is None and _is_recorded(each)]
     return prepared(
@@ -160,7 +162,13 @@ def dump_conversation(out: Outgoing) -> dict[str, Any]:
     for position in range(head, len(out.messages)):
         message = out.messages[position]
         if message.role is not Role.SYSTEM and (text := only_text(message)) is not None:
-            sent = _Sent({"role": _SENT_ROLES[message.role], "content": text}, position, joins=False)
+            entry = {"role": _SENT_ROLES[message.role], "content": text}
+            if begun and message.role is Role.MODEL:
+                entries += _whole(turn, out)
+                entries.append(entry)
+                turn = []
+                continue
+            sent = _Sent(entry, position, joins=False)
         elif (entry := _dump(out, position)) is not None:
             alone = OWN.form(message.native).get("turn") == "as is"
             sent = _Sent(entry, position, _has_results(entry) and not alone)

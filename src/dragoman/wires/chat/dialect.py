@@ -13,7 +13,7 @@ from dragoman.codec import outgoing
 from dragoman.codec.error_rules import ErrorInfo, ErrorRules, error_info
 from dragoman.codec.history import Turn
 from dragoman.codec.ids import call_ids, fitted
-from dragoman.codec.marks import unmarked_all
+from dragoman.codec.marks import kinds, unmarked_all
 from dragoman.codec.native import Own
 from dragoman.codec.serving import SSE_PING, ErrorResponse, Problem, Route
 from dragoman.errors import DragomanError, SettingsError
@@ -375,5 +375,8 @@ def prepared(
 
 def named(messages: Iterable[Message], tools: Sequence[ToolSpec]) -> list[ToolSpec | ToolCallPart | ToolResultPart]:
     """All that has the name of a tool."""
+    messages = tuple(messages)
+    if kinds(messages).isdisjoint(_NAMED):
+        return [*tools]
     pieces = [one for message in messages for one in message.content if isinstance(one, _NAMED) and one.name]
     return [*tools, *pieces]

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, rest
-from dragoman.codec.marks import unmarked_all
+from dragoman.codec.marks import kinds, unmarked_all
 from dragoman.codec.outgoing import only_text, prepared
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
@@ -258,6 +258,8 @@ def _entry(message: Message, out: Outgoing, position: int) -> _Content | None:
 
 def _calls(messages: Sequence[Message]) -> list[ToolCallPart]:
     """All calls of functions."""
+    if ToolCallPart not in kinds(messages):
+        return []
     content = chain.from_iterable(message.content for message in messages)
     return [piece for piece in content if isinstance(piece, ToolCallPart) and piece.run_by != "provider"]
 

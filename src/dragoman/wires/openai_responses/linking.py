@@ -17,6 +17,8 @@ __all__ = ["LINKED_BY_CALLER", "anchor", "content_digest", "is_stored", "may_be_
 LINKED_BY_CALLER = ("previous_response_id", "conversation", "prompt")
 """Options by which a caller says himself what the request goes on from. `previous_response_id: null` means: from nothing,
 and that the provider has forgotten what it stored."""
+_SESSION = frozenset({"_responses_session", "response_id"})
+"""Metadata by which messages of other libraries name their response."""
 _BROKEN = (FinishReason.error, FinishReason.cancelled)
 
 
@@ -44,7 +46,9 @@ def may_be_anchor(message: Message, target: Origin | None) -> bool:
     """Whether a request could go on from a message, by its looks alone."""
     if message.role is not Role.MODEL or target is None:
         return False
-    return bool(message.metadata) if message.origin is None else message.origin.provider == target.provider
+    if message.origin is None:
+        return not _SESSION.isdisjoint(message.metadata)
+    return message.origin.provider == target.provider and message.origin.prefix is not None
 
 
 def content_digest(message: Message) -> str:

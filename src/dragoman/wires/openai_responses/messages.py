@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman.codec.ids import NAMES, STANDARD, call_ids, fitted
 from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
-from dragoman.codec.marks import unmarked_all
+from dragoman.codec.marks import kinds, unmarked_all
 from dragoman.codec.outgoing import prepared
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
@@ -146,7 +146,9 @@ def outgoing(
 ) -> Conversation:
     """Prepares a dump. `tools`: those of the request. `holds`: whether the provider was to store what it answered."""
     messages, places = unmarked_all(messages)
-    calls = [piece for message in messages for piece in message.content if _is_ours_to_run(piece)]
+    calls: list[ToolCallPart] = []
+    if ToolCallPart in kinds(messages):
+        calls = [piece for message in messages for piece in message.content if _is_ours_to_run(piece)]
     named: list[ToolSpec | ToolCallPart] = [*tools, *calls]
     as_is = [one.name for one in named if "as is" in OWN.form(one.native).values()]
     return prepared(
@@ -182,7 +184,8 @@ def dump_messages(
 
 def dump_conversation(out: Conversation, *, after: int = -1) -> dict[str, Any]:
     """A conversation on its way out. `after`: position of the last message that the provider holds already."""
-    for message, reason in zip(out.messages, out.unreadable, strict=True):
+    calling = ToolCallPart in kinds(out.messages)
+    for message, reason in zip(out.messages, out.unreadable, strict=True) if calling else ():
         for piece in message.content:
             if _is_ours_to_run(piece):
                 out.kinds[piece.id] = kind_of(piece) if reason is None else FUNCTION
