@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -241,17 +241,9 @@ def test_tools_are_dumped_once(wire: str, monkeypatch: pytest.MonkeyPatch) -> No
     request = request_of([Message.user("Hi.")], tools)
     first = sent(provider, request, history, target)
     assert first == sent(provider, request, None, target)
-    body = (
-        wires.get(provider.wire)
-        .dump_http(
-            request,
-            target=target,
-            quirks=provider.quirks,
-            losses=[],
-            history=history.turn(request.messages, request.tools, target, provider.wire),
-        )
-        .body
-    )
+    turn = history.turn(request.messages, request.tools, target, provider.wire)
+    dump_http = wires.get(provider.wire).dump_http
+    body = cast("dict[str, Any]", dump_http(request, target=target, quirks=provider.quirks, history=turn).body)
     assert isinstance(body["tools"], msgspec.Raw)
     assert sent(provider, request, history, target) == first
     fewer = request_of([Message.user("Hi.")], tools[1:])

@@ -91,7 +91,6 @@ class ChatModel:
             provider, transport, api_key=api_key, base_url=base_url, headers=headers, environment=environment
         )
         self._history = History()
-        self._remembers = "history" in signature(self.wire.dump_http).parameters
         self._new_id = new_id
         self._clock = clock
         self._middleware = tuple(middleware)
@@ -174,9 +173,9 @@ class ChatModel:
         """The request as it is sent, what an answer's `Origin.prefix` says, and what is left out."""
         dump, quirks = self.wire.dump_http, self.provider.quirks
         turn = None
-        if self._remembers and request.native is None:
+        if request.native is None:
             turn = self._history.turn(request.messages, request.tools, target, self.wire.name)
-        if turn is None:
+        if turn is None or "history" not in signature(dump).parameters:
             mended, losses = repaired(request.messages)
             request = request.replace(messages=tuple(mended))
             http = dump(request, target=target, quirks=quirks, losses=losses)
