@@ -10,8 +10,9 @@ import msgspec
 
 from dragoman.codec import outgoing
 from dragoman.codec.error_rules import ErrorInfo, ErrorRules, error_info
+from dragoman.codec.history import Turn
 from dragoman.codec.ids import call_ids, fitted
-from dragoman.codec.marks import unmarked_all
+from dragoman.codec.marks import kinds, unmarked_all
 from dragoman.codec.native import Own
 from dragoman.codec.serving import SSE_PING, Route
 from dragoman.errors import DragomanError, SettingsError
@@ -251,9 +252,10 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         target: Origin | None = None,
         quirks: Any = None,
         losses: list[Loss] | None = None,
+        history: Turn | None = None,
     ) -> HttpRequest:
-        """The neutral request → path, headers and body."""
-        return dump_http(self, request, target, quirks, losses)
+        """The neutral request → path, headers and body. `history`: what the model knows of earlier requests."""
+        return dump_http(self, request, target, quirks, losses, history)
 
     def load_response(
         self, body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
@@ -322,5 +324,8 @@ def prepared(
 
 def named(messages: Iterable[Message], tools: Sequence[ToolSpec]) -> list[ToolSpec | ToolCallPart | ToolResultPart]:
     """All that has the name of a tool."""
+    messages = tuple(messages)
+    if kinds(messages).isdisjoint(_NAMED):
+        return [*tools]
     pieces = [one for message in messages for one in message.content if isinstance(one, _NAMED) and one.name]
     return [*tools, *pieces]
