@@ -64,6 +64,9 @@ class RunStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_start
     """Id of the conversation that it belongs to, where there is one."""
     parent_run_id: str | None = None
     """Id of the run that started it, where one did."""
+    typed: Literal["text", "call"] | None = None
+    """Where the output is held to a type, what of the model's is it: its text, or the arguments of its call of `return_result`,
+    so that its text is none. What came before the last step is void."""
 
 
 class RunFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_finished"):
