@@ -29,6 +29,7 @@ from dragoman.event import (
     StepStarted,
 )
 from dragoman.message import FinishReason, Role, TextPart, Usage
+from dragoman.repair import repair
 from dragoman.runs import Visible, visible
 from dragoman.testing.samples import telling
 from dragoman.testing.wellformed import fault_of
@@ -380,6 +381,22 @@ def test_a_run_that_ends_anywhere_is_seen_in_order(model_says: list[Message], da
     assert fault_of(of_model) is None
     assert len(model) <= 1
     assert agents_parts(seen) == []
+
+
+@pytest.mark.parametrize("name", wires.names())
+def test_a_call_of_the_clients_goes_to_a_model_as_any_call(name: str) -> None:
+    """Answered, and where nobody answered it."""
+
+    def sent(by: Any) -> Any:
+        asked, again = (ToolCallPart(number, "ask", {"q": 1}, run_by=by) for number in ("c1", "c2"))
+        answered = Message.user(ToolResultPart("c1", "ask", "x", run_by=by))
+        history = repair(
+            [Message.user("q"), Message.model(asked), answered, Message.model(again), Message.user("next")]
+        )
+        assert len(history[4].tool_results) == 1
+        return wires.get(name).dump_messages(history)
+
+    assert sent("client") == sent("agent")
 
 
 # recorded streams
