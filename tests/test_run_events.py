@@ -104,7 +104,11 @@ def step(number: int, *inside: Event) -> list[Event]:
 async def test_text() -> None:
     answer = says(ThinkingPart("hm"), "A", usage=3)
     events = await events_of(scripted(answer))
-    assert told(events) == [*BEGIN, *step(1, *whole(answer, "m1")), RunFinished(RUN, "success", answer.usage)]
+    assert told(events) == [
+        *BEGIN,
+        *step(1, *whole(answer, "m1")),
+        RunFinished(RUN, "success", answer.usage, result="A"),
+    ]
 
 
 async def test_tools() -> None:
@@ -115,7 +119,7 @@ async def test_tools() -> None:
         *BEGIN,
         *step(1, *whole(calls, "m1"), *unfold([results])),
         *step(2, *whole(answer, "m2")),
-        RunFinished(RUN, "success", Usage(input_tokens=0, output_tokens=3, total_tokens=3)),
+        RunFinished(RUN, "success", Usage(input_tokens=0, output_tokens=3, total_tokens=3), result="A\nB"),
     ]
 
 
@@ -138,7 +142,7 @@ async def test_d29_thinking_alone_after_tools_is_retracted_and_asked_again() -> 
         *step(1, *whole(calls, "m1"), *unfold([results])),
         *step(2, *nothing, MessageDropped("m2", "nothing was said; the model is asked again")),
         *step(3, *whole(answer, "m3")),
-        RunFinished(RUN, "success", Usage(input_tokens=0, output_tokens=5, total_tokens=5)),
+        RunFinished(RUN, "success", Usage(input_tokens=0, output_tokens=5, total_tokens=5), result="B"),
     ]
     assert (result.output, result.usage.total_tokens) == ("B", 5)
     assert script.requests[2].messages == script.requests[1].messages
@@ -161,7 +165,7 @@ async def test_typed_and_corrected() -> None:
         *BEGIN_TYPED,
         *step(1, *whole(wrong, "m1"), *told(unfold([correction.replace(id=OTHER, created_at=None)]))),
         *step(2, *whole(right, "m2")),
-        RunFinished(RUN),
+        RunFinished(RUN, result={"z": 1}),
     ]
 
 
@@ -174,7 +178,7 @@ async def test_typed_by_a_tool() -> None:
         RunStarted(RUN, RUN, typed="call"),
         *ASKED,
         *step(1, *whole(answer, "m1"), *unfold([ok])),
-        RunFinished(RUN),
+        RunFinished(RUN, result={"z": 1}),
     ]
 
 
@@ -186,7 +190,7 @@ async def test_typed_in_two_phases() -> None:
         *BEGIN_TYPED,
         *step(1, *whole(aside, "m1")[:-1], dropped),
         *step(2, *whole(right, "m2")),
-        RunFinished(RUN),
+        RunFinished(RUN, result={"z": 1}),
     ]
 
 
@@ -277,7 +281,7 @@ async def test_a_paused_turn() -> None:
             PartFinished("m1", 1, TextPart("B")),
             MessageFinished("m1", FinishReason.stop, usage),
         ),
-        RunFinished(RUN, "success", usage),
+        RunFinished(RUN, "success", usage, result="AB"),
     ]
 
 
@@ -366,7 +370,7 @@ async def test_d29_of_an_empty_message_after_tools_nothing_is_told() -> None:
         *step(1, *whole(calls, "m1"), *unfold([results])),
         *step(2),
         *step(3, *whole(answer, "m3")),
-        RunFinished(RUN, "success", Usage(input_tokens=0, output_tokens=5, total_tokens=5)),
+        RunFinished(RUN, "success", Usage(input_tokens=0, output_tokens=5, total_tokens=5), result="B"),
     ]
 
 

@@ -180,7 +180,7 @@ def _of_request(request: RunRequest, how: RunOptions) -> tuple[Sequence[Message]
         )
     messages = expect_each("messages", request.messages, Message, hint=_hint)
     new = next((at for at in range(len(messages), 0, -1) if messages[at - 1].role is Role.MODEL), 0)
-    fields: dict[str, Any] = {name: value for name in _REQUEST_FIELDS if (value := getattr(request, name))}
+    fields: dict[str, Any] = {name: value for name in _REQUEST_FIELDS if (value := getattr(request, name)) is not None}
     if (settings := how.get("settings") or request.settings) is not None:
         fields["settings"] = settings.over(request.settings)
     options = {**(request.options or {}), **(how.get("options") or {})}

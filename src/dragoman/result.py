@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -42,7 +43,9 @@ class ChatResult(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
     losses: tuple[Loss, ...] = ()
     """What the requests of this send had to leave out, each once: what the provider cannot take, or may not read."""
     state: Any = None
-    """The state that client and agent share, as the run left it; `None`: there is none."""
+    """The state that client and agent share, as the run left it; of a chunk: as it is now, where it changed. `None`: there is none."""
+    custom: Mapping[str, Any] = {}
+    """Of a chunk: what a tool emitted, by its name (see `ToolContext.emit`); of a whole result always empty."""
     retracted: str = ""
     """On a chunk of its own, never with output: the end of what was streamed so far, which is void. The model began again, or
     what it said was not of the type that was asked for. Take it off what you have joined, and tell whoever has read it."""

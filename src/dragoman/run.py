@@ -25,7 +25,7 @@ from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, Role, Usage
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
-from dragoman.orchestration.iteration import provider_metadata
+from dragoman.orchestration.iteration import metadata_of
 from dragoman.orchestration.output import RETURN_RESULT
 from dragoman.orchestration.shown import Shown
 from dragoman.result import ChatResult
@@ -44,7 +44,7 @@ _BUSY_SECONDS = 0.005
 class Run(Generic[T]):
     """Use it in `async with`; iterate over its events, or ask for its result, or both.
 
-    It works only while it is being read (its consumer sets the pace) and owns no task between two reads.
+    It works only while it is being read: its consumer sets the pace. Tools alone go on between two reads, in one task of the run.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Run(Generic[T]):
         self._messages: list[Message] = []
         by_call = getattr(orchestrator, "provider_hint", None) == RETURN_RESULT
         self._typed: Literal["text", "call"] | None = None if output_schema is None else "call" if by_call else "text"
-        self._shown = Shown(typed=output_schema is not None)
+        self._shown = Shown(typed=output_schema is not None, state=lambda: state.shared.value)
         self._usage: Usage | None = None
         self._finish_reason = FinishReason.unspecified
         self._pending: tuple[Interrupt, ...] = ()
@@ -107,6 +107,7 @@ class Run(Generic[T]):
         self._end()
         await self._steps.aclose()
         self._cut(FinishReason.cancelled)
+        self._state.outbox.close()
 
     def cancel(self) -> None:
         """Stops the run, from any thread. It ends with outcome `cancelled`, and its result is what there is."""
@@ -184,13 +185,12 @@ class Run(Generic[T]):
 
     def so_far(self) -> ChatResult[str]:
         """What there is by now, its output as text; of a message that has not come to its end what was told of it."""
+        state = self._state
         partial = self._partial(FinishReason.cancelled)
-        messages = self._messages if partial is None else [*self._messages, partial]
+        results = state.tool_round.message() if state.tool_round is not None else None
+        messages = [*self._messages, *filter(None, (partial, results))]
         spoken = [message for message in messages if message.role is Role.MODEL]
-        metadata = dict[str, Any]()
-        for message in spoken:
-            for part in message.content:
-                metadata.update(provider_metadata(part))
+        metadata = metadata_of(spoken)
         metadata.update(self._metadata)
         thinking = "".join([message.thinking or "" for message in spoken]) or None
         if thinking is not None:
@@ -204,13 +204,16 @@ class Run(Generic[T]):
             metadata,
             (spoken[-1].id or "") if spoken else "",
             self._pending,
-            tuple(self._state.losses),
+            tuple(state.losses),
+            state.shared.value,
         )
 
     async def _drive(self) -> AsyncGenerator[StreamingIterationResult, None]:
         state, orchestrator = self._state, self._orchestrator
         started = RunStarted(self.id, state.thread_id, resource_id=state.resource_id, typed=self._typed)
         yield StreamingIterationResult(events=[started])
+        if snapshot := state.shared.snapshot():
+            yield self._recorded(StreamingIterationResult(events=snapshot))
         if self._opening:
             self._messages += self._opening
             yield StreamingIterationResult(events=unfold(self._opening), messages=self._opening)
@@ -245,9 +248,11 @@ class Run(Generic[T]):
         state.complete()
         self._complete = True
         _LOG.info("run %s ended: %s, %s", self.id, self._finish_reason, self._usage)
-        yield StreamingIterationResult(
-            events=[RunFinished(self.id, "pending" if self._pending else "success", self._usage, self._pending)]
-        )
+        outcome = "pending" if self._pending else "success"
+        finished = RunFinished(self.id, outcome, self._usage, self._pending, self._shown.value())
+        if left := state.outbox.close():
+            yield self._recorded(StreamingIterationResult(events=left))
+        yield StreamingIterationResult(events=[finished])
 
     async def _finalize(self) -> None:
         """Calls the orchestrator's `finalize`, also in the middle of a cancellation."""
@@ -288,6 +293,8 @@ class Run(Generic[T]):
     def _recorded(self, step: StreamingIterationResult) -> StreamingIterationResult:
         """The step with the events of messages for which it has none, and with what of it is shown."""
         shown, state, events = self._shown, self._state, step.events
+        if state.outbox and state.tool_round is None:
+            events = [*state.outbox.take(), *events]
         given = shown.give(step.output) if step.output and not events else []
         pieces = shown.feed(events, state.shows, chunks=self._chunks)
         if step.messages and (untold := [each for each in step.messages if not shown.has_finished(each.id)]):
@@ -307,6 +314,12 @@ class Run(Generic[T]):
 
     def _cut(self, reason: FinishReason) -> list[Event]:
         """Ends the message in whose middle the run ended: it is kept as far as it was shown."""
+        tool_round, self._state.tool_round = self._state.tool_round, None
+        if tool_round is not None:
+            events = [*tool_round.close()]
+            self._messages += filter(None, (tool_round.message(),))
+            self._shown.feed(events, self._state.shows)
+            return events
         message = self._partial(reason)
         if message is None:
             return []
@@ -334,6 +347,8 @@ class Run(Generic[T]):
         return None
 
     def _interrupt(self) -> None:
+        if self._state.tool_round is not None:
+            self._state.tool_round.cancel()
         if self._waiting is not None and not self._interrupted:
             self._interrupted = True
             self._waiting.cancel()
@@ -366,7 +381,9 @@ class Run(Generic[T]):
         """The events that end what is still open."""
         step, self._step = self._step, None
         losses = self._new_losses()
-        return [*self._cut(reason), *([StepFinished(step, losses)] if step is not None else [])]
+        events = self._cut(reason)
+        ended = [] if step is None else [StepFinished(step, losses)]
+        return [*events, *self._shown.dropped(), *self._state.outbox.close(), *ended]
 
     def _end(self) -> None:
         self._ended = True

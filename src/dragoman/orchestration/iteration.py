@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Message, ProviderPart, ToolCallPart, ToolResultPart, Usage
 from dragoman.result import ChatResult
 
-__all__ = ["StreamingIterationResult", "provider_metadata"]
+__all__ = ["StreamingIterationResult", "metadata_of", "provider_metadata"]
 
 
 class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,3 +80,12 @@ def provider_metadata(part: Content) -> dict[str, Any]:
     if isinstance(part, ProviderPart):
         return {part.kind: [msgspec.to_builtins(part)]}
     return {}
+
+
+def metadata_of(messages: Iterable[Message]) -> dict[str, Any]:
+    """What the provider did by itself in these messages; of one name the last."""
+    metadata: dict[str, Any] = {}
+    for message in messages:
+        for part in message.content:
+            metadata.update(provider_metadata(part))
+    return metadata

@@ -14,11 +14,14 @@ from dragoman.model.chat_model import now
 from dragoman.orchestration.accumulator import MessageAccumulator
 from dragoman.orchestration.intake import Intake
 from dragoman.orchestration.shown import is_text
+from dragoman.orchestration.tool_round import ToolRound
 from dragoman.request import ModelRequest
 from dragoman.result import ChatResult
 from dragoman.tools import (
     BoundExecutor,
+    Outbox,
     ParallelToolExecutor,
+    SharedState,
     Tool,
     ToolContext,
     ToolExecutor,
@@ -62,6 +65,8 @@ class StreamingState:
         self.specs = tuple(tool.spec for tool in self.tool_map.values())
         self.request = request or ModelRequest("")
         """Settings, options and server tools of every request of this run."""
+        self.outbox = Outbox()
+        """What tools have emitted and the run has not told yet."""
         self.executor = BoundExecutor(executor or ParallelToolExecutor(), self._tool_context, self._count_tool_calls)
         self.tool_id_coordinator = ToolIdCoordinator()
         self.validate = validate
@@ -76,7 +81,7 @@ class StreamingState:
         self.resource_id = resource_id
         self.context = context
         """What the client told beside the conversation."""
-        self.shared = shared
+        self.shared = SharedState(shared, self.outbox)
         """The state that client and agent share."""
         self.metadata = metadata
         self.done = False
@@ -101,6 +106,8 @@ class StreamingState:
         """Builds the message that is being streamed; a new one for each."""
         self.intake: Intake | None = None
         """The message that is being streamed; `None` once it is whole."""
+        self.tool_round: ToolRound | None = None
+        """The tools that run; `None` once their results are told."""
         self.is_first_chunk_of_message = True
         """Whether nothing of the message has been shown."""
         self.last_result: ChatResult[Message] | None = None
@@ -108,7 +115,17 @@ class StreamingState:
         self._accumulated: Message | None = None
 
     def _tool_context(self) -> ToolContext[Any]:
-        return ToolContext(self.deps, self.run_id, self.conversation_history)
+        return ToolContext(
+            self.deps,
+            self.run_id,
+            self.conversation_history,
+            thread_id=self.thread_id,
+            resource_id=self.resource_id,
+            context=self.context,
+            metadata=self.metadata,
+            state=self.shared,
+            outbox=self.outbox,
+        )
 
     def _count_tool_calls(self, calls: int) -> None:
         self.check_tool_calls(calls)

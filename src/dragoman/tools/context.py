@@ -1,21 +1,45 @@
-"""What a tool may know of the run that calls it: `ToolContext`."""
+"""What a tool may know of the run that calls it, and how it speaks while it works: `ToolContext`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Generic
 
 import msgspec
 from typing_extensions import TypeVar
 
+from dragoman.errors import ToolError
+from dragoman.event import Custom, Event, StateDelta, StateSnapshot
 from dragoman.message import Message, ToolCallPart
+from dragoman.tools.outbox import Emission, Outbox
+from dragoman.tools.outcome import as_json
+from dragoman.tools.shared_state import SharedState
 
-__all__ = ["ToolContext"]
+__all__ = ["PRELIMINARY", "PROGRESS", "ToolContext"]
 
 Deps = TypeVar("Deps", default=Any)
 
+PROGRESS = "tool_progress"
+"""Name of the `Custom` events of `ToolContext.progress`."""
+PRELIMINARY = "tool_preliminary"
+"""Name of the `Custom` events that hold what a generator gave: `{"call_id": …, "name": …, "result": …}`."""
+
+
+def _nowhere() -> Outbox:
+    outbox = Outbox()
+    outbox.close()
+    return outbox
+
+
+_NOWHERE = _nowhere()
+
 
 class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
-    """Given to a handler that has a parameter annotated `ToolContext` or `ToolContext[…]`; never shown to the model."""
+    """Given to a handler that has a parameter annotated `ToolContext` or `ToolContext[…]`; never shown to the model.
+
+    `emit`, `progress` and `state.patch` are events of the run at once, while the tool works. They do so whether they are awaited or not;
+    awaited they wait while too many events wait for the run's reader. Plain functions, which run in threads, just call them.
+    """
 
     deps: Deps
     """What the caller of the run passed as `deps`."""
@@ -25,3 +49,49 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
     """The conversation so far, up to and with the message that holds the call."""
     call: ToolCallPart = ToolCallPart("", "")
     """The call that is answered; the executor fills it in."""
+    thread_id: str = ""
+    """Id of the conversation."""
+    resource_id: str | None = None
+    """Whose conversation it is, such as a user's id."""
+    context: tuple[Any, ...] = ()
+    """What the client told beside the conversation."""
+    metadata: Mapping[str, Any] = {}
+    """What the caller of the run passed as `metadata`."""
+    state: SharedState = msgspec.field(default_factory=SharedState)
+    """The state that client and agent share: `.value`, and `.patch(operations)`."""
+    outbox: Outbox = _NOWHERE
+    """Where events go; without a run, nowhere."""
+
+    @property
+    def call_id(self) -> str:
+        """Id of the call that is answered."""
+        return self.call.id
+
+    def emit(self, event: Event | str, value: Any = None) -> Emission:
+        """Makes something an event of the run: a `Custom` by its name and any JSON value, a `StateSnapshot` or a `StateDelta`, which
+        change `state` too.
+
+        Raises:
+            ToolError: the value is not JSON, or the event is one of those that only a run makes.
+        """
+        if isinstance(event, str):
+            return self.outbox.emit(Custom(event, as_json(value)))
+        if isinstance(event, Custom):
+            return self.outbox.emit(msgspec.structs.replace(event, value=as_json(event.value)))
+        if isinstance(event, StateSnapshot):
+            return self.state.replace(event.state)
+        if isinstance(event, StateDelta):
+            return self.state.patch(event.operations)
+        raise ToolError(
+            f"a tool cannot emit {type(event).__name__}: events of runs, steps and messages are the run's own; "
+            "emit a name and a value, a Custom, a StateSnapshot or a StateDelta"
+        )
+
+    def progress(self, done: float, total: float | None = None, message: str | None = None) -> Emission:
+        """Tells how far the call is: a `Custom` named `tool_progress` whose value is `{"call_id", "done", "total", "message"}`, the
+        latter two `null` where they are not known.
+
+        Raises:
+            ToolError: a number is NaN or infinite.
+        """
+        return self.emit(PROGRESS, {"call_id": self.call.id, "done": done, "total": total, "message": message})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import aclosing
 from functools import cached_property, partial
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
@@ -15,9 +16,11 @@ from dragoman.errors import ToolError
 from dragoman.message import Native, ToolCallPart
 from dragoman.request import ToolSpec
 from dragoman.tools.check import check
-from dragoman.tools.context import ToolContext
+from dragoman.tools.context import PRELIMINARY, ToolContext
 from dragoman.tools.docstring import describe
 from dragoman.tools.lazy_schema import SignatureSchema
+from dragoman.tools.outbox import Emission
+from dragoman.tools.outcome import succeeded
 from dragoman.tools.signature import context_name
 
 __all__ = ["FunctionTool", "Tool", "tool", "tool_map"]
@@ -40,7 +43,8 @@ class Tool(msgspec.Struct, frozen=True, eq=False, dict=True):
     description: str = ""
     """What it does and when to use it, for the model."""
     handler: Callable[..., Any] | None = None
-    """Takes the arguments by name; a plain function runs in a worker thread. `None`: the client runs the tool."""
+    """Takes the arguments by name; a plain function runs in a worker thread. Of a generator, async or plain, each value is told at once as a
+    preliminary result, and the last is the result. `None`: the client runs the tool."""
     input_schema: Mapping[str, Any] = {}
     """JSON Schema of the arguments object. Default: what the handler's signature says, else no arguments."""
     sequential: bool = False
@@ -85,16 +89,20 @@ class Tool(msgspec.Struct, frozen=True, eq=False, dict=True):
             check(self.input_schema, given)
         if self._context_name:
             given[self._context_name] = msgspec.structs.replace(context, call=call)
+        tell = partial(_preliminary, call, context) if self._is_generator else None
         if self.timeout is None:
-            return await self._invoke(self.handler, given)
+            return await self._invoke(self.handler, given, tell)
         with anyio.move_on_after(self.timeout):
-            return await self._invoke(self.handler, given)
+            return await self._invoke(self.handler, given, tell)
         raise TimeoutError(f"{self.name} did not finish within {self.timeout:g} seconds")
 
-    async def _invoke(self, handler: Callable[..., Any], given: Mapping[str, Any]) -> Any:
+    async def _invoke(
+        self, handler: Callable[..., Any], given: Mapping[str, Any], tell: Callable[[Any], Emission] | None
+    ) -> Any:
         if self._is_async:
-            return await handler(**given)
-        value = await anyio.to_thread.run_sync(partial(handler, **given), abandon_on_cancel=True)
+            return await handler(**given) if tell is None else await _last_of(handler(**given), tell)
+        work = partial(handler, **given) if tell is None else partial(_last_in_thread, handler, given, tell)
+        value = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
         return await value if inspect.isawaitable(value) else value
 
     @cached_property
@@ -103,7 +111,37 @@ class Tool(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _is_async(self) -> bool:
-        return any(map(inspect.iscoroutinefunction, (self.handler, getattr(self.handler, "__call__", None))))  # noqa: B004 - an object's own __call__ may be the coroutine function
+        return self._is(inspect.iscoroutinefunction) or self._is(inspect.isasyncgenfunction)
+
+    @cached_property
+    def _is_generator(self) -> bool:
+        return self._is(inspect.isasyncgenfunction) or self._is(inspect.isgeneratorfunction)
+
+    def _is(self, kind: Callable[[Any], bool]) -> bool:
+        return any(map(kind, (self.handler, getattr(self.handler, "__call__", None))))  # noqa: B004 - an object's own __call__ may be the coroutine function
+
+
+def _preliminary(call: ToolCallPart, context: ToolContext[Any], value: Any) -> Emission:
+    """Tells a value that a generator gave before its last."""
+    result = msgspec.to_builtins(succeeded(call, value).part.result)
+    return context.emit(PRELIMINARY, {"call_id": call.id, "name": call.name, "result": result})
+
+
+async def _last_of(values: AsyncGenerator[Any, None], tell: Callable[[Any], Emission]) -> Any:
+    value = None
+    async with aclosing(values):
+        async for value in values:
+            await tell(value)
+    return value
+
+
+def _last_in_thread(
+    handler: Callable[..., Iterable[Any]], given: Mapping[str, Any], tell: Callable[[Any], Emission]
+) -> Any:
+    value = None
+    for value in handler(**given):
+        tell(value)
+    return value
 
 
 class FunctionTool(Tool, Generic[P, R], frozen=True, eq=False, dict=True):
