@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from itertools import chain
+from operator import attrgetter
 from typing import Any, cast
 
 import msgspec
@@ -19,6 +21,7 @@ from dragoman.message import OURS, Content, Message, Role, ToolCallPart, ToolRes
 
 __all__ = ["INTERRUPTED", "OpenCall", "missing", "open_calls", "repair", "repaired", "stand_in", "to_call"]
 
+_CONTENT = attrgetter("content")
 INTERRUPTED = "interrupted: the call was not answered"
 """The error that stands in for a result that never came."""
 _TURN = "turn"
@@ -68,18 +71,20 @@ def missing(messages: Sequence[Message]) -> tuple[list[ToolResultPart], list[Los
 
 def open_calls(messages: Sequence[Message]) -> list[OpenCall]:
     """The calls of the last round that have no result, in order."""
+    start = _last_round(messages)
+    if start is None:
+        return []
     losses: list[Loss] = []
-    last = _rounds(messages)[-1:]
-    for round_ in last:
-        _mended(round_, losses)
+    last = _rounds(messages[start:])[-1]
+    _mended(last, losses)
     missed = {(loss.message, loss.part) for loss in losses}
     found: list[OpenCall] = []
     turns: dict[str, int] = {}
-    for position, message in (pair for round_ in last for pair in round_):
+    for position, message in last if missed else ():
         for place, call in _calls(message):
             turn = turns[call.id] = turns.get(call.id, -1) + 1
             if (position, place) in missed:
-                found.append(OpenCall(position, place, turn, call))
+                found.append(OpenCall(start + position, place, turn, call))
     return found
 
 
@@ -91,6 +96,18 @@ def to_call(result: ToolResultPart, turn: int) -> ToolResultPart:
 def stand_in(call: ToolCallPart) -> ToolResultPart:
     """The result of a call that nobody answered."""
     return ToolResultPart(call.id, call.name, {"error": INTERRUPTED}, is_error=True)
+
+
+def _last_round(messages: Sequence[Message]) -> int | None:
+    """Where the model began to speak when it called something last; `None`: it never did. Sees at once of a long conversation
+    that there is no call in it."""
+    contents = map(_CONTENT, reversed(messages))
+    if ToolCallPart not in map(type, chain.from_iterable(contents)):
+        return None
+    last = next((at for at in range(len(messages) - 1, -1, -1) if _calls(messages[at])), None)
+    while last and messages[last - 1].role is Role.MODEL:
+        last -= 1
+    return last
 
 
 def _is_paired(messages: Iterable[Message]) -> bool:

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from logging import DEBUG, WARNING
 from time import monotonic
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, Generic, Literal, Self, TypeVar, cast
 
 import anyio
 import msgspec
@@ -27,6 +27,7 @@ from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
 from dragoman.orchestration.going_on import Plan, go_on
 from dragoman.orchestration.iteration import metadata_of
+from dragoman.orchestration.output import RETURN_RESULT
 from dragoman.orchestration.shown import Shown
 from dragoman.result import ChatResult
 from dragoman.tools.outcome import words
@@ -75,6 +76,8 @@ class Run(Generic[T]):
         self._steps = self._drive()
         state.check_tool_calls = lambda calls: self._check(tool_calls=calls)
         self._messages: list[Message] = []
+        by_call = getattr(orchestrator, "provider_hint", None) == RETURN_RESULT
+        self._typed: Literal["text", "call"] | None = None if output_schema is None else "call" if by_call else "text"
         self._shown = Shown(typed=output_schema is not None, state=lambda: state.shared.value)
         self._usage: Usage | None = None
         self._finish_reason = FinishReason.unspecified
@@ -213,9 +216,11 @@ class Run(Generic[T]):
 
     async def _drive(self) -> AsyncGenerator[StreamingIterationResult, None]:
         state, orchestrator = self._state, self._orchestrator
-        started = RunStarted(self.id, state.thread_id, self.parent_id, state.resource_id)
-        first = StreamingIterationResult(events=[started, *state.shared.snapshot()])
-        yield first if len(first.events) == 1 else self._recorded(first)
+        yield StreamingIterationResult(
+            events=[RunStarted(self.id, state.thread_id, self.parent_id, state.resource_id, self._typed)]
+        )
+        if snapshot := state.shared.snapshot():
+            yield self._recorded(StreamingIterationResult(events=snapshot))
         if self._opening:
             self._messages += self._opening
             yield StreamingIterationResult(events=unfold(self._opening), messages=self._opening)
@@ -237,7 +242,8 @@ class Run(Generic[T]):
                 goes_on = False
                 _LOG.debug("run %s: %s to %s", self.id, step, self._model.name)
                 yield self._recorded(StreamingIterationResult(events=[StepStarted(step)]))
-                async with aclosing(orchestrator.process_iteration(model, state, self._schema)) as results:
+                results = orchestrator.process_iteration(model, state, self._schema)
+                try:
                     async for result in results:
                         goes_on = result.should_continue
                         if result.events and isinstance(last := result.events[-1], RunError):
@@ -245,6 +251,8 @@ class Run(Generic[T]):
                             raise last.error
                         self._absorb(result)
                         yield self._recorded(result)
+                finally:
+                    await results.aclose()
                 self._step = None
                 losses = self._new_losses()
                 yield self._recorded(StreamingIterationResult(events=[StepFinished(step, losses)], losses=losses))
@@ -397,6 +405,8 @@ class Run(Generic[T]):
 
     def _new_losses(self) -> tuple[Loss, ...]:
         """What requests had to leave out and the run has not named yet."""
+        if len(self._state.losses) == self._losses_named:
+            return ()
         losses = tuple(self._state.losses)[self._losses_named :]
         self._losses_named += len(losses)
         for loss in losses:

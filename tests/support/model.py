@@ -49,6 +49,11 @@ def waits_for(message: Message, call: ToolCallPart, reason: Reason = "tool", *, 
     return Interrupt(call.id, reason, call, metadata={"message_id": id, "message_digest": neutral(message)})
 
 
+def waiting(name: str = "ask", /, id: str = "c1") -> ToolCallPart:
+    """A tool call that waits for the client."""
+    return ToolCallPart(id, name, run_by="client")
+
+
 def says(*content: Any, reason: FinishReason | None = None, usage: int | None = None) -> Message:
     """A model's message."""
     message = Message.model(*content)
