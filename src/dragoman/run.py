@@ -9,7 +9,7 @@ from contextlib import aclosing
 from logging import DEBUG, WARNING
 from time import monotonic
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, Generic, Literal, Self, TypeVar, cast
 
 import anyio
 import msgspec
@@ -25,10 +25,11 @@ from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, Role, Usage
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
+from dragoman.orchestration.foreign_error import foreign
 from dragoman.orchestration.iteration import metadata_of
+from dragoman.orchestration.output import RETURN_RESULT
 from dragoman.orchestration.shown import Shown
 from dragoman.result import ChatResult
-from dragoman.tools.outcome import words
 
 __all__ = ["Run"]
 
@@ -69,6 +70,8 @@ class Run(Generic[T]):
         self._steps = self._drive()
         state.check_tool_calls = lambda calls: self._check(tool_calls=calls)
         self._messages: list[Message] = []
+        by_call = getattr(orchestrator, "provider_hint", None) == RETURN_RESULT
+        self._typed: Literal["text", "call"] | None = None if output_schema is None else "call" if by_call else "text"
         self._shown = Shown(typed=output_schema is not None, state=lambda: state.shared.value)
         self._usage: Usage | None = None
         self._finish_reason = FinishReason.unspecified
@@ -175,7 +178,7 @@ class Run(Generic[T]):
             except DragomanError as error:
                 step = self._failed(error, error)
             except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
-                step = self._failed(_foreign(error), error)
+                step = self._failed(foreign(error), error)
             finally:
                 self._waiting = None
             yield step
@@ -207,7 +210,7 @@ class Run(Generic[T]):
 
     async def _drive(self) -> AsyncGenerator[StreamingIterationResult, None]:
         state, orchestrator = self._state, self._orchestrator
-        started = RunStarted(self.id, state.thread_id, resource_id=state.resource_id)
+        started = RunStarted(self.id, state.thread_id, resource_id=state.resource_id, typed=self._typed)
         first = StreamingIterationResult(events=[started, *state.shared.snapshot()])
         yield first if len(first.events) == 1 else self._recorded(first)
         if self._opening:
@@ -225,7 +228,8 @@ class Run(Generic[T]):
                 goes_on = False
                 _LOG.debug("run %s: %s to %s", self.id, step, self._model.name)
                 yield self._recorded(StreamingIterationResult(events=[StepStarted(step)]))
-                async with aclosing(orchestrator.process_iteration(model, state, self._schema)) as results:
+                results = orchestrator.process_iteration(model, state, self._schema)
+                try:
                     async for result in results:
                         goes_on = result.should_continue
                         if result.events and isinstance(last := result.events[-1], RunError):
@@ -233,6 +237,8 @@ class Run(Generic[T]):
                             raise last.error
                         self._absorb(result)
                         yield self._recorded(result)
+                finally:
+                    await results.aclose()
                 self._step = None
                 losses = self._new_losses()
                 yield self._recorded(StreamingIterationResult(events=[StepFinished(step, losses)], losses=losses))
@@ -309,10 +315,8 @@ class Run(Generic[T]):
         """Ends the message in whose middle the run ended: it is kept as far as it was shown."""
         tool_round, self._state.tool_round = self._state.tool_round, None
         if tool_round is not None:
-            events = [*tool_round.close()]
             self._messages += filter(None, (tool_round.message(),))
-            self._shown.feed(events, self._state.shows)
-            return events
+            return [*tool_round.close()]
         message = self._partial(reason)
         if message is None:
             return []
@@ -385,15 +389,10 @@ class Run(Generic[T]):
 
     def _new_losses(self) -> tuple[Loss, ...]:
         """What requests had to leave out and the run has not named yet."""
+        if len(self._state.losses) == self._losses_named:
+            return ()
         losses = tuple(self._state.losses)[self._losses_named :]
         self._losses_named += len(losses)
         for loss in losses:
             _LOG.log(DEBUG if loss.is_minor else WARNING, "run %s: left out %s", self.id, loss)
         return losses
-
-
-def _foreign(error: Exception) -> DragomanError:
-    """The error of ours that stands for somebody else's exception in the events."""
-    ours = DragomanError(f"{type(error).__name__} in the run, from code that is not dragoman's: {words(error)}")
-    ours.__cause__ = error
-    return ours

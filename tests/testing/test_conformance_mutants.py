@@ -34,7 +34,7 @@ from dragoman import (
 )
 from dragoman.codec.serving import ErrorResponse, Route
 from dragoman.errors import InvalidRequestError, ProviderError
-from dragoman.event import Event, MessageFinished, RunError
+from dragoman.event import Event, MessageDropped, MessageFinished, RunError
 from dragoman.message import DataPart, FilePart, FinishReason, LinkPart, MarkPart
 from dragoman.request import EmbeddingsRequest
 from dragoman.testing import server
@@ -179,6 +179,14 @@ def of_calls(**changes: Any) -> Callable[[Event], Event]:
     return edit
 
 
+def is_clients(part: Any) -> bool:
+    return isinstance(part, ToolCallPart) and part.run_by == "client"
+
+
+def unretracted(events: Iterable[Event], **how: Any) -> Any:
+    return REAL.dump_response([event for event in events if not isinstance(event, MessageDropped)], **how)
+
+
 def no_errors(event: Event) -> Event | None:
     return None if isinstance(event, RunError) else event
 
@@ -248,6 +256,11 @@ def strict_body(body: Any, **how: Any) -> Any:
     return REAL.load_request(body, **how) if body else raised(KeyError("messages"))
 
 
+def others_own(payload: Any, **how: Any) -> list[Message]:
+    loaded = wires.get("openai_chat").load_messages(payload, **how)
+    return [message.replace(native=message.native and {"mistral": message.native}) for message in loaded]
+
+
 def trusting_messages(payload: Any, **how: Any) -> Any:
     return REAL.load_messages([raw for raw in payload if raw["role"]], **how)
 
@@ -312,6 +325,10 @@ WIRES: dict[str, tuple[Any, str]] = {
     "conversations_are_append_only": (Broken("openai_chat", dump_messages=marked), "the beginning of the longer"),
     "loaded_conversations_are_dumped_as_they_were": (loads(each(TextPart, text="?")), "the payload after a load"),
     "what_is_ours_is_not_sent": (Broken("openai_chat", dump_messages=with_ids), "LEAKED-BY-THE-WIRE"),
+    "what_is_the_wires_own_bears_its_name": (
+        Broken("openai_chat", load_messages=others_own),
+        r"what is its own stands in `native` under \['mistral'\]",
+    ),
     "signatures_go_back_to_their_origin_alone": (
         Broken("anthropic", dump_messages=lambda m, target=None, **how: wires.get("anthropic").dump_messages(m, **how)),
         "the signature is sent to another provider",
@@ -354,6 +371,14 @@ WIRES: dict[str, tuple[Any, str]] = {
         Broken("openai_chat", decoder=lambda **how: Raising(REAL.decoder(**how), b'{"id":"r1"')),
         "what is this",
     ),
+    "runs_are_one_answer": (
+        says(lambda message: message.replace(content=[part for part in message.content if not is_clients(part)])),
+        "the calls in a whole run must be",
+    ),
+    "retracted_answers_leave_nothing": (
+        Broken("openai_chat", dump_response=unretracted),
+        "a response with a retracted message must be",
+    ),
     "finish_reasons_survive": (reads(to_stop), "the finish reason must be <FinishReason.length"),
     "usage_survives_and_adds_up": (reads(finished(usage=None)), "how often the usage of a whole response"),
     "ids_are_minted_and_distinct": (reads(of_calls(id="same")), r"the ids of two whole calls are \['same', 'same'\]"),
@@ -389,6 +414,10 @@ WIRES: dict[str, tuple[Any, str]] = {
     "routes_are_complete": (
         Broken("openai_chat", routes=(Route("POST", "chat/completions", "chat"),)),
         "does not begin at the root",
+    ),
+    "requests_go_to_a_route": (
+        Broken("openai_chat", routes=(Route("POST", "/v2/talk", "chat"),)),
+        "requests go to '/chat/completions', which ends none of the routes",
     ),
     "pings_say_nothing": (Broken("openai_chat", ping=b"data: ping\n\n"), "not JSON|must be one message"),
     "refusals_are_never_raised": (refuses(hasty), "DecodeError|UnicodeDecodeError"),

@@ -15,7 +15,7 @@ import json
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from itertools import takewhile
-from typing import Any
+from typing import Any, Literal
 from weakref import ref
 
 import msgspec
@@ -30,7 +30,7 @@ from dragoman.message import (
     ToolResultPart,
 )
 
-__all__ = ["neutral", "neutral_chain", "prefix", "signed_chain", "wire_of"]
+__all__ = ["digests", "neutral", "neutral_chain", "prefix", "signed_chain", "wire_of", "written"]
 
 _VERSION = "2"
 
@@ -44,17 +44,33 @@ message may hold megabytes."""
 def signed_chain(messages: Iterable[Message], wire: str) -> list[str]:
     """For each message the digest of all before it, as `Origin.prefix` has it, and last that of all: one more than there are
     messages. `wire`: that of the provider which signs, or has signed."""
+    return [written(wire, digest) for digest in digests(messages, wire)]
+
+
+def digests(messages: Iterable[Message], wire: str, after: bytes | None = None) -> list[bytes]:
+    """The same as bytes. `after`: the digest of what stands before these messages, where something does."""
     messages = tuple(messages)
-    head = sum(1 for _ in takewhile(lambda message: message.role is Role.SYSTEM and not message.native, messages))
-    digests = [b""] * (head + 1)
+    head = 0
+    if after is None:
+        head = sum(1 for _ in takewhile(lambda message: message.role is Role.SYSTEM and not message.native, messages))
+
+    def make(message: Message) -> Any:
+        return _signed(message, wire)
+
+    chain = [after or b""] * (head + 1)
     for message in messages[head:]:
-        digests.append(_next(digests[-1], _of(message, wire, lambda message: _signed(message, wire))))
-    return [f"{_VERSION}:{wire}:{digest.hex()}" for digest in digests]
+        chain.append(_next(chain[-1], _of(message, wire, make)))
+    return chain
+
+
+def written(wire: str, digest: bytes) -> str:
+    """A digest as `Origin.prefix` has it."""
+    return f"{_VERSION}:{wire}:{digest.hex()}"
 
 
 def prefix(messages: Iterable[Message], wire: str) -> str:
     """What `Origin.prefix` says of an answer to these messages."""
-    return signed_chain(messages, wire)[-1]
+    return written(wire, digests(messages, wire)[-1])
 
 
 def wire_of(prefix: str) -> str:
@@ -100,14 +116,16 @@ def _bytes(value: Any) -> bytes:
 
 def _signed(message: Message, wire: str) -> Any:
     content = unmarked(message).content
-    if any(piece.native or isinstance(piece, ToolResultPart) for piece in content):
+    if any(piece.native or isinstance(piece, ToolCallPart | ToolResultPart) for piece in content):
         content = tuple([_of_wire(piece, wire) for piece in content])
     own = (message.native or {}).get(wire)
     return message.role, content, own
 
 
 def _of_wire(piece: Content, wire: str) -> Content:
-    """The piece with the wire's own fields alone in its `native`."""
+    """The piece with the wire's own fields alone in its `native`, and with what every format tells of who runs a tool."""
+    if isinstance(piece, ToolCallPart | ToolResultPart) and piece.run_by == "client":
+        piece = msgspec.structs.replace(piece, run_by=_run_by(piece))
     if isinstance(piece, ToolResultPart) and piece.is_content:
         piece = msgspec.structs.replace(piece, result=tuple([_of_wire(part, wire) for part in piece.result]))
     own = (piece.native or {}).get(wire)
@@ -123,11 +141,16 @@ def _neutral(message: Message) -> Any:
 def _plain(piece: Content) -> Any:
     if isinstance(piece, ToolCallPart):
         unread = piece.raw if piece.state != "complete" else None
-        return "tool_call", piece.name, piece.arguments, unread, piece.state, piece.run_by
+        return "tool_call", piece.name, piece.arguments, unread, piece.state, _run_by(piece)
     if isinstance(piece, ToolResultPart):
         result = [_plain(part) for part in piece.result] if piece.is_content else _value(piece.result)
-        return "tool_result", result, piece.is_error, piece.run_by
+        return "tool_result", result, piece.is_error, _run_by(piece)
     return piece if piece.native is None else msgspec.structs.replace(piece, native=None)
+
+
+def _run_by(piece: ToolCallPart | ToolResultPart) -> Literal["agent", "provider"]:
+    """Who ran the tool, as formats tell it: a call of the client's comes back as any call that is not the provider's."""
+    return "provider" if piece.run_by == "provider" else "agent"
 
 
 def _value(result: Any) -> Any:
