@@ -25,11 +25,11 @@ from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, Role, Usage
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
+from dragoman.orchestration.foreign_error import foreign
 from dragoman.orchestration.iteration import metadata_of
 from dragoman.orchestration.output import RETURN_RESULT
 from dragoman.orchestration.shown import Shown
 from dragoman.result import ChatResult
-from dragoman.tools.outcome import words
 
 __all__ = ["Run"]
 
@@ -178,7 +178,7 @@ class Run(Generic[T]):
             except DragomanError as error:
                 step = self._failed(error, error)
             except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
-                step = self._failed(_foreign(error), error)
+                step = self._failed(foreign(error), error)
             finally:
                 self._waiting = None
             yield step
@@ -211,9 +211,8 @@ class Run(Generic[T]):
     async def _drive(self) -> AsyncGenerator[StreamingIterationResult, None]:
         state, orchestrator = self._state, self._orchestrator
         started = RunStarted(self.id, state.thread_id, resource_id=state.resource_id, typed=self._typed)
-        yield StreamingIterationResult(events=[started])
-        if snapshot := state.shared.snapshot():
-            yield self._recorded(StreamingIterationResult(events=snapshot))
+        first = StreamingIterationResult(events=[started, *state.shared.snapshot()])
+        yield first if len(first.events) == 1 else self._recorded(first)
         if self._opening:
             self._messages += self._opening
             yield StreamingIterationResult(events=unfold(self._opening), messages=self._opening)
@@ -316,10 +315,8 @@ class Run(Generic[T]):
         """Ends the message in whose middle the run ended: it is kept as far as it was shown."""
         tool_round, self._state.tool_round = self._state.tool_round, None
         if tool_round is not None:
-            events = [*tool_round.close()]
             self._messages += filter(None, (tool_round.message(),))
-            self._shown.feed(events, self._state.shows)
-            return events
+            return [*tool_round.close()]
         message = self._partial(reason)
         if message is None:
             return []
@@ -399,10 +396,3 @@ class Run(Generic[T]):
         for loss in losses:
             _LOG.log(DEBUG if loss.is_minor else WARNING, "run %s: left out %s", self.id, loss)
         return losses
-
-
-def _foreign(error: Exception) -> DragomanError:
-    """The error of ours that stands for somebody else's exception in the events."""
-    ours = DragomanError(f"{type(error).__name__} in the run, from code that is not dragoman's: {words(error)}")
-    ours.__cause__ = error
-    return ours
