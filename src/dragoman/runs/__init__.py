@@ -1,0 +1,28 @@
+"""Runs that outlive a connection: their events in a log, from which readers anywhere read, and who drives them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dragoman.runs.log import Lease, Posted, RunLog, RunStatus
+    from dragoman.runs.open import open_log
+    from dragoman.runs.runs import Runs
+
+__all__ = ["Lease", "Posted", "RunLog", "RunStatus", "Runs", "open_log"]
+
+_MODULES = {
+    "Lease": "log",
+    "Posted": "log",
+    "RunLog": "log",
+    "RunStatus": "log",
+    "Runs": "runs",
+    "open_log": "open",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'dragoman.runs' has no attribute {name!r}")
+    return getattr(import_module(f"dragoman.runs.{_MODULES[name]}"), name)
