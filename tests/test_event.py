@@ -30,12 +30,13 @@ from dragoman.event import (
     event_from_json,
     event_to_json,
 )
+from dragoman.interrupt import Interrupt
 from dragoman.message import DataPart, FinishReason, Message, Origin, Role, TextPart, ToolCallPart, Usage
 from support import strategies as some
 
 EVENTS: list[Event] = [
     RunStarted("r", "t", "p"),
-    RunFinished("r", "pending", Usage(input_tokens=1), (ToolCallPart("1", "f", {"a": [1]}),)),
+    RunFinished("r", "pending", Usage(input_tokens=1), (Interrupt("1", "tool", ToolCallPart("1", "f", {"a": [1]})),)),
     StepStarted("s"),
     StepFinished("s"),
     MessageStarted(

@@ -37,6 +37,7 @@ from dragoman.event import (
     StepFinished,
     StepStarted,
 )
+from dragoman.interrupt import Interrupt
 from dragoman.message import FinishReason, Role, TextPart, ThinkingPart
 from support.model import FORCING, PROVIDER, agent, call, says
 
@@ -72,7 +73,9 @@ def told(events: list[Event]) -> list[Event]:
     out: list[Event] = []
     for event in events:
         changes = {
-            name: plain(value) for name in ("run_id", "message_id") if (value := getattr(event, name, None)) is not None
+            name: plain(value)
+            for name in ("run_id", "thread_id", "message_id")
+            if (value := getattr(event, name, None)) is not None
         }
         if isinstance(event, MessageStarted):
             changes["created_at"] = None
@@ -82,7 +85,7 @@ def told(events: list[Event]) -> list[Event]:
 
 RUN, PROMPT, OTHER = "own0", "own1", "own2"
 ASKED = unfold([Message.user("hi").replace(id=PROMPT)])
-BEGIN = [RunStarted(RUN), *ASKED]
+BEGIN = [RunStarted(RUN, RUN), *ASKED]
 
 
 def scripted(*answers: Any, **how: Any) -> Agent[Any]:
@@ -183,7 +186,7 @@ async def test_typed_in_two_phases() -> None:
 async def test_pending() -> None:
     asking = says(call("ask"))
     events = await events_of(scripted(asking, tools=[Tool("ask")]))
-    pending = RunFinished(RUN, "pending", None, (call("ask"),))
+    pending = RunFinished(RUN, "pending", None, (Interrupt(call("ask").id, "tool", call("ask")),))
     assert told(events) == [*BEGIN, *step(1, *whole(asking, "m1")), pending]
 
 

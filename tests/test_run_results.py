@@ -23,6 +23,7 @@ from dragoman import (
 )
 from dragoman.errors import DragomanError, InvalidRequestError, ProviderError, TypedOutputError
 from dragoman.event import MessageStarted, OpenText, PartDelta, PartStarted, RunError
+from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Origin, ProviderPart, Role, TextPart, ThinkingPart
 from dragoman.repair import INTERRUPTED
@@ -133,7 +134,7 @@ def tools() -> Case:
 
 def pending() -> Case:
     first = says("A", call("t", x=1), call("ask", id="c2"), usage=1)
-    waits, why = (call("ask", id="c2"),), FinishReason.tool_calls
+    waits, why = (Interrupt("c2", "tool", call("ask", id="c2")),), FinishReason.tool_calls
     results = Message.user(ToolResultPart("c1", "t", 2))
     return Case(
         [first],
@@ -146,7 +147,7 @@ def pending() -> Case:
 
 def pending_alone() -> Case:
     first = says(call("ask"))
-    waits, why = (call("ask"),), FinishReason.tool_calls
+    waits, why = (Interrupt("c1", "tool", call("ask")),), FinishReason.tool_calls
     return Case(
         [first],
         {"tools": [t, Tool("ask")]},
@@ -223,7 +224,7 @@ def by_a_tool_that_was_not_used() -> Case:
 def by_a_tool_beside_one_that_waits() -> Case:
     right = says("y", returned(z=1), call("ask"), usage=4)
     metadata = {"toolId": "r", "toolName": "return_result", "suppressedText": "y"}
-    waits, why = (call("ask"),), FinishReason.tool_calls
+    waits, why = (Interrupt("c1", "tool", call("ask")),), FinishReason.tool_calls
     ok = Message.user(ToolResultPart("r", "return_result", "ok"))
     return Case(
         [right],

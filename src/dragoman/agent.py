@@ -20,7 +20,17 @@ from dragoman.model.models import Models
 from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator, StreamingState, choose_orchestrator
 from dragoman.orchestration.output import Output, json_output, typed_output
 from dragoman.portal import Portal, synchronous, synchronous_stream
-from dragoman.prompt import History, Prompt, RunOptions, beginning, check_agent, check_options, with_options
+from dragoman.prompt import (
+    History,
+    Prompt,
+    RunOptions,
+    beginning,
+    check_agent,
+    check_options,
+    opening,
+    tools_of,
+    with_options,
+)
 from dragoman.providers import Provider
 from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
@@ -158,6 +168,7 @@ class Agent(Generic[Deps]):
             TypeError: an argument that `RunOptions` does not know.
         """
         check_options(how)
+        new, how = opening(prompt, how, new_id=self._new_id, clock=self._clock)
         output_schema = how.get("output_schema")
         output: Output[Any] | None = None
         if output_schema is not None:
@@ -166,12 +177,14 @@ class Agent(Generic[Deps]):
             output = typed_output(output_type)
         chat_model = self._models.chat(how.get("model"))
         request = with_options(self._request, how)
-        messages, opening, losses = beginning(
-            prompt, how, system=self._system, on_loss=request.on_loss, new_id=self._new_id, clock=self._clock
+        messages, own, losses = beginning(
+            new, how, system=self._system, on_loss=request.on_loss, new_id=self._new_id, clock=self._clock
         )
+        tools = (*self._tools, *tools_of(how.get("tools", ())))
+        run_id = how.get("run_id") or self._new_id()
         state = StreamingState(
             messages,
-            self._tools,
+            tools,
             request=request,
             executor=self._executor,
             accumulator=self._accumulator or chat_model.provider.accumulator or MessageAccumulator,
@@ -179,20 +192,25 @@ class Agent(Generic[Deps]):
             new_id=self._new_id,
             clock=self._clock,
             deps=how.get("deps"),
-            run_id=self._new_id(),
+            run_id=run_id,
+            thread_id=how.get("thread_id") or run_id,
+            resource_id=how.get("resource_id"),
+            context=tuple(how.get("context", ())),
+            shared=how.get("state"),
+            metadata=how.get("metadata", {}),
         )
         state.losses |= dict.fromkeys(losses)
         make = self._orchestrator or chat_model.provider.orchestrator
         orchestrator = (
             make()
             if make is not None
-            else choose_orchestrator(chat_model.provider, typed=output is not None, tools=bool(self._tools))
+            else choose_orchestrator(chat_model.provider, typed=output is not None, tools=bool(tools))
         )
         return Run(
             chat_model,
             orchestrator,
             state,
-            opening=opening,
+            opening=own,
             output_schema=output.schema if output is not None else None,
             limits=how.get("limits") or self._limits,
             convert=output.convert if output is not None else str,

@@ -15,8 +15,9 @@ import msgspec
 
 from dragoman import error_json
 from dragoman.errors import DragomanError, HistoryError
+from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
-from dragoman.message import Content, FinishReason, Native, Origin, Role, TextPart, ToolCallPart, Usage
+from dragoman.message import Content, FinishReason, Native, Origin, Role, TextPart, Usage
 
 __all__ = [
     "Custom",
@@ -64,6 +65,10 @@ class RunStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_start
     """Id of the conversation that it belongs to, where there is one."""
     parent_run_id: str | None = None
     """Id of the run that started it, where one did."""
+    resource_id: str | None = None
+    """Whose conversation it is, where that was told."""
+    native: Native = None
+    """What a format has beside these fields, by its name."""
 
 
 class RunFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_finished"):
@@ -72,11 +77,15 @@ class RunFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_fini
     run_id: str
     """Id of the run."""
     outcome: Literal["success", "pending", "cancelled"] = "success"
-    """`pending`: the client must answer the calls in `pending`."""
+    """`pending`: the run waits for what is in `pending`."""
     usage: Usage | None = None
     """Sum over the run's model calls."""
-    pending: tuple[ToolCallPart, ...] = ()
-    """Calls that somebody must answer before the conversation can go on."""
+    pending: tuple[Interrupt, ...] = ()
+    """What somebody must answer before the conversation can go on."""
+    result: Any = None
+    """The run's output as JSON: the text, or the value of a typed run; `None`: there is none."""
+    native: Native = None
+    """What a format has beside these fields, by its name."""
 
 
 class RunError(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_error"):
@@ -86,6 +95,8 @@ class RunError(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_error")
     """What went wrong."""
     run_id: str | None = None
     """Id of the run; `None`: a model call outside a run."""
+    native: Native = None
+    """What a format has beside these fields, by its name."""
 
 
 class StepStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="step_started"):
@@ -93,6 +104,8 @@ class StepStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="step_sta
 
     name: str
     """Such as `model call 1`; no other step of the run has it."""
+    native: Native = None
+    """What a format has beside these fields, by its name."""
 
 
 class StepFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="step_finished"):
@@ -102,6 +115,8 @@ class StepFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="step_fi
     """As in `StepStarted`."""
     losses: tuple[Loss, ...] = ()
     """What its requests had to leave out and no earlier step of the run did; positions are those in what was sent."""
+    native: Native = None
+    """What a format has beside these fields, by its name."""
 
 
 class MessageStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="message_started"):
@@ -197,6 +212,8 @@ class StateSnapshot(msgspec.Struct, frozen=True, omit_defaults=True, tag="state_
 
     state: Any
     """Any JSON value."""
+    native: Native = None
+    """What a format has beside these fields, by its name."""
 
 
 class StateDelta(msgspec.Struct, frozen=True, omit_defaults=True, tag="state_delta"):
@@ -204,6 +221,8 @@ class StateDelta(msgspec.Struct, frozen=True, omit_defaults=True, tag="state_del
 
     operations: tuple[Mapping[str, Any], ...]
     """Operations of JSON Patch (RFC 6902), in order."""
+    native: Native = None
+    """What a format has beside these fields, by its name."""
 
 
 class Custom(msgspec.Struct, frozen=True, omit_defaults=True, tag="custom"):
@@ -213,6 +232,8 @@ class Custom(msgspec.Struct, frozen=True, omit_defaults=True, tag="custom"):
     """What it is."""
     value: Any = None
     """Any JSON value."""
+    native: Native = None
+    """What a format has beside these fields, by its name."""
 
 
 class _BytesDelta(msgspec.Struct, frozen=True, tag="part_delta_bytes"):

@@ -18,10 +18,11 @@ from dragoman.errors import DragomanError, LimitReachedError
 from dragoman.event import Event, MessageDropped, RunError, RunFinished, RunStarted, StepFinished, StepStarted
 from dragoman.event_loop import running_loop
 from dragoman.fold import unfold
+from dragoman.interrupt import Interrupt
 from dragoman.limits import Limits, Spent, reached
 from dragoman.logs import logger
 from dragoman.loss import Loss
-from dragoman.message import FinishReason, Message, Role, ToolCallPart, Usage
+from dragoman.message import FinishReason, Message, Role, Usage
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
 from dragoman.orchestration.iteration import provider_metadata
@@ -71,7 +72,7 @@ class Run(Generic[T]):
         self._shown = Shown(typed=output_schema is not None)
         self._usage: Usage | None = None
         self._finish_reason = FinishReason.unspecified
-        self._pending: tuple[ToolCallPart, ...] = ()
+        self._pending: tuple[Interrupt, ...] = ()
         self._metadata: dict[str, Any] = {}
         self._model_calls = 0
         self._step: str | None = None
@@ -205,7 +206,8 @@ class Run(Generic[T]):
 
     async def _drive(self) -> AsyncGenerator[StreamingIterationResult, None]:
         state, orchestrator = self._state, self._orchestrator
-        yield StreamingIterationResult(events=[RunStarted(self.id)])
+        started = RunStarted(self.id, self._state.thread_id, resource_id=self._state.resource_id)
+        yield StreamingIterationResult(events=[started])
         if self._opening:
             self._messages += self._opening
             yield StreamingIterationResult(events=unfold(self._opening), messages=self._opening)

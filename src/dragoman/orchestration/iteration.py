@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from dragoman.event import Event
+from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Message, ProviderPart, ToolCallPart, ToolResultPart, Usage
 from dragoman.result import ChatResult
@@ -36,8 +37,8 @@ class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
     """Of the model call that this step ended."""
     metadata: dict[str, Any] = {}
     """What the provider said beside its message."""
-    pending: tuple[ToolCallPart, ...] = ()
-    """Calls that the client must answer."""
+    pending: tuple[Interrupt, ...] = ()
+    """What the run waits for."""
     losses: tuple[Loss, ...] = ()
     """What the requests of the step had to leave out."""
     pieces: Sequence[ChatResult[str]] = ()

@@ -16,6 +16,7 @@ from dragoman.fold import unfold
 from dragoman.message import NOTES, FinishReason, Message, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration.intake import Intake
+from dragoman.orchestration.interrupts import waiting_for
 from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.state import StreamingState
@@ -157,7 +158,7 @@ class DefaultStreamingOrchestrator:
     async def answered(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> StreamingIterationResult:
         """Executes the calls → one user message with all results in call order; what the client runs is pending."""
         mine = [call for call in calls if runnable(call, state.tool_map)]
-        pending = tuple(call for call in calls if not runnable(call, state.tool_map))
+        pending = tuple(waiting_for(call, state.tool_map) for call in calls if not runnable(call, state.tool_map))
         results = await self.execute_tool_calls(state, mine)
         state.request_next_message_prefix()
         state.empty_after_tools_continuations = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -46,6 +46,11 @@ class StreamingState:
         clock: Callable[[], datetime] = now,
         deps: Any = None,
         run_id: str = "",
+        thread_id: str = "",
+        resource_id: str | None = None,
+        context: tuple[Any, ...] = (),
+        shared: Any = None,
+        metadata: Mapping[str, Any] = {},
     ) -> None:
         """The history is copied.
 
@@ -67,6 +72,13 @@ class StreamingState:
         self.clock = clock
         self.deps = deps
         self.run_id = run_id
+        self.thread_id = thread_id
+        self.resource_id = resource_id
+        self.context = context
+        """What the client told beside the conversation."""
+        self.shared = shared
+        """The state that client and agent share."""
+        self.metadata = metadata
         self.done = False
         self.should_prefix_next_message = False
         self.empty_after_tools_continuations = 0

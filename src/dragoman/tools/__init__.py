@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dragoman.tools.ask import AskUser, SignIn
 from dragoman.tools.context import ToolContext
 from dragoman.tools.executor import BoundExecutor, ParallelToolExecutor, ToolExecutor, runnable
 from dragoman.tools.ids import (
@@ -15,9 +16,11 @@ from dragoman.tools.outcome import ToolExecutionResult
 from dragoman.tools.tool import FunctionTool, Tool, tool, tool_map
 
 __all__ = [
+    "AskUser",
     "BoundExecutor",
     "FunctionTool",
     "ParallelToolExecutor",
+    "SignIn",
     "Tool",
     "ToolContext",
     "ToolExecutionResult",
