@@ -59,19 +59,18 @@ class Runs:
         finally:
             await self._stop([*[each.task for each in driven], *([self._keeping] if self._keeping else [])])
 
-    async def start(
-        self, agent: Agent[Any], prompt: Prompt, *, thread_id: str | None = None, **how: Unpack[RunOptions]
-    ) -> str:
-        """Starts a run, which goes on by itself → its id. `prompt` and `how`: as in `Agent.run`.
+    async def start(self, agent: Agent[Any], prompt: Prompt, **how: Unpack[RunOptions]) -> str:
+        """Starts a run, which goes on by itself → its id. `prompt` and `how`: as in `Agent.run`; the prompt may be a `RunRequest`.
 
         Raises:
+            LeaseLostError: there is a run with that id already.
             RunLogError: the log refuses it, or `Runs` is not entered.
             DragomanError: as `Agent.run`.
         """
         if self._keeping is None or self._keeping.done():
             raise RunLogError("runs are started inside of `async with Runs(log) as runs`, which owns them")
         run = agent.run(prompt, **how)
-        lease = await self._log.lease(run.id, self._owner, self._lease_seconds, token=0, thread_id=thread_id)
+        lease = await self._log.lease(run.id, self._owner, self._lease_seconds, token=0, thread_id=run.thread_id or None)
         tail = Tail()
         task = asyncio.create_task(drive(self._log, run, lease, tail), name=f"dragoman-drive-{run.id}")
         self._keeper.add(Driven(run, lease, tail, task))

@@ -50,7 +50,7 @@ def _statements(dialect: Dialect) -> Statements:
     return Statements(
         dialect.insert(runs).values(started_at=dialect.now).on_conflict_do_nothing(),
         select(runs, dialect.now.label("now")).where(concerned).order_by(runs.c.run_id).with_for_update(),
-        dialect.insert(claims).on_conflict_do_nothing(),
+        dialect.insert(claims).on_conflict_do_nothing().returning(claims.c.run_id),
     )
 
 
@@ -66,8 +66,8 @@ def write(connection: Connection, changes: Sequence[Change | Claim]) -> list[Any
     results: dict[int, Any] = {}
     claimed = [(number, change) for number, change in enumerate(changes) if isinstance(change, Claim)]
     for number, claim in sorted(claimed, key=lambda each: (each[1].thread_id, each[1].interrupt_id, each[0])):
-        done = connection.execute(statements.claim, msgspec.structs.asdict(claim))
-        results[number] = done.rowcount == 1
+        made = connection.execute(statements.claim, msgspec.structs.asdict(claim)).first()
+        results[number] = made is not None
     for number, change in enumerate(changes):
         if not isinstance(change, Claim):
             try:

@@ -47,12 +47,15 @@ runs = Table(
 )
 """A run: how far it is, and who may drive it until when."""
 
-_RUN = ForeignKey("dragoman_runs.run_id", ondelete="CASCADE")
+
+def _of_run() -> Column[str]:
+    return Column("run_id", String, ForeignKey("dragoman_runs.run_id", ondelete="CASCADE"), primary_key=True)
+
 
 events = Table(
     "dragoman_run_events",
     metadata,
-    Column("run_id", String, _RUN, primary_key=True),
+    _of_run(),
     Column("end", BigInteger, primary_key=True, autoincrement=False),
     Column("data", Text, nullable=False),
 )
@@ -61,7 +64,7 @@ events = Table(
 posts = Table(
     "dragoman_run_posts",
     metadata,
-    Column("run_id", String, _RUN.copy(), primary_key=True),
+    _of_run(),
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("message", Text, nullable=False),
 )
