@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-from dragoman import Agent, Message, tool
+from dragoman import Agent, Limits, Message, tool
 from dragoman.event import Event, MessageFinished, MessageStarted, OpenText, PartDelta, PartFinished, PartStarted
 from dragoman.fold import unfold
 from dragoman.message import FinishReason, Role, TextPart, ToolCallPart
@@ -76,10 +75,10 @@ class Endless:
 
 
 def endless() -> Agent[Any]:
-    return Agent(PROVIDER, middleware=[Endless()], tools=[lookup], limits=None)
+    return Agent(PROVIDER, middleware=[Endless()], tools=[lookup], limits=Limits(model_calls=None))
 
 
-def drive(url: str, place: str, lease_seconds: float, runs: int = 1) -> None:
+def drive(url: str, place: str, lease_seconds: float, runs: int = 1, prefix: str = "run-") -> None:
     """A process that drives runs, and writes down what a reader in it has seen: `run offset`, a line for each event.
 
     A reader sees only what is stored.
@@ -94,7 +93,7 @@ def drive(url: str, place: str, lease_seconds: float, runs: int = 1) -> None:
                         acknowledged.write(f"{run_id} {offset}\n".encode())
 
             async with open_log(url) as log, Runs(log, lease_seconds=lease_seconds, poll_seconds=0.05) as there:
-                ids = [await there.start(endless(), "go", run_id=f"run-{number}") for number in range(runs)]
+                ids = [await there.start(endless(), "go", run_id=f"{prefix}{number}") for number in range(runs)]
                 await asyncio.gather(*map(read, ids))
 
     asyncio.run(main())
@@ -107,14 +106,15 @@ def acknowledged(place: str | Path) -> dict[str, int]:
     return {run_id: int(offset) + 1 for run_id, _, offset in (line.partition(" ") for line in lines)}
 
 
-def pid_of(process: Any) -> int:
-    assert process.pid is not None
-    return int(process.pid)
+def succeed(url: str, lease_seconds: float, runs: int) -> None:
+    """A process that waits until those runs are over, and ends those that nobody drives."""
 
+    async def main() -> None:
+        async with open_log(url) as log, Runs(log, lease_seconds=lease_seconds, poll_seconds=0.05) as there:
+            await there.list()
+            for number in range(runs):
+                async with aclosing(there.attach(f"run-{number}")) as events:
+                    async for _ in events:
+                        pass
 
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    asyncio.run(main())

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, Self
 
 from sqlalchemy import Connection, Executable, make_url, select
@@ -106,21 +107,19 @@ class SqlLog:
 
     async def close(self) -> None:
         """As `RunLog.close`."""
-        await asyncio.to_thread(self._close)
+        with suppress(RuntimeError):  # it is closed
+            await asyncio.wrap_future(self._readers.submit(self._writer.close))
+        self._readers.shutdown()
+        if self._connection is not None:
+            self._connection.close()
+        self._write_engine.dispose()
+        self._read_engine.dispose()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *error: object) -> None:
         await self.close()
-
-    def _close(self) -> None:
-        self._writer.close()
-        self._readers.shutdown()
-        if self._connection is not None:
-            self._connection.close()
-        self._write_engine.dispose()
-        self._read_engine.dispose()
 
     def _commit(self, changes: Sequence[Any]) -> list[Any]:
         """In the writer's thread. One change that the database refuses must not undo those of others: each is then tried alone."""

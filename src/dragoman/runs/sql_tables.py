@@ -108,6 +108,9 @@ DIALECTS = {
         insert=postgresql.insert,
         now=literal_column("CAST(extract(epoch from clock_timestamp()) AS double precision)", Float),
         lock="SELECT pg_advisory_xact_lock(4215098361)",
-        connect_args={"connect_timeout": 30},
+        connect_args={
+            "connect_timeout": 30,
+            "options": "-c lock_timeout=30s -c idle_in_transaction_session_timeout=5s",
+        },  # a process that stands still in the middle of a commit must not hold up the others
     ),
 }
