@@ -6,7 +6,14 @@ import asyncio
 
 import pytest
 
-from dragoman.errors import HistoryError, LeaseLostError, RateLimitError, RunInterruptedError, RunLogError, SettingsError
+from dragoman.errors import (
+    HistoryError,
+    LeaseLostError,
+    RateLimitError,
+    RunInterruptedError,
+    RunLogError,
+    SettingsError,
+)
 from dragoman.event import Custom, Event, PartDelta, RunError, RunFinished, RunStarted
 from dragoman.runs import RunLog, open_log
 from dragoman.runs.batch import MOST_BYTES
@@ -114,7 +121,11 @@ async def test_a_lease_that_is_over_writes_nothing_though_nobody_else_came(url: 
     ],
 )
 async def test_a_run_that_is_over_takes_nothing_more(url: str, end: Event, state: str) -> None:
-    inner: list[Event] = [RunFinished("inner"), RunError(RateLimitError("slow")), RunError(RateLimitError("slow"), "inner")]
+    inner: list[Event] = [
+        RunFinished("inner"),
+        RunError(RateLimitError("slow")),
+        RunError(RateLimitError("slow"), "inner"),
+    ]
     async with open_log(url) as log:
         lease = await log.lease("r", "me", LONG, thread_id="t")
         await log.append("r", 0, inner, lease=lease)

@@ -125,7 +125,7 @@ async def test_a_driver_that_stood_still_is_refused(
     assert driver.pid is not None
     os.kill(driver.pid, signal.SIGSTOP)
     try:
-        async with looking(shared_url) as (log, runs):
+        async with looking(shared_url) as (_, runs):
             told = await read(runs, "run-0")
             check_ended_once(told)
             os.kill(driver.pid, signal.SIGCONT)
@@ -144,7 +144,7 @@ async def test_a_run_is_read_and_stopped_from_another_process(
     place = tmp_path / "acknowledged"
     driver = start(processes, drive, shared_url, str(place), 30.0)
     await until(place, 5, driver)
-    async with looking(shared_url) as (log, runs):
+    async with looking(shared_url) as (_, runs):
         events: list[Event] = []
         async with aclosing(runs.attach("run-0")) as attached:
             async for _, event in attached:
@@ -171,7 +171,7 @@ async def test_processes_that_find_the_same_run_left_end_it_once(
     for each in successors:
         await asyncio.to_thread(each.join)
         assert each.exitcode == 0
-    async with looking(shared_url) as (log, runs):
+    async with looking(shared_url) as (_, runs):
         for number in range(3):
             check_ended_once(await read(runs, f"run-{number}"))
             assert (await runs.status(f"run-{number}")).token == 2

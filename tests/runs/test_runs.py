@@ -31,7 +31,7 @@ from dragoman.request import ModelRequest
 from dragoman.runs import RunLog, Runs, RunStatus, memory_log, open_log
 from dragoman.runs.tail import Tail
 from support.model import PROVIDER, agent, call, says
-from support.runs import speaker
+from support.runs import speaker, until
 
 pytestmark = pytest.mark.anyio
 
@@ -49,9 +49,20 @@ async def read(runs: Runs, run_id: str, offset: int = 0) -> list[Event]:
 
 
 async def over(runs: Runs, run_id: str) -> RunStatus:
-    while not (status := await runs.status(run_id)).is_over:
-        await asyncio.sleep(0.005)
-    return status
+    async def is_over() -> bool:
+        return (await runs.status(run_id)).is_over
+
+    await until(is_over)
+    return await runs.status(run_id)
+
+
+async def reached(log: RunLog, run_id: str, end: int) -> None:
+    """Waits until so many events are stored."""
+
+    async def is_there() -> bool:
+        return (await log.status([run_id]))[run_id].end >= end
+
+    await until(is_there)
 
 
 @tool
@@ -167,8 +178,7 @@ async def test_a_run_is_stopped_here_or_from_elsewhere(url: str) -> None:
         for stopper in (runs, others):
             a, model = speaker(20, asyncio.Semaphore(3))
             run_id = await runs.start(a, "hi")
-            while (await runs.status(run_id)).end < 8:
-                await asyncio.sleep(0.005)
+            await reached(log, run_id, 8)
             await stopper.cancel(run_id)
             told = await read(stopper, run_id)
             assert isinstance(told[-1], RunFinished)
@@ -242,8 +252,8 @@ async def test_leaving_the_block_ends_what_it_began_and_leaves_nothing(url: str)
     async with open_log(url) as log:
         async with Runs(log) as runs:
             ids = [await runs.start(a, "hi") for _ in range(3)]
-            while min(status.end for status in (await log.status(ids)).values()) < 6:
-                await asyncio.sleep(0.005)
+            for run_id in ids:
+                await reached(log, run_id, 6)
         assert [status.state for status in (await log.status(ids)).values()] == ["cancelled"] * 3
         with pytest.raises(RunLogError, match="async with Runs"):
             await runs.start(a, "hi")
@@ -311,13 +321,11 @@ async def test_one_that_lost_its_lease_writes_nothing_more(monkeypatch: pytest.M
     async with open_log("memory:") as log:
         async with Runs(log, lease_seconds=100) as runs:
             run_id = await runs.start(a, "hi")
-            while (await log.status([run_id]))[run_id].end < 7:
-                await asyncio.sleep(0)
+            await reached(log, run_id, 7)
             end = (await log.status([run_id]))[run_id].end
             clock[0] = 101.0
             gate.release()
-            while not model.ended:
-                await asyncio.sleep(0.001)
+            await until(lambda: asyncio.sleep(0, bool(model.ended)))
             status = (await log.status([run_id]))[run_id]
             assert (status.end, status.state, status.driven) == (end, "running", False)
         async with Runs(log, **QUICK) as others:
@@ -333,8 +341,7 @@ async def test_a_reader_hears_of_a_run_that_was_taken_away(monkeypatch: pytest.M
     async with open_log("memory:") as log, Runs(log, lease_seconds=100, poll_seconds=0.01) as runs:
         run_id = await runs.start(a, "hi")
         reader = asyncio.create_task(read(runs, run_id))
-        while (await log.status([run_id]))[run_id].end < 7:
-            await asyncio.sleep(0)
+        await reached(log, run_id, 7)
         clock[0] = 101.0
         gate.release()
         told = await reader
@@ -365,7 +372,7 @@ async def test_custom_events_of_any_kind_pass(url: str) -> None:
             async for event in _next(request):
                 yield event
 
-    a, script = agent(says("A"))
+    _, script = agent(says("A"))
     both = Agent(PROVIDER, middleware=[Telling(), script])
     async with open_log(url) as log, Runs(log) as runs:
         run_id = await runs.start(both, "hi")

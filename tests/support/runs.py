@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,9 @@ class Endless:
 
     async def __call__(self, request: ModelRequest, _next: Any) -> AsyncIterator[Event]:
         turn = len(request.messages)
-        said = Message.model(f"turn {turn}: " + "words and words " * 5, ToolCallPart(f"c{turn}", "lookup", {"number": turn}))
+        said = Message.model(
+            f"turn {turn}: " + "words and words " * 5, ToolCallPart(f"c{turn}", "lookup", {"number": turn})
+        )
         for event in unfold([said.replace(id=f"m{turn}", finish_reason=FinishReason.tool_calls)]):
             if isinstance(event, PartDelta) and isinstance(event.delta, str):
                 for place in range(0, len(event.delta), 4):
@@ -78,6 +80,15 @@ def endless() -> Agent[Any]:
     return Agent(PROVIDER, middleware=[Endless()], tools=[lookup], limits=Limits(model_calls=None))
 
 
+async def until(check: Callable[[], Awaitable[bool]]) -> None:
+    """Waits until it is so."""
+    for _ in range(10_000):
+        if await check():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("it never came")
+
+
 def drive(url: str, place: str, lease_seconds: float, runs: int = 1, prefix: str = "run-") -> None:
     """A process that drives runs, and writes down what a reader in it has seen: `run offset`, a line for each event.
 
@@ -85,7 +96,7 @@ def drive(url: str, place: str, lease_seconds: float, runs: int = 1, prefix: str
     """
 
     async def main() -> None:
-        with Path(place).open("ab", buffering=0) as acknowledged:
+        with open(place, "ab", buffering=0) as acknowledged:  # noqa: ASYNC230, PTH123 - a line is written at once
 
             async def read(run_id: str) -> None:
                 async with aclosing(there.attach(run_id)) as events:

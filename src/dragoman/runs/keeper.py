@@ -31,12 +31,17 @@ class Driven:
     """A run that this process drives."""
 
     run: Run[Any]
+    """The run."""
     lease: Lease
+    """That of this process on it."""
     tail: Tail
+    """What was stored of it last."""
     task: asyncio.Task[None]
+    """What drives it."""
     posts: int = 0
     """How many messages it has been given."""
     prolonged_at: float = field(default_factory=monotonic)
+    """When its lease was, by the monotonic clock."""
 
 
 class Keeper:

@@ -16,29 +16,39 @@ class Append(msgspec.Struct, frozen=True):
     """Events are to be stored."""
 
     run_id: str
+    """Of which run."""
     expected_offset: int
+    """Where its log is taken to end."""
     rows: list[tuple[int, str]]
     """Of each: how many events, and their lines."""
     state: RunState
     """The run's, behind them."""
     lease: Lease
+    """Of whoever writes."""
 
 
 class Take(msgspec.Struct, frozen=True):
     """A lease is to be given, prolonged or given back."""
 
     run_id: str
+    """On which run."""
     owner: str
+    """To whom."""
     seconds: float
+    """For how long; 0 gives it back."""
     token: int | None
+    """As in `RunLog.lease`."""
     thread_id: str | None
+    """Of a run that is new."""
 
 
 class Post(msgspec.Struct, frozen=True):
     """A message is to be stored."""
 
     run_id: str
+    """To which run."""
     message: Any
+    """As the log stores it."""
 
 
 Change = Append | Take | Post

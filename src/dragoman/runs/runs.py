@@ -70,7 +70,9 @@ class Runs:
         if self._keeping is None or self._keeping.done():
             raise RunLogError("runs are started inside of `async with Runs(log) as runs`, which owns them")
         run = agent.run(prompt, **how)
-        lease = await self._log.lease(run.id, self._owner, self._lease_seconds, token=0, thread_id=run.thread_id or None)
+        lease = await self._log.lease(
+            run.id, self._owner, self._lease_seconds, token=0, thread_id=run.thread_id or None
+        )
         tail = Tail()
         task = asyncio.create_task(drive(self._log, run, lease, tail), name=f"dragoman-drive-{run.id}")
         self._keeper.add(Driven(run, lease, tail, task))

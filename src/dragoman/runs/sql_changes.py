@@ -23,8 +23,11 @@ class Claim(msgspec.Struct, frozen=True):
     """An interrupt is to be claimed."""
 
     thread_id: str
+    """In which conversation."""
     interrupt_id: str
+    """Which one."""
     run_id: str
+    """For which run."""
 
 
 _UPDATED = ("state", "end", "posts", "owner", "token")
@@ -41,8 +44,11 @@ class Statements(msgspec.Struct, frozen=True):
     """Those that each database words in its own way; made once, since making one costs as much as running it."""
 
     begin: Any
+    """Makes runs that are not there."""
     lock: Any
+    """Locks and reads runs."""
     claim: Any
+    """Makes a claim that is not there, and tells that it did."""
 
 
 def _statements(dialect: Dialect) -> Statements:

@@ -8,7 +8,7 @@ from dragoman.runs.sql_tables import VERSIONS, metadata
 
 __all__: list[str] = []
 
-if context.config.attributes.get("connection") is not None:  # else only looked at
+if hasattr(context, "config"):  # else it is only imported
     context.configure(
         connection=context.config.attributes["connection"], target_metadata=metadata, version_table=VERSIONS
     )
