@@ -22,6 +22,7 @@ import by_hand
 import canned
 import convert
 import official
+import turns
 from server import serving
 
 from dragoman import Agent, tool, wires
@@ -139,3 +140,4 @@ if __name__ == "__main__":
     with serving() as base_url:
         asyncio.run(main(base_url, wires_chosen))
     convert.table(wires_chosen)
+    turns.table(wires_chosen, PROVIDERS)

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from pages.fields import fields, markdown
+from pages.fields import fields, markdown, records
 
 import dragoman
 from dragoman import Provider, testing, wires
@@ -135,6 +135,7 @@ def test_no_document_sends_its_reader_into_the_source() -> None:
 def test_the_documented_fields_are_those_of_the_source() -> None:
     written = (ROOT / "docs" / "fields.md").read_text()
     assert written == markdown(), "make pages"
+    assert (ROOT / "docs" / "records.md").read_text() == records(), "make pages"
     told = {field.name: field for field in fields(Provider)}
     assert list(told) == list(Provider.__struct_fields__)
     assert told["wire"].default is None

@@ -492,3 +492,22 @@ def test_arguments_that_were_edited_are_written_anew():
     edited = Message.model(msgspec.structs.replace(call, arguments={"a": 2}))
     assert [event.delta for event in unfold([edited]) if isinstance(event, PartDelta)] == ['{"a":2}']
     assert fold(unfold([edited])) == [edited]
+
+
+def test_of_a_delta_that_comes_alone_the_text_is_kept_and_not_the_event() -> None:
+    builder = MessageBuilder(MessageStarted("m", Role.MODEL))
+    builder.add(PartStarted("m", 0, OpenText()))
+    lone = [PartDelta("m", 0, "word ") for _ in range(3)]
+    references = [sys.getrefcount(event) for event in lone]
+    for place in range(len(lone)):
+        builder.add_deltas(lone[place : place + 1])
+    assert [sys.getrefcount(event) for event in lone] == references
+    assert builder.message().text == "word word word "
+
+
+def test_deltas_by_reads_of_any_size_stay_in_order() -> None:
+    builder = MessageBuilder(MessageStarted("m", Role.MODEL))
+    builder.add(PartStarted("m", 0, OpenText()))
+    for texts in (("a", "b"), ("c",), ("d", "e"), ("f", "g"), ("h",)):
+        builder.add_deltas([PartDelta("m", 0, text) for text in texts])
+    assert builder.message().text == "abcdefgh"

@@ -5,6 +5,12 @@ from pathlib import Path
 from pages import capabilities, fields, switching
 
 DOCS = Path(__file__).parents[2] / "docs"
+PAGES = {
+    "capabilities": capabilities.markdown,
+    "fields": fields.markdown,
+    "records": fields.records,
+    "switching": switching.markdown,
+}
 
-for page in (capabilities, fields, switching):
-    (DOCS / f"{page.__name__.rpartition('.')[2]}.md").write_text(page.markdown(), "utf-8")
+for name, page in PAGES.items():
+    (DOCS / f"{name}.md").write_text(page(), "utf-8")

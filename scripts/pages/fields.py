@@ -1,12 +1,11 @@
-"""Every field of a provider's record and of the wires' quirks, as tables: the source of `docs/fields.md`, written by
-
-make pages > docs/fields.md
-"""
+"""Every field of a provider's record and of the wires' quirks, as tables: `docs/fields.md`; and of the records that a wire is made
+of: `docs/records.md`."""
 
 from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
@@ -15,14 +14,24 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.capability import Capability
+from dragoman.codec.error_rules import ErrorInfo, ErrorRules
 from dragoman.codec.ids import Rule
 from dragoman.providers.provider import Provider
+from dragoman.request import HttpRequest
+from dragoman.wires.chat import Chat
 from pages.switching import NAMES
 
-__all__ = ["Field", "fields", "markdown"]
+__all__ = ["Field", "fields", "markdown", "records"]
+
+_OF_WIRES: Sequence[type[Any]] = (Chat, ErrorInfo, ErrorRules, HttpRequest)
+_HANDED_ON = {Chat: "dragoman.wires.chat.Chat"}
+"""Where a class is imported from that another module has."""
 
 _LONGEST = 160
 """Characters of a default that are shown."""
+_FUNCTION = re.compile(r"<function (\w+)\S* at \w+>")
+_ENUM = re.compile(r"<(\w+\.\w+): [^>]*>")
+_CLASS = re.compile(r"<class '(?:\w+\.)*(\w+)'>")
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -84,6 +93,24 @@ def markdown() -> str:
     )
 
 
+def records() -> str:
+    """The tables of `docs/records.md`."""
+    return "\n".join(
+        [
+            "# Every field of the records that a wire is made of",
+            "",
+            "Generated from the source by `make pages`; a test holds it to that. How to write a wire stands in [wires.md](wires.md).",
+            *(line for record in _OF_WIRES for line in _record(record)),
+            "",
+        ]
+    )
+
+
+def _record(record: type[Any]) -> Iterator[str]:
+    name = f"{record.__module__}.{record.__name__}"
+    yield from ("", f"## `{_HANDED_ON.get(record, name)}`", "", inspect.getdoc(record) or "", "", *_table(record))
+
+
 def _quirks(wire: str) -> Iterator[str]:
     record = import_module(f"dragoman.wires.{wire}").Quirks
     yield from ("", f"### `dragoman.wires.{wire}.Quirks`", "", inspect.getdoc(record) or "", "", *_table(record))
@@ -118,9 +145,17 @@ def _docstring(line: ast.stmt | None) -> str:
 def _default(field: msgspec.structs.FieldInfo) -> str | None:
     if field.required:
         return None
-    made = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
-    shown = repr(dict(cast("Mapping[str, Any]", made)) if isinstance(made, Mapping) else made)
+    shown = _shown(field.default_factory() if field.default is msgspec.NODEFAULT else field.default)
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST].rpartition(',')[0]}, …"
+
+
+def _shown(value: Any) -> str:
+    """A value as Python has it, but functions and types by their names alone, which are the same in every process."""
+    if isinstance(value, Mapping):
+        pairs = [f"{_shown(key)}: {_shown(one)}" for key, one in cast("Mapping[Any, Any]", value).items()]
+        return f"{{{', '.join(pairs)}}}"
+    shown = str(value.__name__) if callable(value) else repr(value)
+    return _FUNCTION.sub(r"\1", _ENUM.sub(r"\1", _CLASS.sub(r"\1", shown)))
 
 
 def _code(text: str) -> str:

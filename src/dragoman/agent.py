@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, overload
 
 from typing_extensions import TypeForm, TypeVar
@@ -240,10 +239,14 @@ class Agent(Generic[Deps]):
         Their outputs joined are the output of `send`, where no chunk takes something back: after a chunk with `retracted`
         what it holds is void. `ChatResult.joined` does both. Close the stream (`aclosing`) where you leave it early.
         """
-        async with self.run(prompt, **how) as run, aclosing(run.steps()) as steps:
-            async for step in steps:
-                for chunk in step.chunks():
-                    yield chunk
+        async with self.run(prompt, **how) as run:
+            steps = run.steps()
+            try:
+                async for step in steps:
+                    for chunk in step.chunks():
+                        yield chunk
+            finally:
+                await steps.aclose()
             if run.exception is not None:
                 raise run.exception
 

@@ -28,6 +28,8 @@ def expect_each(name: str, values: Iterable[T], *kinds: type, hint: Callable[[An
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
         raise wrong(name, cast(object, given), f"a sequence of {' or '.join(map(_called, kinds))}", hint(given))
     each = list(values)
+    if set(map(type, each)) <= set(kinds):  # as nearly always, and seen at once also of a long conversation
+        return each
     for place, value in enumerate(cast("list[object]", each)):
         if not isinstance(value, kinds):
             raise wrong(f"{name}[{place}]", value, " or ".join(map(_called, kinds)), hint(value))

@@ -85,9 +85,12 @@ class MessageBuilder:
     def add_deltas(self, events: Sequence[PartDelta]) -> None:
         """Takes the next events where all are deltas, as `add` takes each, but looks at them only where it must: a part
         that is finished says all that its deltas said."""
-        if self._unread is None:
-            self._unread = []
-        self._unread.append(events)
+        if len(events) == 1:  # a slow stream is nothing but these: its events would be four times the size of its text
+            MessageBuilder.add(self, events[0])
+        elif self._unread is None:
+            self._unread = [events]
+        else:
+            self._unread.append(events)
 
     def _read(self) -> None:
         unread, self._unread = self._unread, None

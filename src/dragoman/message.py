@@ -157,12 +157,20 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
     """Id of the turn in which a user interface shows it, with others, as one message; no model is told."""
 
     def __post_init__(self) -> None:
-        if type(self.content) is not tuple or any(isinstance(piece, str) for piece in self.content):
+        if type(self.content) is not tuple:
+            msgspec.structs.force_setattr(self, "content", _content(self.content))
+        has_texts, thinks = False, "thinking" in self.metadata
+        for piece in self.content:
+            if isinstance(piece, str):
+                has_texts = True
+            elif isinstance(piece, ThinkingPart):
+                thinks = True
+        if has_texts:
             msgspec.structs.force_setattr(self, "content", _content(self.content))
         if type(self.role) is not Role:
             msgspec.structs.force_setattr(self, "role", Role(self.role))
-        if (thinking := self.thinking) or "thinking" in self.metadata:
-            derived = {"thinking": thinking} if thinking else {}
+        if thinks:
+            derived = {"thinking": thinking} if (thinking := self.thinking) else {}
             msgspec.structs.force_setattr(self, "metadata", {**self.own_metadata, **derived})
 
     @classmethod

@@ -100,6 +100,8 @@ def tools_of(given: Iterable[Tool | ToolSpec | Callable[..., Any]]) -> tuple[Too
 def check_options(how: Mapping[str, Any]) -> None:
     """Raises `TypeError` where there are other arguments than those of `RunOptions`, or one is of another type: an address or a
     key that is passed over would send a conversation to somebody else."""
+    if not how:
+        return
     if unknown := how.keys() - RunOptions.__annotations__.keys():
         raise TypeError(
             f"sending takes no argument {', '.join(sorted(unknown))}; it takes {', '.join(RunOptions.__annotations__)}. "
@@ -263,6 +265,8 @@ def _hint(value: object) -> str:
 def with_options(request: ModelRequest, how: RunOptions) -> ModelRequest:
     """An agent's request with what a run changes of it."""
     settings, on_loss, options = how.get("settings"), how.get("on_loss"), how.get("options")
+    if settings is None and on_loss is None and not options:
+        return request
     settings = request.settings if settings is None else settings.over(request.settings)
     options = {**request.options, **options} if options else request.options
     return request.replace(settings=settings, on_loss=on_loss or request.on_loss, options=options)

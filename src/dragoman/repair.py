@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from itertools import chain
+from operator import attrgetter
 
 import msgspec
 
@@ -18,6 +20,7 @@ from dragoman.message import Content, Message, Role, ToolCallPart, ToolResultPar
 
 __all__ = ["INTERRUPTED", "missing", "repair", "repaired"]
 
+_CONTENT = attrgetter("content")
 INTERRUPTED = "interrupted: the call was not answered"
 """The error that stands in for a result that never came."""
 
@@ -46,12 +49,28 @@ def missing(messages: Sequence[Message]) -> tuple[list[ToolResultPart], list[Los
     Once it was sent it is to be stored behind that round: a real result that comes late is then a second one for its call,
     and leaves what was sent as it was.
     """
+    start = _last_round(messages)
+    if start is None:
+        return [], []
     losses: list[Loss] = []
-    for round_ in _rounds(messages)[-1:]:
+    for round_ in _rounds(messages[start:])[-1:]:
         _mended(round_, losses)
+    losses = [msgspec.structs.replace(loss, message=start + (loss.message or 0)) for loss in losses]
     calls = [(loss, messages[loss.message or 0].content[loss.part or 0]) for loss in losses]
     made_up = [(loss, call) for loss, call in calls if isinstance(call, ToolCallPart)]
     return [_stand_in(call) for _, call in made_up], [loss for loss, _ in made_up]
+
+
+def _last_round(messages: Sequence[Message]) -> int | None:
+    """Where the model began to speak when it called something last; `None`: it never did. Sees at once of a long conversation
+    that there is no call in it."""
+    contents = map(_CONTENT, reversed(messages))
+    if ToolCallPart not in map(type, chain.from_iterable(contents)):
+        return None
+    last = next((at for at in range(len(messages) - 1, -1, -1) if _calls(messages[at])), None)
+    while last and messages[last - 1].role is Role.MODEL:
+        last -= 1
+    return last
 
 
 def _is_paired(messages: Iterable[Message]) -> bool:

@@ -157,9 +157,10 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     def __post_init__(self) -> None:
         if self.on_loss not in ("tell", "error"):
             raise SettingsError(f'on_loss={self.on_loss!r} is unknown; it is "tell" or "error"')
-        for name in ("messages", "tools"):
-            if type(value := getattr(self, name)) is not tuple:
-                msgspec.structs.force_setattr(self, name, tuple(value))
+        if type(self.messages) is not tuple:
+            msgspec.structs.force_setattr(self, "messages", tuple(self.messages))
+        if type(self.tools) is not tuple:
+            msgspec.structs.force_setattr(self, "tools", tuple(self.tools))
 
     def replace(self, **changes: Any) -> ModelRequest:
         """A copy with some fields changed."""

@@ -224,7 +224,8 @@ class Run(Generic[T]):
                 goes_on = False
                 _LOG.debug("run %s: %s to %s", self.id, step, self._model.name)
                 yield self._recorded(StreamingIterationResult(events=[StepStarted(step)]))
-                async with aclosing(orchestrator.process_iteration(model, state, self._schema)) as results:
+                results = orchestrator.process_iteration(model, state, self._schema)
+                try:
                     async for result in results:
                         goes_on = result.should_continue
                         if result.events and isinstance(last := result.events[-1], RunError):
@@ -232,6 +233,8 @@ class Run(Generic[T]):
                             raise last.error
                         self._absorb(result)
                         yield self._recorded(result)
+                finally:
+                    await results.aclose()
                 self._step = None
                 losses = self._new_losses()
                 yield self._recorded(StreamingIterationResult(events=[StepFinished(step, losses)], losses=losses))
@@ -370,6 +373,8 @@ class Run(Generic[T]):
 
     def _new_losses(self) -> tuple[Loss, ...]:
         """What requests had to leave out and the run has not named yet."""
+        if len(self._state.losses) == self._losses_named:
+            return ()
         losses = tuple(self._state.losses)[self._losses_named :]
         self._losses_named += len(losses)
         for loss in losses:

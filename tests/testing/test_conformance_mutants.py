@@ -248,6 +248,11 @@ def strict_body(body: Any, **how: Any) -> Any:
     return REAL.load_request(body, **how) if body else raised(KeyError("messages"))
 
 
+def others_own(payload: Any, **how: Any) -> list[Message]:
+    loaded = wires.get("openai_chat").load_messages(payload, **how)
+    return [message.replace(native=message.native and {"mistral": message.native}) for message in loaded]
+
+
 def trusting_messages(payload: Any, **how: Any) -> Any:
     return REAL.load_messages([raw for raw in payload if raw["role"]], **how)
 
@@ -312,6 +317,10 @@ WIRES: dict[str, tuple[Any, str]] = {
     "conversations_are_append_only": (Broken("openai_chat", dump_messages=marked), "the beginning of the longer"),
     "loaded_conversations_are_dumped_as_they_were": (loads(each(TextPart, text="?")), "the payload after a load"),
     "what_is_ours_is_not_sent": (Broken("openai_chat", dump_messages=with_ids), "LEAKED-BY-THE-WIRE"),
+    "what_is_the_wires_own_bears_its_name": (
+        Broken("openai_chat", load_messages=others_own),
+        r"what is its own stands in `native` under \['mistral'\]",
+    ),
     "signatures_go_back_to_their_origin_alone": (
         Broken("anthropic", dump_messages=lambda m, target=None, **how: wires.get("anthropic").dump_messages(m, **how)),
         "the signature is sent to another provider",
@@ -389,6 +398,10 @@ WIRES: dict[str, tuple[Any, str]] = {
     "routes_are_complete": (
         Broken("openai_chat", routes=(Route("POST", "chat/completions", "chat"),)),
         "does not begin at the root",
+    ),
+    "requests_go_to_a_route": (
+        Broken("openai_chat", routes=(Route("POST", "/v2/talk", "chat"),)),
+        "requests go to '/chat/completions', which ends none of the routes",
     ),
     "pings_say_nothing": (Broken("openai_chat", ping=b"data: ping\n\n"), "not JSON|must be one message"),
     "refusals_are_never_raised": (refuses(hasty), "DecodeError|UnicodeDecodeError"),

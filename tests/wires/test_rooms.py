@@ -35,9 +35,9 @@ FURTHER: dict[str, set[str]] = {
 """What one has beside them: embeddings and files where its provider has those, and what no other wire has, by the provider's word."""
 NAMES: dict[str, set[str]] = {
     "quirks": {"NAME", "OWN", "Quirks"},
-    "content": {"load_content", "dump_block"},
+    "content": {"load_content", "dump_content", "load_block", "dump_block"},
     "tools": {"load_tools", "dump_tools", "load_call", "dump_call", "load_result", "dump_result"},
-    "messages": {"outgoing"},
+    "messages": {"load_conversation", "dump_conversation", "outgoing"},
     "settings": {"load_settings", "dump_settings", "load_schema", "dump_schema"},
     "decode": {"Decoder"},
     "encode": {"Encoder"},

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from dragoman import json_bytes
 from dragoman.codec.emitter import Emitter
@@ -38,6 +38,18 @@ class ResponseDecoder(ABC):
         self._over = False
         self._origin = origin or Origin("")
         self._new_id = new_id
+
+    @classmethod
+    def create(cls, *, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> Self:
+        """A decoder of one response: a wire's `decoder`."""
+        return cls(origin, new_id)
+
+    @classmethod
+    def load_response(
+        cls, body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
+    ) -> list[Event]:
+        """A whole response → the events that its stream would have been; an error's body → `RunError`."""
+        return cls(origin, new_id).whole(body)
 
     @abstractmethod
     def take(self, event: dict[str, Any]) -> None:

@@ -30,7 +30,7 @@ from dragoman.message import (
     ToolResultPart,
 )
 
-__all__ = ["neutral", "neutral_chain", "prefix", "signed_chain", "wire_of"]
+__all__ = ["digests", "neutral", "neutral_chain", "prefix", "signed_chain", "wire_of", "written"]
 
 _VERSION = "2"
 
@@ -44,17 +44,33 @@ message may hold megabytes."""
 def signed_chain(messages: Iterable[Message], wire: str) -> list[str]:
     """For each message the digest of all before it, as `Origin.prefix` has it, and last that of all: one more than there are
     messages. `wire`: that of the provider which signs, or has signed."""
+    return [written(wire, digest) for digest in digests(messages, wire)]
+
+
+def digests(messages: Iterable[Message], wire: str, after: bytes | None = None) -> list[bytes]:
+    """The same as bytes. `after`: the digest of what stands before these messages, where something does."""
     messages = tuple(messages)
-    head = sum(1 for _ in takewhile(lambda message: message.role is Role.SYSTEM and not message.native, messages))
-    digests = [b""] * (head + 1)
+    head = 0
+    if after is None:
+        head = sum(1 for _ in takewhile(lambda message: message.role is Role.SYSTEM and not message.native, messages))
+
+    def make(message: Message) -> Any:
+        return _signed(message, wire)
+
+    chain = [after or b""] * (head + 1)
     for message in messages[head:]:
-        digests.append(_next(digests[-1], _of(message, wire, lambda message: _signed(message, wire))))
-    return [f"{_VERSION}:{wire}:{digest.hex()}" for digest in digests]
+        chain.append(_next(chain[-1], _of(message, wire, make)))
+    return chain
+
+
+def written(wire: str, digest: bytes) -> str:
+    """A digest as `Origin.prefix` has it."""
+    return f"{_VERSION}:{wire}:{digest.hex()}"
 
 
 def prefix(messages: Iterable[Message], wire: str) -> str:
     """What `Origin.prefix` says of an answer to these messages."""
-    return signed_chain(messages, wire)[-1]
+    return written(wire, digests(messages, wire)[-1])
 
 
 def wire_of(prefix: str) -> str:

@@ -60,7 +60,9 @@ class Emitter:
         self.events: list[Event] = [] if events is None else events
         self.started = False
         self.finished = False
-        self._builder = MessageBuilder()
+        self._closed: dict[int, Content] = {}
+        self._start: MessageStarted | None = None
+        self._finish: MessageFinished | None = None
         self._open: dict[Hashable, OpenPart] = {}
         self._next = 0
 
@@ -78,7 +80,7 @@ class Emitter:
         """Opens the message as an event says that is there already."""
         self.started = True
         self.message_id, self.origin = event.message_id, event.origin
-        self._builder = MessageBuilder(event)
+        self._start = event
         self.events.append(event)
 
     def part(self, key: Hashable, part: Content | None = None) -> OpenPart:
@@ -120,9 +122,8 @@ class Emitter:
     def whole(self, part: Content) -> None:
         """A part that came whole. It is told as if it had been streamed in one delta."""
         self.start()
-        events = whole_part(self.message_id, self._next, part)
-        self._builder.add(events[-1])
-        self.events += events
+        self.events += whole_part(self.message_id, self._next, part)
+        self._closed[self._next] = part
         self._next += 1
 
     def close(self, open_part: OpenPart, *, cut: bool = False) -> Content | None:
@@ -132,16 +133,13 @@ class Emitter:
         if part is not None:
             if not open_part.started:
                 self._start_part(open_part)
-            event = PartFinished(self.message_id, open_part.index, part)
-            self._builder.add(event)
-            self.events.append(event)
+            self.amend(open_part, part)
         return part
 
     def amend(self, closed_part: OpenPart, part: Content) -> None:
         """A last word on a part that is closed already, where a provider corrects at its end what it signed."""
-        event = PartFinished(self.message_id, closed_part.index, part)
-        self._builder.add(event)
-        self.events.append(event)
+        self._closed[closed_part.index] = part
+        self.events.append(PartFinished(self.message_id, closed_part.index, part))
 
     def close_all(self, *, cut: bool = False) -> None:
         """Closes every part that is open."""
@@ -163,9 +161,8 @@ class Emitter:
         self.close_all(cut=cut)
         self.finished = True
         self.origin = origin or self.origin
-        event = MessageFinished(self.message_id, reason, usage, origin, metadata or {}, native)
-        self._builder.add(event)
-        self.events.append(event)
+        self._finish = MessageFinished(self.message_id, reason, usage, origin, metadata or {}, native)
+        self.events.append(self._finish)
 
     def fail(
         self, error: DragomanError, usage: Usage | None = None, *, origin: Origin | None = None, native: Native = None
@@ -178,12 +175,17 @@ class Emitter:
 
     def partial(self) -> Message:
         """The message so far, from the parts that are closed."""
-        return self._builder.message()
+        builder = MessageBuilder(self._start)
+        for index, part in self._closed.items():
+            builder.add(PartFinished(self.message_id, index, part))
+        if self._finish is not None:
+            builder.add(self._finish)
+        return builder.message()
 
     def calls(self) -> tuple[ToolCallPart, ...]:
         """The closed calls that somebody must answer."""
-        content = self._builder.content()
-        return tuple([part for part in content if isinstance(part, ToolCallPart) and part.run_by != "provider"])
+        closed = [self._closed[index] for index in sorted(self._closed)]
+        return tuple([part for part in closed if isinstance(part, ToolCallPart) and part.run_by != "provider"])
 
     def _start_part(self, open_part: OpenPart) -> None:
         open_part.started = True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from html import unescape
 from typing import Any, cast
 
 import msgspec
@@ -44,6 +43,8 @@ def parsed(body: bytes) -> Any:
         return None
     title = _TITLE.search(text[:_HEAD])
     seen = " ".join((title[1] if title else _UNSEEN.sub(" ", text[:_READ])).split())
+    from html import unescape  # loads a table of 2,000 names
+
     return " ".join(unescape(seen[:_OPENED]).split())[:_SHOWN]
 
 

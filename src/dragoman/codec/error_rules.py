@@ -28,6 +28,7 @@ from dragoman.errors import (
 from dragoman.retry_after import limit_reset, retry_after, waiting_words
 
 __all__ = [
+    "ErrorReader",
     "ErrorRules",
     "Patterns",
     "ErrorInfo",
@@ -40,8 +41,8 @@ __all__ = [
 ]
 
 _Kind = type[ProviderError]
-Patterns = tuple[tuple[_Kind, re.Pattern[str]], ...]
-"""Kinds, and the words by which each is known."""
+Patterns = tuple[tuple[_Kind, str | re.Pattern[str]], ...]
+"""Kinds, and the words by which each is known, as regular expressions, which the first error compiles."""
 
 
 class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +66,7 @@ class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 def patterns(*lines: tuple[_Kind, str]) -> Patterns:
     """Kinds and patterns, whatever the case of their letters."""
-    return tuple((kind, re.compile(words, re.IGNORECASE)) for kind, words in lines)
+    return tuple((kind, f"(?i){words}") for kind, words in lines)
 
 
 class ErrorRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -280,6 +281,24 @@ def error_from(
     return error.at(request_id=request_id(headers, info.request_id))
 
 
+class ErrorReader(msgspec.Struct, frozen=True):
+    """The errors of one format → exceptions."""
+
+    read: Callable[[Any], ErrorInfo] = error_info
+    """An error's JSON → what it says."""
+    rules: ErrorRules = _USUAL
+    """Words that mean something with this format alone."""
+
+    def load_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+        """An error's response → the exception that says it. Never raises: odd bodies (HTML, empty, a string) are read as far as
+        they go."""
+        return load(status, headers, body, self.read, self.rules)
+
+    def error_of(self, payload: Any) -> ProviderError:
+        """An error's JSON, inside of a stream or an answer → the exception that says it."""
+        return error_from(self.read(payload), rules=self.rules)
+
+
 def _short(words: str) -> str:
     return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}…"
 
@@ -309,4 +328,4 @@ def _kind(status: int, words: str, rules: ErrorRules) -> _Kind:
 
 
 def _first(lines: Patterns, words: str) -> _Kind | None:
-    return next((kind for kind, pattern in lines if pattern.search(words)), None)
+    return next((kind for kind, pattern in lines if re.search(pattern, words)), None)

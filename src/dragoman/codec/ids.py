@@ -16,11 +16,13 @@ from itertools import count
 
 import msgspec
 
+from dragoman.codec.marks import kinds
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
 
 __all__ = ["NAMES", "STANDARD", "Rule", "call_ids", "fitted", "renamed"]
 
 _DIGEST_LENGTH = 8
+_WITH_IDS = frozenset({ToolCallPart, ToolResultPart})
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -62,6 +64,8 @@ def fitted(names: Iterable[str], rule: Rule = NAMES, *, as_is: Collection[str] =
     The inverse tells which tool a model means when it calls one by the name that it was sent.
     """
     names = dict.fromkeys(names)
+    if (all_fit := _fit(rule)) is not None and all_fit("".join([f"{name}\n" for name in names])):
+        return dict(zip(names, names, strict=True))
     out = {name: name for name in names if name in as_is or rule.fits(name)}
     fresh = _Fresh(rule, set(out.values()))
     for name in names:
@@ -69,6 +73,15 @@ def fitted(names: Iterable[str], rule: Rule = NAMES, *, as_is: Collection[str] =
             out[name] = fresh(name)
             fresh.taken.add(out[name])
     return out
+
+
+@cache
+def _fit(rule: Rule) -> Callable[[str], re.Match[str] | None] | None:
+    """Tells of all names at once, each with a newline behind it, whether the rule takes them; `None`: it takes newlines too."""
+    if _all_of(rule.letters)("\n"):
+        return None
+    first = f"(?=[{rule.first}])" if rule.first else ""
+    return re.compile(f"(?:{first}[{rule.letters}]{{{rule.least},{rule.most}}}\\n)*").fullmatch
 
 
 def renamed(names: Mapping[str, str]) -> dict[str, str]:
@@ -88,6 +101,8 @@ def call_ids(
     first call of its round that has the same id and no result yet, else the latest one with that id.
     `as_is` tells the pieces whose id is sent whatever the rule says.
     """
+    if _WITH_IDS.isdisjoint(kinds(messages)):
+        return {}
     if (own := _own_ids(messages, rule, as_is)) is not None:
         return own
     out: dict[tuple[int, int], str] = {}

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
+from operator import attrgetter
 
-from dragoman.message import MarkPart, Message
+from dragoman.message import Content, MarkPart, Message
 
-__all__ = ["Places", "unmarked", "unmarked_all"]
+__all__ = ["Places", "kinds", "unmarked", "unmarked_all"]
 
+_CONTENT = attrgetter("content")
 Places = Mapping[int, tuple[int, ...]]
 """Position of a message that had marks → for each piece that is left of its content, the place where it stood."""
+
+
+def kinds(messages: Iterable[Message]) -> set[type[Content]]:
+    """The types of all pieces, seen at once also of a long conversation: most need no more to be known."""
+    return set(map(type, chain.from_iterable(map(_CONTENT, messages))))
 
 
 def unmarked(message: Message) -> Message:
@@ -22,8 +30,9 @@ def unmarked(message: Message) -> Message:
 def unmarked_all(messages: Iterable[Message]) -> tuple[tuple[Message, ...], Places]:
     """The messages without marks, and where what is left stood."""
     given = tuple(messages)
-    if not (marked := {at for at, one in enumerate(given) for piece in one.content if isinstance(piece, MarkPart)}):
+    if MarkPart not in kinds(given):
         return given, {}
+    marked = {at for at, one in enumerate(given) for piece in one.content if isinstance(piece, MarkPart)}
     places = {
         position: tuple(
             [place for place, piece in enumerate(given[position].content) if not isinstance(piece, MarkPart)]

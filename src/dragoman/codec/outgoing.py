@@ -39,12 +39,14 @@ class Outgoing(msgspec.Struct, Generic[Q], frozen=True, kw_only=True, gc=False):
     """Name of a tool → the one to send."""
     places: Places = {}
     """Where pieces stood in messages that had marks, which `messages` are without."""
+    before: int = 0
+    """How many messages of the conversation stand before these, and are dumped already."""
 
     def lose(self, position: int | None, part: int | None, what: Lost, why: str, which: str = "") -> None:
         """Notes something that is left out or changed; see `Loss`."""
         if part is not None and position is not None and position in self.places:
             part = self.places[position][part]
-        self.losses.append(Loss(position, part, what, why, which))
+        self.losses.append(Loss(None if position is None else self.before + position, part, what, why, which))
 
     def exact(self, position: int) -> bool:
         """Whether a message goes to its own origin, so that what was odd about it is understood there."""

@@ -5,7 +5,8 @@ Signed content is valid for the origin that signed it, and only while everything
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import cache
 
 from dragoman.codec import digest, digest_v1
 from dragoman.loss import Lost
@@ -14,15 +15,21 @@ from dragoman.message import Content, Message, Origin, Role
 __all__ = ["kind_of", "readable"]
 
 
-def readable(messages: Sequence[Message], target: Origin | None, reads: Collection[str] = ()) -> list[str | None]:
+def readable(
+    messages: Sequence[Message],
+    target: Origin | None,
+    reads: Collection[str] = (),
+    digest_at: Callable[[str, int], str] | None = None,
+) -> list[str | None]:
     """For each message `None` where its signed content may be sent to `target`, else the reason why not.
 
     `reads`: names of other providers whose signed content the target reads, from the target's record.
+    `digest_at`: (wire, position) → the digest of all before that message, where these are a part of a conversation.
     Without a target everything is readable, as if sent to its own origin.
     """
     if target is None:
         return [None] * len(messages)
-    chains: dict[str, list[str]] = {}
+    digest_at = digest_at or _chains(messages)
     out: list[str | None] = []
     for position, message in enumerate(messages):
         origin = message.origin
@@ -40,12 +47,20 @@ def readable(messages: Sequence[Message], target: Origin | None, reads: Collecti
             out.append(f"it comes from another endpoint, {origin.endpoint}")
         elif origin.prefix is not None:
             wire = digest.wire_of(origin.prefix)
-            if wire not in chains:
-                chains[wire] = digest.signed_chain(messages, wire) if wire else digest_v1.chain(messages)
-            out.append(None if chains[wire][position] == origin.prefix else "what stood before it has changed")
+            out.append(None if digest_at(wire, position) == origin.prefix else "what stood before it has changed")
         else:
             out.append(None)
     return out
+
+
+def _chains(messages: Sequence[Message]) -> Callable[[str, int], str]:
+    """The digest before each message, by wire."""
+
+    @cache
+    def chain(wire: str) -> list[str]:
+        return digest.signed_chain(messages, wire) if wire else digest_v1.chain(messages)
+
+    return lambda wire, position: chain(wire)[position]
 
 
 def kind_of(piece: Content) -> Lost:

@@ -165,9 +165,9 @@ class Access:
         return redacted(error.at(provider=self.provider.name, status=response.status, body=body), held)
 
     def _with(self, request: HttpRequest, headers: Mapping[str, str]) -> HttpRequest:
-        carried = msgspec.structs.replace(request, headers={**request.headers, **headers})
-        self._carried.append(msgspec.structs.replace(carried, body=None))
-        return carried
+        headers = {**request.headers, **headers}
+        self._carried.append(HttpRequest(request.path, headers))
+        return msgspec.structs.replace(request, headers=headers)
 
     async def _sent(self) -> dict[str, str]:
         key, given = await self._key(), dict(self._headers or {})

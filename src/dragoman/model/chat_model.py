@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from copy import copy
 from datetime import UTC, datetime
+from inspect import signature
 from os import urandom
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from dragoman import wires
 from dragoman.capability import Capability
 from dragoman.codec.digest import prefix
 from dragoman.codec.error_rules import request_id
+from dragoman.codec.history import History
 from dragoman.errors import DragomanError, ProviderConnectionError, ProviderError, SettingsError
 from dragoman.event import Event, MessageStarted, PartFinished, PartStarted, RunError
 from dragoman.loss import Loss, refusal
@@ -88,6 +89,7 @@ class ChatModel:
         self._access = access or Access(
             provider, transport, api_key=api_key, base_url=base_url, headers=headers, environment=environment
         )
+        self._history = History()
         self._new_id = new_id
         self._clock = clock
         self._middleware = tuple(middleware)
@@ -112,7 +114,8 @@ class ChatModel:
     def bound(self, request: ModelRequest, losses: dict[Loss, None] | None = None) -> ChatModel:
         """The same model, whose `send_stream` asks with this request's tools, settings and options, and whose requests add
         what they have to leave out to `losses`."""
-        model = copy(self)
+        model = object.__new__(type(self))
+        model.__dict__ |= self.__dict__
         model.request, model.losses = request, losses
         model.batches = wrap(model._call, self._middleware)
         return model
@@ -149,14 +152,9 @@ class ChatModel:
     async def _open(self, request: ModelRequest) -> _OpenResponse:
         """Sends a request, and once more where only its link to a stored response was refused → the open response."""
         base_url = await self._access.base_url(self.name)
-        mended, losses = repaired(request.messages)
-        messages = tuple(mended)
         target = Origin(self.provider.name, public_url(base_url), self.name)
-        origin = msgspec.structs.replace(target, prefix=prefix(messages, self.wire.name))
-        body = request.replace(model=self.name, messages=messages)
-        decoder = self.wire.decoder(origin=origin, new_id=self._new_id)
         try:
-            http = self.wire.dump_http(body, target=target, quirks=self.provider.quirks, losses=losses)
+            http, sent_prefix, losses = self._dumped(request.replace(model=self.name), target)
             if request.on_loss == "error" and (refused := refusal(losses)) is not None:
                 raise refused
             if self.losses is not None:
@@ -167,7 +165,24 @@ class ChatModel:
             if (again := unlinked(request, error)) is None:
                 raise
             return await self._open(again)
+        origin = msgspec.structs.replace(target, prefix=sent_prefix)
+        decoder = self.wire.decoder(origin=origin, new_id=self._new_id)
         return _OpenResponse(response, decoder, http.names, tuple(dict.fromkeys(losses)))
+
+    def _dumped(self, request: ModelRequest, target: Origin) -> tuple[HttpRequest, str, list[Loss]]:
+        """The request as it is sent, what an answer's `Origin.prefix` says, and what is left out."""
+        dump, quirks = self.wire.dump_http, self.provider.quirks
+        turn = None
+        if request.native is None:
+            turn = self._history.turn(request.messages, request.tools, target, self.wire.name)
+        if turn is None or "history" not in signature(dump).parameters:
+            mended, losses = repaired(request.messages)
+            request = request.replace(messages=tuple(mended))
+            http = dump(request, target=target, quirks=quirks, losses=losses)
+            return http, prefix(mended, self.wire.name), losses
+        losses: list[Loss] = []
+        http = dump(request, target=target, quirks=quirks, losses=losses, history=turn)
+        return msgspec.structs.replace(http, body=msgspec.json.encode(http.body)), turn.prefix, losses
 
     def _events(self, opened: _OpenResponse, data: bytes, broken: ProviderError | None) -> list[Event]:
         """What one read says; none: the response is at its end, or `broken`."""

@@ -22,13 +22,17 @@ class MessageAccumulator(MessageBuilder):
 
     provider_hint = "default"
     """For whom it is made."""
+    _overridden = False
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        ours = MessageAccumulator
+        cls._overridden = cls.accumulate is not ours.accumulate or cls.consolidate is not ours.consolidate
 
     def _begin(self, start: MessageStarted | None) -> None:
         super()._begin(start)
-        own, ours = type(self), MessageAccumulator
-        self._overridden = own.accumulate is not ours.accumulate or own.consolidate is not ours.consolidate
         self._chunks: list[Message] = []
-        self._accumulated = Message.model()
+        self._accumulated: Message | None = None
         self._streamed: set[int] = set()
 
     def add(self, event: Event) -> None:
@@ -37,7 +41,7 @@ class MessageAccumulator(MessageBuilder):
         if self._overridden and (part := self._piece(event)) is not None:
             chunk = Message.model(part)
             self._chunks.append(chunk)
-            self._accumulated = self.accumulate(self._accumulated, chunk)
+            self._accumulated = self.accumulate(self._accumulated or Message.model(), chunk)
 
     def _piece(self, event: Event) -> Content | None:
         """What an event adds: more of a text, or a part that is whole."""
@@ -54,7 +58,7 @@ class MessageAccumulator(MessageBuilder):
     def message(self) -> Message:
         """The message so far."""
         built = super().message()
-        if not self._chunks:
+        if self._accumulated is None:
             return built
         plain = MessageAccumulator()
         made = self.consolidate(self._accumulated)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, TypeGuard
 
 import msgspec
@@ -36,7 +35,6 @@ class Intake:
         self._plain = type(accumulator) is MessageAccumulator
         self._shown = accumulator if self._plain else MessageBuilder()
         self._builders = tuple(dict.fromkeys((accumulator, self._shown)))
-        self._take = partial(MessageBuilder.add, accumulator) if self._plain else self._add
         self._others: set[str] = set()
         self._paused: MessageFinished | None = None
         self._offset = 0
@@ -47,20 +45,27 @@ class Intake:
             self.accumulator.add_deltas(events)
             return events
         passed: list[Event] = []
-        pass_on, take, others = passed.append, self._take, self._others
+        deltas: list[PartDelta] = []
+        pass_on, others = passed.append, self._others
         for event in events:
             if self._paused is not None:
                 event = self._moved(event)
             if type(event) is PartDelta:
-                if event.message_id in others:
-                    continue
-            elif type(event) is RunError:
+                if event.message_id not in others:
+                    deltas.append(event)
+                    pass_on(event)
+                continue
+            if deltas:
+                self._take(deltas)
+                deltas = []
+            if type(event) is RunError:
                 self.error = event.error
                 break
-            elif not self._takes(event, pass_on):
-                continue
-            take(event)
-            pass_on(event)
+            if self._takes(event, pass_on):
+                self._add(event)
+                pass_on(event)
+        if deltas:
+            self._take(deltas)
         return passed
 
     def cut(self, reason: FinishReason) -> list[Event]:
@@ -103,6 +108,13 @@ class Intake:
         if self._shown is self.accumulator:
             return message
         return self._shown.message().replace(content=message.content, metadata=message.own_metadata)
+
+    def _take(self, deltas: Sequence[PartDelta]) -> None:
+        if self._plain:
+            self.accumulator.add_deltas(deltas)
+        else:
+            for delta in deltas:
+                self._add(delta)
 
     def _add(self, event: Event) -> None:
         for builder in self._builders:

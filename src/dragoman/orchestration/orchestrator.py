@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
 from typing import Any, Protocol
 
 import msgspec
@@ -76,18 +75,24 @@ class DefaultStreamingOrchestrator:
         intake = state.reset_for_new_message(self.shows)
         request = self.request(state, output_schema)
         while True:
-            async with aclosing(model.batches(request)) as batches:
+            batches = model.batches(request)
+            try:
                 async for events in batches:
                     if added := intake.feed(events):
                         yield StreamingIterationResult(events=added)
                     if intake.error is not None:
                         raise intake.error
+            finally:
+                await batches.aclose()
             if intake.finish is None or intake.finish.finish_reason is not FinishReason.pause:
                 break
             request = request.replace(messages=(*state.conversation_history, intake.resume()))
-        async with aclosing(self.finished(state, intake)) as results:
+        results = self.finished(state, intake)
+        try:
             async for result in results:
                 yield result
+        finally:
+            await results.aclose()
 
     def request(self, state: StreamingState, output_schema: Mapping[str, Any] | None) -> ModelRequest:
         """The request of the next model call."""

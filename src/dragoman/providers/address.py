@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from dragoman.errors import SettingsError
@@ -63,6 +64,7 @@ def joined(base_url: str, path: str) -> str:
     return f"{url}{'&' if '?' in path else '?'}{query}" if query else url
 
 
+@lru_cache(64)
 def _is_http(url: str) -> bool:
     try:
         parts = urlsplit(url)

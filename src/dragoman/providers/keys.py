@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections import ChainMap
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 from dragoman.errors import AuthenticationError
@@ -31,8 +32,8 @@ def find_key(
     Raises:
         AuthenticationError: the provider needs a key and there is none. No request was made: it has no status.
     """
-    found = [source.get(name) for source in (environment or {}, system) for name in provider.key_names]
-    for key in (api_key, *found):
+    found = (source.get(name) for source in (environment or {}, system) for name in provider.key_names)
+    for key in chain((api_key,), found):
         if key and (key := key.strip()):
             return key
     if not provider.key_names or not provider.key_required:

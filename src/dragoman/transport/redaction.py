@@ -36,6 +36,7 @@ def is_secret(name: str) -> bool:
     return _NAME.search(name.lower()) is not None
 
 
+@lru_cache(64)
 def public_url(url: str) -> str:
     """A URL, or what was meant for one, without user, password, secret query parameters, and keys in its path."""
     whole, _, query = url.partition("#")[0].partition("?")

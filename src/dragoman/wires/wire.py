@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
+from dragoman.codec.history import Turn
 from dragoman.codec.serving import ErrorResponse, Problem, Route
 from dragoman.errors import DragomanError
 from dragoman.event import Event
@@ -138,8 +139,10 @@ class Wire(Protocol):
         target: Origin | None = None,
         quirks: Any = None,
         losses: list[Loss] | None = None,
+        history: Turn | None = None,
     ) -> HttpRequest:
-        """The neutral request → path, headers and body, and the names of tools that were made fit (`HttpRequest.names`)."""
+        """The neutral request → path, headers and body, and the names of tools that were made fit (`HttpRequest.names`). `history`,
+        which a wire may lack: what the model knows of earlier requests (`codec.history_dump`)."""
         ...
 
     def load_response(

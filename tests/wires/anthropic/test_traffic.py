@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from functools import cache, partial
 
 import httpx2
@@ -13,10 +12,10 @@ from anthropic import Anthropic
 from dragoman.event import RunError
 from dragoman.fold import compact, fold
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
-from dragoman.request import ToolSpec
 from dragoman.wires import anthropic as wire
 from support.traffic import decode as decode_by
-from support.traffic import exchanges, through_storage
+from support.traffic import exchanges
+from support.traffic_checks import check_appended, check_chunkings, check_encoder, check_renamed, check_requests
 
 decode = partial(decode_by, wire)
 
@@ -60,10 +59,7 @@ def test_every_good_answer_decodes_without_an_error():
 
 
 def test_every_answer_is_the_same_in_random_chunkings():
-    chance = random.Random(1)
-    for exchange, events in decoded():
-        cuts = sorted(chance.sample(range(1, len(exchange.body)), min(chance.randint(1, 40), len(exchange.body) - 1)))
-        assert decode(exchange.body, cuts) == events, exchange
+    check_chunkings(wire, decoded())
 
 
 def test_a_sample_is_the_same_byte_by_byte():
@@ -100,51 +96,19 @@ def test_a_whole_answer_is_written_back_as_it_was():
 
 
 def test_every_answer_survives_the_encoder():
-    for exchange, events in decoded():
-        encoder = wire.encoder()
-        written = b"".join(map(encoder.feed, events)) + encoder.close()
-        assert fold(decode(written)) == fold(events), exchange
+    check_encoder(wire, decoded())
 
 
-def test_every_request_body_survives_exactly_also_through_storage():
-    seen = bodies()
-    assert len(seen) > 590
-    for exchange in seen:
-        assert wire.dump_request(through_storage(wire.load_request(exchange.request))) == exchange.request, exchange
-
-
-def test_no_request_loses_anything():
-    for exchange in bodies():
-        losses = []
-        wire.dump_request(wire.load_request(exchange.request), losses=losses)
-        assert not losses, exchange
+def test_every_request_body_survives_exactly_also_through_storage_and_loses_nothing():
+    check_requests(wire, bodies(), 590)
 
 
 def test_an_appended_message_changes_exactly_that():
-    for exchange in bodies():
-        request = wire.load_request(exchange.request)
-        longer = request.replace(messages=(*request.messages, Message.user("and now?")))
-        expected = {
-            **exchange.request,
-            "messages": [*exchange.request["messages"], {"role": "user", "content": "and now?"}],
-        }
-        assert wire.dump_request(longer) == expected, exchange
+    check_appended(wire, bodies())
 
 
 def test_a_renamed_tool_changes_exactly_its_name():
-    renamed = 0
-    for exchange in bodies():
-        request = wire.load_request(exchange.request)
-        for place, tool in enumerate(request.tools):
-            if isinstance(tool, ToolSpec):
-                other = ToolSpec("another_name", tool.description, tool.input_schema, tool.native)
-                tools = [*request.tools[:place], other, *request.tools[place + 1 :]]
-                expected = json.loads(json.dumps(exchange.request))
-                expected["tools"][place]["name"] = "another_name"
-                assert wire.dump_request(request.replace(tools=tools)) == expected, exchange
-                renamed += 1
-                break
-    assert renamed > 300
+    check_renamed(wire, bodies(), 300)
 
 
 def test_options_hold_no_conversation_and_nothing_that_has_a_neutral_name():

@@ -13,6 +13,7 @@ from dragoman.codec.media import text_of
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.message import (
+    NOTES,
     DataPart,
     LinkPart,
     MarkPart,
@@ -44,6 +45,7 @@ __all__ = [
     "signatures_go_back_to_their_origin_alone",
     "votes_know_what_was_written",
     "what_is_ours_is_not_sent",
+    "what_is_the_wires_own_bears_its_name",
 ]
 
 _LOOK = "load_messages, dump_messages"
@@ -165,6 +167,20 @@ def what_is_ours_is_not_sent(bench: WireBench) -> None:
     ]
     payload, _ = bench.there(messages)
     demand(mark not in _text(payload), f"something of ours, or of another wire's, is in the payload: {_text(payload)}")
+
+
+@wire_check("conversation", look="load_messages: codec.native.Own, and the name that it is made with")
+def what_is_the_wires_own_bears_its_name(bench: WireBench) -> None:
+    """Fields without a neutral name, and notes about how something was written, are kept in `native` under the wire's own name: under
+    another's they would be sent to that other provider."""
+    payload = bench.there(CONVERSATION)[0]
+    for entry in [entry for entries in _lists(payload) for entry in entries]:
+        if isinstance(entry, dict):
+            cast("dict[str, Any]", entry)["kit_field"] = "kit"
+    loaded = bench.wire.load_messages(payload)
+    natives = [one.native for message in loaded for one in (message, *message.content) if one.native]
+    names = {key.removesuffix(NOTES) for native in natives for key in native}
+    demand(names <= {bench.name}, f"what is its own stands in `native` under {sorted(names - {bench.name})}")
 
 
 @wire_check("conversation", look="dump_messages: native, and replay.readable")

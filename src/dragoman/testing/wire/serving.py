@@ -12,7 +12,7 @@ from dragoman.testing.check import attempt, demand, same
 from dragoman.testing.samples import ANSWER, CONVERSATION, SCHEMA, TOOLS, telling
 from dragoman.testing.wire.bench import WireBench, events_of, json_of, wire_check
 
-__all__ = ["envelopes_suit_their_encoders", "pings_say_nothing", "routes_are_complete"]
+__all__ = ["envelopes_suit_their_encoders", "pings_say_nothing", "requests_go_to_a_route", "routes_are_complete"]
 
 _NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 _PURPOSES = ("chat", "count_tokens", "embeddings", "models")
@@ -52,6 +52,20 @@ def routes_are_complete(bench: WireBench) -> None:
     demand(len(set(places)) == len(places), f"a place stands twice among {places}")
     demand(any(route.purpose == "chat" for route in routes), "no route leads to a chat")
     demand(bench.wire.stream_type.count("/") == 1, f"stream_type is {bench.wire.stream_type!r}")
+
+
+@wire_check("serving", "request", look="routes; dump_http: its path")
+def requests_go_to_a_route(bench: WireBench) -> None:
+    """The path of a request, whole and streamed, is the end of a route that leads to a chat, `{model}` being the model's name: what the
+    wire asks for is where its API stands."""
+    chats = [route.path.replace("{model}", "kit-model") for route in bench.wire.routes if route.purpose == "chat"]
+    for stream in (False, True):
+        http = bench.wire.dump_http(ModelRequest("kit-model", (Message.user("Hi."),), stream=stream))
+        path = http.path.partition("?")[0]
+        demand(
+            any(chat.endswith(path) for chat in chats),
+            f"requests go to {path!r}, which ends none of the routes {chats}",
+        )
 
 
 @wire_check("serving", "stream", look="ping")

@@ -12,7 +12,7 @@ from dragoman.codec.decoder import MessageDecoder
 from dragoman.codec.emitter import OpenPart
 from dragoman.codec.json_values import as_list, if_object, if_text, need_object, rest
 from dragoman.errors import DecodeError, DragomanError
-from dragoman.event import Event, OpenText
+from dragoman.event import OpenText
 from dragoman.fold import parse_call
 from dragoman.message import Content, FinishReason, Origin, ThinkingPart, ToolCallPart
 from dragoman.wires.anthropic.content import load_block
@@ -57,18 +57,6 @@ _MAIN: Mapping[str, tuple[type, str]] = {
 """The deltas that a block mostly consists of → its part, and their field that is added to it."""
 _MESSAGE = ("type", "role", "content", "id", "model", "usage", "stop_reason")
 """Fields of a message that are read; the others stand in the message's `response`."""
-
-
-def decoder(*, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> Decoder:
-    """A decoder of one response. `new_id` mints the message's id, and those of calls that come without one."""
-    return Decoder(origin, new_id)
-
-
-def load_response(
-    body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
-) -> list[Event]:
-    """A whole response → the events that its stream would have been; an error's body → `RunError`."""
-    return Decoder(origin, new_id).whole(body)
 
 
 class Decoder(MessageDecoder):
@@ -256,6 +244,9 @@ class Decoder(MessageDecoder):
         if other := other_usage(self._usage):
             response["usage"] = other
         self._out.finish(reason, load_usage(self._usage), native=OWN.note(response=response))
+
+
+decoder, load_response = Decoder.create, Decoder.load_response
 
 
 def _number(value: Any) -> int:

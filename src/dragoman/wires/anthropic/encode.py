@@ -89,7 +89,6 @@ class Encoder(ResponseEncoder):
         self._open = False  # a block is
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:  # noqa: ARG002 the state has read it
-        """See `ResponseEncoder`."""
         if not first:
             return NONE
         state = self._state
@@ -104,12 +103,10 @@ class Encoder(ResponseEncoder):
         return [{"type": "message_start", "message": message}]
 
     def part_started(self, event: PartStarted) -> Objects:
-        """See `ResponseEncoder`."""
         self._parts[event.message_id, event.index] = event.part
         return NONE
 
     def delta(self, event: PartDelta) -> Objects:
-        """See `ResponseEncoder`."""
         key = (event.message_id, event.index)
         if self._waits(key, event) or (part := self._parts.get(key)) is None:
             return NONE
@@ -121,7 +118,6 @@ class Encoder(ResponseEncoder):
         return [self._begin(_opening(part)), self._more(delta)]
 
     def part_finished(self, event: PartFinished) -> Objects:
-        """See `ResponseEncoder`."""
         key = (event.message_id, event.index)
         if self._waits(key, event):
             return NONE
@@ -138,11 +134,9 @@ class Encoder(ResponseEncoder):
         return NONE if self._turn is None or self._turn[0] != dropped else [*self._close(), *self._next()]
 
     def error(self, error: DragomanError) -> Objects:
-        """See `ResponseEncoder`."""
         return [dump_error(error).body]
 
     def end(self) -> Objects:
-        """See `ResponseEncoder`."""
         state = self._state
         response = dict(state.envelope)
         delta = {
@@ -156,7 +150,6 @@ class Encoder(ResponseEncoder):
         return [*self._close_all(), end, {"type": "message_stop"}]
 
     def frame(self, data: Mapping[str, Any]) -> bytes:
-        """See `ResponseEncoder`."""
         return as_typed_event(data)
 
     def _waits(self, key: _Key, event: PartDelta | PartFinished) -> bool:

@@ -7,23 +7,11 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.error_rules import ErrorInfo, error_from, error_info, load
+from dragoman import errors
+from dragoman.codec.error_rules import ErrorInfo, ErrorReader, error_info
 from dragoman.codec.json_values import as_text, if_object
 from dragoman.codec.serving import ErrorResponse, error_response
-from dragoman.errors import (
-    AuthenticationError,
-    ContentRefusedError,
-    ContextLengthError,
-    DragomanError,
-    HistoryError,
-    InvalidRequestError,
-    ModelNotFoundError,
-    OverloadedError,
-    PermissionDeniedError,
-    ProviderConnectionError,
-    ProviderTimeoutError,
-    RateLimitError,
-)
+from dragoman.errors import DragomanError
 
 __all__ = ["dump_error", "error_of", "load_error"]
 
@@ -41,30 +29,20 @@ _TYPES: Mapping[str, int] = {
 }
 """`error.type` → the status that it stands for."""
 _SENT: tuple[tuple[type[DragomanError], int, str, str], ...] = (
-    (ContextLengthError, 400, "invalid_request_error", "prompt is too long"),
-    (ContentRefusedError, 400, "invalid_request_error", "blocked by content filtering policy"),
-    (InvalidRequestError, 400, "invalid_request_error", ""),
-    (HistoryError, 400, "invalid_request_error", ""),
-    (AuthenticationError, 401, "authentication_error", ""),
-    (PermissionDeniedError, 403, "permission_error", ""),
-    (ModelNotFoundError, 404, "not_found_error", "model"),
-    (RateLimitError, 429, "rate_limit_error", ""),
-    (OverloadedError, 529, "overloaded_error", ""),
-    (ProviderTimeoutError, 504, "timeout_error", ""),
-    (ProviderConnectionError, 502, "api_error", ""),
+    (errors.ContextLengthError, 400, "invalid_request_error", "prompt is too long"),
+    (errors.ContentRefusedError, 400, "invalid_request_error", "blocked by content filtering policy"),
+    (errors.InvalidRequestError, 400, "invalid_request_error", ""),
+    (errors.HistoryError, 400, "invalid_request_error", ""),
+    (errors.AuthenticationError, 401, "authentication_error", ""),
+    (errors.PermissionDeniedError, 403, "permission_error", ""),
+    (errors.ModelNotFoundError, 404, "not_found_error", "model"),
+    (errors.RateLimitError, 429, "rate_limit_error", ""),
+    (errors.OverloadedError, 529, "overloaded_error", ""),
+    (errors.ProviderTimeoutError, 504, "timeout_error", ""),
+    (errors.ProviderConnectionError, 502, "api_error", ""),
     (DragomanError, 500, "api_error", ""),
 )
 """Class → status, type, and the words by which the official clients know the kind."""
-
-
-def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
-    """An error's response → the exception that says it. Odd bodies (HTML, empty, a string) are read as far as they go."""
-    return load(status, headers, body, _info)
-
-
-def error_of(payload: Any) -> DragomanError:
-    """An error's payload, as an event of a stream → the exception that says it."""
-    return error_from(_info(payload))
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:
@@ -81,3 +59,7 @@ def _info(payload: Any) -> ErrorInfo:
     outer = if_object(payload)
     kind = if_object(outer.get("error", outer)).get("type")
     return msgspec.structs.replace(error_info(payload), means=_TYPES.get(as_text(kind)))
+
+
+_READER = ErrorReader(_info)
+load_error, error_of = _READER.load_error, _READER.error_of

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple, cast
 
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, if_text, rest
-from dragoman.codec.marks import unmarked_all
+from dragoman.codec.loading import load_plain
+from dragoman.codec.marks import kinds, unmarked_all
 from dragoman.codec.outgoing import only_text, prepared
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss, Lost
-from dragoman.message import Content, Message, Origin, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
+from dragoman.message import Content, Message, Origin, ProviderPart, Role, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
 from dragoman.wires.anthropic.content import Outgoing, dump_blocks, dump_content, load_content
 from dragoman.wires.anthropic.quirks import OWN, Quirks
@@ -86,9 +87,8 @@ def load_conversation(payload: Any, origin: Origin | None, problems: list[Proble
         try:
             if problems is not None:
                 bounded(entry)
-            out.append(
-                _load_plain(entry, origin) or _load(entry, position, names, out[-1].role if out else None, origin)
-            )
+            plain = load_plain(entry, _SPEAKERS, origin)
+            out.append(plain or _load(entry, position, names, out[-1].role if out else None, origin))
         except HistoryError as error:
             noted(error, problems, position, _fault(entry))
     return out
@@ -134,7 +134,9 @@ def outgoing(
     target, an id or name that breaks the rules but was recorded so stays as it is."""
     messages, places = unmarked_all(messages)
     quirks = quirks or Quirks()
-    calls = [each for message in messages for each in message.content if isinstance(each, ToolCallPart)]
+    calls: list[ToolCallPart] = []
+    if ToolCallPart in kinds(messages):
+        calls = [each for message in messages for each in message.content if isinstance(each, ToolCallPart)]
     named = [*tools, *(call for call in calls if call.run_by != "provider")]
     as_is = [each.name for each in named if target is None and _is_recorded(each)]
     return prepared(
@@ -154,19 +156,34 @@ def dump_conversation(out: Outgoing) -> dict[str, Any]:
     """A conversation → `{"system": …, "messages": […]}`."""
     head = _system_length(out.messages)
     system = [block for position in range(head) for block in dump_blocks(out, position)]
-    turns: list[list[_Sent]] = []
+    turn: list[_Sent] = []
+    entries: list[dict[str, Any]] = []
+    begun = out.target is None or out.before > 0
     for position in range(head, len(out.messages)):
         message = out.messages[position]
         if message.role is not Role.SYSTEM and (text := only_text(message)) is not None:
-            turns.append([_Sent({"role": _SENT_ROLES[message.role], "content": text}, position, joins=False)])
+            entry = {"role": _SENT_ROLES[message.role], "content": text}
+            if begun and message.role is Role.MODEL:
+                entries += _whole(turn, out)
+                entries.append(entry)
+                turn = []
+                continue
+            sent = _Sent(entry, position, joins=False)
         elif (entry := _dump(out, position)) is not None:
             alone = OWN.form(message.native).get("turn") == "as is"
-            _add_turn(turns, _Sent(entry, position, _has_results(entry) and not alone))
-    entries = [turn[0].entry if len(turn) == 1 and not turn[0].joins else _joined(turn, out) for turn in turns]
-    first = next((n for n, entry in enumerate(entries) if entry["role"] != "system"), 0)
-    if out.target is not None and entries and entries[first]["role"] == "assistant":
-        out.lose(head, None, Lost.beginning, "the API wants the user to speak first; a placeholder does")
-        entries.insert(first, {"role": "user", "content": out.quirks.opening})
+            sent = _Sent(entry, position, _has_results(entry) and not alone)
+        else:
+            continue
+        if sent.joins and turn and turn[0].entry["role"] == "user":
+            turn.append(sent)
+            continue
+        entries += _whole(turn, out)
+        turn = [sent]
+        if not begun and sent.entry["role"] == "assistant":
+            out.lose(head, None, Lost.beginning, "the API wants the user to speak first; a placeholder does")
+            entries.append({"role": "user", "content": out.quirks.opening})
+        begun = begun or sent.entry["role"] != "system"
+    entries += _whole(turn, out)
     return {**({"system": dump_content(system, out.messages[0])} if system else {}), "messages": entries}
 
 
@@ -178,17 +195,6 @@ def _block_votes(block: Any) -> int:
     if not isinstance(fields.get(field), of) or field not in fields:
         return 0
     return max([least, *(vote for sign, vote in _SIGNS.items() if fields.get(sign))])
-
-
-def _load_plain(entry: Any, origin: Origin | None) -> Message | None:
-    """A message of a role and a text, as nearly all are; `None`: any other."""
-    if not isinstance(entry, dict) or len(fields := cast("dict[str, Any]", entry)) != 2:
-        return None
-    text, name = fields.get("content"), fields.get("role")
-    if not isinstance(text, str) or not isinstance(name, str) or name not in _SPEAKERS or not text.strip():
-        return None
-    role = _SPEAKERS[name]
-    return Message(role, (TextPart(text),), origin=origin if role is Role.MODEL else None)
 
 
 def _load(entry: Any, position: int, names: dict[str, str], before: Role | None, origin: Origin | None) -> Message:
@@ -254,12 +260,11 @@ def _dump(out: Outgoing, position: int) -> dict[str, Any] | None:
     return {**own, "content": dump_content(blocks, message)}
 
 
-def _add_turn(turns: list[list[_Sent]], sent: _Sent) -> None:
-    """Adds a message: one with results of tools to the turn of the user before it, any other as a turn of its own."""
-    if sent.joins and turns and turns[-1][0].entry["role"] == "user":
-        turns[-1].append(sent)
-    else:
-        turns.append([sent])
+def _whole(turn: Sequence[_Sent], out: Outgoing) -> list[dict[str, Any]]:
+    """The messages of a turn that nothing more joins: one of the user's has those behind it that hold results of tools."""
+    if len(turn) == 1 and not turn[0].joins:
+        return [turn[0].entry]
+    return [_joined(turn, out)] if turn else []
 
 
 def _joined(turn: Iterable[_Sent], out: Outgoing) -> dict[str, Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
+from dragoman.codec.history import Turn
+from dragoman.codec.history_dump import Way, dumped, dumped_tools
 from dragoman.codec.ids import renamed
 from dragoman.codec.json_values import bounded, if_object, rest
 from dragoman.codec.outgoing import own_options
@@ -13,6 +15,7 @@ from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, Settings, ToolSpec
+from dragoman.wires.anthropic.content import Outgoing
 from dragoman.wires.anthropic.messages import dump_conversation, load_conversation, outgoing
 from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
 from dragoman.wires.anthropic.settings import FIELDS, dump_settings, load_schema, load_settings
@@ -86,8 +89,7 @@ def dump_request(
     losses: list[Loss] | None = None,
 ) -> dict[str, Any]:
     """The neutral request → a body."""
-    body, _ = _dump(request, target, quirks, losses)
-    return body
+    return _dump(request, target, quirks, losses)[0]
 
 
 def dump_http(
@@ -96,38 +98,58 @@ def dump_http(
     target: Origin | None = None,
     quirks: Quirks | None = None,
     losses: list[Loss] | None = None,
+    history: Turn | None = None,
 ) -> HttpRequest:
-    """The neutral request → path, headers and body, with the beta headers that its content needs."""
+    """The neutral request → path, headers and body, with the beta headers that its content needs. `history`: what the model knows of
+    earlier requests."""
     quirks = quirks or Quirks()
-    body, names = _dump(request, target, quirks, losses)
-    needed = [quirks.betas[word] for word in _words(body) if word in quirks.betas]
+    body, names, words = _dump(request, target, quirks, losses, history)
+    needed = [quirks.betas[word] for word in words if word in quirks.betas]
     betas = list(dict.fromkeys([*OWN.form(request.native).get("betas", ()), *needed]))
     headers = {"anthropic-version": _VERSION, **({"anthropic-beta": ",".join(betas)} if betas else {})}
     return HttpRequest("/messages", headers, body, names=renamed(names))
 
 
 def _dump(
-    request: ModelRequest, target: Origin | None, quirks: Quirks | None, losses: list[Loss] | None
-) -> tuple[dict[str, Any], Mapping[str, str]]:
-    """The body, and the name under which each tool is sent."""
+    request: ModelRequest,
+    target: Origin | None,
+    quirks: Quirks | None,
+    losses: list[Loss] | None,
+    turn: Turn | None = None,
+) -> tuple[dict[str, Any], Mapping[str, str], Iterator[str]]:
+    """The body, the name under which each tool is sent, and what may need a beta."""
     losses = [] if losses is None else losses
     request = own_options(request, NAME, losses)
     form, options = OWN.form(request.native), request.options
     functions = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
-    out = outgoing(request.messages, target, quirks, losses, model=request.model, tools=functions)
+    way = Way[Outgoing](
+        lambda messages, losses, tools: outgoing(messages, target, quirks, losses, model=request.model, tools=tools),
+        dump_conversation,
+        "messages",
+        notes=_entry_words,
+    )
+    out, payload, words, _ = dumped(turn, way, request.messages, losses, functions)
+    tools, tool_words = dumped_tools(
+        turn,
+        out,
+        request.tools,
+        lambda: {"tools": dump_tools(request.tools, out)},
+        lambda fields: _types(fields["tools"]),
+    )
     settings = dump_settings(request, out.quirks, out.losses)
     has_tools = bool(request.tools) and "tool_choice" not in options
     fields: dict[str, Any] = {
         "model": request.model or None,
         "system": form.get("system"),
-        **dump_conversation(out),
-        "tools": dump_tools(request.tools, out) or ([] if "tools" in form else None),
+        **payload,
+        "tools": tools["tools"] if request.tools else [] if "tools" in form else None,
         "tool_choice": dump_tool_choice(request.settings, form, out, tools=has_tools),
         "stream": True if request.stream else False if "stream" in form else None,
         **settings,
     }
     nulls: dict[str, Any] = dict.fromkeys(form.get("null", ()))
-    return {**nulls, **options, **{key: value for key, value in fields.items() if value is not None}}, out.names
+    body = {**nulls, **options, **{key: value for key, value in fields.items() if value is not None}}
+    return body, out.names, _words(body, tool_words if request.tools else _types(body.get("tools")), words)
 
 
 def _header(headers: Mapping[str, str]) -> list[str]:
@@ -136,13 +158,17 @@ def _header(headers: Mapping[str, str]) -> list[str]:
     return [value for part in text.split(",") if (value := part.strip())]
 
 
-def _words(body: Mapping[str, Any]) -> Iterator[str]:
+def _words(body: Mapping[str, Any], of_tools: Iterable[str], of_entries: Iterable[str]) -> Iterator[str]:
     """What may need a beta: names of fields, and types of tools, blocks, sources and edits."""
     yield from body
     yield from if_object(body.get("output_config"))
-    yield from _types(body.get("tools"))
+    yield from of_tools
     yield from _types(if_object(body.get("context_management")).get("edits"))
-    for entry in body["messages"]:
+    yield from of_entries
+
+
+def _entry_words(entries: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for entry in entries:
         yield from _types(entry.get("content"))
 
 

@@ -10,20 +10,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.codec.json_dialect import Dialect, fit
-from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.settings import Fields, take_fields, take_stops
 from dragoman.loss import Loss, Lost
 from dragoman.request import ModelRequest
 from dragoman.wires.anthropic.quirks import OWN, Quirks
 
 __all__ = ["FIELDS", "dump_schema", "dump_settings", "load_schema", "load_settings"]
 
-_NUMBERS: Mapping[str, tuple[type, ...]] = {
-    "max_tokens": (int,),
-    "temperature": (int, float),
-    "top_p": (int, float),
-    "top_k": (int,),
+_NUMBERS: Fields = {
+    "max_tokens": ("max_tokens", (int,)),
+    "temperature": ("temperature", (int, float)),
+    "top_p": ("top_p", (int, float)),
+    "top_k": ("top_k", (int,)),
 }
-"""Field of the body, which is the setting of that name, and its types."""
 FIELDS = (*_NUMBERS, "stop_sequences", "thinking", "output_config", "output_format")
 """The body's fields that settings and the output schema stand in."""
 _UNKNOWN = ("presence_penalty", "frequency_penalty", "seed")
@@ -46,13 +46,7 @@ def load_settings(body: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
     """Takes out of `body` what settings hold → them by their names; what is not of the usual form goes to `form`."""
     if "max_tokens" not in body:
         form["max_tokens"] = "absent"
-    settings: dict[str, Any] = {}
-    for key, types in _NUMBERS.items():
-        if isinstance(body.get(key), types) and not isinstance(body[key], bool):
-            settings[key] = body.pop(key)
-    stop = body.get("stop_sequences")
-    if isinstance(stop, list) and all(isinstance(text, str) for text in if_list(stop)):
-        settings["stop"] = tuple(if_list(body.pop("stop_sequences")))
+    settings = {**take_fields(body, _NUMBERS), **take_stops(body, "stop_sequences")}
     for cache, control in _CACHES.items():
         if body.get("cache_control") == control:
             settings["cache"] = cache

@@ -63,20 +63,23 @@ class Decoder(ResponseDecoder):
     def note(self, chunk: dict[str, Any]) -> None:
         """What stands around the choices: who answered, tokens, fields of the vendor's own; the last word counts, but of the
         id the first: some end with a chunk of another's."""
-        model, response_id = chunk.get("model"), chunk.get("id")
-        if model and isinstance(model, str) and model != self._origin.served_model:
-            self._origin = replace(self._origin, served_model=model)
-        if response_id and isinstance(response_id, str) and not self._identified:
+        changes: dict[str, str] = {}
+        if (model := chunk.get("model")) and isinstance(model, str) and model != self._origin.served_model:
+            changes["served_model"] = model
+        if not self._identified and (response_id := chunk.get("id")) and isinstance(response_id, str):
             self._identified = True
-            self._origin = replace(self._origin, response_id=response_id)
-        self.add_usage(chunk.get("usage"))
-        self._response.update(unread(chunk, self.READ))
+            changes["response_id"] = response_id
+        if changes:
+            self._origin = replace(self._origin, **changes)
+        if (usage := chunk.get("usage")) is not None:
+            self.add_usage(usage)
+        if not self.READ.issuperset(chunk):
+            self._response.update(unread(chunk, self.READ))
 
     def add_usage(self, usage: Any) -> None:
         """Tokens, as a chunk counts them."""
-        if usage is not None:
-            counts = as_object(usage, "usage")
-            self._usage.update({name: number for name, number in counts.items() if number is not None})
+        counts = as_object(usage, "usage")
+        self._usage.update({name: number for name, number in counts.items() if number is not None})
 
     def body(self, body: bytes) -> None:
         """See `ResponseDecoder`."""

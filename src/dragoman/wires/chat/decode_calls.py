@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from dragoman import json_bytes
 from dragoman.codec.emitter import Emitter, OpenPart
 from dragoman.codec.json_values import as_index, as_object, as_text, filled, malformed, rest
+from dragoman.event import PartDelta
 from dragoman.fold import parse_call
 from dragoman.json_end import JsonEnd
 from dragoman.message import ToolCallPart
@@ -61,9 +62,12 @@ class StreamedCalls:
     def more(self, index: int, text: str) -> bool:
         """More arguments of the call that began with this index; `False`: none did."""
         part = self._by_index.get(index)
-        if part is not None:
-            self._emitter.add(part, text)
-        return part is not None
+        if part is None:
+            return False
+        if text:  # a call is started with its first piece
+            part.deltas.append(text)
+            self._emitter.events.append(PartDelta(self._emitter.message_id, part.index, text))
+        return True
 
     def answered(self, call_id: str) -> ToolCallPart | None:
         """The provider ran the tool itself: closes its call, and returns it; `None` where there is no such call."""

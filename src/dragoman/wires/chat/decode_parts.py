@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dragoman.codec.emitter import Emitter, OpenPart
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
 __all__ = ["Candidate"]
 
 _MERGED_DETAILS = ("reasoning.text", "reasoning.summary")
+
+
+@lru_cache
+def _fields(
+    read: frozenset[str], thinking: Sequence[str], details: str, calls: str
+) -> tuple[frozenset[str], frozenset[str]]:
+    """The fields of a message that hold thinking, and all that are read."""
+    thoughts = frozenset({*thinking, details})
+    return thoughts, read | thoughts | {calls}
 
 
 class Candidate:
@@ -49,8 +59,7 @@ class Candidate:
         self.response: dict[str, Any] = {}
         """What stands around the message."""
         self._beside: dict[str, Any] = {}
-        self._thoughts = frozenset({*chat.thinking, chat.details})
-        self._read = self.READ | self._thoughts | {chat.calls}
+        self._thoughts, self._read = _fields(self.READ, chat.thinking, chat.details, chat.calls)
 
     def add(self, choice: dict[str, Any], *, whole: bool) -> None:
         """One choice of a chunk, or of a `whole` answer (which holds all that it holds in one step).
@@ -68,12 +77,15 @@ class Candidate:
         message = {field: value for field, value in message.items() if value is not None}
         if not self._thoughts.isdisjoint(message):
             self._think(message, whole=whole)
-        self.add_content(message.get("content"), whole=whole)
+        if (content := message.get("content", "")) != "":
+            self.add_content(content, whole=whole)
         self.add_further(message)
-        for call in as_list(message.get(self.chat.calls), "tool calls"):
-            self.end()
-            self.calls.add(as_object(call, "tool call"), whole=whole)
-        self._beside.update(unread(message, self._read))
+        if (calls := message.get(self.chat.calls)) is not None:
+            for call in as_list(calls, "tool calls"):
+                self.end()
+                self.calls.add(as_object(call, "tool call"), whole=whole)
+        if not self._read.issuperset(message):
+            self._beside.update(unread(message, self._read))
 
     def add_content(self, content: Any, *, whole: bool) -> None:  # noqa: ARG002 for those whose blocks come in pieces
         """More of the content: text, or blocks."""
@@ -130,9 +142,11 @@ class Candidate:
         """What is no content: the reason to stop, probabilities, the vendor's own fields."""
         if isinstance(word := choice.get("finish_reason"), str) and word:
             self.word = word
-        if logprobs := filled(as_object(choice.get("logprobs"), "logprobs")):
+        logprobs = choice.get("logprobs")
+        if logprobs is not None and (logprobs := filled(as_object(logprobs, "logprobs"))):
             gather(self.response.setdefault("logprobs", {}), logprobs)
-        self.response.update(unread(choice, self.CHOICE_READ))
+        if not self.CHOICE_READ.issuperset(choice):
+            self.response.update(unread(choice, self.CHOICE_READ))
 
     def _native(self, response: dict[str, Any], finish: dict[str, Any] = {}) -> Native:
         """The message's own fields; what stood beside its content, and around it."""

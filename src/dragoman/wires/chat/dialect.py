@@ -4,17 +4,17 @@ Such a record is a wire (`wires.Wire`)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, cast
 
 import msgspec
 
 from dragoman.codec import outgoing
 from dragoman.codec.error_rules import ErrorInfo, ErrorRules, error_info
+from dragoman.codec.history import Turn
 from dragoman.codec.ids import call_ids, fitted
-from dragoman.codec.marks import unmarked_all
+from dragoman.codec.marks import kinds, unmarked_all
 from dragoman.codec.native import Own
-from dragoman.codec.serving import SSE_PING, ErrorResponse, Problem, Route
+from dragoman.codec.serving import SSE_PING, Route
 from dragoman.errors import DragomanError, SettingsError
 from dragoman.event import Event
 from dragoman.loss import Loss
@@ -198,22 +198,17 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     embeddings: Any = None
     """The wire's embeddings (`wires.EmbeddingsWire`), where it has some."""
 
-    # the wire
+    # the wire: of its operations, those that are a room's function
+
+    stream_type, ping = STREAM_TYPE, SSE_PING
+    load_messages, votes = load_messages, votes
+    load_request, envelope = load_request, envelope
+    load_error, dump_error = load_error, dump_error
 
     def __post_init__(self) -> None:
         for name in ("thinking", "result_roles", "no_ids", "single", "alone", "further"):
             if isinstance(value := getattr(self, name), str):
                 raise SettingsError(f"{name} is a tuple of names, also for one: ({value!r},)")
-
-    def load_messages(
-        self, payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
-    ) -> list[Message]:
-        """The list of messages → ours. `problems`: where what cannot be read is noted, so that the rest of it is.
-
-        Raises:
-            HistoryError: it is no such list.
-        """
-        return load_messages(self, payload, origin, problems)
 
     def dump_messages(
         self,
@@ -239,24 +234,6 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         out = self.outgoing(self, left, target, quirks or self.quirks(), losses, tools)
         return msgspec.structs.replace(out, places=places) if places else out
 
-    def load_request(
-        self,
-        body: Mapping[str, Any],
-        *,
-        path: str = "",
-        headers: Mapping[str, str] = {},
-        origin: Origin | None = None,
-        problems: list[Problem] | None = None,
-    ) -> ModelRequest:
-        """A request's body → the neutral request. `path` and `headers` say nothing in this family; `problems`: as for
-        `load_messages`.
-
-        Raises:
-            HistoryError: it holds no conversation.
-        """
-        del path, headers
-        return load_request(self, body, origin, problems)
-
     def dump_request(
         self,
         request: ModelRequest,
@@ -275,9 +252,10 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         target: Origin | None = None,
         quirks: Any = None,
         losses: list[Loss] | None = None,
+        history: Turn | None = None,
     ) -> HttpRequest:
-        """The neutral request → path, headers and body."""
-        return dump_http(self, request, target, quirks, losses)
+        """The neutral request → path, headers and body. `history`: what the model knows of earlier requests."""
+        return dump_http(self, request, target, quirks, losses, history)
 
     def load_response(
         self, body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
@@ -295,25 +273,6 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """A decoder of one response."""
         return self.decoder_type(self, origin, new_id)
 
-    @property
-    def stream_type(self) -> str:
-        """Media type of a streamed response."""
-        return STREAM_TYPE
-
-    @property
-    def ping(self) -> bytes:
-        """What keeps a stream open."""
-        return SSE_PING
-
-    def envelope(self, request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002 its name in JSON
-        """What `encoder` and `dump_response` are told beside the events of an answer to `request`."""
-        return envelope(self, request, id, now)
-
-    def votes(self, message: Any) -> int:
-        """How surely an element of a conversation is of this format: 0: it cannot be; 1: it could; 2: it likely is; 3: it is
-        hardly anything else. Never raises."""
-        return votes(self, message)
-
     def encoder(self, **envelope: Any) -> Encoder:
         """An encoder of one streamed response.
 
@@ -321,14 +280,6 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         true): whether the end holds the usage, as a client asks by `stream_options`.
         """
         return self.encoder_type(self, **envelope)
-
-    def load_error(self, status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
-        """A response with an error's status → the exception that says it. Never raises, whatever the body is."""
-        return load_error(self, status, headers, body)
-
-    def dump_error(self, error: DragomanError) -> ErrorResponse:
-        """An exception → status, headers and body."""
-        return dump_error(self, error)
 
 
 class Outgoing(outgoing.Outgoing[Any], frozen=True, kw_only=True, gc=False):
@@ -373,5 +324,8 @@ def prepared(
 
 def named(messages: Iterable[Message], tools: Sequence[ToolSpec]) -> list[ToolSpec | ToolCallPart | ToolResultPart]:
     """All that has the name of a tool."""
+    messages = tuple(messages)
+    if kinds(messages).isdisjoint(_NAMED):
+        return [*tools]
     pieces = [one for message in messages for one in message.content if isinstance(one, _NAMED) and one.name]
     return [*tools, *pieces]

@@ -77,7 +77,6 @@ class Encoder(ResponseEncoder):
         return b"".join([self.frame(each) for each in self.end()]) + self.DONE
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:
-        """See `ResponseEncoder`."""
         self._beside[event.message_id] = self._fields(event.native)
         if not first:
             return NONE
@@ -85,15 +84,12 @@ class Encoder(ResponseEncoder):
         return [{"role": "assistant", "content": ""}]
 
     def part_started(self, event: PartStarted) -> Objects:
-        """See `ResponseEncoder`."""
         return self._parts.begin((event.message_id, event.index), event.part)
 
     def delta(self, event: PartDelta) -> Objects:
-        """See `ResponseEncoder`."""
         return self._parts.more((event.message_id, event.index), event.delta)
 
     def part_finished(self, event: PartFinished) -> Objects:
-        """See `ResponseEncoder`."""
         return self._parts.end((event.message_id, event.index), event.part)
 
     def message_finished(self, event: MessageFinished) -> Objects:
@@ -102,17 +98,14 @@ class Encoder(ResponseEncoder):
         return [{**self.chat.no_text, **fields}] if fields else NONE
 
     def message_dropped(self, event: MessageDropped) -> Objects:
-        """See `ResponseEncoder`."""
         self._parts.drop(event.message_id)
         return NONE
 
     def error(self, error: DragomanError) -> Objects:
-        """See `ResponseEncoder`."""
         self._head = b""
         return [dump_error(self.chat, error).body]
 
     def end(self) -> Objects:
-        """See `ResponseEncoder`."""
         self._head = b""
         envelope, usage = self.envelope(True), self.usage() if self._include_usage else {}
         last = {**envelope, "choices": [{"index": 0, "delta": {**self.chat.no_text}, **self.finish()}]}
@@ -121,7 +114,6 @@ class Encoder(ResponseEncoder):
         return [{**last, **usage}]
 
     def frame(self, data: Mapping[str, Any]) -> bytes:
-        """See `ResponseEncoder`."""
         encoded = json_bytes.encode(data)
         return self._head + encoded + b',"finish_reason":null}]}\n\n' if self._head else event_bytes(encoded)
 
@@ -150,10 +142,10 @@ class Encoder(ResponseEncoder):
         return {**if_object(self.chat.own.notes(native).get("message")), **self.chat.own.fields(native)}
 
 
-def envelope(chat: Chat, request: ModelRequest | None, response_id: str, now: datetime) -> dict[str, Any]:
+def envelope(chat: Chat, request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002 the protocol's
     """What an encoder is told beside the events of an answer to `request`. A client that asked for a stream without usage gets
     none."""
-    fields: dict[str, Any] = {"id": f"{chat.id_prefix}{response_id}", "created": int(now.timestamp())}
+    fields: dict[str, Any] = {"id": f"{chat.id_prefix}{id}", "created": int(now.timestamp())}
     if request is None:
         return fields
     if request.model:

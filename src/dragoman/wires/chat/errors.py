@@ -5,25 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dragoman import json_bytes
+from dragoman import errors, json_bytes
 from dragoman.codec.error_rules import error_from, load
 from dragoman.codec.serving import ErrorResponse, error_response
-from dragoman.errors import (
-    AuthenticationError,
-    ContentRefusedError,
-    ContextLengthError,
-    DecodeError,
-    DragomanError,
-    HistoryError,
-    InvalidRequestError,
-    ModelNotFoundError,
-    OverloadedError,
-    PermissionDeniedError,
-    ProviderConnectionError,
-    ProviderError,
-    ProviderTimeoutError,
-    RateLimitError,
-)
+from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
     from dragoman.wires.chat.dialect import Chat
@@ -33,19 +18,19 @@ __all__ = ["ERRORS", "ErrorLine", "as_error", "dump_error", "error_body", "error
 ErrorLine = tuple[type[DragomanError], int, str, str | None]
 """A class of errors, its status, type and code. Of a table the first line that fits counts."""
 ERRORS: Sequence[ErrorLine] = (
-    (AuthenticationError, 401, "invalid_request_error", "invalid_api_key"),
-    (PermissionDeniedError, 403, "invalid_request_error", "forbidden"),
-    (ModelNotFoundError, 404, "invalid_request_error", "model_not_found"),
-    (ContextLengthError, 400, "invalid_request_error", "context_length_exceeded"),
-    (InvalidRequestError, 400, "invalid_request_error", None),
-    (HistoryError, 400, "invalid_request_error", None),
-    (ContentRefusedError, 400, "invalid_request_error", "content_filter"),
-    (RateLimitError, 429, "rate_limit_error", "rate_limit_exceeded"),
-    (OverloadedError, 503, "server_error", "overloaded"),
-    (ProviderTimeoutError, 504, "server_error", "timeout"),
-    (ProviderError, 502, "server_error", None),
-    (ProviderConnectionError, 502, "server_error", None),
-    (DecodeError, 502, "server_error", None),
+    (errors.AuthenticationError, 401, "invalid_request_error", "invalid_api_key"),
+    (errors.PermissionDeniedError, 403, "invalid_request_error", "forbidden"),
+    (errors.ModelNotFoundError, 404, "invalid_request_error", "model_not_found"),
+    (errors.ContextLengthError, 400, "invalid_request_error", "context_length_exceeded"),
+    (errors.InvalidRequestError, 400, "invalid_request_error", None),
+    (errors.HistoryError, 400, "invalid_request_error", None),
+    (errors.ContentRefusedError, 400, "invalid_request_error", "content_filter"),
+    (errors.RateLimitError, 429, "rate_limit_error", "rate_limit_exceeded"),
+    (errors.OverloadedError, 503, "server_error", "overloaded"),
+    (errors.ProviderTimeoutError, 504, "server_error", "timeout"),
+    (errors.ProviderError, 502, "server_error", None),
+    (errors.ProviderConnectionError, 502, "server_error", None),
+    (errors.DecodeError, 502, "server_error", None),
     (DragomanError, 500, "server_error", None),
 )
 

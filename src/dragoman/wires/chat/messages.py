@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from dragoman.codec.json_values import bounded, has_error, if_objects, if_text, merged, rest
+from dragoman.codec.loading import load_list
 from dragoman.codec.media import as_text, label, text_of
 from dragoman.codec.replay import kind_of
 from dragoman.codec.serving import Problem
@@ -34,7 +35,15 @@ from dragoman.message import (
 )
 from dragoman.wires.chat.content import ABSENT, dump_content, load_content
 from dragoman.wires.chat.content_thinking import dump_thinking, load_thinking
-from dragoman.wires.chat.tools import call_id, dump_call, dump_result, load_calls, load_result, result_text
+from dragoman.wires.chat.tools import (
+    call_id,
+    dump_call,
+    dump_result,
+    load_calls,
+    load_plain_call,
+    load_result,
+    result_text,
+)
 
 if TYPE_CHECKING:
     from dragoman.wires.chat.dialect import Chat, Outgoing
@@ -52,11 +61,12 @@ __all__ = [
 Loader = Callable[["Chat", Any, Iterator[str]], Sequence[Content]]
 """(the wire, the value of a field, ids for calls that came without one) → the pieces that stand in it."""
 _BRIDGED = "the API wants the model to speak after its tools; a placeholder does"
-_NO_LIST = "the messages of a {} request are a list of objects"
 _ROLES = {Role.USER: "user", Role.MODEL: "assistant"}
 
 
-def load_messages(chat: Chat, payload: Any, origin: Origin | None, problems: list[Problem] | None) -> list[Message]:
+def load_messages(
+    chat: Chat, payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+) -> list[Message]:
     """The list of messages → ours. `problems`: where what cannot be read is noted, so that the rest of it is.
 
     Raises:
@@ -69,65 +79,35 @@ def load_messages(chat: Chat, payload: Any, origin: Origin | None, problems: lis
 
 def load_conversation(chat: Chat, payload: Any, origin: Origin | None, problems: list[Problem] | None) -> list[Message]:
     """The same for a list of messages that is bounded in its depth, where nothing takes the problems."""
-    if not isinstance(payload, list):
-        raise HistoryError(_NO_LIST.format(chat.title))
     fresh_ids = (f"call-{number}" for number in count())
     calls: dict[str, ToolCallPart] = {}
-    messages: list[Message] = []
-    results: list[ToolResultPart] = []
-    for index, entry in enumerate(cast("list[Any]", payload)):
-        try:
-            if problems is not None:
-                bounded([entry])
-            loaded = _load_entry(chat, entry, origin, calls, fresh_ids)
-        except HistoryError as error:
-            if problems is None:
-                raise
-            problems.append(Problem(index, _at_fault(chat, entry), error.message))
-            continue
-        if isinstance(loaded, ToolResultPart):
-            results.append(loaded)
-            continue
-        if results:
-            messages.append(Message(Role.USER, tuple(results)))
-            results = []
-        messages.append(loaded)
-    if results:
-        messages.append(Message(Role.USER, tuple(results)))
+    messages = load_list(
+        payload,
+        lambda entry: _load_entry(chat, entry, origin, calls, fresh_ids),
+        origin,
+        problems,
+        what=f"a {chat.title} request",
+        roles=(*chat.roles, *chat.result_roles, "assistant"),
+    )
     return chat.loaded(messages)
 
 
 def _load_entry(
-    chat: Chat, entry: Any, origin: Origin | None, calls: dict[str, ToolCallPart], fresh_ids: Iterator[str]
+    chat: Chat,
+    entry: Mapping[str, Any],
+    origin: Origin | None,
+    calls: dict[str, ToolCallPart],
+    fresh_ids: Iterator[str],
 ) -> Message | ToolResultPart:
     """An entry of the list. `calls`: those so far by id; `fresh_ids`: ids for calls that came without one."""
-    if not isinstance(entry, dict):
-        raise HistoryError(_NO_LIST.format(chat.title))
-    fields = cast("dict[str, Any]", entry)
-    role, content = fields.get("role"), fields.get("content")
-    if content and type(content) is str and len(fields) == 2:
-        if role == "assistant":
-            return Message(Role.MODEL, (TextPart(content),), origin=origin)
-        if role == "user":
-            return Message(Role.USER, (TextPart(content),))
+    role = entry.get("role")
     if role in chat.result_roles:
-        return load_result(chat, fields, calls, fresh_ids)
+        return load_result(chat, entry, calls, fresh_ids)
     if role != "assistant":
-        return _load_other(chat, fields)
-    answer = _load_answer(chat, fields, origin, fresh_ids)
+        return _load_other(chat, entry)
+    answer = _load_straight(chat, entry, origin) or _load_answer(chat, entry, origin, fresh_ids)
     calls.update({call.id: call for call in answer.tool_calls})
     return answer
-
-
-def _at_fault(chat: Chat, entry: Any) -> str | None:
-    """The field for which an entry of the list cannot be read, where it is one."""
-    if not isinstance(entry, dict):
-        return None
-    fields = cast("dict[str, Any]", entry)
-    role, content = fields.get("role"), fields.get("content")
-    if role not in (*chat.roles, *chat.result_roles, "assistant"):
-        return "role"
-    return "content" if content and not isinstance(content, str) and not if_objects(content) else None
 
 
 def _load_other(chat: Chat, entry: Mapping[str, Any]) -> Message:
@@ -138,6 +118,17 @@ def _load_other(chat: Chat, entry: Mapping[str, Any]) -> Message:
     form: dict[str, Any] = {} if role in ("system", "user") else {"role": role}
     content = load_content(chat, entry, "", form)
     return Message(chat.roles[role], tuple(content), native=chat.own.note(rest(entry, "role", "content"), form))
+
+
+def _load_straight(chat: Chat, entry: Mapping[str, Any], origin: Origin | None) -> Message | None:
+    """A model's message that holds calls of the usual form, and a text or nothing beside them; `None`: it is no such."""
+    calls, content = if_objects(entry.get(chat.calls)), entry.get("content", ABSENT)
+    if not calls or len(entry) != 3 or not (content == chat.empty or (isinstance(content, str) and content)):
+        return None
+    parts = [part for call in calls if (part := load_plain_call(chat, call)) is not None]
+    if content == ABSENT or len(parts) < len(calls):
+        return None
+    return Message(Role.MODEL, (TextPart(content), *parts) if content else tuple(parts), origin=origin)
 
 
 def _load_answer(chat: Chat, entry: Mapping[str, Any], origin: Origin | None, fresh_ids: Iterator[str]) -> Message:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dragoman.codec.history import Turn
+from dragoman.codec.history_dump import Way, dumped, dumped_tools
 from dragoman.codec.ids import renamed
 from dragoman.codec.json_values import bounded, if_object, if_text, merged, rest
 from dragoman.codec.outgoing import own_options
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss, Lost
-from dragoman.message import Origin
+from dragoman.message import Message, Origin
 from dragoman.request import HttpRequest, ModelRequest, ToolSpec
 from dragoman.wires.chat.messages import dump_conversation, load_conversation
 from dragoman.wires.chat.settings import dump_schema, dump_settings, load_schema, load_settings
 
 if TYPE_CHECKING:
-    from dragoman.wires.chat.dialect import Chat
+    from dragoman.wires.chat.dialect import Chat, Outgoing
 
 __all__ = ["ROUTES", "dump_http", "load_request"]
 
@@ -30,13 +32,21 @@ ROUTES = (
 
 
 def load_request(
-    chat: Chat, body: Mapping[str, Any], origin: Origin | None, problems: list[Problem] | None
+    chat: Chat,
+    body: Mapping[str, Any],
+    *,
+    path: str = "",
+    headers: Mapping[str, str] = {},
+    origin: Origin | None = None,
+    problems: list[Problem] | None = None,
 ) -> ModelRequest:
-    """A request's body → the neutral request. `problems`: as for `load_messages`.
+    """A request's body → the neutral request. `path` and `headers` say nothing in this family; `problems`: as for
+    `load_messages`.
 
     Raises:
         HistoryError: it holds no conversation.
     """
+    del path, headers
     if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError(f"a {chat.title} request needs the field messages, a list")
     bounded(body if problems is None else rest(body, "messages"))
@@ -66,19 +76,29 @@ def load_request(
 
 
 def dump_http(
-    chat: Chat, request: ModelRequest, target: Origin | None, quirks: Any, losses: list[Loss] | None
+    chat: Chat,
+    request: ModelRequest,
+    target: Origin | None,
+    quirks: Any,
+    losses: list[Loss] | None,
+    turn: Turn | None = None,
 ) -> HttpRequest:
     """The neutral request → path, headers and body. `options` are written last and have the last word."""
     losses = [] if losses is None else losses
     request = own_options(request, chat.name, losses)
     functions = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
-    out = chat.unmarked(request.messages, target, quirks, losses, functions)
+
+    def make(messages: Sequence[Message], losses: list[Loss], tools: Sequence[ToolSpec]) -> Outgoing:
+        return chat.unmarked(messages, target, quirks, losses, tools)
+
+    way = Way(make, dump_conversation)
+    out, messages, _, _ = dumped(turn, way, request.messages, losses, functions)
     own = chat.own.fields(request.native)
     form = chat.own.form(request.native) if quirks is None or chat.keeps_form else {}
     body: dict[str, Any] = {"model": request.model} if request.model else {}
-    body["messages"] = dump_conversation(out)
+    body["messages"] = messages
     if request.tools:
-        body |= chat.dump_tools(out, request.tools, form)
+        body |= dumped_tools(turn, out, request.tools, lambda: chat.dump_tools(out, request.tools, form))[0]
     body |= dump_settings(out, request.settings, form)
     if request.output_schema is not None:
         body["response_format"] = dump_schema(out, request.output_schema, own.get("response_format"))

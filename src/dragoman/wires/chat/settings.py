@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from dragoman.codec.json_schema import strict_schema
-from dragoman.codec.json_values import if_list, if_object, merged, rest
+from dragoman.codec.json_values import if_object, merged, rest
+from dragoman.codec.settings import effort, take_stops
 from dragoman.loss import Lost
 from dragoman.request import Settings
 from dragoman.wires.chat.tools import dump_tool_choice, load_tool_choice
@@ -23,7 +24,6 @@ __all__ = [
     "as_it_is",
     "dump_schema",
     "dump_settings",
-    "effort",
     "load_schema",
     "load_settings",
     "reasoning",
@@ -71,11 +71,8 @@ def reasoning(field: str, dump: Callable[[str | int], Any]) -> Way:
     return Way(field, load, lambda value, _: dump(value))
 
 
-def effort(setting: str | int) -> str:
-    """A level, or the level nearest to a budget of tokens."""
-    if isinstance(setting, int):
-        return "low" if setting <= 2048 else "medium" if setting <= 8192 else "high"
-    return "none" if setting == "off" else setting
+def _effort(reasoning: str | int) -> str:
+    return "none" if reasoning == "off" else effort(reasoning)
 
 
 def tool_choice(words: Mapping[str, str], form: str = "") -> Way:
@@ -88,11 +85,6 @@ def tool_choice(words: Mapping[str, str], form: str = "") -> Way:
     )
 
 
-def _stops(value: Any) -> tuple[str, ...] | None:
-    texts = if_list(value)
-    return tuple(texts) if isinstance(value, list) and all(isinstance(text, str) for text in texts) else None
-
-
 SETTINGS: Mapping[str, tuple[Way, ...]] = {
     "temperature": (as_it_is("temperature", int, float),),
     "top_p": (as_it_is("top_p", int, float),),
@@ -103,7 +95,7 @@ SETTINGS: Mapping[str, tuple[Way, ...]] = {
     "parallel_tool_calls": (as_it_is("parallel_tool_calls", bool),),
     "max_tokens": (as_it_is("max_tokens", int),),
     "stop": (
-        Way("stop", _stops, lambda texts, _: list(texts)),
+        Way("stop", lambda value: take_stops({"stop": value}, "stop").get("stop"), lambda texts, _: list(texts)),
         Way(
             "stop",
             lambda value: (value,) if isinstance(value, str) else None,
@@ -111,7 +103,7 @@ SETTINGS: Mapping[str, tuple[Way, ...]] = {
             "string",
         ),
     ),
-    "reasoning": (reasoning("reasoning_effort", effort),),
+    "reasoning": (reasoning("reasoning_effort", _effort),),
     "tool_choice": (tool_choice({"auto": "auto", "none": "none", "required": "required"}),),
 }
 """Setting → the ways to write it; the first is the usual one."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec.structs import replace
 
 from dragoman import json_bytes
+from dragoman.codec import functions
 from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest
 from dragoman.fold import arguments_json, parse_call
 from dragoman.message import Native, ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
@@ -23,7 +24,6 @@ __all__ = [
     "call_id",
     "call_kind",
     "dump_call",
-    "dump_function",
     "dump_result",
     "dump_tool",
     "dump_tool_choice",
@@ -32,8 +32,8 @@ __all__ = [
     "is_function",
     "load_call",
     "load_calls",
-    "load_function",
     "load_id",
+    "load_plain_call",
     "load_result",
     "load_tool",
     "load_tool_choice",
@@ -41,8 +41,6 @@ __all__ = [
     "result_text",
     "with_arguments",
 ]
-
-_NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
 
 
 # ------------------------------------------------------------------ of a request
@@ -67,40 +65,14 @@ def load_tool(chat: Chat, tool: Mapping[str, Any]) -> ToolSpec | ServerTool:
     function = if_object(tool.get("function"))
     if not is_function(function) or tool.get("type", "function") != "function":
         return ServerTool(tool["type"], rest(tool, "type"))
-    return load_function(chat.own, function, rest(tool, "type", "function"), {} if "type" in tool else {"type": ABSENT})
-
-
-def load_function(
-    own: Own, function: Mapping[str, Any], beside: Mapping[str, Any] = {}, form: Mapping[str, Any] = {}
-) -> ToolSpec:
-    """A function → the tool. `beside`: further fields of the object that holds it; `form`: of that object."""
-    description, parameters = if_text(function.get("description")), if_object(function.get("parameters"))
-    left = rest(function, "name", *(("description",) if description else ()), *(("parameters",) if parameters else ()))
-    form = dict(form) if "parameters" in function else {**form, "parameters": ABSENT}
-    fields = {**beside, **({"function": left} if left else {})}
-    return ToolSpec(if_text(function.get("name")), description, parameters, own.note(fields, form))
+    return functions.load_tool(chat.own, tool)
 
 
 def dump_tool(chat: Chat, tool: ToolSpec | ServerTool, name: Callable[[str], str]) -> dict[str, Any]:
     """A tool → one of `tools`. `name`: its name → the one that it is sent under."""
     if isinstance(tool, ServerTool):
         return {"type": tool.name, **tool.options}
-    untyped = "type" in chat.own.form(tool.native)
-    body = {**({} if untyped else {"type": "function"}), "function": dump_function(chat.own, tool, name)}
-    return merged(body, rest(chat.own.fields(tool.native), "function"))
-
-
-def dump_function(own: Own, tool: ToolSpec, name: Callable[[str], str]) -> dict[str, Any]:
-    """A tool → the function that it is."""
-    fields = own.fields(tool.native).get("function", {})
-    function: dict[str, Any] = {"name": name(tool.name)}
-    if tool.description:
-        function["description"] = tool.description
-    if tool.input_schema:
-        function["parameters"] = tool.input_schema
-    elif "parameters" not in fields and own.form(tool.native).get("parameters") != ABSENT:
-        function["parameters"] = _NO_ARGUMENTS
-    return merged(function, fields)
+    return functions.dump_tool(chat.own, tool, name(tool.name))
 
 
 def is_function(function: Mapping[str, Any]) -> bool:
@@ -153,7 +125,7 @@ def load_call(chat: Chat, call: Mapping[str, Any], fresh_ids: Iterator[str]) -> 
 
     What is no function has a text as its input, which is the argument `input`.
     """
-    if (plain := _plain_call(chat, call)) is not None:
+    if (plain := load_plain_call(chat, call)) is not None:
         return plain
     kind = call_kind(chat, call)
     body, field = if_object(call.get(kind)), chat.inputs[kind]
@@ -173,7 +145,7 @@ def load_call(chat: Chat, call: Mapping[str, Any], fresh_ids: Iterator[str]) -> 
     return replace(part, native=chat.own.note(fields, form))
 
 
-def _plain_call(chat: Chat, call: Mapping[str, Any]) -> ToolCallPart | None:
+def load_plain_call(chat: Chat, call: Mapping[str, Any]) -> ToolCallPart | None:
     """A call that holds nothing but what every one does, in the usual form; `None`: it is no such."""
     function = if_object(call.get("function"))
     if len(call) != 3 or len(function) != 2 or call.get("type") != "function":

@@ -43,11 +43,11 @@ WORDS: Mapping[FinishReason, Sequence[str]] = {
 def load_usage(chat: Chat, fields: Mapping[str, Any]) -> tuple[Usage | None, dict[str, Any]]:
     """What a vendor says of tokens → the neutral counts, and the rest that says anything (cost, times, …)."""
     numbers = _numbers(fields)
-    found = {name: [numbers[path] for path in paths if path in numbers] for name, paths in chat.counts.items()}
-    usage = Usage(**{name: values[0] for name, values in found.items() if values})
-    return (usage if usage != Usage() else None), _left(
-        fields, {path for each in chat.counts.values() for path in each}
-    )
+    if not numbers:
+        return None, _left(fields, set())
+    ways = [(name, path) for name, paths in chat.counts.items() for path in reversed(paths)]  # so that the first wins
+    counts = {name: numbers[path] for name, path in ways if path in numbers}
+    return (Usage(**counts) if counts else None), _left(fields, {path for _, path in ways})
 
 
 def dump_usage(chat: Chat, usage: Usage, beside: Any = None) -> dict[str, Any]:

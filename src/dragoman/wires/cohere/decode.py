@@ -13,7 +13,7 @@ from dragoman.codec.decoder import MessageDecoder
 from dragoman.codec.emitter import OpenPart
 from dragoman.codec.json_values import as_index, as_list, if_object, if_text, need_object, rest
 from dragoman.errors import DecodeError
-from dragoman.event import Event, OpenText
+from dragoman.event import OpenText
 from dragoman.fold import parse_call
 from dragoman.message import FinishReason, Origin, ThinkingPart, ToolCallPart
 from dragoman.wires.cohere.content import PLAN, load_block, load_plan
@@ -50,18 +50,6 @@ class _More(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 _decode_more = msgspec.json.Decoder(_More).decode
 _PLAN_PART = load_plan()
 _MESSAGE = ("role", "content", PLAN, "tool_calls", "citations")
-
-
-def decoder(*, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> Decoder:
-    """A decoder of one response. `new_id` mints the message's id, and those of calls that come without one."""
-    return Decoder(origin, new_id)
-
-
-def load_response(
-    body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
-) -> list[Event]:
-    """A whole response → the events that its stream would have been; an error's body → `RunError`."""
-    return Decoder(origin, new_id).whole(body)
 
 
 class Decoder(MessageDecoder):
@@ -225,6 +213,9 @@ class Decoder(MessageDecoder):
         self._out.finish(
             reason if word else FinishReason.unspecified, load_usage(usage), native=OWN.note(own, response=response)
         )
+
+
+decoder, load_response = Decoder.create, Decoder.load_response
 
 
 def _content_key(index: int | str | None) -> Hashable:

@@ -89,7 +89,6 @@ class Encoder(ResponseEncoder):
         self._citations: dict[str, list[Any]] = {}  # of each message
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:
-        """See `ResponseEncoder`."""
         self._cite(event)
         if not first:
             return NONE
@@ -121,7 +120,6 @@ class Encoder(ResponseEncoder):
         return [_event("content-start", index=number, delta={"message": {"content": block}})]
 
     def delta(self, event: PartDelta) -> Objects:
-        """See `ResponseEncoder`."""
         key = (event.message_id, event.index)
         if (opened := self._open.get(key)) is None:
             return NONE
@@ -129,7 +127,6 @@ class Encoder(ResponseEncoder):
         return [_more(*opened, str(event.delta))]
 
     def part_finished(self, event: PartFinished) -> Objects:
-        """See `ResponseEncoder`."""
         key, part = (event.message_id, event.index), event.part
         if key in self._whole:
             self._whole.remove(key)
@@ -142,24 +139,20 @@ class Encoder(ResponseEncoder):
         return [*unsent, *_close(opened, number)]
 
     def message_finished(self, event: MessageFinished) -> Objects:
-        """See `ResponseEncoder`."""
         self._cite(event)
         return NONE
 
     def message_dropped(self, event: MessageDropped) -> Objects:
-        """See `ResponseEncoder`."""
         dropped = event.message_id
         self._citations.pop(dropped, None)
         self._whole = {key for key in self._whole if key[0] != dropped}
         return [end for key in list(self._open) if key[0] == dropped for end in _close(*self._open.pop(key))]
 
     def error(self, error: DragomanError) -> Objects:
-        """See `ResponseEncoder`."""
         delta = {"finish_reason": "ERROR", "error": dump_error(error).body["message"]}
         return [_event("message-end", delta=delta)]
 
     def end(self) -> Objects:
-        """See `ResponseEncoder`."""
         cited = [
             (
                 _event("citation-start", index=number, delta={"message": {"citations": citation}}),
@@ -172,7 +165,6 @@ class Encoder(ResponseEncoder):
         return [*(event for pair in cited for event in pair), end]
 
     def frame(self, data: Mapping[str, Any]) -> bytes:
-        """See `ResponseEncoder`."""
         return as_typed_event(data)
 
     def _cite(self, event: MessageStarted | MessageFinished) -> None:

@@ -2,60 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from dragoman.codec.error_rules import ErrorInfo, ErrorRules, error_from, error_info, load, patterns
+from dragoman import errors
+from dragoman.codec.error_rules import ErrorInfo, ErrorReader, ErrorRules, error_from, error_info, patterns
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.codec.serving import ErrorResponse, error_response
-from dragoman.errors import (
-    AuthenticationError,
-    ContentRefusedError,
-    ContextLengthError,
-    DragomanError,
-    HistoryError,
-    InvalidRequestError,
-    ModelNotFoundError,
-    OverloadedError,
-    PermissionDeniedError,
-    ProviderConnectionError,
-    ProviderTimeoutError,
-    RateLimitError,
-)
+from dragoman.errors import DragomanError
 
 __all__ = ["dump_error", "error_of", "load_error"]
 
 _RULES = ErrorRules(
-    words=patterns((ProviderTimeoutError, r"^TIMEOUT\b"), (ContentRefusedError, r"\bsafety\b")),
-    statuses={498: ContentRefusedError},
+    words=patterns((errors.ProviderTimeoutError, r"^TIMEOUT\b"), (errors.ContentRefusedError, r"\bsafety\b")),
+    statuses={498: errors.ContentRefusedError},
 )
 _SENT: tuple[tuple[type[DragomanError], int, str], ...] = (
-    (ContextLengthError, 400, "too many tokens"),
-    (InvalidRequestError, 400, ""),
-    (HistoryError, 400, ""),
-    (AuthenticationError, 401, "invalid api token"),
-    (PermissionDeniedError, 403, ""),
-    (ModelNotFoundError, 404, "model not found"),
-    (ContentRefusedError, 400, "blocked output"),
-    (RateLimitError, 429, "too many requests"),
-    (OverloadedError, 503, "overloaded"),
-    (ProviderTimeoutError, 504, ""),
-    (ProviderConnectionError, 502, ""),
+    (errors.ContextLengthError, 400, "too many tokens"),
+    (errors.InvalidRequestError, 400, ""),
+    (errors.HistoryError, 400, ""),
+    (errors.AuthenticationError, 401, "invalid api token"),
+    (errors.PermissionDeniedError, 403, ""),
+    (errors.ModelNotFoundError, 404, "model not found"),
+    (errors.ContentRefusedError, 400, "blocked output"),
+    (errors.RateLimitError, 429, "too many requests"),
+    (errors.OverloadedError, 503, "overloaded"),
+    (errors.ProviderTimeoutError, 504, ""),
+    (errors.ProviderConnectionError, 502, ""),
     (DragomanError, 500, ""),
 )
 """Class → status, and the words by which the kind is known inside a stream."""
-
-
-def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
-    """An error's response → the exception that says it. Odd bodies (HTML, empty, a string) are read as far as they go."""
-    return load(status, headers, body, _info, _RULES)
-
-
-def error_of(payload: Any) -> DragomanError:
-    """An error's payload, inside a stream → the exception that says it."""
-    return error_from(_info(payload), rules=_RULES)
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:
@@ -69,3 +46,7 @@ def dump_error(error: DragomanError) -> ErrorResponse:
 
 def _info(payload: Any) -> ErrorInfo:
     return msgspec.structs.replace(error_info(payload), request_id=if_text(if_object(payload).get("id")) or None)
+
+
+_READER = ErrorReader(_info, _RULES)
+load_error, error_of = _READER.load_error, _READER.error_of

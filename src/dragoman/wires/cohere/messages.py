@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeGuard, cast
+from typing import Any, TypeGuard
 
 from msgspec.structs import replace
 
 from dragoman.codec.ids import call_ids, fitted
-from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, if_text, merged, rest
+from dragoman.codec.json_values import bounded, if_list, if_object, if_text, merged, rest
+from dragoman.codec.loading import SPEAKERS, load_list
 from dragoman.codec.marks import unmarked_all
 from dragoman.codec.media import label
 from dragoman.codec.outgoing import Outgoing, only_text, prepared
 from dragoman.codec.replay import kind_of
-from dragoman.codec.serving import Problem, noted
+from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss, Lost
 from dragoman.message import (
@@ -24,7 +25,6 @@ from dragoman.message import (
     Origin,
     ProviderPart,
     Role,
-    TextPart,
     ThinkingPart,
     ToolCallPart,
     ToolResultPart,
@@ -35,8 +35,7 @@ from dragoman.wires.cohere.tools import dump_call, dump_result, load_calls, load
 
 __all__ = ["dump_messages", "load_messages", "outgoing", "load_conversation", "votes", "dump_conversation"]
 
-_ROLES = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.MODEL}
-_SENT = {role: name for name, role in _ROLES.items()}
+_SENT = {role: name for name, role in SPEAKERS.items()}
 _EMPTY = {Role.SYSTEM: "", Role.USER: "", Role.MODEL: "absent"}
 """How no content is usually written."""
 _FOREIGN = frozenset({"function_call", "images", "parts", "reasoning_content"})
@@ -48,7 +47,6 @@ _VOTES: Mapping[str, tuple[str, type, int]] = {
     "document": ("document", dict, 3),
 }
 """Type of a block → the field that every such block has, the type of that, and how surely such a block is of this format."""
-_NO_LIST = "the messages of a Cohere chat are a list of objects"
 
 
 def load_messages(
@@ -65,34 +63,22 @@ def load_messages(
 
 def load_conversation(payload: Any, origin: Origin | None, problems: list[Problem] | None = None) -> list[Message]:
     """The same of a payload whose depth is known to be bounded, where no problems are noted."""
-    if not isinstance(payload, list):
-        raise HistoryError(_NO_LIST)
     names: dict[str, str] = {}
-    messages: list[Message] = []
-    results: list[ToolResultPart] = []
-    for index, entry in enumerate(cast("list[Any]", payload)):
-        try:
-            if problems is not None:
-                bounded(entry)
-            loaded = _load_plain(entry, origin) or _load(entry, names, origin)
-        except HistoryError as error:
-            noted(error, problems, index, _fault(entry))
-            continue
-        if isinstance(loaded, ToolResultPart):
-            results.append(loaded)
-            continue
-        if results:
-            messages.append(Message(Role.USER, tuple(results)))
-            results = []
-        messages.append(loaded)
-    return [*messages, Message(Role.USER, tuple(results))] if results else messages
+    return load_list(
+        payload,
+        lambda entry: _load(entry, names, origin),
+        origin,
+        problems,
+        what="a Cohere chat",
+        roles=(*SPEAKERS, "tool"),
+    )
 
 
 def votes(message: Any) -> int:
     """How surely a message is of this format: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
     fields = if_object(message)
     role, content, calls = if_text(fields.get("role")), fields.get("content"), if_list(fields.get("tool_calls"))
-    if role not in (*_ROLES, "tool") or not _FOREIGN.isdisjoint(fields):
+    if role not in (*SPEAKERS, "tool") or not _FOREIGN.isdisjoint(fields):
         return 0
     if (role == "tool") is not isinstance(fields.get("tool_call_id"), str):
         return 0
@@ -174,25 +160,11 @@ def _is_usual_call(call: Any) -> bool:
     return bool(if_text(function.get("name"))) and (arguments is None or isinstance(arguments, str))
 
 
-def _load_plain(entry: Any, origin: Origin | None) -> Message | None:
-    """A message of a role and a text, as nearly all are; `None`: any other."""
-    if not isinstance(entry, dict) or len(fields := cast("dict[str, Any]", entry)) != 2:
-        return None
-    text, name = fields.get("content"), fields.get("role")
-    if not isinstance(text, str) or not isinstance(name, str) or name not in _ROLES or not text:
-        return None
-    role = _ROLES[name]
-    return Message(role, (TextPart(text),), origin=origin if role is Role.MODEL else None)
-
-
-def _load(entry: Any, names: dict[str, str], origin: Origin | None) -> Message | ToolResultPart:
+def _load(entry: Mapping[str, Any], names: dict[str, str], origin: Origin | None) -> Message | ToolResultPart:
     """A message, or the result in one. `names`: id of each call so far → its tool, to which its own calls are added."""
-    if not isinstance(entry, dict):
-        raise HistoryError(_NO_LIST)
-    entry = cast("dict[str, Any]", entry)
     if entry.get("role") == "tool":
         return load_result(entry, names)
-    role = _ROLES.get(if_text(entry.get("role")))
+    role = SPEAKERS.get(if_text(entry.get("role")))
     if role is None:
         raise HistoryError(f"a Cohere chat has no role {entry.get('role')!r}; it has system, user, assistant and tool")
     content: list[Content] = []
@@ -208,17 +180,6 @@ def _load(entry: Any, names: dict[str, str], origin: Origin | None) -> Message |
         read.append("tool_calls")
     native = OWN.note(rest(entry, *read), form=form)
     return Message(role, tuple(content), origin=origin if role is Role.MODEL else None, native=native)
-
-
-def _fault(entry: Any) -> str | None:
-    """The field for which a message cannot be read, where one is known."""
-    if not isinstance(entry, dict):
-        return None
-    fields = if_object(entry)
-    if if_text(fields.get("role")) not in (*_ROLES, "tool"):
-        return "role"
-    content = fields.get("content")
-    return None if isinstance(content, str) or if_objects(content) else "content"
 
 
 def _dump_other(

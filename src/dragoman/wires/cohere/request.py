@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dragoman.codec.history import Turn
+from dragoman.codec.history_dump import Way, dumped, dumped_tools
 from dragoman.codec.ids import renamed
 from dragoman.codec.json_values import bounded, if_object, if_text, merged, rest
-from dragoman.codec.outgoing import own_options
+from dragoman.codec.outgoing import Outgoing, own_options
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
@@ -93,25 +95,35 @@ def dump_http(
     target: Origin | None = None,
     quirks: Quirks | None = None,
     losses: list[Loss] | None = None,
+    history: Turn | None = None,
 ) -> HttpRequest:
-    """The neutral request → path, headers and body."""
-    body, names = _dump(request, target, quirks, losses)
+    """The neutral request → path, headers and body. `history`: what the model knows of earlier requests."""
+    body, names = _dump(request, target, quirks, losses, history)
     return HttpRequest("/chat", body=body, names=renamed(names))
 
 
 def _dump(
-    request: ModelRequest, target: Origin | None, quirks: Quirks | None, losses: list[Loss] | None
+    request: ModelRequest,
+    target: Origin | None,
+    quirks: Quirks | None,
+    losses: list[Loss] | None,
+    turn: Turn | None = None,
 ) -> tuple[dict[str, Any], Mapping[str, str]]:
     """The body, and the name under which each tool is sent."""
     losses = [] if losses is None else losses
     request = own_options(request, NAME, losses)
     form, own = OWN.form(request.native), OWN.fields(request.native)
-    functions = [tool.name for tool in request.tools if isinstance(tool, ToolSpec)]
-    out = outgoing(request.messages, target, quirks, losses, functions)
+    functions = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
+    way = Way[Outgoing[Quirks]](
+        lambda messages, losses, tools: outgoing(messages, target, quirks, losses, [tool.name for tool in tools]),
+        dump_conversation,
+    )
+    out, messages, _, _ = dumped(turn, way, request.messages, losses, functions)
     body: dict[str, Any] = {"model": request.model} if request.model else {}
-    body["messages"] = dump_conversation(out)
-    if tools := dump_tools(request.tools, out):
-        body["tools"] = tools
+    body["messages"] = messages
+    body |= dumped_tools(
+        turn, out, request.tools, lambda: {"tools": tools} if (tools := dump_tools(request.tools, out)) else {}
+    )[0]
     if request.stream or not {"stream"} & {*form, *own}:
         body["stream"] = request.stream
     body |= dump_settings(request.settings, out.quirks)

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.codec.json_dialect import Dialect, fit
-from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.settings import Fields, dump_fields, take_fields, take_stops
 from dragoman.loss import Loss, Lost
 from dragoman.request import Settings
 from dragoman.wires.cohere.quirks import Quirks
 
 __all__ = ["FIELDS", "dump_schema", "dump_settings", "load_schema", "load_settings"]
 
-_NUMBERS: Mapping[str, tuple[str, tuple[type, ...]]] = {
+_NUMBERS: Fields = {
     "temperature": ("temperature", (int, float)),
     "max_tokens": ("max_tokens", (int,)),
     "p": ("top_p", (int, float)),
@@ -39,13 +40,7 @@ _SCHEMA = ("json_schema", "schema")
 
 def load_settings(body: dict[str, Any]) -> dict[str, Any]:
     """Takes out of `body` what settings hold → them by their names."""
-    settings: dict[str, Any] = {}
-    for field, (setting, types) in _NUMBERS.items():
-        if isinstance(body.get(field), types) and not isinstance(body[field], bool):
-            settings[setting] = body.pop(field)
-    stop = body.get("stop_sequences")
-    if isinstance(stop, list) and all(isinstance(text, str) for text in if_list(stop)):
-        settings["stop"] = tuple(if_list(body.pop("stop_sequences")))
+    settings = {**take_fields(body, _NUMBERS), **take_stops(body, "stop_sequences")}
     thinking = if_object(body.get("thinking"))
     reasoning = thinking.get("token_budget", "high") if thinking.get("type") == "enabled" else "off"
     if body.get("thinking") and _thinking(reasoning, Quirks()) == thinking:
@@ -56,7 +51,7 @@ def load_settings(body: dict[str, Any]) -> dict[str, Any]:
 
 def dump_settings(settings: Settings, quirks: Quirks) -> dict[str, Any]:
     """Settings → fields of the body."""
-    body = {field: value for field, (name, _) in _NUMBERS.items() if (value := getattr(settings, name)) is not None}
+    body = dump_fields(settings, _NUMBERS)
     if settings.stop is not None:
         body["stop_sequences"] = list(settings.stop)
     if settings.reasoning is not None:

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman import json_bytes
+from dragoman.codec.functions import dump_tool, load_tool, named, own_fields
 from dragoman.codec.json_values import has_error, if_list, if_object, if_text, merged, rest
 from dragoman.codec.outgoing import Outgoing
 from dragoman.fold import arguments_json, parse_call
@@ -30,7 +31,6 @@ __all__ = [
     "load_tools",
 ]
 
-_NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
 _CHOICES = {"REQUIRED": "required", "NONE": "none"}
 
 
@@ -39,7 +39,7 @@ def load_tools(body: dict[str, Any]) -> tuple[ToolSpec, ...]:
     tools = if_list(body.get("tools"))
     if not tools or not all(map(_is_tool, tools)):
         return ()
-    return tuple(_load_tool(tool) for tool in body.pop("tools"))
+    return tuple(load_tool(OWN, tool) for tool in body.pop("tools"))
 
 
 def dump_tools(tools: Iterable[ToolSpec | ServerTool], out: Outgoing[Quirks]) -> list[dict[str, Any]]:
@@ -47,7 +47,7 @@ def dump_tools(tools: Iterable[ToolSpec | ServerTool], out: Outgoing[Quirks]) ->
     dumped: list[dict[str, Any]] = []
     for tool in tools:
         if isinstance(tool, ToolSpec):
-            dumped.append(_dump_tool(tool, out.name(tool.name)))
+            dumped.append(dump_tool(OWN, tool, out.name(tool.name)))
         else:
             out.lose(None, None, Lost.tool, "the API runs no tools of its own", tool.name)
     return dumped
@@ -89,8 +89,7 @@ def load_call(call: Mapping[str, Any]) -> ToolCallPart:
         part = parse_call(part, text)
     if "arguments" in function and arguments_json(part) != text:
         form["arguments"] = text
-    inner = rest(function, "name", "arguments")
-    own = {**rest(call, "id", "type", "function"), **({"function": inner} if inner else {})}
+    own = own_fields(rest(call, "id", "type", "function"), rest(function, "name", "arguments"))
     return replace(part, native=OWN.note(own, form=form))
 
 
@@ -181,31 +180,9 @@ def _only_document(blocks: list[Any]) -> str | dict[str, Any] | None:
 
 def _is_call(entry: Any) -> bool:
     call = if_object(entry)
-    return if_text(call.get("id")) != "" and if_text(if_object(call.get("function")).get("name")) != ""
+    return if_text(call.get("id")) != "" and named(call) != ""
 
 
 def _is_tool(entry: Any) -> bool:
     tool = if_object(entry)
-    return tool.get("type") == "function" and if_text(if_object(tool.get("function")).get("name")) != ""
-
-
-def _load_tool(tool: Mapping[str, Any]) -> ToolSpec:
-    function = if_object(tool.get("function"))
-    description, parameters = if_text(function.get("description")), if_object(function.get("parameters"))
-    read = ("name", *(("description",) if description else ()), *(("parameters",) if parameters else ()))
-    inner = rest(function, *read)
-    form = {} if "parameters" in function else {"parameters": "absent"}
-    own = {**rest(tool, "type", "function"), **({"function": inner} if inner else {})}
-    return ToolSpec(if_text(function["name"]), description, parameters, OWN.note(own, form=form))
-
-
-def _dump_tool(tool: ToolSpec, name: str) -> dict[str, Any]:
-    own = OWN.fields(tool.native)
-    function: dict[str, Any] = {"name": name}
-    if tool.description:
-        function["description"] = tool.description
-    if tool.input_schema:
-        function["parameters"] = tool.input_schema
-    elif OWN.form(tool.native).get("parameters") != "absent" and "parameters" not in if_object(own.get("function")):
-        function["parameters"] = _NO_ARGUMENTS
-    return merged({"type": "function", "function": function}, own)
+    return tool.get("type") == "function" and named(tool) != ""

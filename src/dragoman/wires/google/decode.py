@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
@@ -14,7 +14,7 @@ from dragoman.codec.decoder import ResponseDecoder
 from dragoman.codec.emitter import Emitter
 from dragoman.codec.json_values import as_list, if_object, need_object, rest
 from dragoman.errors import DecodeError, DragomanError, ProviderError
-from dragoman.event import Event, PartDelta, RunError
+from dragoman.event import PartDelta, RunError
 from dragoman.message import FinishReason, Origin
 from dragoman.wires.google.decode_parts import Candidate
 from dragoman.wires.google.errors import error_of
@@ -59,18 +59,6 @@ _IDENTITY = ("candidates", "usageMetadata", "modelVersion", "responseId")
 _READ = ("content", "index", "finishReason")
 
 
-def decoder(*, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> Decoder:
-    """A decoder of one response. `new_id` mints the message's id, and those of calls that come without one."""
-    return Decoder(origin, new_id)
-
-
-def load_response(
-    body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
-) -> list[Event]:
-    """A whole response → the events that its stream would have been; an error's body → `RunError`."""
-    return Decoder(origin, new_id).whole(body)
-
-
 class Decoder(ResponseDecoder):
     """A streamed response, or a whole one → events. The end of the bytes ends the answer: the API has no other mark, and may
     go on after a finish reason."""
@@ -94,7 +82,10 @@ class Decoder(ResponseDecoder):
         if candidate is None:
             return False
         if (usage := chunk.usage) is not None:
-            self._count(usage)
+            if None in usage.values():
+                self._count(usage)
+            else:
+                self._usage.update(usage)
         part = found.content.parts[0]
         if (open_part := candidate.open) is not None and candidate.thinks is part.thought:
             if part.text:
@@ -211,3 +202,6 @@ class Decoder(ResponseDecoder):
         usage = load_usage(self._usage) if first else None
         origin = None if out.origin == self._origin else self._origin
         out.finish(reason, usage, origin=origin, native=OWN.note(response=envelope))
+
+
+decoder, load_response = Decoder.create, Decoder.load_response

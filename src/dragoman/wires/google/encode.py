@@ -108,18 +108,15 @@ class Encoder(ResponseEncoder):
         self._text: type[Content] | None = None  # what the last chunk's text would be taken to go on with
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:  # noqa: ARG002 the first opens nothing
-        """See `ResponseEncoder`."""
         self._parts[event.message_id] = _Open()
         self._identity = self._identity or _identity(event.origin, self._envelope)
         return NONE
 
     def part_started(self, event: PartStarted) -> Objects:
-        """See `ResponseEncoder`."""
         self._parts[event.message_id].add(event.index, event.part)
         return NONE
 
     def delta(self, event: PartDelta) -> Objects:
-        """See `ResponseEncoder`."""
         open_parts = self._parts[event.message_id]
         if (part := open_parts.parts.get(event.index)) is None:
             return NONE
@@ -127,7 +124,6 @@ class Encoder(ResponseEncoder):
         return self._write(open_parts)
 
     def part_finished(self, event: PartFinished) -> Objects:
-        """See `ResponseEncoder`."""
         open_parts = self._parts[event.message_id]
         if (part := open_parts.parts.get(event.index)) is None:
             return NONE
@@ -135,7 +131,6 @@ class Encoder(ResponseEncoder):
         return self._write(open_parts)
 
     def message_finished(self, event: MessageFinished) -> Objects:
-        """See `ResponseEncoder`."""
         return self._flush(event.message_id)
 
     def message_dropped(self, event: MessageDropped) -> Objects:
@@ -145,11 +140,9 @@ class Encoder(ResponseEncoder):
         return NONE
 
     def error(self, error: DragomanError) -> Objects:
-        """See `ResponseEncoder`."""
         return [dump_error(error).body]
 
     def end(self) -> Objects:
-        """See `ResponseEncoder`."""
         state = self._state
         unfinished = [chunk for message_id in self._parts for chunk in self._flush(message_id)]
         return [*unfinished, self._chunk(_end({"role": "model"}, state.reason, state.usage, state.envelope))]

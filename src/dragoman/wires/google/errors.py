@@ -7,23 +7,11 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.error_rules import ErrorInfo, error_from, error_info, load
+from dragoman import errors
+from dragoman.codec.error_rules import ErrorInfo, ErrorReader, error_info
 from dragoman.codec.json_values import as_text, if_list, if_object, if_objects
 from dragoman.codec.serving import ErrorResponse, error_response
-from dragoman.errors import (
-    AuthenticationError,
-    ContentRefusedError,
-    ContextLengthError,
-    DragomanError,
-    HistoryError,
-    InvalidRequestError,
-    ModelNotFoundError,
-    OverloadedError,
-    PermissionDeniedError,
-    ProviderConnectionError,
-    ProviderTimeoutError,
-    RateLimitError,
-)
+from dragoman.errors import DragomanError
 from dragoman.retry_after import duration
 
 __all__ = ["dump_error", "error_of", "load_error"]
@@ -42,31 +30,26 @@ _STATUSES: Mapping[str, int] = {
 }
 """`error.status` → the HTTP status that says what it means."""
 _SENT: tuple[tuple[type[DragomanError], int, str, str], ...] = (
-    (ContextLengthError, 400, "INVALID_ARGUMENT", "The input token count exceeds the maximum number of tokens allowed"),
-    (ContentRefusedError, 400, "INVALID_ARGUMENT", "Blocked by safety settings"),
-    (InvalidRequestError, 400, "INVALID_ARGUMENT", ""),
-    (HistoryError, 400, "INVALID_ARGUMENT", ""),
-    (AuthenticationError, 401, "UNAUTHENTICATED", ""),
-    (PermissionDeniedError, 403, "PERMISSION_DENIED", ""),
-    (ModelNotFoundError, 404, "NOT_FOUND", "model"),
-    (RateLimitError, 429, "RESOURCE_EXHAUSTED", ""),
-    (OverloadedError, 503, "UNAVAILABLE", ""),
-    (ProviderTimeoutError, 504, "DEADLINE_EXCEEDED", ""),
-    (ProviderConnectionError, 502, "UNKNOWN", ""),
+    (
+        errors.ContextLengthError,
+        400,
+        "INVALID_ARGUMENT",
+        "The input token count exceeds the maximum number of tokens allowed",
+    ),
+    (errors.ContentRefusedError, 400, "INVALID_ARGUMENT", "Blocked by safety settings"),
+    (errors.InvalidRequestError, 400, "INVALID_ARGUMENT", ""),
+    (errors.HistoryError, 400, "INVALID_ARGUMENT", ""),
+    (errors.AuthenticationError, 401, "UNAUTHENTICATED", ""),
+    (errors.PermissionDeniedError, 403, "PERMISSION_DENIED", ""),
+    (errors.ModelNotFoundError, 404, "NOT_FOUND", "model"),
+    (errors.RateLimitError, 429, "RESOURCE_EXHAUSTED", ""),
+    (errors.OverloadedError, 503, "UNAVAILABLE", ""),
+    (errors.ProviderTimeoutError, 504, "DEADLINE_EXCEEDED", ""),
+    (errors.ProviderConnectionError, 502, "UNKNOWN", ""),
     (DragomanError, 500, "INTERNAL", ""),
 )
 """Class → HTTP status, `error.status`, and the words by which clients know the kind."""
 _TYPE = "type.googleapis.com/google.rpc."
-
-
-def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
-    """An error's response → the exception that says it. Odd bodies (HTML, empty, a string) are read as far as they go."""
-    return load(status, headers, body, _info)
-
-
-def error_of(payload: Any) -> DragomanError:
-    """An error's payload, as a chunk of a stream → the exception that says it."""
-    return error_from(_info(payload))
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:
@@ -74,7 +57,7 @@ def dump_error(error: DragomanError) -> ErrorResponse:
     status, name, words = next(row[1:] for row in _SENT if isinstance(error, row[0]))
     message = error.message if words.lower() in error.message.lower() else f"{words}: {error.message}"
     details: list[dict[str, Any]] = []
-    if isinstance(error, RateLimitError | OverloadedError) and error.retry_after is not None:
+    if isinstance(error, errors.RateLimitError | errors.OverloadedError) and error.retry_after is not None:
         details.append({"@type": f"{_TYPE}RetryInfo", "retryDelay": f"{error.retry_after:g}s"})
     if error.request_id is not None:
         details.append({"@type": f"{_TYPE}RequestInfo", "requestId": error.request_id})
@@ -99,3 +82,7 @@ def _info(payload: Any) -> ErrorInfo:
         request_id=_detail(details, "RequestInfo", "requestId"),
         retry_after=duration(_detail(details, "RetryInfo", "retryDelay") or ""),
     )
+
+
+_READER = ErrorReader(_info)
+load_error, error_of = _READER.load_error, _READER.error_of

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, rest
-from dragoman.codec.marks import unmarked_all
+from dragoman.codec.marks import kinds, unmarked_all
 from dragoman.codec.outgoing import only_text, prepared
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
@@ -145,22 +145,22 @@ def dump_conversation(out: Outgoing) -> dict[str, Any]:
     contents: list[_Content] = []
     joined: Message | None = None
     for position, message in enumerate(messages[head:], head):
+        content: _Content | None
         if message.role is not Role.SYSTEM and (text := only_text(message)) is not None:
-            contents.append({"role": message.role.value, "parts": [{"text": text}]})
-            joined = message
-            continue
-        content = _entry(_in_order(message, out.unnamed, order) if order else message, out, position)
+            content = {"role": message.role.value, "parts": [{"text": text}]}
+        else:
+            content = _entry(_in_order(message, out.unnamed, order) if order else message, out, position)
         if content is None:
             continue
+        if not contents and not out.before and out.target is not None and content.get("role") == "model":
+            out.lose(head, None, Lost.beginning, "the API wants the user to speak first; a placeholder does")
+            contents.append({"role": "user", "parts": [{"text": out.quirks.opening}]})
         if joined is not None and _joins(message, joined) and "turn" not in OWN.form(message.native):
             before = if_list(contents[-1].get("parts"))
             contents[-1] = {**contents[-1], "parts": [*before, *if_list(content.get("parts"))]}  # D-121
         else:
             contents.append(content)
         joined = message
-    if out.target is not None and contents and contents[0].get("role") == "model":
-        out.lose(head, None, Lost.beginning, "the API wants the user to speak first; a placeholder does")
-        contents.insert(0, {"role": "user", "parts": [{"text": out.quirks.opening}]})
     return {**payload, "contents": contents}
 
 
@@ -258,6 +258,8 @@ def _entry(message: Message, out: Outgoing, position: int) -> _Content | None:
 
 def _calls(messages: Sequence[Message]) -> list[ToolCallPart]:
     """All calls of functions."""
+    if ToolCallPart not in kinds(messages):
+        return []
     content = chain.from_iterable(message.content for message in messages)
     return [piece for piece in content if isinstance(piece, ToolCallPart) and piece.run_by != "provider"]
 

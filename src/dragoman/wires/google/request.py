@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from dragoman.codec.history import Turn
+from dragoman.codec.history_dump import Way, dumped, dumped_tools
 from dragoman.codec.ids import renamed
 from dragoman.codec.json_values import if_list, if_object, rest
 from dragoman.codec.outgoing import own_options
@@ -101,7 +103,7 @@ def dump_request(
     losses: list[Loss] | None = None,
 ) -> dict[str, Any]:
     """The neutral request → a body."""
-    return _dump(*_prepared(request, target, quirks, losses))
+    return _dump(request, target, quirks, losses)[1]
 
 
 def dump_http(
@@ -110,14 +112,15 @@ def dump_http(
     target: Origin | None = None,
     quirks: Quirks | None = None,
     losses: list[Loss] | None = None,
+    history: Turn | None = None,
 ) -> HttpRequest:
-    """The neutral request → path, headers and body (a model's name that has a `/` stays as it is).
+    """The neutral request → path, headers and body (a model's name that has a `/` stays as it is). `history`: what the model knows of
+    earlier requests.
 
     Raises:
         HistoryError: there is nothing to send.
     """
-    request, out = _prepared(request, target, quirks, losses)
-    body = _dump(request, out)
+    out, body = _dump(request, target, quirks, losses, history)
     if not body.get("contents") and "generateContentRequest" not in body:
         raise HistoryError("there is nothing to send: the API needs a message that is not a system message")
     model = request.model if "/" in request.model else f"{out.quirks.models}/{request.model}"
@@ -138,30 +141,42 @@ def model_of_path(path: str) -> tuple[str, bool]:
     return model, found[2].startswith("stream")
 
 
-def _prepared(
-    request: ModelRequest, target: Origin | None, quirks: Quirks | None, losses: list[Loss] | None
-) -> tuple[ModelRequest, Outgoing]:
-    """The request without options of other wires, and its conversation made ready."""
+def _dump(
+    request: ModelRequest,
+    target: Origin | None,
+    quirks: Quirks | None,
+    losses: list[Loss] | None,
+    turn: Turn | None = None,
+) -> tuple[Outgoing, dict[str, Any]]:
+    """What the conversation was dumped with, and the body."""
     losses = [] if losses is None else losses
     request = own_options(request, NAME, losses)
-    return request, outgoing(request.messages, target, quirks, losses, request.model, request.tools)
-
-
-def _dump(request: ModelRequest, out: Outgoing) -> dict[str, Any]:
     form = OWN.form(request.native)
+    way = Way[Outgoing](
+        lambda messages, losses, tools: outgoing(messages, target, quirks, losses, request.model, tools),
+        dump_conversation,
+        "contents",
+    )
+    functions = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
+    out, payload, _, _ = dumped(turn, way, request.messages, losses, functions)
     if request.settings.parallel_tool_calls is not None:
         out.lose(None, None, Lost.setting, "the API has no such setting", "parallel_tool_calls")
     tools = _sent_tools(request, out, form)
     body: dict[str, Any] = {
         **dict.fromkeys(form.get("null", ())),
         **{key: value for key, value in request.options.items() if key not in _JOINED or not isinstance(value, dict)},
-        **dump_conversation(out),
+        **payload,
     }
     if form.get("contents") == "object" and len(body["contents"]) == 1:
         body["contents"] = body["contents"][0]
-    if entries := dump_tools(tools, out):
-        body["tools"] = entries[0] if form.get("tools") == "object" and len(entries) == 1 else entries
-    elif "tools" in form:
+
+    def dump() -> dict[str, Any]:
+        if entries := dump_tools(tools, out):
+            return {"tools": entries[0] if form.get("tools") == "object" and len(entries) == 1 else entries}
+        return {}
+
+    body |= dumped_tools(turn, out, tools, dump)[0]
+    if "tools" in form and "tools" not in body:
         body["tools"] = [] if form["tools"] == "empty" else {}
     tool_config = _tool_config(request, tools, out, form)
     if tool_config or form.get("toolConfig") == "empty":
@@ -175,7 +190,7 @@ def _dump(request: ModelRequest, out: Outgoing) -> dict[str, Any]:
     snake = snakes(form)
     if "within" in form:
         body = {"generateContentRequest": snaked(body, snake)}
-    return snaked(body, snake)
+    return out, snaked(body, snake)
 
 
 def _take_tools(left: dict[str, Any]) -> tuple[tuple[ToolSpec | ServerTool, ...], dict[str, Any]]:

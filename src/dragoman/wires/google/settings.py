@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.codec.json_dialect import Dialect, fit
-from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.settings import Fields, dump_fields, take_fields, take_stops
 from dragoman.loss import Lost
 from dragoman.request import ModelRequest
 from dragoman.wires.google.keys import camelled, given, merged, not_usual, snake_form, snaked, snakes
@@ -16,15 +17,14 @@ from dragoman.wires.google.tools import Outgoing
 
 __all__ = ["dump_schema", "dump_settings", "load_schema", "load_settings"]
 
-_NUMBER = (int, float)
-_SIMPLE: Mapping[str, tuple[str, Any]] = {
-    "temperature": ("temperature", _NUMBER),
-    "topP": ("top_p", _NUMBER),
-    "topK": ("top_k", int),
-    "maxOutputTokens": ("max_tokens", int),
-    "presencePenalty": ("presence_penalty", _NUMBER),
-    "frequencyPenalty": ("frequency_penalty", _NUMBER),
-    "seed": ("seed", int),
+_SIMPLE: Fields = {
+    "temperature": ("temperature", (int, float)),
+    "topP": ("top_p", (int, float)),
+    "topK": ("top_k", (int,)),
+    "maxOutputTokens": ("max_tokens", (int,)),
+    "presencePenalty": ("presence_penalty", (int, float)),
+    "frequencyPenalty": ("frequency_penalty", (int, float)),
+    "seed": ("seed", (int,)),
 }
 """Field → the setting of the same meaning, and the type it must have for that."""
 _JSON = "application/json"
@@ -63,13 +63,7 @@ def load_settings(
     if nulls := [key for key in _NEUTRAL if key in config and config[key] is None]:
         form["null"] = nulls
         config = rest(config, *nulls)
-    settings: dict[str, Any] = {}
-    for key, (name, kind) in _SIMPLE.items():
-        if isinstance(config.get(key), kind) and not isinstance(config[key], bool):
-            settings[name] = config.pop(key)
-    stops = config.get("stopSequences")
-    if isinstance(stops, list) and all(isinstance(stop, str) for stop in if_list(stops)):
-        settings["stop"] = tuple(config.pop("stopSequences"))
+    settings = {**take_fields(config, _SIMPLE), **take_stops(config, "stopSequences")}
     if isinstance(thinking := config.get("thinkingConfig"), dict):
         reasoning, further, thinking_form = _load_thinking(if_object(thinking), snake)
         if reasoning is not None:
@@ -84,9 +78,7 @@ def load_settings(
 def dump_settings(request: ModelRequest, form: Mapping[str, Any], out: Outgoing) -> dict[str, Any]:
     """The settings and the output schema → `generationConfig`."""
     settings = request.settings
-    config: dict[str, Any] = {
-        key: value for key, (name, _) in _SIMPLE.items() if (value := getattr(settings, name)) is not None
-    }
+    config = dump_fields(settings, _SIMPLE)
     if settings.stop is not None:
         config["stopSequences"] = list(settings.stop)
     if settings.reasoning is not None:

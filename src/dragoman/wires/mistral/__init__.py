@@ -17,23 +17,9 @@ load_error, dump_error = WIRE.load_error, WIRE.dump_error
 routes, stream_type, ping = WIRE.routes, WIRE.stream_type, WIRE.ping
 envelope, votes = WIRE.envelope, WIRE.votes
 
-__all__ = [
-    "Quirks",
-    "decoder",
-    "dump_error",
-    "dump_http",
-    "dump_messages",
-    "dump_request",
-    "dump_response",
-    "encoder",
-    "envelope",
-    "load_error",
-    "load_messages",
-    "load_request",
-    "load_response",
-    "name",
-    "ping",
-    "routes",
-    "stream_type",
-    "votes",
-]
+__all__ = ["Quirks", "name"]
+__all__ += ["load_messages", "dump_messages", "votes"]
+__all__ += ["load_request", "dump_request", "dump_http", "routes"]
+__all__ += ["load_response", "dump_response", "decoder", "encoder"]
+__all__ += ["envelope", "stream_type", "ping"]
+__all__ += ["load_error", "dump_error"]

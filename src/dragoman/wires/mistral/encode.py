@@ -58,7 +58,6 @@ class Parts(ChatParts):
         return rest(fields, "role", "content", "tool_calls")
 
     def text(self, place: Place, fields: Any, delta: str) -> Delta:
-        """See the family's."""
         self._thinks = False
         return super().text(place, fields, delta)
 
@@ -77,26 +76,21 @@ class Parts(ChatParts):
         return [*end, _thinking([{"type": "text", "text": delta}])]
 
     def end_thinking(self, opened: OpenPart, part: ThinkingPart) -> list[Delta]:  # noqa: ARG002
-        """See the family's."""
         own = OWN.fields(part.native)
         self._thinks = self._thinks and not own
         return [_thinking([], own)] if own else []
 
     def begin_call(self, opened: OpenPart, part: ToolCallPart) -> list[Delta]:  # noqa: ARG002
-        """See the family's."""
         return []
 
     def more_call(self, opened: OpenPart, part: ToolCallPart, delta: str) -> list[Delta]:  # noqa: ARG002
-        """See the family's."""
         return []
 
     def end_call(self, opened: OpenPart, part: ToolCallPart) -> list[Delta]:  # noqa: ARG002
-        """See the family's."""
         self._thinks = False
         return [{"tool_calls": [_call(self.chat, part, self.number("tool_calls"))]}]
 
     def whole(self, part: Content) -> list[Delta]:
-        """See the family's."""
         block = _block(self.chat, part)
         self._thinks = self._thinks and block is None
         return [] if block is None else [{"content": [block]}]

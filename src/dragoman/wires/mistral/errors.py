@@ -9,44 +9,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dragoman import errors
 from dragoman.codec.error_rules import ErrorRules, patterns
-from dragoman.errors import (
-    AuthenticationError,
-    ContentRefusedError,
-    ContextLengthError,
-    DecodeError,
-    DragomanError,
-    HistoryError,
-    InvalidRequestError,
-    ModelNotFoundError,
-    OverloadedError,
-    PermissionDeniedError,
-    ProviderConnectionError,
-    ProviderError,
-    ProviderTimeoutError,
-    RateLimitError,
-)
+from dragoman.errors import DragomanError
 from dragoman.wires.chat.dialect import Chat
 from dragoman.wires.chat.errors import ErrorLine, as_error
 
 __all__ = ["ERRORS", "RULES", "error_body", "error_of"]
 
-RULES = ErrorRules(words=patterns((RateLimitError, r"tier.?capacity|capacity.?exceeded")))
+RULES = ErrorRules(words=patterns((errors.RateLimitError, r"tier.?capacity|capacity.?exceeded")))
 """For want of capacity: the tier's limit is the caller's."""
 ERRORS: tuple[ErrorLine, ...] = (
-    (AuthenticationError, 401, "unauthorized", "1000"),
-    (PermissionDeniedError, 403, "forbidden", None),
-    (ModelNotFoundError, 400, "invalid_model", "1500"),
-    (ContextLengthError, 400, "context_length_exceeded", "3051"),
-    (InvalidRequestError, 400, "invalid_request_invalid_args", "3051"),
-    (HistoryError, 400, "invalid_request_message_order", "3230"),
-    (ContentRefusedError, 403, "content_policy", None),
-    (RateLimitError, 429, "rate_limited", "1300"),
-    (OverloadedError, 503, "overloaded", None),
-    (ProviderTimeoutError, 504, "timeout", None),
-    (ProviderError, 502, "internal_server_error", None),
-    (ProviderConnectionError, 502, "internal_server_error", None),
-    (DecodeError, 502, "internal_server_error", None),
+    (errors.AuthenticationError, 401, "unauthorized", "1000"),
+    (errors.PermissionDeniedError, 403, "forbidden", None),
+    (errors.ModelNotFoundError, 400, "invalid_model", "1500"),
+    (errors.ContextLengthError, 400, "context_length_exceeded", "3051"),
+    (errors.InvalidRequestError, 400, "invalid_request_invalid_args", "3051"),
+    (errors.HistoryError, 400, "invalid_request_message_order", "3230"),
+    (errors.ContentRefusedError, 403, "content_policy", None),
+    (errors.RateLimitError, 429, "rate_limited", "1300"),
+    (errors.OverloadedError, 503, "overloaded", None),
+    (errors.ProviderTimeoutError, 504, "timeout", None),
+    (errors.ProviderError, 502, "internal_server_error", None),
+    (errors.ProviderConnectionError, 502, "internal_server_error", None),
+    (errors.DecodeError, 502, "internal_server_error", None),
     (DragomanError, 500, "internal_server_error", None),
 )
 

@@ -16,7 +16,16 @@ from dragoman.loss import Lost
 from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart, ThinkingPart
 from dragoman.wires.ollama.quirks import NAME, OWN, Quirks
 
-__all__ = ["Fields", "dump_block", "dump_content", "dump_image", "load_content", "load_images", "load_text"]
+__all__ = [
+    "Fields",
+    "dump_block",
+    "dump_content",
+    "dump_image",
+    "load_block",
+    "load_content",
+    "load_images",
+    "load_text",
+]
 
 _UNKNOWN = "image/*"
 _TYPES = {"iVBOR": "image/png", "/9j/": "image/jpeg", "UklGR": "image/webp", "R0lGOD": "image/gif"}
@@ -34,9 +43,9 @@ def load_content(entry: Mapping[str, Any], form: dict[str, Any], *, thinks: bool
     thinking = if_text(entry.get("thinking")) if thinks else ""
     images, text = load_images(entry), load_text(entry, form)
     content: list[Content] = [
-        *([ThinkingPart(thinking)] if thinking else []),
+        *([load_block("thinking", thinking)] if thinking else []),
         *images,
-        *([TextPart(text)] if text else []),
+        *([load_block("content", text)] if text else []),
     ]
     return content, ["content", *(["thinking"] if thinking else []), *(["images"] if images else [])]
 
@@ -58,7 +67,20 @@ def load_text(entry: Mapping[str, Any], form: dict[str, Any]) -> str | None:
 def load_images(entry: Mapping[str, Any]) -> list[Content]:
     """The images of a message; none where the field is not the list of texts that it should be."""
     images = if_list(entry.get("images"))
-    return [_load_image(image) for image in images] if all(isinstance(image, str) for image in images) else []
+    return [load_block("images", image) for image in images] if all(isinstance(image, str) for image in images) else []
+
+
+def load_block(field: str, value: str) -> Content:
+    """What a field of a message holds, or one of the images → the piece."""
+    if field != "images":
+        return ThinkingPart(value) if field == "thinking" else TextPart(value)
+    try:
+        data = b64decode(value, validate=True)
+    except ValueError:
+        data = b""
+    if not data or b64encode(data).decode() != value:
+        return ProviderPart("image", {NAME: {"data": value}})
+    return DataPart(data, next((mime for start, mime in _TYPES.items() if value.startswith(start)), _UNKNOWN))
 
 
 def dump_block(piece: Content) -> tuple[str, Any] | None:
@@ -138,13 +160,3 @@ def dump_content(piece: Content, fields: Fields, place: int) -> None:
         fields.add_line(place, as_text(piece))
     else:
         fields.lose(place, kind_of(piece), "it is a block of another format")
-
-
-def _load_image(text: str) -> Content:
-    try:
-        data = b64decode(text, validate=True)
-    except ValueError:
-        data = b""
-    if not data or b64encode(data).decode() != text:
-        return ProviderPart("image", {NAME: {"data": text}})
-    return DataPart(data, next((mime for start, mime in _TYPES.items() if text.startswith(start)), _UNKNOWN))

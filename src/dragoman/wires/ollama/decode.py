@@ -14,7 +14,6 @@ from dragoman.codec.emitter import OpenPart
 from dragoman.codec.framing import LineStream
 from dragoman.codec.json_values import if_list, if_object, if_text, rest
 from dragoman.errors import DecodeError
-from dragoman.event import Event
 from dragoman.message import Origin, ThinkingPart
 from dragoman.wires.ollama.content import load_images
 from dragoman.wires.ollama.errors import error_of
@@ -42,18 +41,6 @@ class _Line(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 _decode_line = msgspec.json.Decoder(_Line).decode
 _MESSAGE = ("role", "content", "thinking", "tool_calls", "images")
-
-
-def decoder(*, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> Decoder:
-    """A decoder of one response. `new_id` mints the message's id, and those of calls that come without one."""
-    return Decoder(origin, new_id)
-
-
-def load_response(
-    body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
-) -> list[Event]:
-    """A whole response → the events that its stream would have been; an error's body → `RunError`."""
-    return Decoder(origin, new_id).whole(body)
 
 
 class Decoder(MessageDecoder):
@@ -150,3 +137,6 @@ class Decoder(MessageDecoder):
         if why is not None and why not in ("stop", "length"):
             envelope["done_reason"] = why
         self._out.finish(reason, load_usage(self._last), native=OWN.note(self._own, response=envelope))
+
+
+decoder, load_response = Decoder.create, Decoder.load_response

@@ -87,34 +87,32 @@ class Encoder(ResponseEncoder):
         self._own: dict[str, dict[str, Any]] = {}  # further fields of each message
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:
-        """See `ResponseEncoder`."""
         if first:
             self._head = _head(self._state.origin, self._envelope, self._state.envelope)
         return self._keep(event)
 
     def part_started(self, event: PartStarted) -> Objects:
-        """See `ResponseEncoder`."""
         if isinstance(event.part, (TextPart, ThinkingPart)):
             field = "content" if isinstance(event.part, TextPart) else "thinking"
             self._fields[event.message_id, event.index] = field
         return NONE
 
     def delta(self, event: PartDelta) -> Objects:
-        """See `ResponseEncoder`."""
         key = (event.message_id, event.index)
         if (field := self._fields.get(key)) is None:
             return NONE
         self._sent.add(key)
-        return [self._line({field: event.delta})]
+        if self._generates:
+            return [self._line({field: event.delta})]
+        message = {"role": "assistant", "content": "", field: event.delta}
+        return [{**self._head, "message": message, "done": False}]
 
     def part_finished(self, event: PartFinished) -> Objects:
-        """See `ResponseEncoder`."""
         if (event.message_id, event.index) in self._sent or not (fields := _fields(event.part)):
             return NONE
         return [self._line(fields)]
 
     def message_finished(self, event: MessageFinished) -> Objects:
-        """See `ResponseEncoder`."""
         return self._keep(event)
 
     def message_dropped(self, event: MessageDropped) -> Objects:
@@ -126,7 +124,6 @@ class Encoder(ResponseEncoder):
         return [self._line(dict.fromkeys(fields, "\n"))] if fields else NONE
 
     def error(self, error: DragomanError) -> Objects:
-        """See `ResponseEncoder`."""
         return [dump_error(error).body]
 
     def end(self) -> Objects:
@@ -142,7 +139,6 @@ class Encoder(ResponseEncoder):
         return [merged(line, rest(state.envelope, "created_at"))]
 
     def frame(self, data: Mapping[str, Any]) -> bytes:
-        """See `ResponseEncoder`."""
         return as_line(data)
 
     def _keep(self, event: MessageStarted | MessageFinished) -> Objects:

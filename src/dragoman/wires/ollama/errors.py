@@ -2,60 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from dragoman.codec.error_rules import ErrorInfo, ErrorRules, error_from, error_info, load, patterns
+from dragoman import errors
+from dragoman.codec.error_rules import ErrorInfo, ErrorReader, ErrorRules, error_from, patterns
 from dragoman.codec.serving import ErrorResponse, error_response
-from dragoman.errors import (
-    AuthenticationError,
-    ContextLengthError,
-    DragomanError,
-    HistoryError,
-    InvalidRequestError,
-    ModelNotFoundError,
-    OverloadedError,
-    PermissionDeniedError,
-    ProviderConnectionError,
-    ProviderError,
-    ProviderTimeoutError,
-    RateLimitError,
-)
+from dragoman.errors import DragomanError
 
 __all__ = ["dump_error", "error_of", "load_error"]
 
 _RULES = ErrorRules(
-    words=patterns((InvalidRequestError, r"page not found")),
+    words=patterns((errors.InvalidRequestError, r"page not found")),
     advice={
-        ModelNotFoundError: "Check the model's name, or pull it: ollama pull NAME.",
-        ContextLengthError: "Shorten the conversation, or raise num_ctx.",
-        ProviderError: "The fault is the server's; its log may tell more.",
+        errors.ModelNotFoundError: "Check the model's name, or pull it: ollama pull NAME.",
+        errors.ContextLengthError: "Shorten the conversation, or raise num_ctx.",
+        errors.ProviderError: "The fault is the server's; its log may tell more.",
     },
 )
 _SENT: tuple[tuple[type[DragomanError], int, str], ...] = (
-    (ContextLengthError, 400, "prompt too long"),
-    (InvalidRequestError, 400, ""),
-    (HistoryError, 400, ""),
-    (AuthenticationError, 401, "unauthorized"),
-    (PermissionDeniedError, 403, ""),
-    (ModelNotFoundError, 404, "model not found"),
-    (RateLimitError, 429, "too many requests"),
-    (OverloadedError, 503, "server busy"),
-    (ProviderTimeoutError, 504, ""),
-    (ProviderConnectionError, 502, ""),
+    (errors.ContextLengthError, 400, "prompt too long"),
+    (errors.InvalidRequestError, 400, ""),
+    (errors.HistoryError, 400, ""),
+    (errors.AuthenticationError, 401, "unauthorized"),
+    (errors.PermissionDeniedError, 403, ""),
+    (errors.ModelNotFoundError, 404, "model not found"),
+    (errors.RateLimitError, 429, "too many requests"),
+    (errors.OverloadedError, 503, "server busy"),
+    (errors.ProviderTimeoutError, 504, ""),
+    (errors.ProviderConnectionError, 502, ""),
     (DragomanError, 500, ""),
 )
 """Class → status, and the words by which the kind is known inside a stream."""
 
 
-def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
-    """An error's response → the exception that says it. Odd bodies (HTML, empty, a string) are read as far as they go."""
-    return load(status, headers, body, rules=_RULES)
-
-
-def error_of(payload: Any) -> DragomanError:
-    """An error's payload, as a line of a stream → the exception that says it."""
-    return error_from(error_info(payload), rules=_RULES)
+_READER = ErrorReader(rules=_RULES)
+load_error, error_of = _READER.load_error, _READER.error_of
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:

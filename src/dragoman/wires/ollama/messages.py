@@ -4,30 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count
-from typing import Any, TypeGuard, cast
+from typing import Any, TypeGuard
 
 from dragoman.codec.ids import Rule, call_ids
 from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, if_text, merged, rest
+from dragoman.codec.loading import SPEAKERS, load_list
 from dragoman.codec.marks import unmarked_all
 from dragoman.codec.outgoing import Outgoing, only_text, prepared
 from dragoman.codec.replay import kind_of
-from dragoman.codec.serving import Problem, noted
+from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss, Lost
-from dragoman.message import Content, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.message import Content, Message, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires.ollama.content import Fields, dump_content, load_content, load_images
 from dragoman.wires.ollama.quirks import OWN, Quirks
 from dragoman.wires.ollama.tools import Waiting, dump_call, dump_result, is_call, load_call, load_result
 
 __all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing", "votes"]
 
-_ROLES = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.MODEL}
 _ANY = Rule(letters=r"\s\S", most=1024)
 """What it takes as ids of calls: any, but each once."""
 _OWN = ("thinking", "tool_name")
 """Fields that no other format has beside a text as `content`."""
-_NO_LIST = "the messages of an Ollama chat are a list of objects"
-_SENT = {role: name for name, role in _ROLES.items()}
+_SENT = {role: name for name, role in SPEAKERS.items()}
 
 
 def load_messages(
@@ -44,34 +43,23 @@ def load_messages(
 
 def load_conversation(payload: Any, origin: Origin | None, problems: list[Problem] | None = None) -> list[Message]:
     """As `load_messages`, of a payload that is known to be bounded in depth, unless `problems` are noted."""
-    if not isinstance(payload, list):
-        raise HistoryError(_NO_LIST)
     numbers = count()
+    waiting = Waiting()
 
     def fresh_id() -> str:
         return f"call-{next(numbers)}"
 
-    waiting = Waiting()
-    messages: list[Message] = []
-    results: list[ToolResultPart] = []  # of messages that follow each other
-    for index, entry in enumerate(cast("list[Any]", payload)):
-        try:
-            if (message := _load_plain(entry, origin)) is None:
-                fields = _object(entry if problems is None else bounded(entry))
-                if fields.get("role") == "tool":
-                    results.append(load_result(fields, waiting, fresh_id))
-                    continue
-                message = _load(fields, origin, fresh_id)
-        except HistoryError as error:
-            noted(error, problems, index, _field(entry))
-            continue
-        if results:
-            messages.append(Message(Role.USER, tuple(results)))
-            results = []
-        messages.append(message)
+    def load(entry: Mapping[str, Any]) -> Message | ToolResultPart:
+        nonlocal waiting
+        if entry.get("role") == "tool":
+            return load_result(entry, waiting, fresh_id)
+        message = _load(entry, origin, fresh_id)
         if calls := message.tool_calls:
             waiting = Waiting(calls)
-    return [*messages, Message(Role.USER, tuple(results))] if results else messages
+        return message
+
+    roles = (*SPEAKERS, "tool")
+    return load_list(payload, load, origin, problems, what="an Ollama chat", roles=roles, lists=False)
 
 
 def dump_messages(
@@ -89,7 +77,7 @@ def votes(message: Any) -> int:
     """How surely a JSON message is one of this format: 0 (it cannot be) to 3 (it is hardly anything else)."""
     fields = if_object(message)
     role = fields.get("role")
-    if not (isinstance(role, str) and role in (*_ROLES, "tool")) or "parts" in fields or "type" in fields:
+    if not (isinstance(role, str) and role in (*SPEAKERS, "tool")) or "parts" in fields or "type" in fields:
         return 0
     if not isinstance(fields.get("content"), str | None):
         return 0
@@ -129,32 +117,8 @@ def dump_conversation(out: Outgoing[Quirks]) -> list[dict[str, Any]]:
     return dumped
 
 
-def _object(entry: Any) -> dict[str, Any]:
-    if not isinstance(entry, dict):
-        raise HistoryError(_NO_LIST)
-    return cast("dict[str, Any]", entry)
-
-
-def _field(entry: Any) -> str | None:
-    """Which field of a message is at fault, where it cannot be read and one is known."""
-    fields = if_object(entry)
-    if isinstance(entry, dict) and fields.get("role") not in (*_ROLES, "tool"):
-        return "role"
-    return None if isinstance(fields.get("content"), str | None) else "content"
-
-
-def _load_plain(entry: Any, origin: Origin | None) -> Message | None:
-    """A message of a role and a text, as nearly all are; `None`: any other."""
-    if type(entry) is not dict or len(fields := cast("dict[str, Any]", entry)) != 2:
-        return None
-    name, text = fields.get("role"), fields.get("content")
-    if not isinstance(text, str) or not text or not isinstance(name, str) or (role := _ROLES.get(name)) is None:
-        return None
-    return Message(role, (TextPart(text),), origin=origin if role is Role.MODEL else None)
-
-
 def _load(entry: Mapping[str, Any], origin: Origin | None, fresh_id: Callable[[], str]) -> Message:
-    role = _ROLES.get(if_text(entry.get("role")))
+    role = SPEAKERS.get(if_text(entry.get("role")))
     if role is None:
         raise HistoryError(f"an Ollama chat has no role {entry.get('role')!r}; it has system, user, assistant and tool")
     form: dict[str, Any] = {}

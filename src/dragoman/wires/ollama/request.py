@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from dragoman.codec.history import Turn
+from dragoman.codec.history_dump import Way, dumped, dumped_tools
 from dragoman.codec.json_values import bounded, if_list, if_object, if_text, merged, rest
-from dragoman.codec.outgoing import own_options
+from dragoman.codec.outgoing import Outgoing, own_options
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
@@ -82,18 +84,48 @@ def dump_request(
 
     An output schema goes along with tools too, though models then seldom call one.
     """
+    return _dump(request, target, quirks, losses)
+
+
+def dump_http(
+    request: ModelRequest,
+    *,
+    target: Origin | None = None,
+    quirks: Quirks | None = None,
+    losses: list[Loss] | None = None,
+    history: Turn | None = None,
+) -> HttpRequest:
+    """The neutral request → path, headers and body. `history`: what the model knows of earlier requests."""
+    body = _dump(request, target, quirks, losses, history)
+    return HttpRequest(_CHAT if "messages" in body else GENERATE, body=body)
+
+
+def _dump(
+    request: ModelRequest,
+    target: Origin | None,
+    quirks: Quirks | None,
+    losses: list[Loss] | None,
+    turn: Turn | None = None,
+) -> dict[str, Any]:
     losses = [] if losses is None else losses
     request = own_options(request, NAME, losses)
-    out = outgoing(request.messages, target, quirks, losses)
     form, own = OWN.form(request.native), OWN.fields(request.native)
     body: dict[str, Any] = {"model": request.model} if request.model else {}
-    prompt = dump_prompt(out.messages) if is_generate(request) else None
-    if prompt is None:
-        body["messages"] = dump_conversation(out)
+    out = outgoing(request.messages, target, quirks, losses) if is_generate(request) else None
+    prompt = None if out is None else dump_prompt(out.messages)
+    if out is None or prompt is None:
+        way = Way[Outgoing[Quirks]](
+            lambda messages, losses, _: outgoing(messages, target, quirks, losses), dump_conversation
+        )
+        out, body["messages"], _, _ = dumped(turn, way, request.messages, losses, ())
     else:
         body |= prompt
-    if tools := dump_tools(request.tools, out):
-        body["tools"] = tools
+    sent = out
+
+    def dump() -> dict[str, Any]:
+        return {"tools": tools} if (tools := dump_tools(request.tools, sent)) else {}
+
+    body |= dumped_tools(turn, out, request.tools, dump)[0]
     if request.stream is False or (form.get("stream") != "absent" and "stream" not in own):
         body["stream"] = request.stream
     if request.output_schema is not None:
@@ -104,15 +136,3 @@ def dump_request(
         nested = field == "options" and isinstance(value, Mapping)
         body[field] = {**if_object(body.get(field)), **cast("Mapping[str, Any]", value)} if nested else value
     return body
-
-
-def dump_http(
-    request: ModelRequest,
-    *,
-    target: Origin | None = None,
-    quirks: Quirks | None = None,
-    losses: list[Loss] | None = None,
-) -> HttpRequest:
-    """The neutral request → path, headers and body."""
-    body = dump_request(request, target=target, quirks=quirks, losses=losses)
-    return HttpRequest(_CHAT if "messages" in body else GENERATE, body=body)

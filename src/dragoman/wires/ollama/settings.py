@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, cast
 
-from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.codec.json_values import if_object, rest
 from dragoman.codec.outgoing import Outgoing
+from dragoman.codec.settings import Fields, dump_fields, effort, take_fields, take_stops
 from dragoman.loss import Lost
 from dragoman.request import ModelRequest, Settings
 from dragoman.wires.ollama.quirks import Quirks
@@ -14,7 +15,7 @@ from dragoman.wires.ollama.quirks import Quirks
 __all__ = ["dump_schema", "dump_settings", "load_schema", "load_settings"]
 
 _Reasoning = Literal["off", "low", "medium", "high"] | int
-_SIMPLE: Mapping[str, tuple[str, tuple[type, ...]]] = {
+_SIMPLE: Fields = {
     "temperature": ("temperature", (int, float)),
     "num_predict": ("max_tokens", (int,)),
     "top_p": ("top_p", (int, float)),
@@ -84,20 +85,14 @@ def dump_schema(schema: Mapping[str, Any], form: Mapping[str, Any]) -> Mapping[s
 
 def _load_options(options: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
     """Takes out of `options` what settings say."""
-    settings: dict[str, Any] = {}
-    for name, (setting, types) in _SIMPLE.items():
-        if isinstance(options.get(name), types) and not isinstance(options[name], bool):
-            settings[setting] = options.pop(name)
-    stop = options.get("stop")
-    if isinstance(stop, str):
+    settings = {**take_fields(options, _SIMPLE), **take_stops(options, "stop")}
+    if isinstance(options.get("stop"), str):
         settings["stop"], form["stop"] = (options.pop("stop"),), "string"
-    elif isinstance(stop, list) and all(isinstance(text, str) for text in if_list(stop)):
-        settings["stop"] = tuple(if_list(options.pop("stop")))
     return settings
 
 
 def _dump_options(settings: Settings, form: Mapping[str, Any]) -> dict[str, Any]:
-    options = {name: value for name, (own, _) in _SIMPLE.items() if (value := getattr(settings, own)) is not None}
+    options = dump_fields(settings, _SIMPLE)
     if settings.stop is not None:
         single = form.get("stop") == "string" and len(settings.stop) == 1
         options["stop"] = settings.stop[0] if single else list(settings.stop)
@@ -115,6 +110,4 @@ def _dump_think(setting: _Reasoning, model: str, quirks: Quirks) -> bool | str:
     """The setting → `think`: a level for the models that have them, else true or false. A budget is the nearest level."""
     if setting == "off":
         return False
-    if isinstance(setting, int):
-        setting = "low" if setting <= 2048 else "medium" if setting <= 8192 else "high"
-    return setting if quirks.has_levels(model) else True
+    return effort(setting) if quirks.has_levels(model) else True

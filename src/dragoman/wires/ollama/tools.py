@@ -14,6 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman import json_bytes
+from dragoman.codec import functions
 from dragoman.codec.json_values import has_error, if_object, if_text, merged, rest
 from dragoman.codec.outgoing import Outgoing
 from dragoman.fold import parse_call
@@ -35,13 +36,11 @@ __all__ = [
     "load_tools",
 ]
 
-_NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
-
 
 def is_tool(tool: Any) -> bool:
     """Whether it can be read as one of `tools`."""
     fields = if_object(tool)
-    return if_text(fields.get("type", "function")) not in ("function", "") or _name(fields) != ""
+    return if_text(fields.get("type", "function")) not in ("function", "") or functions.named(fields) != ""
 
 
 def load_tools(tools: Sequence[Any]) -> tuple[ToolSpec | ServerTool, ...]:
@@ -56,7 +55,7 @@ def dump_tools(tools: Sequence[ToolSpec | ServerTool], out: Outgoing[Quirks]) ->
 
 def is_call(entry: Any) -> bool:
     """Whether it is a call that can be read as one."""
-    return _name(if_object(entry)) != ""
+    return functions.named(if_object(entry)) != ""
 
 
 def load_call(call: Mapping[str, Any], fresh_id: Callable[[], str]) -> ToolCallPart:
@@ -73,7 +72,8 @@ def load_call(call: Mapping[str, Any], fresh_id: Callable[[], str]) -> ToolCallP
         form |= {"arguments": arguments} if "arguments" in function else {"without": "arguments"}
     if not call_id and "id" in call:
         form["id"] = call["id"]
-    own = _own({} if call_id else {"id": None}, rest(call, "id", "function"), rest(function, "name", "arguments"))
+    given = {**({} if call_id else {"id": None}), **rest(call, "id", "function")}
+    own = functions.own_fields(given, rest(function, "name", "arguments"))
     return replace(part, native=OWN.note(own, form=form))
 
 
@@ -152,15 +152,7 @@ def _load_tool(tool: Mapping[str, Any]) -> ToolSpec | ServerTool:
     if tool.get("type", "function") != "function":
         native = OWN.note(rest(tool, "type")) or OWN.note(form={"type": "own"})
         return ServerTool(if_text(tool["type"]), native=native)
-    function = if_object(tool.get("function"))
-    description, parameters = if_text(function.get("description")), if_object(function.get("parameters"))
-    read = ("name", *(("description",) if description else ()), *(("parameters",) if parameters else ()))
-    form = {
-        **({} if "parameters" in function else {"parameters": "absent"}),
-        **({} if "type" in tool else {"type": "absent"}),
-    }
-    own = _own({}, rest(tool, "type", "function"), rest(function, *read))
-    return ToolSpec(_name(tool), description, parameters, OWN.note(own, form=form))
+    return functions.load_tool(OWN, tool)
 
 
 def _dump_tool(tool: ToolSpec | ServerTool, out: Outgoing[Quirks]) -> dict[str, Any] | None:
@@ -170,15 +162,7 @@ def _dump_tool(tool: ToolSpec | ServerTool, out: Outgoing[Quirks]) -> dict[str, 
             return {"type": tool.name, **own}
         out.lose(None, None, Lost.tool, "the API runs no tools of its own", tool.name)
         return None
-    function: dict[str, Any] = {"name": tool.name}
-    if tool.description:
-        function["description"] = tool.description
-    if tool.input_schema:
-        function["parameters"] = tool.input_schema
-    elif form.get("parameters") != "absent" and "parameters" not in if_object(own.get("function")):
-        function["parameters"] = _NO_ARGUMENTS
-    kind = {} if form.get("type") == "absent" else {"type": "function"}
-    return merged({**kind, "function": function}, own)
+    return functions.dump_tool(OWN, tool, tool.name)
 
 
 def _dump_content(part: ToolResultPart, out: Outgoing[Quirks], position: int, place: int) -> dict[str, Any]:
@@ -192,15 +176,6 @@ def _dump_content(part: ToolResultPart, out: Outgoing[Quirks], position: int, pl
     for piece in part.result or ():
         dump_content(piece, fields, place)
     return fields.dump("absent" if empty == "absent" else "")
-
-
-def _own(named: Mapping[str, Any], outer: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]:
-    """The own fields of a call or tool: those of the object, and `inner` ones of its `function`."""
-    return {**named, **outer, **({"function": inner} if inner else {})}
-
-
-def _name(entry: Mapping[str, Any]) -> str:
-    return if_text(if_object(entry.get("function")).get("name"))
 
 
 def _is_unnamed(native: Native) -> bool:

@@ -95,37 +95,31 @@ class Decoder(ChatDecoder):
             return False
         if choice.content_filter_results:
             candidate.filtered(choice.content_filter_results)
-        if delta.tool_calls is None and (text := delta.content) and candidate.kind == "text" and _is_plain(delta):
+        text, thought = delta.content, delta.reasoning_content or delta.reasoning
+        if delta.tool_calls is not None:
+            piece = delta.tool_calls[0]
+            alone = not text and not thought and candidate.run is None
+            return alone and candidate.calls.more(piece.index, piece.function.arguments)
+        if text and not thought:
+            if candidate.kind != "text":
+                candidate.add_text("text", text)
+                return True
             run: Any = candidate.run
             run.deltas.append(text)
             self._events.append(PartDelta(candidate.message_id, run.index, text))
             return True
-        return _more(candidate, delta)
+        if thought and not text and not delta.reasoning:
+            candidate.think(("reasoning_content",), thought)
+            return True
+        return False
 
     def note(self, chunk: dict[str, Any]) -> None:
         """See the family's; Groq has its usage elsewhere."""
-        groq = as_object(chunk.get("x_groq"), "x_groq")
+        if "x_groq" not in chunk:
+            super().note(chunk)
+            return
+        groq = as_object(chunk["x_groq"], "x_groq")
         self.add_usage(groq.get("usage"))
         super().note(chunk)
         if own := unread(groq, ("id", "usage")):
             self._response["x_groq"] = own
-
-
-def _is_plain(delta: _Delta) -> bool:
-    return not delta.reasoning_content and not delta.reasoning
-
-
-def _more(candidate: Candidate, delta: _Delta) -> bool:
-    """Adds an ordinary chunk: more of a text, of thinking, or of a call's arguments; `False` where it is none of these."""
-    text, thought = delta.content, delta.reasoning_content
-    if delta.tool_calls is not None:
-        piece = delta.tool_calls[0]
-        alone = not text and _is_plain(delta) and candidate.run is None
-        return alone and candidate.calls.more(piece.index, piece.function.arguments)
-    if text and _is_plain(delta):
-        candidate.add_text("text", text)
-        return True
-    if thought and not text and not delta.reasoning:
-        candidate.think(("reasoning_content",), thought)
-        return True
-    return False

@@ -23,6 +23,7 @@ from dragoman.wires.openai_chat.tools import load_executed
 __all__ = ["Candidate"]
 
 _SHOWN = frozenset({"images", "audio"})
+_FURTHER = frozenset({*FIELDS, "extra_content", "annotations"})
 
 
 class Candidate(ChatCandidate):
@@ -51,6 +52,8 @@ class Candidate(ChatCandidate):
 
     def add_further(self, message: dict[str, Any]) -> None:
         """See the family's."""
+        if _FURTHER.isdisjoint(message):
+            return
         if refusal := as_text(message.get("refusal")):
             self.refused = True
             self.add_text("refusal", refusal, OpenText(native=OWN.note({}, {"field": "refusal"})))

@@ -34,7 +34,6 @@ class Parts(ChatParts):
         self._executed: dict[str, tuple[int, ToolCallPart]] = {}
 
     def text_field(self, part: TextPart) -> str:
-        """See the family's."""
         return "refusal" if OWN.form(part.native).get("field") == "refusal" else "content"
 
     def begin_call(self, opened: OpenPart, part: ToolCallPart) -> list[Delta]:
@@ -45,13 +44,11 @@ class Parts(ChatParts):
         return [] if _is_custom(part) else deltas
 
     def more_call(self, opened: OpenPart, part: ToolCallPart, delta: str) -> list[Delta]:
-        """See the family's."""
         if _is_older(part):
             return [{"function_call": {"arguments": delta}}]
         return [] if _is_custom(part) else super().more_call(opened, part, delta)
 
     def end_call(self, opened: OpenPart, part: ToolCallPart) -> list[Delta]:
-        """See the family's."""
         if _is_custom(part):
             body = {"name": part.name, "input": part.arguments.get("input", "")}
             own = rest(OWN.fields(part.native), "id")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -21,10 +21,12 @@ RULES = ErrorRules(statuses={498: OverloadedError})  # Groq's flex tier has no r
 
 def error_of(chat: Chat, chunk: Mapping[str, Any]) -> DragomanError | None:
     """An error in the place of an answer, or of a choice; some vendors have a shape of their own, with a status of success."""
-    for one in (chunk, *as_list(chunk.get("choices"), "choices")):
-        if error := if_object(one).get("error"):
+    if chunk.get("error"):
+        return as_error(chat, chunk)
+    for one in as_list(chunk.get("choices"), "choices"):
+        if isinstance(one, dict) and (error := cast("dict[str, Any]", one).get("error")):
             return as_error(chat, {**chunk, "error": error})
-    return as_error(chat, chunk) if vendor_status(chunk) else None
+    return as_error(chat, chunk) if "base_resp" in chunk and vendor_status(chunk) else None
 
 
 def error_info(payload: Any) -> ErrorInfo:

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman import json_bytes
+from dragoman.codec.functions import dump_function, load_function
 from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest
 from dragoman.fold import arguments_json
 from dragoman.message import ToolCallPart, ToolResultPart
@@ -37,14 +38,16 @@ def load_tools(chat: Chat, body: dict[str, Any], form: dict[str, Any]) -> tuple[
         return ()
     form["tools"] = "functions"
     del body["functions"]
-    return tuple([tools.load_function(OWN, function) for function in functions])
+    return tuple([load_function(OWN, function) for function in functions])
 
 
 def dump_tools(out: Outgoing, specs: Sequence[ToolSpec | ServerTool], form: Mapping[str, Any]) -> dict[str, Any]:
     """Tools → `tools`, or the older `functions`."""
     if form.get("tools") != "functions":
         return tools.dump_tools(out, specs, form)
-    return {"functions": [tools.dump_function(OWN, tool, out.name) for tool in specs if isinstance(tool, ToolSpec)]}
+    return {
+        "functions": [dump_function(OWN, tool, out.name(tool.name)) for tool in specs if isinstance(tool, ToolSpec)]
+    }
 
 
 def load_function_choice(value: Any) -> str | None:

@@ -25,6 +25,7 @@ __all__ = [
     "REASONING",
     "Block",
     "dump_block",
+    "dump_content",
     "dump_reasoning",
     "is_block",
     "is_plain",
@@ -229,6 +230,13 @@ def load_content(
         return [], {"content": []}
     pieces = [_block(block, usual, full=full, from_response=from_response) for block in blocks]
     return pieces, {"content": "list"} if not full and is_plain(blocks) else {}
+
+
+def dump_content(blocks: list[dict[str, Any]], how: str | None, *, full: bool) -> str | list[dict[str, Any]]:
+    """Blocks → the content of a message item: one plain text is a string, unless `how` it was written says otherwise or the item
+    is `full`, one of a response's."""
+    as_list = not is_plain(blocks) or how == "list" or (full and how != "string")
+    return blocks if as_list else blocks[0]["text"]
 
 
 def is_plain(blocks: list[dict[str, Any]]) -> bool:

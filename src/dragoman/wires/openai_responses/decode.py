@@ -15,7 +15,7 @@ from dragoman.codec.decoder import MessageDecoder
 from dragoman.codec.emitter import OpenPart
 from dragoman.codec.json_values import need_object, rest
 from dragoman.errors import DecodeError
-from dragoman.event import Custom, Event, OpenText
+from dragoman.event import Custom, OpenText
 from dragoman.message import FinishReason, Origin
 from dragoman.wires.openai_responses.decode_parts import OpenItems
 from dragoman.wires.openai_responses.errors import error_of
@@ -71,18 +71,6 @@ _DELTAS: Mapping[type, str] = {
 }
 """Type of a delta → what it is more of."""
 _decode_delta = msgspec.json.Decoder(_Delta).decode
-
-
-def decoder(*, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> Decoder:
-    """A decoder of one response. `new_id` mints the message's id."""
-    return Decoder(origin, new_id)
-
-
-def load_response(
-    body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
-) -> list[Event]:
-    """A whole response → the events that its stream would have been; an error's body → `RunError`."""
-    return Decoder(origin, new_id).whole(body)
 
 
 class Decoder(MessageDecoder):
@@ -166,6 +154,9 @@ class Decoder(MessageDecoder):
             origin=self._out.origin if self._out.origin != began else None,
             native=OWN.note(echo=echo(response), response=load_envelope(response), digest=content_digest(message)),
         )
+
+
+decoder, load_response = Decoder.create, Decoder.load_response
 
 
 def _index(event: Mapping[str, Any]) -> int | None:

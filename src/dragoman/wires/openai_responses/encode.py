@@ -105,7 +105,6 @@ class Encoder(ResponseEncoder):
         self._waiting: dict[tuple[str, int], list[PartDelta | PartFinished]] = {}
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:  # noqa: ARG002
-        """See `ResponseEncoder`."""
         self._begin()
         return self._taken()
 
@@ -115,11 +114,9 @@ class Encoder(ResponseEncoder):
         return NONE
 
     def delta(self, event: PartDelta) -> Objects:
-        """See `ResponseEncoder`."""
         return self._part(event)
 
     def part_finished(self, event: PartFinished) -> Objects:
-        """See `ResponseEncoder`."""
         return self._part(event)
 
     def message_dropped(self, event: MessageDropped) -> Objects:
@@ -134,7 +131,6 @@ class Encoder(ResponseEncoder):
         return self._taken()
 
     def error(self, error: DragomanError) -> Objects:
-        """See `ResponseEncoder`."""
         code, message = code_of(error), error.message
         if not self.response:
             self._add("error", code=code, message=message, param=None)
@@ -147,7 +143,6 @@ class Encoder(ResponseEncoder):
         return self._taken()
 
     def end(self) -> Objects:
-        """See `ResponseEncoder`."""
         self._begin()
         while self._turn is not None:
             self._end_turn()
@@ -165,7 +160,6 @@ class Encoder(ResponseEncoder):
         return self._taken()
 
     def frame(self, data: Mapping[str, Any]) -> bytes:
-        """See `ResponseEncoder`."""
         return as_typed_event(data)
 
     def _begin(self) -> None:

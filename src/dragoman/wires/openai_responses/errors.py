@@ -2,55 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from dragoman.codec.error_rules import ErrorRules, error_from, error_info, load, patterns
+from dragoman import errors
+from dragoman.codec.error_rules import ErrorReader, ErrorRules, patterns
 from dragoman.codec.serving import ErrorResponse, error_response
-from dragoman.errors import (
-    AuthenticationError,
-    ContentRefusedError,
-    ContextLengthError,
-    DragomanError,
-    HistoryError,
-    InvalidRequestError,
-    ModelNotFoundError,
-    OverloadedError,
-    PermissionDeniedError,
-    ProviderConnectionError,
-    ProviderTimeoutError,
-    RateLimitError,
-)
+from dragoman.errors import DragomanError
 
 __all__ = ["code_of", "dump_error", "error_of", "load_error"]
 
-_RULES = ErrorRules(words=patterns((InvalidRequestError, r"previous.?response|item with id")))
+_RULES = ErrorRules(words=patterns((errors.InvalidRequestError, r"previous.?response|item with id")))
 """What it does not store any more is no model that is not found."""
 _DUMPED: tuple[tuple[type[DragomanError], int, str, str | None], ...] = (
-    (AuthenticationError, 401, "invalid_request_error", "invalid_api_key"),
-    (PermissionDeniedError, 403, "invalid_request_error", "forbidden"),
-    (ModelNotFoundError, 404, "invalid_request_error", "model_not_found"),
-    (ContextLengthError, 400, "invalid_request_error", "context_length_exceeded"),
-    (ContentRefusedError, 400, "invalid_request_error", "content_policy_violation"),
-    (InvalidRequestError, 400, "invalid_request_error", "invalid_prompt"),
-    (HistoryError, 400, "invalid_request_error", "invalid_prompt"),
-    (RateLimitError, 429, "rate_limit_error", "rate_limit_exceeded"),
-    (OverloadedError, 503, "server_error", "overloaded"),
-    (ProviderTimeoutError, 504, "server_error", "timeout"),
-    (ProviderConnectionError, 502, "server_error", "server_error"),
+    (errors.AuthenticationError, 401, "invalid_request_error", "invalid_api_key"),
+    (errors.PermissionDeniedError, 403, "invalid_request_error", "forbidden"),
+    (errors.ModelNotFoundError, 404, "invalid_request_error", "model_not_found"),
+    (errors.ContextLengthError, 400, "invalid_request_error", "context_length_exceeded"),
+    (errors.ContentRefusedError, 400, "invalid_request_error", "content_policy_violation"),
+    (errors.InvalidRequestError, 400, "invalid_request_error", "invalid_prompt"),
+    (errors.HistoryError, 400, "invalid_request_error", "invalid_prompt"),
+    (errors.RateLimitError, 429, "rate_limit_error", "rate_limit_exceeded"),
+    (errors.OverloadedError, 503, "server_error", "overloaded"),
+    (errors.ProviderTimeoutError, 504, "server_error", "timeout"),
+    (errors.ProviderConnectionError, 502, "server_error", "server_error"),
     (DragomanError, 500, "server_error", "server_error"),
 )
 """Class → status, type, and the code by which clients know the kind."""
 
 
-def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
-    """An error's response → the exception that says it. Odd bodies (HTML, empty, a string) are read as far as they go."""
-    return load(status, headers, body, rules=_RULES)
-
-
-def error_of(payload: Any) -> DragomanError:
-    """What a vendor says of an error, as an event or inside a response → the exception that says it."""
-    return error_from(error_info(payload), rules=_RULES)
+_READER = ErrorReader(rules=_RULES)
+load_error, error_of = _READER.load_error, _READER.error_of
 
 
 def code_of(error: DragomanError) -> str | None:

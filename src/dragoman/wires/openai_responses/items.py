@@ -3,7 +3,7 @@ is noted as a loss."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
@@ -29,9 +29,9 @@ from dragoman.message import (
 from dragoman.wires.openai_responses.content import (
     Block,
     dump_block,
+    dump_content,
     dump_reasoning,
     is_block,
-    is_plain,
     load_content,
     load_reasoning,
     resolved,
@@ -75,9 +75,9 @@ _FORGOTTEN = "the provider does not hold it any more, or never did"
 class Conversation(Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
     """One conversation on its way out."""
 
-    kinds: Mapping[str, str]
+    kinds: dict[str, str]
     """Id of a call → the type of the item that it is sent as. Calls of another origin are functions here."""
-    foreign: Collection[str]
+    foreign: set[str]
     """Ids of those calls."""
     holds: bool
     """Whether the provider holds the items of earlier responses, so that their ids mean something to it."""
@@ -169,6 +169,7 @@ class _Writer:
         self._items: list[dict[str, Any]] = []
         self._open: dict[str, Any] | None = None  # the message item whose content goes on
         self._form: Any = None  # of its content
+        self._begun = len(out.losses)
         self._apart: dict[str, Any] | None = None  # fields of texts that are message items of their own
 
     def items(self) -> list[dict[str, Any]]:
@@ -185,7 +186,7 @@ class _Writer:
             empty = {} if form["content"] == ABSENT else {"content": form["content"]}
             self._items.append({**OWN.fields(self._message.native), "role": self._role(), **empty})
         self._end()
-        if not self._items and not any(loss.message == self._position for loss in self._out.losses):
+        if not self._items and len(self._out.losses) == self._begun:
             self._lose(None, Lost.message, "it is empty")
         return self._items
 
@@ -235,10 +236,8 @@ class _Writer:
     def _end(self) -> None:
         """Nothing more joins the message item that is open: a single text is a string, unless its form is another."""
         item, self._open = self._open, None
-        if item is None or not is_plain(item["content"]) or self._form == "list":
-            return
-        if self._form == "string" or "id" not in item or not self._model:
-            item["content"] = item["content"][0]["text"]
+        if item is not None:
+            item["content"] = dump_content(item["content"], self._form, full="id" in item and self._model)
 
     def _text(self, piece: Content, place: int) -> str | None:
         """A piece of the model's, as nothing but text."""

@@ -8,15 +8,17 @@ from typing import Any
 from dragoman.codec import digest_v1
 from dragoman.codec.digest import signed_chain
 from dragoman.codec.json_values import if_object
-from dragoman.message import FinishReason, Message, Role
+from dragoman.message import FinishReason, Message, Origin, Role
 from dragoman.wires.openai_responses.items import Conversation
 from dragoman.wires.openai_responses.quirks import NAME, OWN
 
-__all__ = ["LINKED_BY_CALLER", "anchor", "content_digest", "is_stored"]
+__all__ = ["LINKED_BY_CALLER", "anchor", "content_digest", "is_stored", "may_be_anchor"]
 
 LINKED_BY_CALLER = ("previous_response_id", "conversation", "prompt")
 """Options by which a caller says himself what the request goes on from. `previous_response_id: null` means: from nothing,
 and that the provider has forgotten what it stored."""
+_SESSION = frozenset({"_responses_session", "response_id"})
+"""Metadata by which messages of other libraries name their response."""
 _BROKEN = (FinishReason.error, FinishReason.cancelled)
 
 
@@ -38,6 +40,15 @@ def anchor(out: Conversation, options: Mapping[str, Any]) -> tuple[int, str] | N
         if message.role is Role.MODEL and (id_ := _response_id(message, out, out.unreadable[position])) is not None:
             return position, id_
     return None
+
+
+def may_be_anchor(message: Message, target: Origin | None) -> bool:
+    """Whether a request could go on from a message, by its looks alone."""
+    if message.role is not Role.MODEL or target is None:
+        return False
+    if message.origin is None:
+        return not _SESSION.isdisjoint(message.metadata)
+    return message.origin.provider == target.provider and message.origin.prefix is not None
 
 
 def content_digest(message: Message) -> str:

@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman.codec.ids import NAMES, STANDARD, call_ids, fitted
 from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
-from dragoman.codec.marks import unmarked_all
+from dragoman.codec.marks import kinds, unmarked_all
 from dragoman.codec.outgoing import prepared
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
@@ -146,12 +146,12 @@ def outgoing(
 ) -> Conversation:
     """Prepares a dump. `tools`: those of the request. `holds`: whether the provider was to store what it answered."""
     messages, places = unmarked_all(messages)
-    kinds: dict[str, str] = {}
-    foreign: set[str] = set()
-    calls = [piece for message in messages for piece in message.content if _is_ours_to_run(piece)]
+    calls: list[ToolCallPart] = []
+    if ToolCallPart in kinds(messages):
+        calls = [piece for message in messages for piece in message.content if _is_ours_to_run(piece)]
     named: list[ToolSpec | ToolCallPart] = [*tools, *calls]
     as_is = [one.name for one in named if "as is" in OWN.form(one.native).values()]
-    out = prepared(
+    return prepared(
         Conversation,
         messages,
         target,
@@ -160,17 +160,11 @@ def outgoing(
         places=places,
         ids=call_ids(messages, quirks.ids, as_is=lambda piece: OWN.form(piece.native).get("id") == "as is"),
         names=fitted([one.name for one in named], quirks.names, as_is=as_is),
-        kinds=kinds,
-        foreign=foreign,
+        kinds={},
+        foreign=set(),
         holds=holds and quirks.links,
         taken=set(),
     )
-    for message, reason in zip(messages, out.unreadable, strict=True):
-        for piece in message.content:
-            if _is_ours_to_run(piece):
-                kinds[piece.id] = kind_of(piece) if reason is None else FUNCTION
-                (foreign.discard if reason is None else foreign.add)(piece.id)
-    return out
 
 
 def _is_ours_to_run(piece: Content) -> TypeGuard[ToolCallPart]:
@@ -190,7 +184,13 @@ def dump_messages(
 
 def dump_conversation(out: Conversation, *, after: int = -1) -> dict[str, Any]:
     """A conversation on its way out. `after`: position of the last message that the provider holds already."""
-    head = _head(out.messages)
+    calling = ToolCallPart in kinds(out.messages)
+    for message, reason in zip(out.messages, out.unreadable, strict=True) if calling else ():
+        for piece in message.content:
+            if _is_ours_to_run(piece):
+                out.kinds[piece.id] = kind_of(piece) if reason is None else FUNCTION
+                (out.foreign.discard if reason is None else out.foreign.add)(piece.id)
+    head = 0 if out.before else _head(out.messages)
     payload: dict[str, Any] = {}
     if head:
         payload["instructions"] = "\n\n".join([message.text for message in out.messages[:head]])

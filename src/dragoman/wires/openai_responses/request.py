@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from dragoman.codec.history import Turn
+from dragoman.codec.history_dump import Way, dumped, dumped_tools
 from dragoman.codec.ids import renamed
 from dragoman.codec.json_values import bounded, if_list, if_object, rest
 from dragoman.codec.outgoing import own_options
@@ -13,7 +15,8 @@ from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ToolSpec
-from dragoman.wires.openai_responses.linking import LINKED_BY_CALLER, anchor, is_stored
+from dragoman.wires.openai_responses.items import Conversation
+from dragoman.wires.openai_responses.linking import LINKED_BY_CALLER, anchor, is_stored, may_be_anchor
 from dragoman.wires.openai_responses.messages import dump_conversation, load_conversation, outgoing
 from dragoman.wires.openai_responses.quirks import NAME, OWN, Quirks
 from dragoman.wires.openai_responses.settings import FIELDS, dump_schema, dump_settings, load_schema, load_settings
@@ -95,12 +98,15 @@ def dump_request(
     Towards a provider that stores responses, it goes on from the newest one of its own that is as it was, with only what
     follows it. `options` are written last and have the last word; those that are objects are added to.
     """
-    body, _ = _dumped(request, target, quirks, losses)
-    return body
+    return _dump(request, target, quirks, losses)[0]
 
 
-def _dumped(
-    request: ModelRequest, target: Origin | None, quirks: Quirks | None, losses: list[Loss] | None
+def _dump(
+    request: ModelRequest,
+    target: Origin | None,
+    quirks: Quirks | None,
+    losses: list[Loss] | None,
+    turn: Turn | None = None,
 ) -> tuple[dict[str, Any], Mapping[str, str]]:
     """The body, and the name under which each tool is sent."""
     quirks = quirks or Quirks()
@@ -108,16 +114,31 @@ def _dumped(
     request = own_options(request, NAME, losses)
     options, form = request.options, OWN.form(request.native)
     tools = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
-    out = outgoing(request.messages, target, quirks, losses, tools, holds=is_stored(options))
-    linked = anchor(out, options)
+    holds, linked = is_stored(options), None
+
+    def dump(out: Conversation) -> dict[str, Any]:
+        nonlocal linked
+        linked = anchor(out, options)
+        return dump_conversation(out, after=-1 if linked is None else linked[0])
+
+    way = Way[Conversation](
+        lambda messages, losses, tools: outgoing(messages, target, quirks, losses, tools, holds=holds),
+        dump,
+        "input",
+        in_one=holds and quirks.links and any(may_be_anchor(message, target) for message in reversed(request.messages)),
+        key=holds,
+        ids=lambda out: out.taken,
+    )
+    out, payload, _, _ = dumped(turn, way, request.messages, losses, tools)
     body: dict[str, Any] = {"model": request.model} if request.model else {}
-    body |= dump_conversation(out, after=-1 if linked is None else linked[0])
+    body |= payload
     if not body["input"] and ("input" in form or "input" in OWN.fields(request.native)):
         del body["input"]
     if linked is not None:
         body["previous_response_id"] = linked[1]
-    if dumped := dump_tools(request.tools, out):
-        body["tools"] = dumped
+    body |= dumped_tools(
+        turn, out, request.tools, lambda: {"tools": sent} if (sent := dump_tools(request.tools, out)) else {}
+    )[0]
     body |= dump_settings(request.settings, form, out)
     own = OWN.fields(request.native)
     format_ = if_object(own.get("text")).get("format")
@@ -138,13 +159,14 @@ def dump_http(
     target: Origin | None = None,
     quirks: Quirks | None = None,
     losses: list[Loss] | None = None,
+    history: Turn | None = None,
 ) -> HttpRequest:
-    """The neutral request → path, headers and body.
+    """The neutral request → path, headers and body. `history`: what the model knows of earlier requests.
 
     Raises:
         InvalidRequestError: there is nothing to send.
     """
-    body, names = _dumped(request, target, quirks, losses)
+    body, names = _dump(request, target, quirks, losses, history)
     if not body.get("input") and not any(body.get(name) for name in LINKED_BY_CALLER):
         raise InvalidRequestError("No new input provided: add a message, or go on from a response by its id.")
     return HttpRequest("/responses", body=body, names=renamed(names))

@@ -11,6 +11,7 @@ from typing import Any, cast
 from dragoman.codec.json_schema import strict_schema
 from dragoman.codec.json_values import if_object, rest
 from dragoman.codec.outgoing import Outgoing
+from dragoman.codec.settings import Fields, dump_fields, effort, take_fields
 from dragoman.loss import Lost
 from dragoman.request import Settings
 from dragoman.wires.openai_responses.quirks import Quirks
@@ -18,7 +19,7 @@ from dragoman.wires.openai_responses.tools import dump_tool_choice, load_tool_ch
 
 __all__ = ["FIELDS", "dump_schema", "dump_settings", "load_schema", "load_settings"]
 
-_SAME: Mapping[str, tuple[str, tuple[type, ...]]] = {
+_SAME: Fields = {
     "temperature": ("temperature", (int, float)),
     "top_p": ("top_p", (int, float)),
     "max_output_tokens": ("max_tokens", (int,)),
@@ -38,10 +39,7 @@ _SCHEMA_NAME = "dartantic_output"  # D-145r
 
 def load_settings(body: dict[str, Any], form: dict[str, Any]) -> Settings:
     """Takes out of `body` what settings hold; adds to `form` what is not the usual form of it."""
-    known: dict[str, Any] = {}
-    for field, (name, types) in _SAME.items():
-        if isinstance(body.get(field), types) and isinstance(body[field], bool) == (types == (bool,)):
-            known[name] = body.pop(field)
+    known = take_fields(body, _SAME)
     if (choice := load_tool_choice(body.get("tool_choice"))) is not None:
         known["tool_choice"] = choice
         del body["tool_choice"]
@@ -49,8 +47,8 @@ def load_settings(body: dict[str, Any], form: dict[str, Any]) -> Settings:
         known["cache"] = "long"
         del body[_RETENTION]
     reasoning = if_object(body.get("reasoning"))
-    if (effort := _EFFORTS.get(str(reasoning.get("effort")))) is not None:
-        known["reasoning"] = effort
+    if (level := _EFFORTS.get(str(reasoning.get("effort")))) is not None:
+        known["reasoning"] = level
         form["summary"] = "as is"
         body["reasoning"] = rest(reasoning, "effort")
         if not body["reasoning"]:
@@ -64,23 +62,16 @@ def dump_settings(settings: Settings, form: Mapping[str, Any], out: Outgoing[Qui
     for name in _UNKNOWN:
         if getattr(settings, name) is not None:
             out.lose(None, None, Lost.setting, "the API has no such setting", name)
-    body = {field: value for field, (name, _) in _SAME.items() if (value := getattr(settings, name)) is not None}
+    body = dump_fields(settings, _SAME)
     if (choice := settings.tool_choice) is not None:
         body["tool_choice"] = dump_tool_choice(choice, out)
     if settings.cache == "long" and quirks.retention:
         body[_RETENTION] = _LONG
     if settings.reasoning is not None:
-        effort = _effort(settings.reasoning)
-        asks = quirks.summary is not None and effort != "none" and "summary" not in form
-        body["reasoning"] = {"effort": effort, **({"summary": quirks.summary} if asks else {})}
+        level = _SENT_EFFORTS[effort(settings.reasoning)]
+        asks = quirks.summary is not None and level != "none" and "summary" not in form
+        body["reasoning"] = {"effort": level, **({"summary": quirks.summary} if asks else {})}
     return body
-
-
-def _effort(setting: str | int) -> str:
-    """An effort, or that which is nearest to a budget of tokens."""
-    if isinstance(setting, int):
-        return "low" if setting <= 2048 else "medium" if setting <= 8192 else "high"
-    return _SENT_EFFORTS[setting]
 
 
 def load_schema(body: dict[str, Any]) -> Mapping[str, Any] | None:

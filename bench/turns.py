@@ -1,0 +1,101 @@
+"""What a turn of a long chat costs: CPU of `Agent.send` down to the bytes for the transport, as a multiple of `json.dumps` of the body.
+
+`make bench` shows it last. A turn adds the last answer and a new question; the answer is canned and short. *first*: a chat that this
+agent has not sent before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterable, Sequence
+
+import canned
+import convert
+import msgspec
+
+from dragoman import Agent
+from dragoman.message import Message
+from dragoman.request import HttpRequest
+from dragoman.tools import Tool
+
+__all__ = ["table"]
+
+ROUNDS = 9
+
+
+class _Transport:
+    """Answers each request with the same bytes, and keeps the last body as a network would get it."""
+
+    def __init__(self, answer: bytes) -> None:
+        self.answer = answer
+        self.body = b""
+
+    async def send(self, request: HttpRequest) -> _Answer:
+        body = request.body
+        self.body = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        return _Answer(self.answer)
+
+    async def close(self) -> None:
+        pass
+
+
+class _Answer:
+    status, headers = 200, {"content-type": "text/event-stream"}
+
+    def __init__(self, data: bytes) -> None:
+        self._left = [data]
+
+    async def read(self) -> bytes:
+        return self._left.pop() if self._left else b""
+
+    async def close(self) -> None:
+        pass
+
+
+async def _turns(wire: str, provider: str, messages: Sequence[Message]) -> tuple[float, float, float]:
+    """Milliseconds of CPU: the first turn, one of those that follow, `json.dumps` of its body."""
+    transport = _Transport(b"".join(canned.WIRES[wire](canned.words(3))))
+    agent = Agent(provider, transport=transport, environment={}, api_key="k")
+    history, times = list(messages), list[float]()
+    for number in range(ROUNDS):
+        began = time.process_time()
+        result = await agent.send("And the day after?", history=history)
+        times.append(time.process_time() - began)
+        history += [*result.messages[:1], Message.model(f"Much the same ({number}).")]
+    body, dumps = json.loads(transport.body), list[float]()
+    for _ in range(ROUNDS):
+        began = time.process_time()
+        json.dumps(body)
+        dumps.append(time.process_time() - began)
+    return times[0] * 1e3, min(times[1:]) * 1e3, min(dumps) * 1e3
+
+
+async def _tools(wire: str, provider: str, number: int) -> float:
+    """Milliseconds of CPU of a turn with so many tools, beyond one without."""
+    transport = _Transport(b"".join(canned.WIRES[wire](canned.words(3))))
+    schema = {"type": "object", "properties": {"place": {"type": "string"}, "number": {"type": "integer"}}}
+    tools = [Tool(name=f"tool_{n}", description="Looks.", input_schema=schema, handler=None) for n in range(number)]
+    best: list[float] = []
+    for some in ([], tools):
+        agent = Agent(provider, transport=transport, environment={}, api_key="k", tools=some)
+        times: list[float] = []
+        for _ in range(ROUNDS):
+            began = time.process_time()
+            await agent.send("Hi.")
+            times.append(time.process_time() - began)
+        best.append(min(times[1:]))
+    return (best[1] - best[0]) * 1e3
+
+
+def table(chosen: Iterable[str], providers: dict[str, str], lengths: Sequence[int] = (1000, 10000)) -> None:
+    """Prints a row for each wire."""
+    head = "".join(f"{f'{n} first, ms':>16}{'turn, ms':>10}{'÷ dumps':>9}" for n in lengths)
+    print(f"\n{'a turn of a chat of n messages':<34}{head}{'1,000 tools, ms':>17}")
+    for wire in chosen:
+        provider, row = providers.get(wire, wire), f"{wire:<34}"
+        for length in lengths:
+            first, turn, dumps = asyncio.run(_turns(wire, provider, convert.chat(length // 4)))
+            row += f"{first:>16.1f}{turn:>10.2f}{turn / dumps:>9.2f}"
+        print(f"{row}{asyncio.run(_tools(wire, provider, 1000)):>17.2f}", flush=True)

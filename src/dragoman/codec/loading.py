@@ -1,0 +1,88 @@
+"""A conversation that is a list of messages with a role and a content, as most APIs have it → messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, cast
+
+from dragoman.codec.json_values import bounded, if_objects
+from dragoman.codec.serving import Problem, noted
+from dragoman.errors import HistoryError
+from dragoman.message import Message, Origin, Role, TextPart, ToolResultPart
+
+__all__ = ["SPEAKERS", "load_list", "load_plain"]
+
+SPEAKERS: Mapping[str, Role] = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.MODEL}
+"""The roles that such a list has with most APIs, beside that of results."""
+
+
+def load_list(
+    payload: Any,
+    load: Callable[[dict[str, Any]], Message | ToolResultPart],
+    origin: Origin | None,
+    problems: list[Problem] | None,
+    *,
+    what: str,
+    roles: Collection[str],
+    lists: bool = True,
+) -> list[Message]:
+    """A list of messages, bounded in its depth where no problems are noted → ours. Results that follow each other are one message
+    of the user's.
+
+    `load`: a message that is more than a role and a text → ours, or the result that it is. `what`: the list's owner, `roles`: all
+    that it has, `lists`: a content may be a list; for what is told of a message that cannot be read.
+
+    Raises:
+        HistoryError: it is no list of objects, or one of them cannot be read and no problems are noted.
+    """
+    no_list = f"the messages of {what} are a list of objects"
+    if not isinstance(payload, list):
+        raise HistoryError(no_list)
+    messages: list[Message] = []
+    results: list[ToolResultPart] = []
+    for index, entry in enumerate(cast("list[Any]", payload)):
+        try:
+            loaded = load_plain(entry, SPEAKERS, origin)
+            if loaded is None:
+                fields = _object(entry, no_list)
+                loaded = load(fields if problems is None else bounded(fields))
+        except HistoryError as error:
+            noted(error, problems, index, _field_at_fault(entry, roles, lists=lists))
+            continue
+        if isinstance(loaded, ToolResultPart):
+            results.append(loaded)
+            continue
+        if results:
+            messages.append(Message(Role.USER, tuple(results)))
+            results = []
+        messages.append(loaded)
+    return [*messages, Message(Role.USER, tuple(results))] if results else messages
+
+
+def load_plain(entry: Any, speakers: Mapping[str, Role], origin: Origin | None) -> Message | None:
+    """A message of a role and a text, as nearly all are; `None`: any other. `origin` is given to the model's."""
+    if not isinstance(entry, dict) or len(fields := cast("dict[str, Any]", entry)) != 2:
+        return None
+    text, name = fields.get("content"), fields.get("role")
+    if not isinstance(text, str) or not isinstance(name, str) or name not in speakers or not text.strip():
+        return None
+    role = speakers[name]
+    return Message(role, (TextPart(text),), origin=origin if role is Role.MODEL else None)
+
+
+def _object(entry: Any, no_list: str) -> dict[str, Any]:
+    if not isinstance(entry, dict):
+        raise HistoryError(no_list)
+    return cast("dict[str, Any]", entry)
+
+
+def _field_at_fault(entry: Any, roles: Collection[str], *, lists: bool) -> str | None:
+    """The field for which a message cannot be read, where it is one."""
+    if not isinstance(entry, dict):
+        return None
+    fields = cast("dict[str, Any]", entry)
+    if fields.get("role") not in roles:
+        return "role"
+    content = fields.get("content")
+    listed = lists and (content == [] or if_objects(content))
+    return None if listed or isinstance(content, str | None) else "content"

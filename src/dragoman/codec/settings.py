@@ -1,0 +1,42 @@
+"""Settings that a format has as they are, under names of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.codec.json_values import if_list
+from dragoman.request import Settings
+
+__all__ = ["Fields", "dump_fields", "effort", "take_fields", "take_stops"]
+
+Fields = Mapping[str, tuple[str, tuple[type, ...]]]
+"""Field → the setting that it is, and the types that it has then."""
+
+
+def take_fields(body: dict[str, Any], fields: Fields) -> dict[str, Any]:
+    """Takes out of `body` the fields that are settings → those by their names. A value of another type stays."""
+    found: dict[str, Any] = {}
+    for field, (setting, types) in fields.items():
+        if isinstance(body.get(field), types) and isinstance(body[field], bool) == (types == (bool,)):
+            found[setting] = body.pop(field)
+    return found
+
+
+def take_stops(body: dict[str, Any], field: str) -> dict[str, Any]:
+    """Takes a list of texts to stop at out of `body` → the setting `stop`; nothing where it is none."""
+    stops = body.get(field)
+    usual = isinstance(stops, list) and all(isinstance(text, str) for text in if_list(stops))
+    return {"stop": tuple(body.pop(field))} if usual else {}
+
+
+def dump_fields(settings: Settings, fields: Fields) -> dict[str, Any]:
+    """The inverse of `take_fields`."""
+    return {field: value for field, (name, _) in fields.items() if (value := getattr(settings, name)) is not None}
+
+
+def effort(reasoning: str | int) -> str:
+    """A level of reasoning, or that which is nearest to a budget in tokens."""
+    if isinstance(reasoning, int):
+        return "low" if reasoning <= 2048 else "medium" if reasoning <= 8192 else "high"
+    return reasoning
