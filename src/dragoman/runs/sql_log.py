@@ -129,7 +129,7 @@ class SqlLog:
             connection = self._connection = self._connection or self._write_engine.connect()
             with connection.begin():
                 return write(connection, changes)
-        except SQLAlchemyError as error:
+        except (SQLAlchemyError, ValueError, TypeError) as error:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
@@ -179,12 +179,12 @@ def _status(row: Any) -> RunStatus:
     )
 
 
-def _is_of_one(error: SQLAlchemyError) -> bool:
-    """Whether the database refused what one statement held, before anything was committed."""
-    return isinstance(error, (DataError, IntegrityError)) or isinstance(error.__cause__, (ValueError, OverflowError))
+def _is_of_one(error: Exception) -> bool:
+    """Whether what one change holds was refused, by the driver or the database, before anything was committed."""
+    return isinstance(error, (DataError, IntegrityError)) or not isinstance(error, SQLAlchemyError)
 
 
-def _failure(error: SQLAlchemyError) -> RunLogError:
+def _failure(error: Exception) -> RunLogError:
     cause = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
     failure = RunLogError(
         f"the database of the run log failed: {cause}. Whether the last append was stored, read() tells"
