@@ -255,7 +255,7 @@ async def test_leaving_the_block_ends_what_it_began_and_leaves_nothing(url: str)
             for run_id in ids:
                 await reached(log, run_id, 6)
         assert [status.state for status in (await log.status(ids)).values()] == ["cancelled"] * 3
-        with pytest.raises(RunLogError, match="async with Runs"):
+        with pytest.raises(RunLogError, match="it is not entered, or was left"):
             await runs.start(a, "hi")
     await asyncio.sleep(0.05)
     assert model.ended == 3
@@ -347,6 +347,46 @@ async def test_a_reader_hears_of_a_run_that_was_taken_away(monkeypatch: pytest.M
         told = await reader
         assert isinstance(told[-1], RunError)
         assert isinstance(told[-1].error, RunInterruptedError)
+
+
+async def test_who_reads_elsewhere_is_told_when_the_block_is_left(url: str) -> None:
+    a, _ = speaker(20, asyncio.Semaphore(3))
+    async with open_log(url) as log, Runs(log, **QUICK) as runs:
+        run_id = await runs.start(a, "hi")
+        async with Runs(log, **QUICK) as others:
+            reader = asyncio.create_task(read(others, run_id))
+            await reached(log, run_id, 8)
+            for _ in range(5):
+                await asyncio.sleep(0.01)
+        with pytest.raises(RunLogError, match="it is not entered, or was left"):
+            await reader
+        with pytest.raises(RunLogError, match="not entered"):
+            await read(Runs(log), run_id)
+        await runs.cancel(run_id)
+        await over(runs, run_id)
+        assert await read(Runs(log), run_id) == await read(runs, run_id)
+
+
+async def test_a_log_that_fails_for_a_while_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, _ = speaker(3, gate := asyncio.Semaphore(0))
+    async with open_log("memory:") as log, Runs(log, **QUICK) as runs, Runs(log, **QUICK) as others:
+        run_id = await runs.start(a, "hi")
+        reader = asyncio.create_task(read(others, run_id))
+        await reached(log, run_id, 6)
+        asked, status = [0], log.status
+
+        async def failing(run_ids: Any) -> Any:
+            asked[0] += 1
+            if asked[0] < 5:
+                raise RunLogError("not now")
+            return await status(run_ids)
+
+        await asyncio.sleep(0.01)
+        monkeypatch.setattr(log, "status", failing)
+        await until(lambda: asyncio.sleep(0, asked[0] > 6))
+        for _ in range(3):
+            gate.release()
+        assert isinstance((await reader)[-1], RunFinished)
 
 
 async def test_code_of_others_that_fails_ends_the_run(url: str) -> None:

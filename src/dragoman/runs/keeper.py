@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from dragoman.errors import LeaseLostError, RunInterruptedError, RunLogError
+from dragoman.errors import DragomanError, LeaseLostError, RunInterruptedError, RunLogError
 from dragoman.logs import logger
 from dragoman.runs.ending import end_run
 from dragoman.runs.log import Lease, RunLog, RunStatus
@@ -18,7 +18,7 @@ from dragoman.runs.tail import Tail
 if TYPE_CHECKING:
     from dragoman.run import Run
 
-__all__ = ["CANCEL", "Driven", "Keeper"]
+__all__ = ["CANCEL", "Driven", "Keeper", "not_entered"]
 
 _LOG = logger("runs")
 
@@ -56,6 +56,17 @@ class Keeper:
         self._waiting: dict[asyncio.Future[None], RunStatus] = {}
         """Who waits for a run to be other than it was."""
         self._work = asyncio.Event()
+        self._is_open = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it works."""
+        return self._is_open
+
+    def open(self) -> asyncio.Task[None]:
+        """Begins to work → the task that does; whoever gets it cancels it."""
+        self._is_open = True
+        return asyncio.create_task(self._keep(), name="dragoman-runs")
 
     def add(self, driven: Driven) -> None:
         """Takes a run that is driven from now on, until its task ends."""
@@ -65,7 +76,13 @@ class Keeper:
         self._work.set()
 
     async def changed(self, status: RunStatus) -> None:
-        """Waits until there is more of a run than that, or it is over. Where nobody drives it any more, it is ended."""
+        """Waits until there is more of a run than that, or it is over. Where nobody drives it any more, it is ended.
+
+        Raises:
+            RunLogError: nothing is kept here, or not any more.
+        """
+        if not self._is_open:
+            raise not_entered()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[future] = status
         self._work.set()
@@ -74,7 +91,16 @@ class Keeper:
         finally:
             self._waiting.pop(future, None)
 
-    async def keep(self) -> None:
+    async def _keep(self) -> None:
+        try:
+            await self._work_on()
+        finally:
+            self._is_open = False
+            for future in self._waiting:
+                if not future.done():
+                    future.set_exception(not_entered())
+
+    async def _work_on(self) -> None:
         """Works until it is cancelled. A log that cannot be reached is asked again."""
         looked_at = -self._lease_seconds
         while True:
@@ -83,7 +109,7 @@ class Keeper:
                     looked_at = monotonic()
                     await self._end_left(await self._log.runs(state="running", driven=False))
                 await self._look()
-            except RunLogError as error:
+            except DragomanError as error:
                 _LOG.warning("the log of runs is asked again in %s s: %s", self._poll_seconds, error.message)
             if self.driven or self._waiting:
                 await asyncio.sleep(self._poll_seconds)
@@ -144,10 +170,17 @@ class Keeper:
             try:
                 lease = await self._log.lease(status.run_id, self._owner, self._lease_seconds)
                 await end_run(self._log, lease, error)
-            except RunLogError as refused:
-                _LOG.info("run %s is ended by another process: %s", status.run_id, refused.message)
+            except DragomanError as refused:  # another process was first, or the log cannot be read
+                _LOG.info("run %s is not ended here: %s", status.run_id, refused.message)
 
     def _remove(self, run_id: str, task: asyncio.Task[None]) -> None:
         self.driven.pop(run_id, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             _LOG.error("run %s broke off: %r", run_id, error)
+
+
+def not_entered() -> RunLogError:
+    """The error for whoever needs a `Runs` that works."""
+    return RunLogError(
+        "runs are started and read inside of `async with Runs(log) as runs`, and it is not entered, or was left"
+    )

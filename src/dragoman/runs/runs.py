@@ -18,7 +18,7 @@ from dragoman.fold import fold
 from dragoman.message import Message
 from dragoman.repair import repair
 from dragoman.runs.driving import drive
-from dragoman.runs.keeper import CANCEL, Driven, Keeper
+from dragoman.runs.keeper import CANCEL, Driven, Keeper, not_entered
 from dragoman.runs.log import RunLog, RunState, RunStatus
 from dragoman.runs.tail import Tail
 
@@ -46,7 +46,7 @@ class Runs:
         self._keeping: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        self._keeping = asyncio.create_task(self._keeper.keep(), name="dragoman-runs")
+        self._keeping = self._keeper.open()
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -67,8 +67,8 @@ class Runs:
             RunLogError: the log refuses it, or `Runs` is not entered.
             DragomanError: as `Agent.run`.
         """
-        if self._keeping is None or self._keeping.done():
-            raise RunLogError("runs are started inside of `async with Runs(log) as runs`, which owns them")
+        if not self._keeper.is_open:
+            raise not_entered()
         run = agent.run(prompt, **how)
         lease = await self._log.lease(
             run.id, self._owner, self._lease_seconds, token=0, thread_id=run.thread_id or None
