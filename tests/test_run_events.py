@@ -37,9 +37,10 @@ from dragoman.event import (
     StepFinished,
     StepStarted,
 )
+from dragoman.fold import parse_call
 from dragoman.interrupt import Interrupt
 from dragoman.message import FinishReason, Role, TextPart, ThinkingPart
-from support.model import FORCING, PROVIDER, agent, call, says
+from support.model import FORCING, PROVIDER, agent, call, says, waiting
 
 pytestmark = pytest.mark.anyio
 
@@ -86,6 +87,7 @@ def told(events: list[Event]) -> list[Event]:
 RUN, PROMPT, OTHER = "own0", "own1", "own2"
 ASKED = unfold([Message.user("hi").replace(id=PROMPT)])
 BEGIN = [RunStarted(RUN, RUN), *ASKED]
+BEGIN_TYPED = [RunStarted(RUN, RUN, typed="text"), *ASKED]
 
 
 def scripted(*answers: Any, **how: Any) -> Agent[Any]:
@@ -156,7 +158,7 @@ async def test_typed_and_corrected() -> None:
     (correction,) = [message for message in fold(events)[1:] if message.role is Role.USER]
     assert "it is no JSON" in correction.text
     assert told(events) == [
-        *BEGIN,
+        *BEGIN_TYPED,
         *step(1, *whole(wrong, "m1"), *told(unfold([correction.replace(id=OTHER, created_at=None)]))),
         *step(2, *whole(right, "m2")),
         RunFinished(RUN),
@@ -168,7 +170,12 @@ async def test_typed_by_a_tool() -> None:
     ok = Message.user(ToolResultPart("r", "return_result", "ok")).replace(id=OTHER)
     a = scripted(answer, provider=FORCING)
     events = await events_of(a, output_schema=SCHEMA)
-    assert told(events) == [*BEGIN, *step(1, *whole(answer, "m1"), *unfold([ok])), RunFinished(RUN)]
+    assert told(events) == [
+        RunStarted(RUN, RUN, typed="call"),
+        *ASKED,
+        *step(1, *whole(answer, "m1"), *unfold([ok])),
+        RunFinished(RUN),
+    ]
 
 
 async def test_typed_in_two_phases() -> None:
@@ -176,7 +183,7 @@ async def test_typed_in_two_phases() -> None:
     events = await events_of(scripted(aside, right, tools=[t], provider=APART), output_schema=SCHEMA)
     dropped = MessageDropped("m1", "the answer follows by the schema")
     assert told(events) == [
-        *BEGIN,
+        *BEGIN_TYPED,
         *step(1, *whole(aside, "m1")[:-1], dropped),
         *step(2, *whole(right, "m2")),
         RunFinished(RUN),
@@ -186,8 +193,31 @@ async def test_typed_in_two_phases() -> None:
 async def test_pending() -> None:
     asking = says(call("ask"))
     events = await events_of(scripted(asking, tools=[Tool("ask")]))
-    pending = RunFinished(RUN, "pending", None, (Interrupt(call("ask").id, "tool", call("ask")),))
-    assert told(events) == [*BEGIN, *step(1, *whole(asking, "m1")), pending]
+    pending = RunFinished(RUN, "pending", None, (Interrupt("c1", "tool", waiting()),))
+    assert told(events) == [*BEGIN, *step(1, *whole(says(waiting()), "m1")), pending]
+
+
+async def test_a_call_of_the_clients_that_cannot_be_run_waits_for_nobody() -> None:
+    broken = parse_call(call("ask"), "[1]")
+    a, _ = agent(says(broken), says("B"), tools=[Tool("ask")])
+    async with a.run("hi") as run:
+        events = [event async for event in run]
+        result = await run.result()
+    assert tuple(fold(events)) == result.messages
+    assert [message.tool_calls for message in result.messages if message.tool_calls] == [(broken,)]
+    assert (result.output, result.pending) == ("B", ())
+
+
+async def test_a_call_that_waits_is_the_clients_in_events_messages_and_pending() -> None:
+    a, _ = agent(says(call("ask"), call("t", id="c2")), tools=[Tool("ask"), t])
+    async with a.run("hi") as run:
+        events = [event async for event in run]
+        result = await run.result()
+    assert tuple(fold(events)) == result.messages
+    started = [event.part for event in events if isinstance(event, PartStarted)]
+    assert [part.run_by for part in started if isinstance(part, ToolCallPart)] == ["client", "agent"]
+    assert [each.run_by for each in result.messages[1].tool_calls] == ["client", "agent"]
+    assert result.pending == (Interrupt("c1", "tool", waiting()),)
 
 
 HALF: list[Event] = [MessageStarted("m", Role.MODEL), PartStarted("m", 0, OpenText()), PartDelta("m", 0, "half")]

@@ -67,6 +67,9 @@ class RunStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_start
     """Id of the run that started it, where one did."""
     resource_id: str | None = None
     """Whose conversation it is, where that was told."""
+    typed: Literal["text", "call"] | None = None
+    """Where the output is held to a type, what of the model's is it: its text, or the arguments of its call of `return_result`,
+    so that its text is none. What came before the last step is void."""
     native: Native = None
     """What a format has beside these fields, by its name."""
 

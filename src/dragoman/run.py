@@ -9,7 +9,7 @@ from contextlib import aclosing
 from logging import DEBUG, WARNING
 from time import monotonic
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, Generic, Literal, Self, TypeVar, cast
 
 import anyio
 import msgspec
@@ -26,6 +26,7 @@ from dragoman.message import FinishReason, Message, Role, Usage
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
 from dragoman.orchestration.iteration import provider_metadata
+from dragoman.orchestration.output import RETURN_RESULT
 from dragoman.orchestration.shown import Shown
 from dragoman.result import ChatResult
 from dragoman.tools.outcome import words
@@ -70,6 +71,8 @@ class Run(Generic[T]):
         self._steps = self._drive()
         state.check_tool_calls = lambda calls: self._check(tool_calls=calls)
         self._messages: list[Message] = []
+        by_call = getattr(orchestrator, "provider_hint", None) == RETURN_RESULT
+        self._typed: Literal["text", "call"] | None = None if output_schema is None else "call" if by_call else "text"
         self._shown = Shown(typed=output_schema is not None)
         self._usage: Usage | None = None
         self._finish_reason = FinishReason.unspecified
@@ -207,7 +210,7 @@ class Run(Generic[T]):
 
     async def _drive(self) -> AsyncGenerator[StreamingIterationResult, None]:
         state, orchestrator = self._state, self._orchestrator
-        started = RunStarted(self.id, self._state.thread_id, resource_id=self._state.resource_id)
+        started = RunStarted(self.id, state.thread_id, resource_id=state.resource_id, typed=self._typed)
         yield StreamingIterationResult(events=[started])
         if self._opening:
             self._messages += self._opening

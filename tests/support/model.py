@@ -42,6 +42,11 @@ def call(name: str = "t", /, id: str = "c1", **arguments: Any) -> ToolCallPart:
     return ToolCallPart(id, name, arguments)
 
 
+def waiting(name: str = "ask", /, id: str = "c1") -> ToolCallPart:
+    """A tool call that waits for the client."""
+    return ToolCallPart(id, name, run_by="client")
+
+
 def says(*content: Any, reason: FinishReason | None = None, usage: int | None = None) -> Message:
     """A model's message."""
     message = Message.model(*content)

@@ -83,11 +83,13 @@ class Segment(NamedTuple):
     data: bytes
     """JSON of the list's elements, with commas between them."""
     losses: Sequence[Loss]
+    """What of it was left out."""
     ids: frozenset[str]
     """What no later segment may use again."""
     names: Sequence[str]
     """Of tools."""
     notes: Sequence[str]
+    """What the rest of a request must know of it (`Way.notes`)."""
     digest: bytes
     """Of the conversation up to its end."""
 
@@ -165,11 +167,17 @@ class KnownTools(NamedTuple):
     """What the tools of a request became."""
 
     tools: Sequence[ToolSpec | ServerTool]
+    """Themselves."""
     target: Origin | None
+    """Who reads them."""
     names: Mapping[str, str]
+    """Name of a tool → the one that is sent."""
     fields: Mapping[str, msgspec.Raw]
+    """Field of the body → JSON of its value."""
     losses: Sequence[Loss]
+    """What of them was left out."""
     notes: Sequence[str]
+    """What the rest of the request must know of them."""
 
 
 class History:

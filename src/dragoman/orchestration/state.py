@@ -140,7 +140,8 @@ class StreamingState:
         self.accumulator = self.new_accumulator()
         self.is_first_chunk_of_message = True
         self.last_result = self._accumulated = None
-        self.intake = Intake(self.accumulator, self.losses)
+        client_tools = [name for name, tool in self.tool_map.items() if tool.handler is None]
+        self.intake = Intake(self.accumulator, self.losses, client_tools)
         return self.intake
 
     def request_next_message_prefix(self) -> None:

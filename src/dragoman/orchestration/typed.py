@@ -13,12 +13,11 @@ from dragoman.fold import arguments_text
 from dragoman.message import FinishReason, Message, ToolCallPart, ToolResultPart
 from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.orchestrator import DefaultStreamingOrchestrator
+from dragoman.orchestration.output import RETURN_RESULT
 from dragoman.orchestration.state import StreamingState
 from dragoman.request import ModelRequest, ToolSpec
 
 __all__ = ["RETURN_RESULT", "TypedOutputStreamingOrchestrator"]
-
-RETURN_RESULT = "return_result"
 
 
 class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
@@ -27,7 +26,7 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
     The model's text is withheld from the output; it stands in the messages and in metadata as `suppressedText`.
     """
 
-    provider_hint = "return_result"
+    provider_hint = RETURN_RESULT
 
     def __init__(self, *, force: bool = True) -> None:
         """`force`: the provider can be made to call a tool (`Capability.forced_tools`)."""
