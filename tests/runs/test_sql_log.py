@@ -10,14 +10,15 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import inspect
+from sqlalchemy import inspect, select
 
 from dragoman.errors import RunLogError
 from dragoman.event import PartDelta
 from dragoman.runs import Lease, open_log
 from dragoman.runs.sql_engine import migrate, open_engine
 from dragoman.runs.sql_log import SqlLog
-from dragoman.runs.sql_tables import HEAD, VERSIONS, metadata
+from dragoman.runs.sql_tables import HEAD, VERSIONS, metadata, runs
+from support import postgres
 
 pytestmark = pytest.mark.anyio
 
@@ -82,3 +83,17 @@ async def test_a_log_is_opened_again_with_what_it_held(tmp_path: Path) -> None:
         assert await again.append("r", 1, [PartDelta("m", 0, "y")], lease=lease) == 2
         assert await again.read("r") == [PartDelta("m", 0, "x"), PartDelta("m", 0, "y")]
         assert again.commits == 1
+
+
+@pytest.mark.slow
+@pytest.mark.service
+async def test_a_process_that_stands_still_in_a_commit_holds_up_nobody_for_ever(postgres_server: str) -> None:
+    url = postgres.new_database(postgres_server)
+    async with open_log(url) as log:
+        lease = await log.lease("r", "me", 1000)
+        engine = open_engine(url, connections=1, writes=True)
+        with engine.connect() as stuck:
+            stuck.execute(select(runs).with_for_update()).all()
+            assert await log.append("r", 0, [PartDelta("m", 0, "x")], lease=lease) == 1
+            stuck.invalidate()
+        engine.dispose()
