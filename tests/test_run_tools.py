@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman import Agent, ToolContext, fold, tool
+from dragoman import Agent, Message, ModelRequest, ToolContext, fold, tool, wires
 from dragoman.errors import ProviderError
 from dragoman.event import (
     Custom,
@@ -33,10 +33,13 @@ from dragoman.event import (
     StepFinished,
     StepStarted,
 )
-from dragoman.message import ToolResultPart
+from dragoman.message import ToolCallPart, ToolResultPart
+from dragoman.model.middleware import Next
 from dragoman.orchestration import DefaultStreamingOrchestrator
+from dragoman.testing.server import ScriptedServer
 from dragoman.tools import AskUser, ParallelToolExecutor, SignIn, ToolExecutionResult, ToolExecutor
 from support.model import agent, call, says
+from support.switching import PROVIDERS
 
 pytestmark = pytest.mark.anyio
 
@@ -499,3 +502,43 @@ async def test_events_of_messages_and_runs_cannot_be_emitted() -> None:
     a, _ = agent(says(call("work")), says("ok"), tools=[work])
     _, result = await events_of(a)
     assert "a tool cannot emit RunFinished" in result.messages[2].tool_results[0].result["error"]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("wire", ["openai_chat", "anthropic", "google", "openai_responses"])
+async def test_tools_at_work_on_every_wire_streamed_and_whole(wire: str, stream: bool) -> None:
+    """The second call is done first; the provider gets the results in the order of its calls."""
+    second_is_told = asyncio.Event()
+
+    @tool
+    async def work(ctx: ToolContext, n: int) -> str:
+        await ctx.progress(n)
+        if n == 0:
+            await second_is_told.wait()
+        return f"result {n}"
+
+    def reply(request: ModelRequest) -> Message:
+        if request.messages[-1].tool_results:
+            return Message.model("Done.")
+        return Message.model(*[ToolCallPart(f"call0000{n}", "work", {"n": n}) for n in range(2)])
+
+    def whole(request: ModelRequest, next_: Next) -> AsyncIterator[Event]:
+        return next_(request.replace(stream=stream))
+
+    provider = msgspec.structs.replace(PROVIDERS[wire], base_url="https://kit.invalid")
+    server = ScriptedServer(wires.get(wire), reply, base_url="https://kit.invalid")
+    a = Agent(provider, transport=server, api_key="none", tools=[work], middleware=[whole])
+    told: list[Any] = []
+    async with asyncio.timeout(10), a.run("hi") as run:
+        async for event in run:
+            told += (
+                [event.value["done"]] if isinstance(event, Custom) else [each.result for each in results_of([event])]
+            )
+            if told[-1:] == ["result 1"]:
+                second_is_told.set()
+        result = await run.result()
+    assert told == [0, 1, "result 1", "result 0"]
+    assert [part.result for part in result.messages[2].tool_results] == ["result 0", "result 1"]
+    sent = [part.result for message in server.requests[1].messages for part in message.tool_results]
+    assert sent == ["result 0", "result 1"]
+    assert result.output == "Done."

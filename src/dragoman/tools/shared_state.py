@@ -35,7 +35,7 @@ class SharedState:
 
     def snapshot(self) -> tuple[StateSnapshot, ...]:
         """The event that tells the whole of it; none where there is no state."""
-        return () if self._value is None else (StateSnapshot(self._value),)
+        return () if self._value is None else (StateSnapshot(self.value),)
 
     def patch(self, operations: Iterable[Mapping[str, Any]]) -> Emission:
         """Changes it by operations of JSON Patch (RFC 6902), all of them or none, and tells so. Where there is no state yet, they
@@ -54,7 +54,7 @@ class SharedState:
             except Exception as error:  # the library raises KeyError, TypeError and more beside its own
                 raise ToolError(f"the shared state cannot be patched by {changes!r:.300}: {words(error)}") from error
             self._value = changed
-            return self._outbox.emit(StateSnapshot(changed) if is_new else StateDelta(tuple(changes)))
+            return self._outbox.emit(StateSnapshot(self.value) if is_new else StateDelta(tuple(changes)))
 
     def replace(self, value: Any) -> Emission:
         """Makes it another value, and tells so. May be awaited, see `ToolContext.emit`.
@@ -65,7 +65,7 @@ class SharedState:
         value = as_json(value)
         with self._lock:
             self._value = value
-            return self._outbox.emit(StateSnapshot(value))
+            return self._outbox.emit(StateSnapshot(self.value))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SharedState) and self._value == other._value
