@@ -29,6 +29,7 @@ class Waiting(msgspec.Struct, frozen=True, omit_defaults=True):
     """A call that waits, and what for."""
 
     call: OpenCall
+    """The call, and where it stands."""
     interrupts: tuple[Interrupt, ...]
     """One; or those of an agent that runs in its tool."""
     answers: tuple[Any, ...] = ()

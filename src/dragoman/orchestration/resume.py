@@ -26,9 +26,11 @@ class Decision(msgspec.Struct, frozen=True):
     """What becomes of a call that was answered: it has its `result`, or it is run."""
 
     waiting: Waiting
+    """The call, and what it waited for."""
     claims: tuple[str, ...] = ()
     """What may be done once: ids of the answers that allow it."""
     result: ToolResultPart | None = None
+    """What the model is told; `None`: the call is run."""
     arguments: Mapping[str, Any] | None = None
     """In place of the model's."""
     approved: bool = False
