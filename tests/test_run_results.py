@@ -23,13 +23,12 @@ from dragoman import (
 )
 from dragoman.errors import DragomanError, InvalidRequestError, ProviderError, TypedOutputError
 from dragoman.event import MessageStarted, OpenText, PartDelta, PartStarted, RunError
-from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Origin, ProviderPart, Role, TextPart, ThinkingPart
 from dragoman.repair import INTERRUPTED
 from dragoman.request import ToolSpec
 from dragoman.result import ChatResult
-from support.model import FORCING, PROVIDER, agent, call, says, waiting
+from support.model import FORCING, PROVIDER, agent, call, says, waiting, waits_for
 
 pytestmark = pytest.mark.anyio
 
@@ -134,7 +133,7 @@ def tools() -> Case:
 
 def pending() -> Case:
     first = says("A", call("t", x=1), waiting(id="c2"), usage=1)
-    waits, why = (Interrupt("c2", "tool", waiting(id="c2")),), FinishReason.tool_calls
+    waits, why = (waits_for(first, waiting(id="c2")),), FinishReason.tool_calls
     results = Message.user(ToolResultPart("c1", "t", 2))
     return Case(
         [first],
@@ -147,7 +146,7 @@ def pending() -> Case:
 
 def pending_alone() -> Case:
     first = says(waiting())
-    waits, why = (Interrupt("c1", "tool", waiting()),), FinishReason.tool_calls
+    waits, why = (waits_for(first, waiting()),), FinishReason.tool_calls
     return Case(
         [first],
         {"tools": [t, Tool("ask")]},
@@ -224,7 +223,7 @@ def by_a_tool_that_was_not_used() -> Case:
 def by_a_tool_beside_one_that_waits() -> Case:
     right = says("y", returned(z=1), waiting(), usage=4)
     metadata = {"toolId": "r", "toolName": "return_result", "suppressedText": "y"}
-    waits, why = (Interrupt("c1", "tool", waiting()),), FinishReason.tool_calls
+    waits, why = (waits_for(right, waiting()),), FinishReason.tool_calls
     ok = Message.user(ToolResultPart("r", "return_result", "ok"))
     return Case(
         [right],

@@ -448,10 +448,10 @@ async def test_a_tool_that_asks_leaves_its_call_pending_and_the_results_of_the_o
         a, script = agent(says(*calls), says("ok"), tools=[ask, sign_in, other], executor=executor)
         events, result = await events_of(a)
         assert len(script.requests) == 1
-        assert result.messages[-1].content == (ToolResultPart("c2", "other", 1),)
+        assert result.messages[-1].parts == (ToolResultPart("c2", "other", 1),)
         question, login = result.pending
         assert (question.reason, question.message, question.schema) == ("input", "Which one?", {"type": "string"})
-        assert (login.reason, login.metadata) == ("auth", {"url": "https://example.org/login"})
+        assert (login.reason, login.metadata["url"]) == ("auth", "https://example.org/login")
         assert (question.call, login.call) == (calls[0], calls[2])
         assert isinstance(events[-1], RunFinished) and events[-1].pending == result.pending
 

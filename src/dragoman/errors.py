@@ -15,7 +15,8 @@ DragomanError
     ├── PermissionDeniedError      403: the key may not do this
     ├── ModelNotFoundError         404: no such model
     ├── InvalidRequestError        400, 422: the request is not acceptable
-    │   └── ContextLengthError         the conversation is too long for the model
+    │   ├── ContextLengthError         the conversation is too long for the model
+    │   └── ResumeError                an answer does not fit what the conversation waits for; nothing was run
     ├── ContentRefusedError        the provider's policy refuses the content
     ├── RateLimitError             429: too many requests; `retry_after` seconds
     ├── OverloadedError            503, 529: the provider has no capacity now; `retry_after` too
@@ -49,6 +50,7 @@ __all__ = [
     "ProviderError",
     "ProviderTimeoutError",
     "RateLimitError",
+    "ResumeError",
     "RunInterruptedError",
     "RunLogError",
     "SettingsError",
@@ -176,6 +178,10 @@ class InvalidRequestError(ProviderError):
 
 class ContextLengthError(InvalidRequestError):
     """The conversation is too long for the model."""
+
+
+class ResumeError(InvalidRequestError):
+    """An answer does not fit what the conversation waits for. Nothing was run, and no other answer of the same send was taken."""
 
 
 class ContentRefusedError(ProviderError):

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, cast, get_args
 
+import msgspec
+
 from dragoman.arguments import expect, expect_callable, expect_each, wrong
-from dragoman.errors import InvalidRequestError
+from dragoman.errors import InvalidRequestError, ResumeError
 from dragoman.interrupt import Resume
 from dragoman.limits import Limits
 from dragoman.loss import Loss, refusal
 from dragoman.message import Content, Message, Role
+from dragoman.orchestration.going_on import Plan
+from dragoman.orchestration.interrupts import speaks, waiting_calls
+from dragoman.orchestration.resume import Decision, decisions
+from dragoman.orchestration.seal import Seal
+from dragoman.orchestration.state import Claim
 from dragoman.providers.provider import Provider
-from dragoman.repair import missing
+from dragoman.repair import OpenCall, missing
 from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpec
 from dragoman.run_request import RunRequest
 from dragoman.tools import Tool, tool
@@ -23,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "History",
+    "Beginning",
     "Prompt",
     "RunOptions",
     "beginning",
@@ -78,6 +87,12 @@ class RunOptions(TypedDict, total=False):
     """Body fields without a neutral name; go before the agent's, one by one."""
     metadata: Mapping[str, Any]
     """For tools and orchestrators, as it is."""
+    trusted_history: bool
+    """`False`: the history comes from a client, who may have made it up. Then a call is run on an answer only where the agent has
+    an `approval_key`, which shows that it was asked for."""
+    claim: Claim
+    """A function, plain or async, of three ids (conversation, what was answered, run) that notes an answer before it is acted upon, and
+    says whether no run did so before. An answer counts once then, else at least once. Needs a `thread_id`."""
 
 
 def tools_of(given: Iterable[Tool | ToolSpec | Callable[..., Any]]) -> tuple[Tool, ...]:
@@ -137,6 +152,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "output_schema": (Mapping,),
     "settings": (Settings,),
     "limits": (Limits,),
+    "trusted_history": (bool,),
     "thread_id": (str,),
     "run_id": (str,),
     "resource_id": (str,),
@@ -149,6 +165,7 @@ _AGENT_KINDS: dict[str, tuple[type, ...]] = {
     "headers": (Mapping,),
     "environment": (Mapping,),
     "display_name": (str,),
+    "approval_key": (str, bytes),
 }
 _REQUEST_FIELDS = ("thread_id", "run_id", "resource_id", "tools", "context", "state", "resume", "metadata")
 _OBJECTS = {"transport": ("send", "a transport"), "executor": ("execute_batch", "an executor, such as ToolExecutor()")}
@@ -187,26 +204,64 @@ def _of_request(request: RunRequest, how: RunOptions) -> tuple[Sequence[Message]
     return messages[new:], cast("RunOptions", {**fields, **how, "options": options, "history": messages[:new]})
 
 
+class Beginning(msgspec.Struct, frozen=True):
+    """How a run begins."""
+
+    history: list[Message]
+    """The conversation that it goes on with; with a `plan`: without what the plan adds."""
+    opening: tuple[Message, ...]
+    """Messages of the history that are the run's own."""
+    losses: list[Loss]
+    """What was made up in them."""
+    plan: Plan | None = None
+    """What is to be done first; `None`: the model is asked."""
+
+
 def beginning(
     new: Sequence[Message],
     how: RunOptions,
     *,
     system: Message | None,
+    tools: Mapping[str, Tool],
+    seal: Seal,
     on_loss: OnLoss,
     new_id: Callable[[], str],
     clock: Callable[[], datetime],
-) -> tuple[list[Message], tuple[Message, ...], list[Loss]]:
+) -> Beginning:
     """The conversation that a run goes on with, the messages of it that are the run's own, and what was made up in those.
 
     They are the new ones and, before or in the first of them, a result for each call at the end of the history that nobody answered:
-    what was sent once stands in the history from then on, also when the real result comes late.
+    what was sent once stands in the history from then on, also when the real result comes late. Where the conversation waits, the answers
+    come first, and as long as something is waited for and nobody has said anything else, that is all.
 
     Raises:
+        ResumeError: an answer does not fit what the conversation waits for.
         InvalidRequestError: there is nothing to send, or a result had to be made up and `on_loss` is `error`.
         TypeError: the history holds something that is no `Message`.
     """
-    messages = _conversation(how.get("history", ()), new, system=system)
+    history = expect_each("history", how.get("history", ()), Message, hint=_hint)
+    resume = expect_each("resume", how.get("resume", ()), Resume)
+    messages = _conversation([*history, *new], system=system)
+    first = len(messages) - len(new)
     made_up, losses = missing(messages)
+    if resume or made_up:
+        waiting = waiting_calls(messages, tools, seal)
+        decided = decisions(resume, waiting, messages, tools, seal, clock())
+        _check_trust(decided, how, seal)
+        answered = [one.waiting.call for one in decided]
+        left = tuple([one for one in waiting if one.call not in answered])
+        speaking = speaks(messages)
+        if resume or (left and not speaking):
+            answers = list(takewhile(lambda message: not speaks([message]), new))
+            plan = Plan(tuple(decided), left, tuple(new[len(answers) :]), speaking)
+            gone = [] if left and not speaking else _without(losses, answered)
+            if on_loss == "error" and (refused := refusal(gone)) is not None:
+                raise refused
+            return Beginning(messages[: first + len(answers)], tuple(answers), gone, plan)
+    if not (messages and messages[-1].role is Role.USER):
+        raise InvalidRequestError(
+            "nothing to send: without a prompt the history must end in a user message or in tool results"
+        )
     if on_loss == "error" and (refused := refusal(losses)) is not None:
         raise refused
     own = [*new]
@@ -214,8 +269,26 @@ def beginning(
         own[0] = own[0].replace(content=(*own[0].content, *made_up))
     elif made_up:
         own.insert(0, Message.user(*made_up).replace(id=new_id(), created_at=clock()))
-    messages[len(messages) - len(new) :] = own
-    return messages, tuple(own), losses
+    messages[first:] = own
+    return Beginning(messages, tuple(own), losses)
+
+
+def _without(losses: Sequence[Loss], answered: Sequence[OpenCall]) -> list[Loss]:
+    places = {(one.position, one.place) for one in answered}
+    return [loss for loss in losses if (loss.message, loss.part) not in places]
+
+
+def _check_trust(decided: Sequence[Decision], how: RunOptions, seal: Seal) -> None:
+    """Raises where a call is to be run and that cannot be justified, or not be noted."""
+    if all(one.result is not None for one in decided):
+        return
+    if not how.get("trusted_history", True) and seal.key is None:
+        raise ResumeError(
+            "a call is to be run that a history from a client says was asked for and approved, and nothing shows that it was: "
+            "give the agent an approval_key, or take the history from a store of your own"
+        )
+    if how.get("claim") is not None and not how.get("thread_id"):
+        raise InvalidRequestError("an answer is noted under its conversation: a send with claim= needs a thread_id=")
 
 
 def _message(prompt: Prompt, attachments: Sequence[Content]) -> Message | None:
@@ -239,15 +312,10 @@ def _message(prompt: Prompt, attachments: Sequence[Content]) -> Message | None:
     return message
 
 
-def _conversation(history: History, new: Sequence[Message], *, system: Message | None) -> list[Message]:
-    """The history, what is new after it, and the system message before it, if it does not begin so already."""
-    messages = [*expect_each("history", history, Message, hint=_hint), *new]
-    if not (messages and messages[-1].role is Role.USER):
-        raise InvalidRequestError(
-            "nothing to send: without a prompt the history must end in a user message or in tool results"
-        )
-    if system is not None and not (messages[0].role is Role.SYSTEM and messages[0].text == system.text):
-        messages.insert(0, system)
+def _conversation(messages: list[Message], *, system: Message | None) -> list[Message]:
+    """The messages, and the system message before them, if they do not begin so already."""
+    if messages and system is not None and not (messages[0].role is Role.SYSTEM and messages[0].text == system.text):
+        return [system, *messages]
     return messages
 
 

@@ -26,6 +26,7 @@ from dragoman.message import FinishReason, Message, Role, Usage
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
 from dragoman.orchestration.foreign_error import foreign
+from dragoman.orchestration.going_on import Plan, go_on
 from dragoman.orchestration.iteration import metadata_of
 from dragoman.orchestration.output import RETURN_RESULT
 from dragoman.orchestration.shown import Shown
@@ -54,17 +55,22 @@ class Run(Generic[T]):
         state: StreamingState,
         *,
         opening: Sequence[Message],
+        plan: Plan | None = None,
         output_schema: Mapping[str, Any] | None,
         limits: Limits,
         convert: Callable[[str], T],
     ) -> None:
-        """Made by `Agent.run`. `opening`: the messages with which it begins, which its history holds. `convert`: the output's text → the typed value."""
+        """Made by `Agent.run`. `opening`: the messages with which it begins, which its history holds. `plan`: how a
+        conversation that waited goes on. `convert`: the output's text → the typed value."""
         self.id = state.run_id
         self.thread_id = state.thread_id
         self._model = model
         self._orchestrator = orchestrator
         self._state = state
         self._opening = tuple(opening)
+        self._plan = plan
+        self.parent_id: str | None = None
+        """Id of the run within whose tool this one runs."""
         self._schema = output_schema
         self._limits = limits
         self._convert = convert
@@ -211,7 +217,7 @@ class Run(Generic[T]):
 
     async def _drive(self) -> AsyncGenerator[StreamingIterationResult, None]:
         state, orchestrator = self._state, self._orchestrator
-        started = RunStarted(self.id, state.thread_id, resource_id=state.resource_id, typed=self._typed)
+        started = RunStarted(self.id, state.thread_id, self.parent_id, state.resource_id, self._typed)
         first = StreamingIterationResult(events=[started, *state.shared.snapshot()])
         yield first if len(first.events) == 1 else self._recorded(first)
         if self._opening:
@@ -222,6 +228,12 @@ class Run(Generic[T]):
             request = state.request.replace(tools=(*state.specs, *state.request.tools))
             model = self._model.bound(request, state.losses)
             goes_on = True
+            if self._plan is not None:
+                async with aclosing(go_on(state, self._plan)) as steps:
+                    async for step in steps:
+                        self._absorb(step)
+                        yield self._recorded(step)
+                goes_on = not self._pending
             while goes_on:
                 self._check(model_calls=1)
                 self._model_calls += 1

@@ -21,7 +21,7 @@ from weakref import ref
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.marks import unmarked
+from dragoman.codec.marks import only_waits, unmarked
 from dragoman.message import (
     Content,
     Message,
@@ -59,7 +59,8 @@ def digests(messages: Iterable[Message], wire: str, after: bytes | None = None) 
 
     chain = [after or b""] * (head + 1)
     for message in messages[head:]:
-        chain.append(_next(chain[-1], _of(message, wire, make)))
+        own = None if only_waits(message) else _of(message, wire, make)
+        chain.append(chain[-1] if own is None else _next(chain[-1], own))
     return chain
 
 
@@ -83,7 +84,7 @@ def neutral_chain(messages: Iterable[Message]) -> list[str]:
     """For each message the neutral digest of all before it, and last that of all: one more than there are messages."""
     digests = [b""]
     for message in messages:
-        digests.append(_next(digests[-1], _of(message, "", _neutral)))
+        digests.append(digests[-1] if only_waits(message) else _next(digests[-1], _of(message, "", _neutral)))
     return [digest.hex() for digest in digests]
 
 
@@ -128,6 +129,8 @@ def _of_wire(piece: Content, wire: str) -> Content:
         piece = msgspec.structs.replace(piece, run_by=_run_by(piece))
     if isinstance(piece, ToolResultPart) and piece.is_content:
         piece = msgspec.structs.replace(piece, result=tuple([_of_wire(part, wire) for part in piece.result]))
+    if isinstance(piece, ToolResultPart) and piece.denied:
+        piece = msgspec.structs.replace(piece, denied=False)
     own = (piece.native or {}).get(wire)
     if piece.native is None or (len(piece.native) == 1 and own is not None):
         return piece

@@ -10,17 +10,16 @@ from dragoman.codec.json_values import if_object
 from dragoman.errors import TypedOutputError
 from dragoman.event import MessageDropped, PartStarted
 from dragoman.fold import unfold
-from dragoman.interrupt import Interrupt
 from dragoman.message import NOTES, FinishReason, Message, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.model.chat_model import ChatModel
+from dragoman.orchestration.held_back import closed_round, held_back
 from dragoman.orchestration.intake import Intake
-from dragoman.orchestration.interrupts import waiting_for
 from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.tool_round import ToolRound
 from dragoman.request import ModelRequest
-from dragoman.tools import AskUser, Tool, ToolExecutionResult, runnable
+from dragoman.tools import AskUser, ToolExecutionResult
 
 __all__ = ["DefaultStreamingOrchestrator", "Steps", "StreamingOrchestrator", "response_metadata"]
 
@@ -169,8 +168,8 @@ class DefaultStreamingOrchestrator:
 
     async def answered(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> Steps:
         """Executes the calls → a step whenever something happens in the tools, and a last one that ends the user message with
-        all results in call order. What the client runs, and what a tool asks a person for, is pending."""
-        mine = [call for call in calls if runnable(call, state.tool_map)]
+        all results in call order. What the client runs, what needs approval, and what a tool asks a person for, is pending."""
+        mine, waiting = await held_back(state, calls)
         own = [place for place, call in enumerate(mine) if call.name in self.own_tools]
         tool_round = state.tool_round = ToolRound(state, mine)
         if len(own) < len(mine):
@@ -185,19 +184,7 @@ class DefaultStreamingOrchestrator:
                 tool_round.add(place, part)
         state.request_next_message_prefix()
         state.empty_after_tools_continuations = 0
-        waits = tool_round.asks or len(mine) < len(calls)
-        pending = _waiting(calls, state.tool_map, tool_round.asks) if waits else ()
-        events, message, state.tool_round = tool_round.close(), tool_round.message(), None
-        if message is not None:
-            state.add_to_history(message)
-        goes_on = message is not None and not pending
-        yield StreamingIterationResult(
-            events=events,
-            messages=() if message is None else (message,),
-            should_continue=goes_on,
-            pending=pending,
-            finish_reason=FinishReason.unspecified if goes_on else FinishReason.tool_calls,
-        )
+        yield closed_round(state, tool_round, waiting)
 
     def _start(self, state: StreamingState, tool_round: ToolRound, calls: Sequence[ToolCallPart]) -> None:
         """Begins to run those of the calls that are not the orchestrator's own."""
@@ -248,18 +235,6 @@ class DefaultStreamingOrchestrator:
             message = message.replace(id=state.new_id(), created_at=state.clock())
         state.add_to_history(message)
         return StreamingIterationResult(events=unfold([message]), messages=(message,))
-
-
-def _waiting(
-    calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], asks: Sequence[tuple[ToolCallPart, AskUser]]
-) -> tuple[Interrupt, ...]:
-    """What the calls wait for that have no result, in their order."""
-    asked = {id(call): ask for call, ask in asks}
-    return tuple(
-        waiting_for(call, tools, asked.get(id(call)))
-        for call in calls
-        if id(call) in asked or not runnable(call, tools)
-    )
 
 
 def _is_empty(message: Message) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ from dragoman.message import Message, Role
 from dragoman.model.chat_model import now
 from dragoman.orchestration.accumulator import MessageAccumulator
 from dragoman.orchestration.intake import Intake
+from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.tool_round import ToolRound
 from dragoman.request import ModelRequest
@@ -28,8 +29,13 @@ from dragoman.tools import (
     ToolIdCoordinator,
     tool_map,
 )
+from dragoman.tools.record import CallRecords
 
-__all__ = ["StreamingState"]
+__all__ = ["Claim", "StreamingState"]
+
+Claim = Callable[[str, str, str], bool | Awaitable[bool]]
+"""Takes the ids of a conversation, of what was answered in it, and of the run that is about to act on that → whether no other run did."""
+_UNSEALED = Seal()
 
 
 class StreamingState:
@@ -54,6 +60,8 @@ class StreamingState:
         context: tuple[Any, ...] = (),
         shared: Any = None,
         metadata: Mapping[str, Any] = {},
+        seal: Seal = _UNSEALED,
+        claim: Claim | None = None,
     ) -> None:
         """The history is copied.
 
@@ -67,7 +75,13 @@ class StreamingState:
         """Settings, options and server tools of every request of this run."""
         self.outbox = Outbox()
         """What tools have emitted and the run has not told yet."""
-        self.executor = BoundExecutor(executor or ParallelToolExecutor(), self._tool_context, self._count_tool_calls)
+        self.executor = BoundExecutor(executor or ParallelToolExecutor(), self.tool_context, self._count_tool_calls)
+        self.seal = seal
+        """Signs what the run waits for."""
+        self.claim = claim
+        """Says whether a call that was allowed may be run now; `None`: nobody keeps account."""
+        self.records = CallRecords()
+        """What is known of the calls that are run."""
         self.tool_id_coordinator = ToolIdCoordinator()
         self.validate = validate
         """Tells whether the output is of the wanted type; raises `ValueError` with words for the model."""
@@ -114,7 +128,8 @@ class StreamingState:
         """The last chunk of `ChatModel.send_stream`, for an orchestrator that keeps it here."""
         self._accumulated: Message | None = None
 
-    def _tool_context(self) -> ToolContext[Any]:
+    def tool_context(self) -> ToolContext[Any]:
+        """What tools may know."""
         return ToolContext(
             self.deps,
             self.run_id,
@@ -125,6 +140,7 @@ class StreamingState:
             metadata=self.metadata,
             state=self.shared,
             outbox=self.outbox,
+            records=self.records,
         )
 
     def _count_tool_calls(self, calls: int) -> None:

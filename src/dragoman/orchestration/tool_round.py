@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from dragoman.event import Event, MessageFinished, MessageStarted
+from dragoman.event import Event, MessageFinished, MessageStarted, PartFinished
 from dragoman.fold import whole_part
-from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
+from dragoman.message import MarkPart, Message, Role, ToolCallPart, ToolResultPart
+from dragoman.repair import OpenCall, to_call
 from dragoman.tools import AskUser, ToolExecutionResult
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class ToolRound:
         self._outbox = state.outbox
         self._new_id, self._clock = state.new_id, state.clock
         self._start: MessageStarted | None = None
-        self._parts: dict[int, ToolResultPart] = {}
+        self._parts: dict[int, ToolResultPart | MarkPart] = {}
         self._task: asyncio.Task[Any] | None = None
         self._left = -1
 
@@ -58,8 +59,8 @@ class ToolRound:
         else:
             self.add(place, result.part)
 
-    def add(self, place: int, part: ToolResultPart) -> None:
-        """Tells a result."""
+    def add(self, place: int, part: ToolResultPart | MarkPart) -> None:
+        """Tells a result, or a mark behind the results."""
         start = self._start or self._begin()
         events = whole_part(start.message_id, place, part)
         if not self._parts:
@@ -74,6 +75,24 @@ class ToolRound:
         else:
             self._start = MessageStarted(self._new_id(), Role.USER, created_at=self._clock())
         return self._start
+
+    def name_twins(self, opened: Sequence[OpenCall]) -> None:
+        """Has each result that comes before that of an earlier call with its id say to which call it belongs. `opened`: all calls that
+        were without result before the round."""
+        start, without = self._start, set[str]()
+        places = {id(call): place for place, call in enumerate(self._calls)}
+        for one in opened if start is not None else ():
+            part = self._parts.get(places.get(id(one.call), -1))
+            if not isinstance(part, ToolResultPart):
+                without.add(one.call.id)
+            elif one.call.id in without and start is not None:
+                place = places[id(one.call)]
+                self._parts[place] = part = to_call(part, one.turn)
+                self._outbox.put([PartFinished(start.message_id, place, part)])
+
+    def append(self, mark: MarkPart) -> None:
+        """Tells a mark behind all that was told."""
+        self.add(max((len(self._calls) - 1, *self._parts)) + 1, mark)
 
     async def events(self) -> list[Event]:
         """The next events, as soon as there are some; none: the tools are done, and what is left in the outbox is for the end.
@@ -122,6 +141,11 @@ class ToolRound:
         results = [part for _, part in sorted(self._parts.items())]
         message_id = None if start.anonymous else start.message_id
         return Message(Role.USER, tuple(results), id=message_id, created_at=start.created_at)
+
+    def told(self) -> tuple[Message, ...]:
+        """The message, where there is one."""
+        message = self.message()
+        return () if message is None else (message,)
 
     def close(self) -> Sequence[Event]:
         """Ends the results' message → what of it and of the tools is still to be told."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import msgspec
 from typing_extensions import TypeVar
@@ -11,9 +11,15 @@ from typing_extensions import TypeVar
 from dragoman.errors import ToolError
 from dragoman.event import Custom, Event, StateDelta, StateSnapshot
 from dragoman.message import Message, ToolCallPart
+from dragoman.tools.ask import AskUser
 from dragoman.tools.outbox import Emission, Outbox
 from dragoman.tools.outcome import as_json
+from dragoman.tools.record import CallRecord, CallRecords
 from dragoman.tools.shared_state import SharedState
+
+if TYPE_CHECKING:
+    from dragoman.result import ChatResult
+    from dragoman.tools.inner import Sender
 
 __all__ = ["PRELIMINARY", "PROGRESS", "ToolContext"]
 
@@ -61,6 +67,8 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
     """The state that client and agent share: `.value`, and `.patch(operations)`."""
     outbox: Outbox = _NOWHERE
     """Where events go; without a run, nowhere."""
+    records: CallRecords | None = None
+    """What the run knows of its calls; `None`: there is no run."""
 
     @property
     def call_id(self) -> str:
@@ -95,3 +103,38 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
             ToolError: a number is NaN or infinite.
         """
         return self.emit(PROGRESS, {"call_id": self.call.id, "done": done, "total": total, "message": message})
+
+    @property
+    def answers(self) -> tuple[Any, ...]:
+        """Answers to what the tool asked when it was run before, in order: see `AskUser`."""
+        return self.record.answers
+
+    @property
+    def record(self) -> CallRecord:
+        """What is known of the call that is answered."""
+        return CallRecord() if self.records is None else self.records.of(self.call)
+
+    def ask(self, message: str, schema: Mapping[str, Any] | None = None) -> Any:
+        """Asks a person → the answer, once there is one. Until then it raises: the run ends, and the tool is run again from its start,
+        where the same questions must come in the same order.
+
+        Raises:
+            AskUser: nobody has answered it yet. Let it pass.
+        """
+        record = self.record
+        record.asked += 1
+        if record.asked > len(record.answers):
+            raise AskUser(message, schema)
+        return record.answers[record.asked - 1]
+
+    async def send(self, agent: Sender, prompt: Any, **how: Any) -> ChatResult[str]:
+        """Sends a prompt to another agent, as a part of this run; `how` as with `Agent.send`, `deps` being this run's. What that agent waits
+        for, this run waits for, and going on goes on there. An agent that came to its end is not asked again then.
+
+        Raises:
+            AskUser: it waits. Let it pass.
+            DragomanError: its run failed.
+        """
+        from dragoman.tools.inner import send
+
+        return await send(self, agent, prompt, **how)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
+from datetime import timedelta
 from functools import cached_property, partial
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
@@ -28,6 +29,8 @@ __all__ = ["FunctionTool", "Tool", "tool", "tool_map"]
 P = ParamSpec("P")
 R = TypeVar("R")
 
+Approval = Callable[[ToolCallPart, ToolContext[Any]], bool | Awaitable[bool]]
+"""Says whether a call needs somebody's approval."""
 _NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}
 
 
@@ -51,10 +54,18 @@ class Tool(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Runs alone: calls before it finish first, calls after it wait."""
     timeout: float | None = None
     """Seconds; then the model is told that it did not finish. A thread that is over its time is left to itself."""
-    requires_approval: bool = False
-    """The run ends with the call in `result.pending` until somebody approves."""
+    requires_approval: bool | Approval = False
+    """The run ends with the call in `result.pending` until somebody approves. A function, plain or async, of the call and its
+    `ToolContext` says it of each call: when the model makes it, and again before an approved one is run. What it raises
+    then is the call's result; before, the call waits."""
     native: Native = None
     """What single wires add to the tool's entry in a request, such as a cache mark."""
+    approval_expires: float | timedelta | None = None
+    """Seconds after which a call can no longer be approved; `None`: never."""
+    editable: bool = False
+    """Whether an approval may come with other arguments than the model's."""
+    idempotent: bool = False
+    """Whether running a call once more does no harm: an approved one of which nobody knows how it ended."""
 
     def __post_init__(self) -> None:
         if not self.name or self.name == "<lambda>":
@@ -62,6 +73,29 @@ class Tool(msgspec.Struct, frozen=True, eq=False, dict=True):
         if not self.input_schema:
             schema = _NO_ARGUMENTS if self.handler is None else SignatureSchema(self.handler)
             msgspec.structs.force_setattr(self, "input_schema", schema)
+
+    async def needs_approval(self, call: ToolCallPart, context: ToolContext[Any]) -> bool:
+        """Whether somebody must allow this call.
+
+        Raises:
+            Exception: whatever a function in `requires_approval` raises.
+        """
+        if not callable(self.requires_approval):
+            return self.requires_approval
+        verdict = self.requires_approval(call, msgspec.structs.replace(context, call=call))
+        return bool(await verdict if inspect.isawaitable(verdict) else verdict)
+
+    def checked(self, arguments: Mapping[str, Any]) -> Any:
+        """Arguments, checked and converted, as the handler takes them.
+
+        Raises:
+            ToolError: they do not fit; the text says what is wrong.
+        """
+        given = msgspec.to_builtins(arguments)  # a copy: the handler may change what it is given
+        if isinstance(self.input_schema, SignatureSchema):
+            return self.input_schema.convert(given)
+        check(self.input_schema, given)
+        return given
 
     @cached_property
     def spec(self) -> ToolSpec:
@@ -82,11 +116,7 @@ class Tool(msgspec.Struct, frozen=True, eq=False, dict=True):
         """
         if self.handler is None:
             raise ToolError(f"{self.name} is run by the client, not here")
-        given = msgspec.to_builtins(call.arguments or {})  # a copy: the handler may change what it is given
-        if isinstance(self.input_schema, SignatureSchema):
-            given = self.input_schema.convert(given)
-        else:
-            check(self.input_schema, given)
+        given = self.checked(call.arguments or {})
         if self._context_name:
             given[self._context_name] = msgspec.structs.replace(context, call=call)
         tell = partial(_preliminary, call, context) if self._is_generator else None
@@ -169,8 +199,11 @@ def tool(
     description: str | None = None,
     sequential: bool = False,
     timeout: float | None = None,
-    requires_approval: bool = False,
+    requires_approval: bool | Approval = False,
     native: Native = None,
+    approval_expires: float | timedelta | None = None,
+    editable: bool = False,
+    idempotent: bool = False,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Makes a tool of a function or method, plain or async: `@tool`, or `@tool(timeout=10.0, …)`.
