@@ -7,6 +7,9 @@ DragomanError
 ├── ToolError                  a tool cannot be built or answered
 ├── TypedOutputError           the answer is not of the type that was asked for
 ├── LimitReachedError          a limit of `Limits` ended the run
+├── RunInterruptedError        the process that drove the run ended before the run did
+├── RunLogError                a run's log cannot take or give what it was asked for
+│   └── LeaseLostError             somebody else may drive the run now
 └── ProviderError              the provider answered with an error (its fault, where no line below fits)
     ├── AuthenticationError        401: the key is missing or wrong
     ├── PermissionDeniedError      403: the key may not do this
@@ -37,6 +40,7 @@ __all__ = [
     "DragomanError",
     "HistoryError",
     "InvalidRequestError",
+    "LeaseLostError",
     "LimitReachedError",
     "ModelNotFoundError",
     "OverloadedError",
@@ -45,6 +49,8 @@ __all__ = [
     "ProviderError",
     "ProviderTimeoutError",
     "RateLimitError",
+    "RunInterruptedError",
+    "RunLogError",
     "SettingsError",
     "StreamCutError",
     "ToolError",
@@ -134,6 +140,18 @@ class TypedOutputError(DragomanError):
 
 class LimitReachedError(DragomanError):
     """A limit of `Limits` ended the run. `result` is what there was until then."""
+
+
+class RunInterruptedError(DragomanError):
+    """The process that drove the run ended before the run did. The log holds what there was; a new send goes on from it."""
+
+
+class RunLogError(DragomanError):
+    """A run's log cannot take or give what it was asked for: no such run, an offset that is not its end, a run that is over."""
+
+
+class LeaseLostError(RunLogError):
+    """The lease under which a run was driven is over, or is another's: nothing more may be written under it."""
 
 
 class ProviderError(DragomanError):

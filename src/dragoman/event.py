@@ -7,7 +7,7 @@ names its message and its part; parts of one message may be open side by side.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,7 +42,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     Delta = str | bytes
-else:  # msgspec takes no union of two string-like types; JSON has the bytes of a DataPart as base64, and `fold` reads both
+else:  # msgspec takes no union of two string-like types: one of bytes is stored as a `_BytesDelta`
     Delta = str
 
 
@@ -239,6 +239,14 @@ class Custom(msgspec.Struct, frozen=True, omit_defaults=True, tag="custom"):
     """What a format has beside these fields, by its name."""
 
 
+class _BytesDelta(msgspec.Struct, frozen=True, tag="part_delta_bytes"):
+    """How JSON has a `PartDelta` of bytes, so that it comes back as one."""
+
+    message_id: str
+    index: int
+    delta: bytes
+
+
 Event = (
     RunStarted
     | RunFinished
@@ -258,27 +266,30 @@ Event = (
 
 
 def event_to_json(event: Event) -> bytes:
-    """Any event as JSON, one object with a `type`; an error as `error_json` writes it.
+    """Any event as JSON, one object with a `type`; an error as `error_json` writes it. `event_from_json` gives it back as it was.
 
     Raises:
         HistoryError: it holds what JSON cannot, such as half a character of a text that was cut in UTF-16.
     """
     try:
-        return msgspec.json.encode(event, enc_hook=_encoded)
+        if type(event) is PartDelta and isinstance(event.delta, bytes):
+            return _encode(_BytesDelta(event.message_id, event.index, event.delta))
+        return _encode(event)
     except (TypeError, ValueError, RecursionError) as error:
         raise HistoryError(f"an event cannot be stored as JSON: {error}") from error
 
 
 def event_from_json(data: bytes | str) -> Event:
-    """Reads what `event_to_json` wrote. A delta of bytes comes back as their base64.
+    """Reads what `event_to_json` wrote.
 
     Raises:
         HistoryError: it is no stored event.
     """
     try:
-        return msgspec.json.decode(data, type=Event, dec_hook=_decoded)
+        event = _decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise HistoryError(f"not a stored event: {error}. Write it with event_to_json().") from error
+    return PartDelta(event.message_id, event.index, event.delta) if type(event) is _BytesDelta else event
 
 
 def _encoded(value: Any) -> Any:
@@ -291,3 +302,7 @@ def _decoded(kind: type, value: Any) -> Any:
     if kind is DragomanError:
         return error_json.from_json(msgspec.json.encode(value))
     raise NotImplementedError(f"a {kind.__name__} has no JSON form")  # as msgspec asks of its hooks
+
+
+_encode = msgspec.json.Encoder(enc_hook=_encoded).encode
+_decode: Callable[[bytes | str], Any] = msgspec.json.Decoder(Event | _BytesDelta, dec_hook=_decoded).decode

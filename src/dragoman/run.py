@@ -60,6 +60,7 @@ class Run(Generic[T]):
     ) -> None:
         """Made by `Agent.run`. `opening`: the messages with which it begins, which its history holds. `convert`: the output's text → the typed value."""
         self.id = state.run_id
+        self.thread_id = state.thread_id
         self._model = model
         self._orchestrator = orchestrator
         self._state = state
