@@ -212,6 +212,7 @@ class Agent(Generic[Deps]):
             metadata=how.get("metadata", {}),
             seal=seal,
             claim=how.get("claim"),
+            plan=begin.plan,
         )
         state.losses |= dict.fromkeys(begin.losses)
         make = self._orchestrator or chat_model.provider.orchestrator
@@ -225,7 +226,6 @@ class Agent(Generic[Deps]):
             orchestrator,
             state,
             opening=begin.opening,
-            plan=begin.plan,
             output_schema=output.schema if output is not None else None,
             limits=how.get("limits") or self._limits,
             convert=output.convert if output is not None else str,

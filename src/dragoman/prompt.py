@@ -15,9 +15,8 @@ from dragoman.interrupt import Resume
 from dragoman.limits import Limits
 from dragoman.loss import Loss, refusal
 from dragoman.message import Content, Message, Role
-from dragoman.orchestration.going_on import Plan
 from dragoman.orchestration.interrupts import speaks, waiting_calls
-from dragoman.orchestration.resume import Decision, decisions
+from dragoman.orchestration.resume import Decision, Plan, decisions
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.state import Claim
 from dragoman.providers.provider import Provider

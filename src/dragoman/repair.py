@@ -75,13 +75,12 @@ def open_calls(messages: Sequence[Message]) -> list[OpenCall]:
     if start is None:
         return []
     losses: list[Loss] = []
-    last = _rounds(messages[start:])[-1:]
-    for round_ in last:
-        _mended(round_, losses)
+    last = _rounds(messages[start:])[-1]
+    _mended(last, losses)
     missed = {(loss.message, loss.part) for loss in losses}
     found: list[OpenCall] = []
     turns: dict[str, int] = {}
-    for position, message in (pair for round_ in last for pair in round_):
+    for position, message in last if missed else ():
         for place, call in _calls(message):
             turn = turns[call.id] = turns.get(call.id, -1) + 1
             if (position, place) in missed:

@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from contextlib import aclosing
 from logging import DEBUG, WARNING
 from time import monotonic
-from types import TracebackType
 from typing import Any, Generic, Literal, Self, TypeVar, cast
 
 import anyio
@@ -26,7 +25,7 @@ from dragoman.message import FinishReason, Message, Role, Usage
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
 from dragoman.orchestration.foreign_error import foreign
-from dragoman.orchestration.going_on import Plan, go_on
+from dragoman.orchestration.going_on import go_on
 from dragoman.orchestration.iteration import metadata_of
 from dragoman.orchestration.output import RETURN_RESULT
 from dragoman.orchestration.shown import Shown
@@ -55,20 +54,17 @@ class Run(Generic[T]):
         state: StreamingState,
         *,
         opening: Sequence[Message],
-        plan: Plan | None = None,
         output_schema: Mapping[str, Any] | None,
         limits: Limits,
         convert: Callable[[str], T],
     ) -> None:
-        """Made by `Agent.run`. `opening`: the messages with which it begins, which its history holds. `plan`: how a
-        conversation that waited goes on. `convert`: the output's text → the typed value."""
+        """Made by `Agent.run`. `opening`: the messages with which it begins, which its history holds. `convert`: the output's text → the typed value."""
         self.id = state.run_id
         self.thread_id = state.thread_id
         self._model = model
         self._orchestrator = orchestrator
         self._state = state
         self._opening = tuple(opening)
-        self._plan = plan
         self.parent_id: str | None = None
         """Id of the run within whose tool this one runs."""
         self._schema = output_schema
@@ -104,9 +100,7 @@ class Run(Generic[T]):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -225,15 +219,13 @@ class Run(Generic[T]):
             yield StreamingIterationResult(events=unfold(self._opening), messages=self._opening)
         try:
             await orchestrator.initialize(state)
-            request = state.request.replace(tools=(*state.specs, *state.request.tools))
-            model = self._model.bound(request, state.losses)
-            goes_on = True
-            if self._plan is not None:
-                async with aclosing(go_on(state, self._plan)) as steps:
+            model = self._model.bound(state.request.replace(tools=(*state.specs, *state.request.tools)), state.losses)
+            if state.plan is not None:
+                async with aclosing(go_on(state, state.plan)) as steps:
                     async for step in steps:
                         self._absorb(step)
                         yield self._recorded(step)
-                goes_on = not self._pending
+            goes_on = not self._pending
             while goes_on:
                 self._check(model_calls=1)
                 self._model_calls += 1
@@ -277,19 +269,17 @@ class Run(Generic[T]):
 
     def _check(self, *, model_calls: int = 0, tool_calls: int = 0) -> None:
         """Raises `LimitReachedError` where the run may not make so many more calls."""
-        tokens = self._usage.total_tokens if self._usage is not None else None
         spent = Spent(
             model_calls=self._model_calls,
             tool_calls=self._state.tool_calls_made,
-            total_tokens=tokens or 0,
+            total_tokens=(self._usage and self._usage.total_tokens) or 0,
             seconds=monotonic() - self._began_at,
         )
         if reason := reached(self._limits, spent, model_calls=model_calls, tool_calls=tool_calls):
             raise LimitReachedError(reason)
 
     def _absorb(self, step: StreamingIterationResult) -> None:
-        if step.messages:
-            self._messages += step.messages
+        self._messages += step.messages
         if step.usage is not None:
             self._spend(step.usage)
         if step.finish_reason is not FinishReason.unspecified:
@@ -370,8 +360,7 @@ class Run(Generic[T]):
     def _stopped(self, why: str) -> StreamingIterationResult:
         """The end of a run that was cancelled, or ran out of time."""
         if why != _CANCELLED:
-            error = LimitReachedError(why)
-            return self._failed(error, error, FinishReason.cancelled)
+            return self._failed(error := LimitReachedError(why), error, FinishReason.cancelled)
         self._end()
         events = self._left(FinishReason.cancelled)
         self._finish_reason = FinishReason.cancelled

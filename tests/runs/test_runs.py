@@ -417,3 +417,24 @@ async def test_custom_events_of_any_kind_pass(url: str) -> None:
     async with open_log(url) as log, Runs(log) as runs:
         run_id = await runs.start(both, "hi")
         assert Custom("progress", {"done": 1}) in await read(runs, run_id)
+
+
+async def test_an_answer_that_is_sent_twice_runs_nothing_twice() -> None:
+    ran: list[str] = []
+
+    @tool(requires_approval=True)
+    def pay() -> str:
+        ran.append("paid")
+        return "paid"
+
+    a, _ = agent(says(call("pay")), says("Done."), tools=[pay])
+    async with Runs(open_log("memory:"), **QUICK) as runs:
+        first = await a.send("Pay.", thread_id="t")
+        answers = [each.approve() for each in first.pending]
+        for _ in range(2):
+            run_id = await runs.start(a, None, history=first.messages, resume=answers, thread_id="t")
+            last = fold(await read(runs, run_id))
+        request = RunRequest(first.messages, thread_id="t", resume=tuple(answers))
+        assert "outcome unknown" in str(fold(await read(runs, await runs.start(a, request)))[-2])
+    assert ran == ["paid"]
+    assert "outcome unknown" in last[0].tool_results[0].result["error"]

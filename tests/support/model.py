@@ -44,14 +44,14 @@ def call(name: str = "t", /, id: str = "c1", **arguments: Any) -> ToolCallPart:
     return ToolCallPart(id, name, arguments)
 
 
-def waiting(name: str = "ask", /, id: str = "c1") -> ToolCallPart:
-    """A tool call that waits for the client."""
-    return ToolCallPart(id, name, run_by="client")
-
-
 def waits_for(message: Message, call: ToolCallPart, reason: Reason = "tool", *, id: str = "m1") -> Interrupt:
     """What a run waits for after a message of the script."""
     return Interrupt(call.id, reason, call, metadata={"message_id": id, "message_digest": neutral(message)})
+
+
+def waiting(name: str = "ask", /, id: str = "c1") -> ToolCallPart:
+    """A tool call that waits for the client."""
+    return ToolCallPart(id, name, run_by="client")
 
 
 def says(*content: Any, reason: FinishReason | None = None, usage: int | None = None) -> Message:

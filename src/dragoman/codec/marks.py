@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
 
@@ -30,8 +30,13 @@ def only_waits(message: Message) -> bool:
     return bool(content) and all(isinstance(piece, MarkPart) and piece.kind == INTERRUPT for piece in content)
 
 
-def without_waits(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The conversation without such messages: itself where it has none."""
+def kinds(messages: Iterable[Message]) -> set[type[Content]]:
+    """The types of all pieces, seen at once also of a long conversation: most need no more to be known."""
+    return set(map(type, chain.from_iterable(map(_CONTENT, messages))))
+
+
+def without_waits(messages: Sequence[Message]) -> Sequence[Message]:
+    """The messages without those that stand there for such marks alone."""
     if MarkPart not in kinds(messages):
         return messages
     return tuple([message for message in messages if not only_waits(message)])

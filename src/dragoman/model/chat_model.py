@@ -153,10 +153,10 @@ class ChatModel:
     async def _open(self, request: ModelRequest) -> _OpenResponse:
         """Sends a request, and once more where only its link to a stored response was refused → the open response."""
         base_url = await self._access.base_url(self.name)
+        request = request.replace(model=self.name, messages=without_waits(request.messages))
         target = Origin(self.provider.name, public_url(base_url), self.name)
         try:
-            body = request.replace(model=self.name, messages=without_waits(request.messages))
-            http, sent_prefix, losses = self._dumped(body, target)
+            http, sent_prefix, losses = self._dumped(request, target)
             if request.on_loss == "error" and (refused := refusal(losses)) is not None:
                 raise refused
             if self.losses is not None:

@@ -9,11 +9,11 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.fold import unfold
-from dragoman.message import FinishReason, Message, TextPart, ToolCallPart, ToolResultPart
+from dragoman.message import FinishReason, TextPart, ToolCallPart, ToolResultPart
 from dragoman.orchestration.held_back import asked
 from dragoman.orchestration.interrupts import Waiting, expiry, interrupt_for, needs_mark
 from dragoman.orchestration.iteration import StreamingIterationResult
-from dragoman.orchestration.resume import Decision
+from dragoman.orchestration.resume import Decision, Plan
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.tool_round import ToolRound
 from dragoman.repair import open_calls, stand_in
@@ -21,26 +21,13 @@ from dragoman.tools import ToolExecutionResult
 from dragoman.tools.outcome import failed
 from dragoman.tools.record import CallRecord
 
-__all__ = ["Plan", "go_on"]
+__all__ = ["go_on"]
 
 _EDITED = "the arguments were changed before the call was allowed; it was run with those given here"
 _UNKNOWN = (
     "outcome unknown: this call was allowed and begun before, and nobody knows how it ended; it was not run again. "
     "Find out what it did before it is called once more"
 )
-
-
-class Plan(msgspec.Struct, frozen=True):
-    """How a conversation that waits goes on."""
-
-    decisions: tuple[Decision, ...] = ()
-    """What was answered."""
-    left: tuple[Waiting, ...] = ()
-    """What was not."""
-    new: tuple[Message, ...] = ()
-    """Messages that follow the results."""
-    speaks: bool = False
-    """Somebody has said something, so that nothing is waited for any longer."""
 
 
 async def go_on(state: StreamingState, plan: Plan) -> AsyncGenerator[StreamingIterationResult, None]:

@@ -110,9 +110,11 @@ def speaks(messages: Sequence[Message]) -> bool:
 def reason_of(call: ToolCallPart, tools: Mapping[str, Tool]) -> Reason | None:
     """What a call waits for, as far as it and the tools tell; `None`: for nothing."""
     tool = tools.get(call.name)
+    if call.state != "complete":  # it cannot be run, whoever runs it
+        return None
     if call.run_by == "client" or tool is None or tool.handler is None:
         return "tool"
-    return "approval" if tool.requires_approval and call.state == "complete" else None
+    return "approval" if tool.requires_approval else None
 
 
 def needs_mark(waiting: Waiting, tools: Mapping[str, Tool]) -> bool:

@@ -19,7 +19,7 @@ from dragoman.tools.check import faults
 from dragoman.tools.outcome import succeeded
 from dragoman.tools.record import InnerRun
 
-__all__ = ["Decision", "decisions"]
+__all__ = ["Decision", "Plan", "decisions"]
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -47,6 +47,19 @@ class Decision(msgspec.Struct, frozen=True):
         if self.arguments is None:
             return call
         return msgspec.structs.replace(call, arguments=dict(self.arguments), raw=None)
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """How a conversation that waits goes on."""
+
+    decisions: tuple[Decision, ...] = ()
+    """What was answered."""
+    left: tuple[Waiting, ...] = ()
+    """What was not."""
+    new: tuple[Message, ...] = ()
+    """Messages that follow the results."""
+    speaks: bool = False
+    """Somebody has said something, so that nothing is waited for any longer."""
 
 
 def decisions(

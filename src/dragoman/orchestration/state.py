@@ -13,6 +13,7 @@ from dragoman.message import Message, Role
 from dragoman.model.chat_model import now
 from dragoman.orchestration.accumulator import MessageAccumulator
 from dragoman.orchestration.intake import Intake
+from dragoman.orchestration.resume import Plan
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.tool_round import ToolRound
@@ -62,6 +63,7 @@ class StreamingState:
         metadata: Mapping[str, Any] = {},
         seal: Seal = _UNSEALED,
         claim: Claim | None = None,
+        plan: Plan | None = None,
     ) -> None:
         """The history is copied.
 
@@ -80,6 +82,8 @@ class StreamingState:
         """Signs what the run waits for."""
         self.claim = claim
         """Says whether a call that was allowed may be run now; `None`: nobody keeps account."""
+        self.plan = plan
+        """What is to be done before the model is asked, where the conversation waited."""
         self.records = CallRecords()
         """What is known of the calls that are run."""
         self.tool_id_coordinator = ToolIdCoordinator()

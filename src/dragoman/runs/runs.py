@@ -17,6 +17,7 @@ from dragoman.event import Event
 from dragoman.fold import fold
 from dragoman.message import Message
 from dragoman.repair import repair
+from dragoman.run_request import RunRequest
 from dragoman.runs.driving import drive
 from dragoman.runs.keeper import CANCEL, Driven, Keeper, not_entered
 from dragoman.runs.log import RunLog, RunState, RunStatus
@@ -61,6 +62,7 @@ class Runs:
 
     async def start(self, agent: Agent[Any], prompt: Prompt, **how: Unpack[RunOptions]) -> str:
         """Starts a run, which goes on by itself → its id. `prompt` and `how`: as in `Agent.run`; the prompt may be a `RunRequest`.
+        Where a `thread_id` is given, an answer to what its conversation waits for counts once (`RunLog.claim`).
 
         Raises:
             LeaseLostError: there is a run with that id already.
@@ -69,6 +71,8 @@ class Runs:
         """
         if not self._keeper.is_open:
             raise not_entered()
+        if how.get("thread_id") or (isinstance(prompt, RunRequest) and prompt.thread_id):
+            how.setdefault("claim", self._log.claim)
         run = agent.run(prompt, **how)
         lease = await self._log.lease(
             run.id, self._owner, self._lease_seconds, token=0, thread_id=run.thread_id or None
