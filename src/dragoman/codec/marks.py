@@ -30,11 +30,6 @@ def only_waits(message: Message) -> bool:
     return bool(content) and all(isinstance(piece, MarkPart) and piece.kind == INTERRUPT for piece in content)
 
 
-def kinds(messages: Iterable[Message]) -> set[type[Content]]:
-    """The types of all pieces, seen at once also of a long conversation: most need no more to be known."""
-    return set(map(type, chain.from_iterable(map(_CONTENT, messages))))
-
-
 def without_waits(messages: Sequence[Message]) -> Sequence[Message]:
     """The messages without those that stand there for such marks alone."""
     if MarkPart not in kinds(messages):
