@@ -394,19 +394,26 @@ async def test_plain_functions_emit_from_their_threads() -> None:
 
 
 async def test_a_thread_that_is_left_to_itself_says_nothing_after_the_run() -> None:
-    go_on, said = threading.Event(), threading.Event()
+    go_on, ended = threading.Event(), threading.Event()
 
-    @tool(timeout=0.01)
+    @tool
     def work(ctx: ToolContext) -> None:
+        ctx.emit("begun")
         go_on.wait(10)
         ctx.emit("late")
-        said.set()
+        ended.set()
 
     a, _ = agent(says(call("work")), says("ok"), tools=[work])
-    events, _ = await events_of(a)
-    go_on.set()
-    assert await asyncio.to_thread(said.wait, 10)
-    assert not [event for event in events if isinstance(event, Custom)]
+    events: list[Event] = []
+    async with asyncio.timeout(20), a.run("hi") as run:
+        async for event in run:
+            events.append(event)
+            if isinstance(event, Custom):
+                run.cancel()
+        go_on.set()
+        assert await asyncio.to_thread(ended.wait, 10)
+        events += [event async for event in run]
+    assert [event.name for event in events if isinstance(event, Custom)] == ["begun"]
 
 
 async def test_a_generators_values_are_preliminary_results_and_the_last_is_the_result() -> None:

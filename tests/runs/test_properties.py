@@ -123,6 +123,7 @@ async def test_writers_at_once_leave_one_order_without_gaps(shared_url: str) -> 
         assert await everything(log) == won
 
 
+@settings(max_examples=40)
 @given(some.streams(), st.data())
 def test_a_run_cut_anywhere_ends_with_what_it_had_told(
     told: tuple[list[Message], list[Event]], data: st.DataObject

@@ -19,15 +19,15 @@ INTERRUPT = "interrupt"
 """Kind of the mark of what a call waits for."""
 
 
+def kinds(messages: Iterable[Message]) -> set[type[Content]]:
+    """The types of all pieces, seen at once also of a long conversation: most need no more to be known."""
+    return set(map(type, chain.from_iterable(map(_CONTENT, messages))))
+
+
 def only_waits(message: Message) -> bool:
     """Whether a message stands there for marks of this kind alone: it is no part of the conversation."""
     content = message.content
     return bool(content) and all(isinstance(piece, MarkPart) and piece.kind == INTERRUPT for piece in content)
-
-
-def kinds(messages: Iterable[Message]) -> set[type[Content]]:
-    """The types of all pieces, seen at once also of a long conversation: most need no more to be known."""
-    return set(map(type, chain.from_iterable(map(_CONTENT, messages))))
 
 
 def without_waits(messages: Sequence[Message]) -> Sequence[Message]:
