@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman.fold import unfold
 from dragoman.message import FinishReason, TextPart, ToolCallPart, ToolResultPart
-from dragoman.orchestration.held_back import asked
+from dragoman.orchestration.held_back import question_of
 from dragoman.orchestration.interrupts import Waiting, expiry, interrupt_for, needs_mark
 from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.resume import Decision, Plan
@@ -58,17 +58,17 @@ async def go_on(state: StreamingState, plan: Plan) -> AsyncGenerator[StreamingIt
     for call, question in tool_round.asks:
         place = next(place for place, each in enumerate(calls) if each is call)
         decision, as_run = runs[place]
-        waiting.append(asked(state, opened[place], question, state.records.of(as_run), decision))
+        waiting.append(question_of(state, opened[place], question, state.records.of(as_run), decision))
     left = () if plan.speaks else (*waiting, *plan.left)
     if not left:
-        for one in open_calls((*history, *tool_round.told(), *plan.new)):
+        for one in open_calls((*history, *tool_round.messages(), *plan.new)):
             tool_round.add(number[one.position, one.place], stand_in(one.call))
     else:
         tool_round.name_twins(opened)
         for each in waiting:
             if needs_mark(each, state.tool_map):
                 tool_round.append(each.mark())
-    events, messages, state.tool_round = [*tool_round.close()], (*tool_round.told(), *plan.new), None
+    events, messages, state.tool_round = [*tool_round.close()], (*tool_round.messages(), *plan.new), None
     state.add_to_history(*messages)
     state.request_next_message_prefix()
     everything = sorted(left, key=lambda each: (each.call.position, each.call.place))
@@ -129,11 +129,11 @@ def _as_run(result: ToolResultPart, arguments: Mapping[str, Any] | None) -> Tool
     """A result that says with which arguments it was got, where they are not the model's."""
     if arguments is None:
         return result
-    said = {"note": _EDITED, "arguments": dict(arguments)}
+    note = {"note": _EDITED, "arguments": dict(arguments)}
     value: Any = result.result
     if result.is_content:
-        text = msgspec.json.encode(said).decode()
+        text = msgspec.json.encode(note).decode()
         return msgspec.structs.replace(result, result=(TextPart(text), *value))
     if result.is_error and isinstance(value, dict):
-        return msgspec.structs.replace(result, result={**cast("dict[str, Any]", value), **said})
-    return msgspec.structs.replace(result, result={**said, "result": value})
+        return msgspec.structs.replace(result, result={**cast("dict[str, Any]", value), **note})
+    return msgspec.structs.replace(result, result={**note, "result": value})

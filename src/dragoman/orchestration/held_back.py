@@ -20,7 +20,7 @@ from dragoman.tools.inner import AgentWaits
 from dragoman.tools.outcome import words
 from dragoman.tools.record import CallRecord
 
-__all__ = ["asked", "closed_round", "held_back"]
+__all__ = ["closed_round", "held_back", "question_of"]
 
 
 async def held_back(
@@ -38,29 +38,29 @@ async def held_back(
     now: list[ToolCallPart] = []
     waiting: list[Waiting] = []
     for call, reason in zip(calls, reasons, strict=True):
-        told: Mapping[str, Any] | None = await _verdict(state, tools[call.name], call) if reason == "approval" else {}
-        if reason is None or told is None:
+        known: Mapping[str, Any] | None = await _verdict(state, tools[call.name], call) if reason == "approval" else {}
+        if reason is None or known is None:
             now.append(call)
         else:
             one = opened[id(call)]
-            waiting.append(Waiting(one, (interrupt_for(history, one, reason, tools, state.seal, **told),)))
+            waiting.append(Waiting(one, (interrupt_for(history, one, reason, tools, state.seal, **known),)))
     return now, waiting
 
 
 async def _verdict(state: StreamingState, tool: Tool, call: ToolCallPart) -> Mapping[str, Any] | None:
     """What is told of a call that needs approval; `None`: it needs none."""
-    told: dict[str, Any] = {}
+    known: dict[str, Any] = {}
     try:
         if not await tool.needs_approval(call, state.tool_context()):
             return None
     except Exception as error:  # noqa: BLE001 - code of the user's, which may raise anything: then somebody decides
-        told["message"] = f"whether this call needs approval could not be decided: {words(error)}"
+        known["message"] = f"whether this call needs approval could not be decided: {words(error)}"
     if (expires := expiry(tool, state.clock())) is not None:
-        told["expires_at"] = expires
-    return told
+        known["expires_at"] = expires
+    return known
 
 
-def asked(
+def question_of(
     state: StreamingState, one: OpenCall, question: AskUser, record: CallRecord, decision: Decision | None = None
 ) -> Waiting:
     """What a call waits for whose tool asked for something. `decision`: that by which it was run again."""
@@ -80,7 +80,7 @@ def asked(
         question.reason,
         state.tool_map,
         state.seal,
-        asked=len(record.answers),
+        question_of=len(record.answers),
         message=question.message,
         schema=question.schema,
         expires_at=question.expires_at,
@@ -101,7 +101,7 @@ def closed_round(state: StreamingState, tool_round: ToolRound, waiting: Sequence
     waits = list(waiting)
     if waits or tool_round.asks:
         opened = open_calls(state.conversation_history)
-        waits += [asked(state, _open(call, opened), ask, state.records.of(call)) for call, ask in tool_round.asks]
+        waits += [question_of(state, _open(call, opened), ask, state.records.of(call)) for call, ask in tool_round.asks]
         waits.sort(key=lambda each: (each.call.position, each.call.place))
         tool_round.name_twins(opened)
         for each in waits:

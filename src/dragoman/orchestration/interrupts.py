@@ -134,10 +134,10 @@ def interrupt_for(
     tools: Mapping[str, Tool],
     seal: Seal,
     *,
-    asked: int = 0,
-    **told: Any,
+    answered: int = 0,
+    **known: Any,
 ) -> Interrupt:
-    """The interrupt of a call. `asked`: how many questions of its tool were answered; `told`: what is known beside the call."""
+    """The interrupt of a call. `answered`: how many questions of its tool have their answer; `known`: fields that are known beside the call."""
     message = messages[one.position]
     tool = tools.get(one.call.name)
     metadata: dict[str, Any] = {
@@ -145,13 +145,13 @@ def interrupt_for(
         "message_digest": neutral(message),
     }
     interrupt = Interrupt(
-        ids_of(messages, one)[0] + (f"?{asked + 1}" if asked else ""),
+        ids_of(messages, one)[0] + (f"?{answered + 1}" if answered else ""),
         reason,
         call=one.call,
         editable=reason == "approval" and tool is not None and tool.editable,
-        metadata={**metadata, **told.pop("metadata", {})},
+        metadata={**metadata, **known.pop("metadata", {})},
     )
-    interrupt = msgspec.structs.replace(interrupt, **told)
+    interrupt = msgspec.structs.replace(interrupt, **known)
     return seal.sealed(interrupt)
 
 

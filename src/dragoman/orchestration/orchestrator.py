@@ -206,8 +206,8 @@ class DefaultStreamingOrchestrator:
     ) -> None:
         """Runs calls in somebody's own way; whose results they are only that knows where their number is another."""
         results = await self.execute_tool_calls(state, calls)
-        asked = [id(call) for call, _ in tool_round.asks]
-        places = [place for place, call in zip(places, calls, strict=True) if id(call) not in asked]
+        asking = [id(call) for call, _ in tool_round.asks]
+        places = [place for place, call in zip(places, calls, strict=True) if id(call) not in asking]
         if len(results) != len(places):
             places = range(len(places) + len(calls), len(places) + len(calls) + len(results))
         for place, part in zip(places, results, strict=True):

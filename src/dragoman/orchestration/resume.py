@@ -122,12 +122,12 @@ def _nothing_waits(wanted: str, waiting: Sequence[Waiting], messages: Sequence[M
 
 def _is_of(resume: Resume, interrupt: Interrupt, message: Message) -> bool:
     """Whether an answer was made for a call of this message, as far as it tells."""
-    told = resume.metadata
+    metadata = resume.metadata
     if interrupt.parent:
         return True
-    if (message_id := told.get("message_id")) and message.id:
+    if (message_id := metadata.get("message_id")) and message.id:
         return message_id == message.id
-    digest = told.get("message_digest")
+    digest = metadata.get("message_digest")
     return digest is None or digest == interrupt.metadata.get("message_digest", digest)
 
 
@@ -155,13 +155,13 @@ def _decided(
     arguments = waiting.arguments
     if interrupt.reason == "approval":
         arguments = _edited(resume, payload, call, tool) or arguments
-    asked = (payload["value"],) if interrupt.reason != "approval" else ()
+    value = (payload["value"],) if interrupt.reason != "approval" else ()
     return Decision(
         waiting,
-        (interrupt.id if waiting.answers or not asked else f"{interrupt.id}?1",),
+        (interrupt.id if waiting.answers or not value else f"{interrupt.id}?1",),
         arguments=arguments,
-        approved=waiting.approved or not asked,
-        answers=(*waiting.answers, *asked),
+        approved=waiting.approved or not value,
+        answers=(*waiting.answers, *value),
         runs=waiting.runs,
     )
 

@@ -60,7 +60,7 @@ class Seal(msgspec.Struct, frozen=True):
 
     def _token(self, interrupt: Interrupt, interrupt_id: str, expiry: str) -> str:
         call = interrupt.call
-        said: list[Any] = [
+        fields: list[Any] = [
             interrupt_id,
             call and call.name,
             call and call.arguments,
@@ -68,7 +68,7 @@ class Seal(msgspec.Struct, frozen=True):
             expiry,
             self.thread,
         ]
-        mac = hmac.digest(self.key or b"", _encode([_VERSION, *said]), "sha256")
+        mac = hmac.digest(self.key or b"", _encode([_VERSION, *fields]), "sha256")
         return f"{_VERSION}.{expiry}.{mac.hex()}"
 
 

@@ -142,7 +142,7 @@ class ToolRound:
         message_id = None if start.anonymous else start.message_id
         return Message(Role.USER, tuple(results), id=message_id, created_at=start.created_at)
 
-    def told(self) -> tuple[Message, ...]:
+    def messages(self) -> tuple[Message, ...]:
         """The message, where there is one."""
         message = self.message()
         return () if message is None else (message,)

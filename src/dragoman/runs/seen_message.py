@@ -27,12 +27,12 @@ class SeenPart:
 class SeenMessage:
     """A message of the run, as far as it is told."""
 
-    __slots__ = ("calls", "finish", "is_empty", "parts", "returned", "speaks", "start", "told_as")
+    __slots__ = ("calls", "finish", "is_empty", "parts", "returned", "sent_as", "speaks", "start")
 
     def __init__(self, start: MessageStarted) -> None:
         self.start = start
         self.finish: MessageFinished | None = None
-        self.told_as = ""
+        self.sent_as = ""
         """Id of the message that the client sees it in; empty: it sees nothing of it yet."""
         self.parts: dict[int, SeenPart] = {}
         """Those that are told and may get more."""
@@ -52,6 +52,6 @@ class SeenMessage:
             if told.deltas is not None and told.index is not None:
                 deltas = [told.before, *told.deltas] if told.before else told.deltas
                 part = close_part(told.part, deltas, cut=True)
-                cut += [] if part is None else [PartFinished(self.told_as, told.index, part)]
+                cut += [] if part is None else [PartFinished(self.sent_as, told.index, part)]
                 told.deltas = None
         return cut

@@ -144,33 +144,33 @@ class Visible:
         if self._typed is not None and isinstance(seen, TextPart) and self._joins(message):
             self._held[event.message_id, event.index] = None
             return []
-        told = message.parts[event.index] = SeenPart(seen)
-        return [] if isinstance(seen, OpenText) else self._part_told(message, event.index, told)  # no text may come
+        known = message.parts[event.index] = SeenPart(seen)
+        return [] if isinstance(seen, OpenText) else self._started(message, event.index, known)  # no text may come
 
-    def _part_told(self, message: SeenMessage, index: int, told: SeenPart) -> list[Event]:
+    def _started(self, message: SeenMessage, index: int, known: SeenPart) -> list[Event]:
         """The start of a part, if that is not told yet, behind the start of what it stands in."""
-        if told.index is not None:
+        if known.index is not None:
             return []
         begun = self._begun(message)
-        message.speaks = message.speaks or not isinstance(told.part, ThinkingPart)
-        message.calls = message.calls or (isinstance(told.part, ToolCallPart) and told.part.run_by == "client")
-        told.index = index
+        message.speaks = message.speaks or not isinstance(known.part, ThinkingPart)
+        message.calls = message.calls or (isinstance(known.part, ToolCallPart) and known.part.run_by == "client")
+        known.index = index
         if self._joins(message):
-            told.index, self._next = self._next, self._next + 1
-        return [*begun, PartStarted(message.told_as, told.index, told.part)]
+            known.index, self._next = self._next, self._next + 1
+        return [*begun, PartStarted(message.sent_as, known.index, known.part)]
 
     def _delta(self, event: PartDelta) -> list[Event]:
         message = self._messages.get(event.message_id)
-        told = None if message is None else message.parts.get(event.index)
-        if message is None or told is None or told.deltas is None or not event.delta:
+        known = None if message is None else message.parts.get(event.index)
+        if message is None or known is None or known.deltas is None or not event.delta:
             return []
-        told.deltas.append(event.delta)
-        if told.before == "" and told.index == event.index and message.told_as == event.message_id:
+        known.deltas.append(event.delta)
+        if known.before == "" and known.index == event.index and message.sent_as == event.message_id:
             return [event]
-        started = self._part_told(message, event.index, told)
-        before = self._before(message, told) if told.before is None else ""
+        started = self._started(message, event.index, known)
+        before = self._before(message, known) if known.before is None else ""
         delta = before + str(event.delta) if before else event.delta
-        return [*started, PartDelta(message.told_as, told.index or 0, delta)]
+        return [*started, PartDelta(message.sent_as, known.index or 0, delta)]
 
     def _part_finished(self, event: PartFinished) -> list[Event]:
         key, part = (event.message_id, event.index), event.part
@@ -179,17 +179,17 @@ class Visible:
         if key in self._held:
             self._held[key] = part
         message = self._messages.get(event.message_id)
-        told = None if message is None else message.parts.get(event.index)
-        if message is None or told is None or part is None:
+        known = None if message is None else message.parts.get(event.index)
+        if message is None or known is None or part is None:
             return []
-        started = self._part_told(message, event.index, told)
+        started = self._started(message, event.index, known)
         if isinstance(part, TextPart):
-            before = self._before(message, told) if told.before is None else told.before
+            before = self._before(message, known) if known.before is None else known.before
             part = _replace(part, text=before + part.text) if before else part
         elif isinstance(part, ToolCallPart) and part.run_by == "agent":
             part = _replace(part, run_by="client")  # it cannot be run, but its start was told as the client's
-        told.deltas = None
-        return [*started, PartFinished(message.told_as, told.index or 0, part)]
+        known.deltas = None
+        return [*started, PartFinished(message.sent_as, known.index or 0, part)]
 
     def _message_finished(self, event: MessageFinished) -> list[Event]:
         message = self._messages.get(event.message_id)
@@ -202,7 +202,7 @@ class Visible:
             cut = message.cut()
             message.parts.clear()
             return cut
-        if not message.told_as and not message.is_empty:
+        if not message.sent_as and not message.is_empty:
             return []
         return [*self._begun(message), _replace(event, finish_reason=_reason(event, None, waits=message.calls))]
 
@@ -213,7 +213,7 @@ class Visible:
         self._held = {key: part for key, part in self._held.items() if key[0] != event.message_id}
         self._last = None if self._last is message else self._last
         if not self._joins(message):
-            return [event] if message.told_as else []
+            return [event] if message.sent_as else []
         if not message.speaks:
             return message.cut()
         why = f"after a part of the answer was sent it began again, which this client cannot be told ({event.reason})"
@@ -269,23 +269,23 @@ class Visible:
 
     def _begun(self, message: SeenMessage) -> list[Event]:
         """The start of what a message is told in, where that was not told yet."""
-        if message.told_as:
+        if message.sent_as:
             return []
         start, is_first = message.start, True
         if self._joins(message):
             is_first = self._answer is None
             start = self._answer = self._answer or start
-        message.told_as = start.message_id
+        message.sent_as = start.message_id
         return [start] if is_first else []
 
-    def _before(self, message: SeenMessage, told: SeenPart) -> str:
+    def _before(self, message: SeenMessage, known: SeenPart) -> str:
         """What is told before a part's text, asked once: a line's end where tools ran since another message's text."""
-        told.before = ""
-        if isinstance(told.part, TextPart) and self._joins(message):
+        known.before = ""
+        if isinstance(known.part, TextPart) and self._joins(message):
             if self._after_tools and self._spoken_by not in (None, message):
-                told.before = "\n"
+                known.before = "\n"
             self._spoken_by = message
-        return told.before
+        return known.before
 
 
 def _reason(finish: MessageFinished, ended: RunFinished | RunError | None, *, waits: bool) -> FinishReason | None:

@@ -122,10 +122,10 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
             AskUser: nobody has answered it yet. Let it pass.
         """
         record = self.record
-        record.asked += 1
-        if record.asked > len(record.answers):
+        record.questions += 1
+        if record.questions > len(record.answers):
             raise AskUser(message, schema)
-        return record.answers[record.asked - 1]
+        return record.answers[record.questions - 1]
 
     async def send(self, agent: Sender, prompt: Any, **how: Any) -> ChatResult[str]:
         """Sends a prompt to another agent, as a part of this run; `how` as with `Agent.send`, `deps` being this run's. What that agent waits

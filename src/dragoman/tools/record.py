@@ -37,7 +37,7 @@ class CallRecord:
         """Runs of agents in the tool, in order."""
         self.resume = tuple(resume)
         """Answers to what the last of them waits for."""
-        self.asked = 0
+        self.questions = 0
         self.sent = 0
 
 

@@ -73,9 +73,9 @@ def retracted_answers_leave_nothing(bench: WireBench) -> None:
     streamed = _streamed(bench, visible(events))
     last = streamed[-1] if streamed else None
     demand(isinstance(last, RunError), f"a stream that cannot go on ends with {last!r}")
-    said = [message.text for message in fold(streamed)]
-    demand(all(_VOID.text.startswith(text) for text in said), f"what went out before the error is {said}")
-    demand(said and said[0], "what came before the error is lost")
+    texts = [message.text for message in fold(streamed)]
+    demand(all(_VOID.text.startswith(text) for text in texts), f"what went out before the error is {texts}")
+    demand(texts and texts[0], "what came before the error is lost")
 
 
 def _begun(message: Message) -> list[Event]:
