@@ -80,7 +80,7 @@ def question_of(
         question.reason,
         state.tool_map,
         state.seal,
-        question_of=len(record.answers),
+        answered=len(record.answers),
         message=question.message,
         schema=question.schema,
         expires_at=question.expires_at,
