@@ -270,7 +270,7 @@ async def test_tools_that_need_approval_are_pending() -> None:
         raise AssertionError("must not run")
 
     a, _ = agent(says(call("delete")), tools=[delete])
-    assert [c.name for c in (await a.send("hi")).pending] == ["delete"]
+    assert [each.call and each.call.name for each in (await a.send("hi")).pending] == ["delete"]
 
 
 async def test_an_error_is_raised_unwrapped_and_told_as_an_event() -> None:

@@ -246,7 +246,7 @@ async def test_decision_15_a_prompt_that_answers_some_of_the_calls_carries_the_r
     calls = Message.model(ToolCallPart("c1", "look", {}), ToolCallPart("c2", "look", {}))
     a, server = scripted("openai_chat")
     chat = Chat(a, [Message.user("Look."), calls])
-    await chat.send(Message.user(ToolResultPart("c2", "look", "seen")))
+    await chat.send(Message.user(ToolResultPart("c2", "look", "seen"), "Go on without the other."))
     assert [[part.id for part in message.tool_results] for message in chat.history] == [[], [], ["c2", "c1"], []]
     chat.history.append(Message.user(ToolResultPart("c1", "look", "late")))
     await chat.send("And now?")

@@ -47,7 +47,7 @@ GROUND += ["capability", "wires", "providers.provider"]
 def test_the_public_names_are_those_that_are_documented():
     documented = re.findall(r"^\| `(\w+)`", DOCUMENTED, re.MULTILINE)
     assert sorted(documented) == sorted(dragoman.__all__)
-    assert len(set(dragoman.__all__)) == len(dragoman.__all__) <= 60
+    assert len(set(dragoman.__all__)) == len(dragoman.__all__) <= 80
     assert sorted(dir(dragoman)) == sorted(dragoman.__all__)
     for name in dragoman.__all__:
         assert getattr(dragoman, name) is not None
@@ -85,7 +85,7 @@ MADE_BY_DECODING = re.compile(
 """Where structs stand that are never shown: those of stored files and of the wires' fast paths."""
 NAMED_ONLY = {
     "codec.error_rules.ErrorInfo", "codec.error_rules.ErrorRules", "codec.json_dialect.Dialect", "codec.outgoing.Outgoing", "limits.Limits", "limits.Spent", "message.Usage",
-    "orchestration.iteration.StreamingIterationResult", "providers.provider.Provider", "request.Settings",
+    "orchestration.iteration.StreamingIterationResult", "providers.provider.Provider", "request.Settings", "runs.sql_tables.Dialect",
     "wires.anthropic.content.Outgoing", "wires.google.tools.Outgoing",
     "testing.check.Check", "testing.server.Answer", "transport.base.Bounds", "transport.base.Timeouts",
     "transport.exchange.Exchange", "wires.openai_responses.items.Conversation", "wires.openai_responses.tools.Kind",

@@ -37,8 +37,9 @@ from dragoman.event import (
     StepFinished,
     StepStarted,
 )
+from dragoman.fold import parse_call
 from dragoman.message import FinishReason, Role, TextPart, ThinkingPart
-from support.model import FORCING, PROVIDER, agent, call, says
+from support.model import FORCING, PROVIDER, agent, call, says, waiting, waits_for
 
 pytestmark = pytest.mark.anyio
 
@@ -72,7 +73,9 @@ def told(events: list[Event]) -> list[Event]:
     out: list[Event] = []
     for event in events:
         changes = {
-            name: plain(value) for name in ("run_id", "message_id") if (value := getattr(event, name, None)) is not None
+            name: plain(value)
+            for name in ("run_id", "thread_id", "message_id")
+            if (value := getattr(event, name, None)) is not None
         }
         if isinstance(event, MessageStarted):
             changes["created_at"] = None
@@ -82,7 +85,8 @@ def told(events: list[Event]) -> list[Event]:
 
 RUN, PROMPT, OTHER = "own0", "own1", "own2"
 ASKED = unfold([Message.user("hi").replace(id=PROMPT)])
-BEGIN = [RunStarted(RUN), *ASKED]
+BEGIN = [RunStarted(RUN, RUN), *ASKED]
+BEGIN_TYPED = [RunStarted(RUN, RUN, typed="text"), *ASKED]
 
 
 def scripted(*answers: Any, **how: Any) -> Agent[Any]:
@@ -99,7 +103,11 @@ def step(number: int, *inside: Event) -> list[Event]:
 async def test_text() -> None:
     answer = says(ThinkingPart("hm"), "A", usage=3)
     events = await events_of(scripted(answer))
-    assert told(events) == [*BEGIN, *step(1, *whole(answer, "m1")), RunFinished(RUN, "success", answer.usage)]
+    assert told(events) == [
+        *BEGIN,
+        *step(1, *whole(answer, "m1")),
+        RunFinished(RUN, "success", answer.usage, result="A"),
+    ]
 
 
 async def test_tools() -> None:
@@ -110,7 +118,7 @@ async def test_tools() -> None:
         *BEGIN,
         *step(1, *whole(calls, "m1"), *unfold([results])),
         *step(2, *whole(answer, "m2")),
-        RunFinished(RUN, "success", Usage(input_tokens=0, output_tokens=3, total_tokens=3)),
+        RunFinished(RUN, "success", Usage(input_tokens=0, output_tokens=3, total_tokens=3), result="A\nB"),
     ]
 
 
@@ -133,7 +141,7 @@ async def test_d29_thinking_alone_after_tools_is_retracted_and_asked_again() -> 
         *step(1, *whole(calls, "m1"), *unfold([results])),
         *step(2, *nothing, MessageDropped("m2", "nothing was said; the model is asked again")),
         *step(3, *whole(answer, "m3")),
-        RunFinished(RUN, "success", Usage(input_tokens=0, output_tokens=5, total_tokens=5)),
+        RunFinished(RUN, "success", Usage(input_tokens=0, output_tokens=5, total_tokens=5), result="B"),
     ]
     assert (result.output, result.usage.total_tokens) == ("B", 5)
     assert script.requests[2].messages == script.requests[1].messages
@@ -153,10 +161,10 @@ async def test_typed_and_corrected() -> None:
     (correction,) = [message for message in fold(events)[1:] if message.role is Role.USER]
     assert "it is no JSON" in correction.text
     assert told(events) == [
-        *BEGIN,
+        *BEGIN_TYPED,
         *step(1, *whole(wrong, "m1"), *told(unfold([correction.replace(id=OTHER, created_at=None)]))),
         *step(2, *whole(right, "m2")),
-        RunFinished(RUN),
+        RunFinished(RUN, result={"z": 1}),
     ]
 
 
@@ -165,7 +173,12 @@ async def test_typed_by_a_tool() -> None:
     ok = Message.user(ToolResultPart("r", "return_result", "ok")).replace(id=OTHER)
     a = scripted(answer, provider=FORCING)
     events = await events_of(a, output_schema=SCHEMA)
-    assert told(events) == [*BEGIN, *step(1, *whole(answer, "m1"), *unfold([ok])), RunFinished(RUN)]
+    assert told(events) == [
+        RunStarted(RUN, RUN, typed="call"),
+        *ASKED,
+        *step(1, *whole(answer, "m1"), *unfold([ok])),
+        RunFinished(RUN, result={"z": 1}),
+    ]
 
 
 async def test_typed_in_two_phases() -> None:
@@ -173,18 +186,41 @@ async def test_typed_in_two_phases() -> None:
     events = await events_of(scripted(aside, right, tools=[t], provider=APART), output_schema=SCHEMA)
     dropped = MessageDropped("m1", "the answer follows by the schema")
     assert told(events) == [
-        *BEGIN,
+        *BEGIN_TYPED,
         *step(1, *whole(aside, "m1")[:-1], dropped),
         *step(2, *whole(right, "m2")),
-        RunFinished(RUN),
+        RunFinished(RUN, result={"z": 1}),
     ]
 
 
 async def test_pending() -> None:
     asking = says(call("ask"))
     events = await events_of(scripted(asking, tools=[Tool("ask")]))
-    pending = RunFinished(RUN, "pending", None, (call("ask"),))
-    assert told(events) == [*BEGIN, *step(1, *whole(asking, "m1")), pending]
+    pending = RunFinished(RUN, "pending", None, (waits_for(asking, waiting()),))
+    assert told(events) == [*BEGIN, *step(1, *whole(says(waiting()), "m1")), pending]
+
+
+async def test_a_call_of_the_clients_that_cannot_be_run_waits_for_nobody() -> None:
+    broken = parse_call(call("ask"), "[1]")
+    a, _ = agent(says(broken), says("B"), tools=[Tool("ask")])
+    async with a.run("hi") as run:
+        events = [event async for event in run]
+        result = await run.result()
+    assert tuple(fold(events)) == result.messages
+    assert [message.tool_calls for message in result.messages if message.tool_calls] == [(broken,)]
+    assert (result.output, result.pending) == ("B", ())
+
+
+async def test_a_call_that_waits_is_the_clients_in_events_messages_and_pending() -> None:
+    a, _ = agent(says(call("ask"), call("t", id="c2")), tools=[Tool("ask"), t])
+    async with a.run("hi") as run:
+        events = [event async for event in run]
+        result = await run.result()
+    assert tuple(fold(events)) == result.messages
+    started = [event.part for event in events if isinstance(event, PartStarted)]
+    assert [part.run_by for part in started if isinstance(part, ToolCallPart)] == ["client", "agent"]
+    assert [each.run_by for each in result.messages[1].tool_calls] == ["client", "agent"]
+    assert result.pending == (waits_for(result.messages[1], waiting()),)
 
 
 HALF: list[Event] = [MessageStarted("m", Role.MODEL), PartStarted("m", 0, OpenText()), PartDelta("m", 0, "half")]
@@ -244,7 +280,7 @@ async def test_a_paused_turn() -> None:
             PartFinished("m1", 1, TextPart("B")),
             MessageFinished("m1", FinishReason.stop, usage),
         ),
-        RunFinished(RUN, "success", usage),
+        RunFinished(RUN, "success", usage, result="AB"),
     ]
 
 
@@ -333,7 +369,7 @@ async def test_d29_of_an_empty_message_after_tools_nothing_is_told() -> None:
         *step(1, *whole(calls, "m1"), *unfold([results])),
         *step(2),
         *step(3, *whole(answer, "m3")),
-        RunFinished(RUN, "success", Usage(input_tokens=0, output_tokens=5, total_tokens=5)),
+        RunFinished(RUN, "success", Usage(input_tokens=0, output_tokens=5, total_tokens=5), result="B"),
     ]
 
 

@@ -28,7 +28,7 @@ from dragoman.message import FinishReason, Origin, ProviderPart, Role, TextPart,
 from dragoman.repair import INTERRUPTED
 from dragoman.request import ToolSpec
 from dragoman.result import ChatResult
-from support.model import FORCING, PROVIDER, agent, call, says
+from support.model import FORCING, PROVIDER, agent, call, says, waiting, waits_for
 
 pytestmark = pytest.mark.anyio
 
@@ -132,8 +132,8 @@ def tools() -> Case:
 
 
 def pending() -> Case:
-    first = says("A", call("t", x=1), call("ask", id="c2"), usage=1)
-    waits, why = (call("ask", id="c2"),), FinishReason.tool_calls
+    first = says("A", call("t", x=1), waiting(id="c2"), usage=1)
+    waits, why = (waits_for(first, waiting(id="c2")),), FinishReason.tool_calls
     results = Message.user(ToolResultPart("c1", "t", 2))
     return Case(
         [first],
@@ -145,8 +145,8 @@ def pending() -> Case:
 
 
 def pending_alone() -> Case:
-    first = says(call("ask"))
-    waits, why = (call("ask"),), FinishReason.tool_calls
+    first = says(waiting())
+    waits, why = (waits_for(first, waiting()),), FinishReason.tool_calls
     return Case(
         [first],
         {"tools": [t, Tool("ask")]},
@@ -221,9 +221,9 @@ def by_a_tool_that_was_not_used() -> Case:
 
 
 def by_a_tool_beside_one_that_waits() -> Case:
-    right = says("y", returned(z=1), call("ask"), usage=4)
+    right = says("y", returned(z=1), waiting(), usage=4)
     metadata = {"toolId": "r", "toolName": "return_result", "suppressedText": "y"}
-    waits, why = (call("ask"),), FinishReason.tool_calls
+    waits, why = (waits_for(right, waiting()),), FinishReason.tool_calls
     ok = Message.user(ToolResultPart("r", "return_result", "ok"))
     return Case(
         [right],

@@ -176,7 +176,7 @@ async def test_decision_32_two_calls_of_one_id_can_wait_and_are_answered_apart()
 
     a, script = agent(says(call("ask", q=1), call("ask", q=2)), says("done"), tools=[Tool("ask")])
     first = await a.send("hi")
-    assert [part.arguments for part in first.pending] == [{"q": 1}, {"q": 2}]
+    assert [each.call and each.call.arguments for each in first.pending] == [{"q": 1}, {"q": 2}]
     answers = Message.user(ToolResultPart("c1", "ask", "one"), ToolResultPart("c1", "ask", "two"))
     assert (await a.send(answers, history=first.messages)).output == "done"
     sent = wires.get("openai_chat").dump_messages(script.requests[1].messages, target=Origin("other"))

@@ -33,6 +33,7 @@ from dragoman.event import (
     StepStarted,
 )
 from dragoman.fold import compact, fold, unfold
+from dragoman.interrupt import Interrupt, Resume
 from dragoman.message import (
     DataPart,
     FilePart,
@@ -52,6 +53,7 @@ from dragoman.message import (
 from dragoman.repair import repair
 from dragoman.request import ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
+from dragoman.run_request import RunRequest
 from dragoman.saved import dump_messages, load_messages
 
 if TYPE_CHECKING:
@@ -85,6 +87,7 @@ __all__ = [
     "Event",
     "FilePart",
     "FinishReason",
+    "Interrupt",
     "Limits",
     "LinkPart",
     "MarkPart",
@@ -101,11 +104,13 @@ __all__ = [
     "PartStarted",
     "Provider",
     "ProviderPart",
+    "Resume",
     "Role",
     "Run",
     "RunError",
     "RunFinished",
     "RunOptions",
+    "RunRequest",
     "RunStarted",
     "ServerTool",
     "Settings",

@@ -18,8 +18,19 @@ from dragoman.model.middleware import Middleware
 from dragoman.model.models import Models
 from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator, StreamingState, choose_orchestrator
 from dragoman.orchestration.output import Output, json_output, typed_output
+from dragoman.orchestration.seal import Seal
 from dragoman.portal import Portal, synchronous, synchronous_stream
-from dragoman.prompt import History, Prompt, RunOptions, beginning, check_agent, check_options, with_options
+from dragoman.prompt import (
+    History,
+    Prompt,
+    RunOptions,
+    beginning,
+    check_agent,
+    check_options,
+    opening,
+    tools_of,
+    with_options,
+)
 from dragoman.providers import Provider
 from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
@@ -63,6 +74,7 @@ class Agent(Generic[Deps]):
         middleware: Iterable[Middleware] = (),
         limits: Limits | None = None,
         on_loss: OnLoss = "tell",
+        approval_key: str | bytes | None = None,
         executor: ToolExecutor | None = None,
         orchestrator: Callable[[], StreamingOrchestrator] | None = None,
         accumulator: Callable[[], MessageAccumulator] | None = None,
@@ -76,7 +88,8 @@ class Agent(Generic[Deps]):
         `environment` holds variables that go before those of the process (keys, base URLs, `DRAGOMAN_MODEL`);
         `environment_only` leaves those of the process out. `options` are body fields that have no neutral name, passed on as
         they are. `on_loss`: what the provider cannot take (a file, a setting, another's thinking) is left out and named in
-        `ChatResult.losses`; `error` refuses the request instead. `executor`, `orchestrator` and `accumulator` replace the
+        `ChatResult.losses`; `error` refuses the request instead. `approval_key` signs what runs wait for: an approval or an answer
+        counts then only with the signature of what was asked; any secret of 32 bytes or more, the same in all processes. `executor`, `orchestrator` and `accumulator` replace the
         provider's, where its record names some, else ours.
 
         Raises:
@@ -108,6 +121,7 @@ class Agent(Generic[Deps]):
             clock=clock,
         )
         self._limits = limits or Limits()
+        self._approval_key = approval_key.encode() if isinstance(approval_key, str) else approval_key
         self._executor = executor
         self._orchestrator = orchestrator
         self._accumulator = accumulator
@@ -154,9 +168,11 @@ class Agent(Generic[Deps]):
         Raises:
             SettingsError: as the constructor, or the provider can give no typed output.
             InvalidRequestError: nothing to send.
+            ResumeError: an answer in `resume` does not fit what the history waits for.
             TypeError: an argument that `RunOptions` does not know.
         """
         check_options(how)
+        new, how = opening(prompt, how, new_id=self._new_id, clock=self._clock)
         output_schema = how.get("output_schema")
         output: Output[Any] | None = None
         if output_schema is not None:
@@ -165,12 +181,22 @@ class Agent(Generic[Deps]):
             output = typed_output(output_type)
         chat_model = self._models.chat(how.get("model"))
         request = with_options(self._request, how)
-        messages, opening, losses = beginning(
-            prompt, how, system=self._system, on_loss=request.on_loss, new_id=self._new_id, clock=self._clock
+        tools = (*self._tools, *tools_of(how.get("tools", ())))
+        seal = Seal(self._approval_key, how.get("thread_id"))
+        begin = beginning(
+            new,
+            how,
+            system=self._system,
+            tools=tool_map(tools),
+            seal=seal,
+            on_loss=request.on_loss,
+            new_id=self._new_id,
+            clock=self._clock,
         )
+        run_id = how.get("run_id") or self._new_id()
         state = StreamingState(
-            messages,
-            self._tools,
+            begin.history,
+            tools,
             request=request,
             executor=self._executor,
             accumulator=self._accumulator or chat_model.provider.accumulator or MessageAccumulator,
@@ -178,20 +204,28 @@ class Agent(Generic[Deps]):
             new_id=self._new_id,
             clock=self._clock,
             deps=how.get("deps"),
-            run_id=self._new_id(),
+            run_id=run_id,
+            thread_id=how.get("thread_id") or run_id,
+            resource_id=how.get("resource_id"),
+            context=tuple(how.get("context", ())),
+            shared=how.get("state"),
+            metadata=how.get("metadata", {}),
+            seal=seal,
+            claim=how.get("claim"),
+            plan=begin.plan,
         )
-        state.losses |= dict.fromkeys(losses)
+        state.losses |= dict.fromkeys(begin.losses)
         make = self._orchestrator or chat_model.provider.orchestrator
         orchestrator = (
             make()
             if make is not None
-            else choose_orchestrator(chat_model.provider, typed=output is not None, tools=bool(self._tools))
+            else choose_orchestrator(chat_model.provider, typed=output is not None, tools=bool(tools))
         )
         return Run(
             chat_model,
             orchestrator,
             state,
-            opening=opening,
+            opening=begin.opening,
             output_schema=output.schema if output is not None else None,
             limits=how.get("limits") or self._limits,
             convert=output.convert if output is not None else str,

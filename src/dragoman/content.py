@@ -18,6 +18,7 @@ from dragoman.file_type import file_type
 __all__ = [
     "KINDS",
     "NOTES",
+    "OURS",
     "Content",
     "DataPart",
     "FilePart",
@@ -37,6 +38,9 @@ Native = Mapping[str, Any] | None
 
 NOTES = ":notes"
 """Behind a wire's name, which holds no colon: the key under which the wire's notes stand in `native`."""
+
+OURS = "dragoman"
+"""The key in `native` under which stands what dragoman itself must find again, and no wire writes."""
 
 
 class TextPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="text"):
@@ -132,6 +136,8 @@ class ToolResultPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="tool_
     native: Native = None
     is_content: bool = False
     """Derived: `result` is a tuple of parts and not a JSON value. Stored, so that JSON is read back as what it was."""
+    denied: bool = False
+    """Somebody refused to have the call run; `result` says so to the model, with the reason."""
 
     def __post_init__(self) -> None:
         result = self.result

@@ -7,12 +7,16 @@ DragomanError
 ├── ToolError                  a tool cannot be built or answered
 ├── TypedOutputError           the answer is not of the type that was asked for
 ├── LimitReachedError          a limit of `Limits` ended the run
+├── RunInterruptedError        the process that drove the run ended before the run did
+├── RunLogError                a run's log cannot take or give what it was asked for
+│   └── LeaseLostError             somebody else may drive the run now
 └── ProviderError              the provider answered with an error (its fault, where no line below fits)
     ├── AuthenticationError        401: the key is missing or wrong
     ├── PermissionDeniedError      403: the key may not do this
     ├── ModelNotFoundError         404: no such model
     ├── InvalidRequestError        400, 422: the request is not acceptable
-    │   └── ContextLengthError         the conversation is too long for the model
+    │   ├── ContextLengthError         the conversation is too long for the model
+    │   └── ResumeError                an answer does not fit what the conversation waits for; nothing was run
     ├── ContentRefusedError        the provider's policy refuses the content
     ├── RateLimitError             429: too many requests; `retry_after` seconds
     ├── OverloadedError            503, 529: the provider has no capacity now; `retry_after` too
@@ -37,6 +41,7 @@ __all__ = [
     "DragomanError",
     "HistoryError",
     "InvalidRequestError",
+    "LeaseLostError",
     "LimitReachedError",
     "ModelNotFoundError",
     "OverloadedError",
@@ -45,6 +50,9 @@ __all__ = [
     "ProviderError",
     "ProviderTimeoutError",
     "RateLimitError",
+    "ResumeError",
+    "RunInterruptedError",
+    "RunLogError",
     "SettingsError",
     "StreamCutError",
     "ToolError",
@@ -136,6 +144,18 @@ class LimitReachedError(DragomanError):
     """A limit of `Limits` ended the run. `result` is what there was until then."""
 
 
+class RunInterruptedError(DragomanError):
+    """The process that drove the run ended before the run did. The log holds what there was; a new send goes on from it."""
+
+
+class RunLogError(DragomanError):
+    """A run's log cannot take or give what it was asked for: no such run, an offset that is not its end, a run that is over."""
+
+
+class LeaseLostError(RunLogError):
+    """The lease under which a run was driven is over, or is another's: nothing more may be written under it."""
+
+
 class ProviderError(DragomanError):
     """The provider answered with an error; where no subclass fits, a fault of its own."""
 
@@ -158,6 +178,10 @@ class InvalidRequestError(ProviderError):
 
 class ContextLengthError(InvalidRequestError):
     """The conversation is too long for the model."""
+
+
+class ResumeError(InvalidRequestError):
+    """An answer does not fit what the conversation waits for. Nothing was run, and no other answer of the same send was taken."""
 
 
 class ContentRefusedError(ProviderError):

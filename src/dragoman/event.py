@@ -7,7 +7,7 @@ names its message and its part; parts of one message may be open side by side.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,8 +15,9 @@ import msgspec
 
 from dragoman import error_json
 from dragoman.errors import DragomanError, HistoryError
+from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
-from dragoman.message import Content, FinishReason, Native, Origin, Role, TextPart, ToolCallPart, Usage
+from dragoman.message import Content, FinishReason, Native, Origin, Role, TextPart, Usage
 
 __all__ = [
     "Custom",
@@ -41,7 +42,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     Delta = str | bytes
-else:  # msgspec takes no union of two string-like types; JSON has the bytes of a DataPart as base64, and `fold` reads both
+else:  # msgspec takes no union of two string-like types: one of bytes is stored as a `_BytesDelta`
     Delta = str
 
 
@@ -64,6 +65,13 @@ class RunStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_start
     """Id of the conversation that it belongs to, where there is one."""
     parent_run_id: str | None = None
     """Id of the run that started it, where one did."""
+    resource_id: str | None = None
+    """Whose conversation it is, where that was told."""
+    typed: Literal["text", "call"] | None = None
+    """Where the output is held to a type, what of the model's is it: its text, or the arguments of its call of `return_result`,
+    so that its text is none. What came before the last step is void."""
+    native: Native = None
+    """What a format has beside these fields, by its name."""
 
 
 class RunFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_finished"):
@@ -72,11 +80,15 @@ class RunFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_fini
     run_id: str
     """Id of the run."""
     outcome: Literal["success", "pending", "cancelled"] = "success"
-    """`pending`: the client must answer the calls in `pending`."""
+    """`pending`: the run waits for what is in `pending`."""
     usage: Usage | None = None
     """Sum over the run's model calls."""
-    pending: tuple[ToolCallPart, ...] = ()
-    """Calls that somebody must answer before the conversation can go on."""
+    pending: tuple[Interrupt, ...] = ()
+    """What somebody must answer before the conversation can go on."""
+    result: Any = None
+    """The run's output as JSON: the text, or the value of a typed run; `None`: there is none."""
+    native: Native = None
+    """What a format has beside these fields, by its name."""
 
 
 class RunError(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_error"):
@@ -86,6 +98,8 @@ class RunError(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_error")
     """What went wrong."""
     run_id: str | None = None
     """Id of the run; `None`: a model call outside a run."""
+    native: Native = None
+    """What a format has beside these fields, by its name."""
 
 
 class StepStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="step_started"):
@@ -93,6 +107,8 @@ class StepStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="step_sta
 
     name: str
     """Such as `model call 1`; no other step of the run has it."""
+    native: Native = None
+    """What a format has beside these fields, by its name."""
 
 
 class StepFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="step_finished"):
@@ -102,6 +118,8 @@ class StepFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="step_fi
     """As in `StepStarted`."""
     losses: tuple[Loss, ...] = ()
     """What its requests had to leave out and no earlier step of the run did; positions are those in what was sent."""
+    native: Native = None
+    """What a format has beside these fields, by its name."""
 
 
 class MessageStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="message_started"):
@@ -197,6 +215,8 @@ class StateSnapshot(msgspec.Struct, frozen=True, omit_defaults=True, tag="state_
 
     state: Any
     """Any JSON value."""
+    native: Native = None
+    """What a format has beside these fields, by its name."""
 
 
 class StateDelta(msgspec.Struct, frozen=True, omit_defaults=True, tag="state_delta"):
@@ -204,6 +224,8 @@ class StateDelta(msgspec.Struct, frozen=True, omit_defaults=True, tag="state_del
 
     operations: tuple[Mapping[str, Any], ...]
     """Operations of JSON Patch (RFC 6902), in order."""
+    native: Native = None
+    """What a format has beside these fields, by its name."""
 
 
 class Custom(msgspec.Struct, frozen=True, omit_defaults=True, tag="custom"):
@@ -213,6 +235,16 @@ class Custom(msgspec.Struct, frozen=True, omit_defaults=True, tag="custom"):
     """What it is."""
     value: Any = None
     """Any JSON value."""
+    native: Native = None
+    """What a format has beside these fields, by its name."""
+
+
+class _BytesDelta(msgspec.Struct, frozen=True, tag="part_delta_bytes"):
+    """How JSON has a `PartDelta` of bytes, so that it comes back as one."""
+
+    message_id: str
+    index: int
+    delta: bytes
 
 
 Event = (
@@ -234,27 +266,30 @@ Event = (
 
 
 def event_to_json(event: Event) -> bytes:
-    """Any event as JSON, one object with a `type`; an error as `error_json` writes it.
+    """Any event as JSON, one object with a `type`; an error as `error_json` writes it. `event_from_json` gives it back as it was.
 
     Raises:
         HistoryError: it holds what JSON cannot, such as half a character of a text that was cut in UTF-16.
     """
     try:
-        return msgspec.json.encode(event, enc_hook=_encoded)
+        if type(event) is PartDelta and isinstance(event.delta, bytes):
+            return _encode(_BytesDelta(event.message_id, event.index, event.delta))
+        return _encode(event)
     except (TypeError, ValueError, RecursionError) as error:
         raise HistoryError(f"an event cannot be stored as JSON: {error}") from error
 
 
 def event_from_json(data: bytes | str) -> Event:
-    """Reads what `event_to_json` wrote. A delta of bytes comes back as their base64.
+    """Reads what `event_to_json` wrote.
 
     Raises:
         HistoryError: it is no stored event.
     """
     try:
-        return msgspec.json.decode(data, type=Event, dec_hook=_decoded)
+        event = _decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise HistoryError(f"not a stored event: {error}. Write it with event_to_json().") from error
+    return PartDelta(event.message_id, event.index, event.delta) if type(event) is _BytesDelta else event
 
 
 def _encoded(value: Any) -> Any:
@@ -267,3 +302,7 @@ def _decoded(kind: type, value: Any) -> Any:
     if kind is DragomanError:
         return error_json.from_json(msgspec.json.encode(value))
     raise NotImplementedError(f"a {kind.__name__} has no JSON form")  # as msgspec asks of its hooks
+
+
+_encode = msgspec.json.Encoder(enc_hook=_encoded).encode
+_decode: Callable[[bytes | str], Any] = msgspec.json.Decoder(Event | _BytesDelta, dec_hook=_decoded).decode

@@ -18,6 +18,7 @@ from dragoman import json_bytes
 from dragoman.content import (
     KINDS,
     NOTES,
+    OURS,
     Content,
     DataPart,
     FilePart,
@@ -36,6 +37,7 @@ from dragoman.stored import newest, unknown
 
 __all__ = [
     "NOTES",
+    "OURS",
     "Content",
     "DataPart",
     "FilePart",

@@ -3,26 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, TypedDict, cast, get_args
+
+import msgspec
 
 from dragoman.arguments import expect, expect_callable, expect_each, wrong
-from dragoman.errors import InvalidRequestError
+from dragoman.errors import InvalidRequestError, ResumeError
+from dragoman.interrupt import Resume
 from dragoman.limits import Limits
 from dragoman.loss import Loss, refusal
 from dragoman.message import Content, Message, Role
+from dragoman.orchestration.interrupts import speaks, waiting_calls
+from dragoman.orchestration.resume import Decision, Plan, decisions
+from dragoman.orchestration.seal import Seal
+from dragoman.orchestration.state import Claim
 from dragoman.providers.provider import Provider
-from dragoman.repair import missing
-from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings
-from dragoman.tools import Tool
+from dragoman.repair import OpenCall, missing
+from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpec
+from dragoman.run_request import RunRequest
+from dragoman.tools import Tool, tool
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["History", "Prompt", "RunOptions", "beginning", "check_agent", "check_options", "with_options"]
+__all__ = [
+    "History",
+    "Beginning",
+    "Prompt",
+    "RunOptions",
+    "beginning",
+    "check_agent",
+    "check_options",
+    "opening",
+    "tools_of",
+    "with_options",
+]
 
-Prompt = str | Message | Sequence[Content | str] | None
-"""A string, a message, or a sequence of parts; `None` continues a history that ends in a user message or tool results."""
+Prompt = str | Message | Sequence[Content | str] | RunRequest | None
+"""A string, a message, or a sequence of parts; `None` continues a history that ends in a user message or tool results, or that waits
+for answers. A `RunRequest` says all of it."""
 
 History = Iterable[Message]
 """Messages, oldest first; or a `MessageList`."""
@@ -47,6 +68,47 @@ class RunOptions(TypedDict, total=False):
     """In place of the agent's."""
     on_loss: OnLoss | None
     """In place of the agent's: `error` refuses what the provider cannot take whole, `tell` names it in the result."""
+    thread_id: str | None
+    """Id of the conversation; left out, it is the run's."""
+    run_id: str | None
+    """Id of the run; left out, one is made."""
+    resource_id: str | None
+    """Whose conversation it is, such as a user's id."""
+    tools: Iterable[Tool | ToolSpec | Callable[..., Any]]
+    """Of this run, beside the agent's. A `ToolSpec`, or a `Tool` without a handler, is run by the client."""
+    context: Sequence[Any]
+    """What the client tells beside the conversation: for tools and orchestrators, not for the model."""
+    state: Any
+    """The state that client and agent share, any JSON value. See `ToolContext.state`."""
+    resume: Iterable[Resume]
+    """Answers to what the history waits for. See `ChatResult.pending`."""
+    options: Mapping[str, Any] | None
+    """Body fields without a neutral name; go before the agent's, one by one."""
+    metadata: Mapping[str, Any]
+    """For tools and orchestrators, as it is."""
+    trusted_history: bool
+    """`False`: the history comes from a client, who may have made it up. Then a call is run on an answer only where the agent has
+    an `approval_key`, which shows that it was asked for."""
+    claim: Claim
+    """A function, plain or async, of three ids (conversation, what was answered, run) that notes an answer before it is acted upon, and
+    says whether no run did so before. An answer counts once then, else at least once. Needs a `thread_id`."""
+
+
+def tools_of(given: Iterable[Tool | ToolSpec | Callable[..., Any]]) -> tuple[Tool, ...]:
+    """The tools of one run. A `ToolSpec` is a tool of the client's.
+
+    Raises:
+        TypeError: something is no tool, no spec and no function.
+    """
+    tools: list[Tool] = []
+    for place, one in enumerate(given):
+        if isinstance(one, ToolSpec):
+            one = Tool(one.name, one.description, None, one.input_schema, native=one.native)
+        elif not isinstance(one, Tool):
+            expect_callable(f"tools[{place}]", one, "a function, a Tool or a ToolSpec")
+            one = tool(one)
+        tools.append(one)
+    return tuple(tools)
 
 
 def check_options(how: Mapping[str, Any]) -> None:
@@ -72,9 +134,9 @@ def check_agent(given: Mapping[str, Any]) -> None:
     for name, (method, what) in _OBJECTS.items():
         if (value := given[name]) is not None and (isinstance(value, type) or not hasattr(value, method)):
             raise wrong(name, value, what)
-    for place, tool in enumerate(given["tools"]):
-        if not isinstance(tool, Tool):
-            expect_callable(f"tools[{place}]", tool, "a function or a Tool")
+    for place, one in enumerate(given["tools"]):
+        if not isinstance(one, Tool):
+            expect_callable(f"tools[{place}]", one, "a function or a Tool")
     expect_each("server_tools", given["server_tools"], ServerTool)
     for place, layer in enumerate(given["middleware"]):
         expect_callable(f"middleware[{place}]", layer, "a function (request, next) -> events")
@@ -89,59 +151,147 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "output_schema": (Mapping,),
     "settings": (Settings,),
     "limits": (Limits,),
+    "trusted_history": (bool,),
+    "thread_id": (str,),
+    "run_id": (str,),
+    "resource_id": (str,),
+    "options": (Mapping,),
+    "metadata": (Mapping,),
 }
 _AGENT_KINDS: dict[str, tuple[type, ...]] = {
     "system": (str,),
-    "options": (Mapping,),
     "base_url": (str,),
     "headers": (Mapping,),
     "environment": (Mapping,),
     "display_name": (str,),
+    "approval_key": (str, bytes),
 }
+_REQUEST_FIELDS = ("thread_id", "run_id", "resource_id", "tools", "context", "state", "resume", "metadata")
 _OBJECTS = {"transport": ("send", "a transport"), "executor": ("execute_batch", "an executor, such as ToolExecutor()")}
 _CONTENT = get_args(Content)
 
 
-def beginning(
-    prompt: Prompt,
-    how: RunOptions,
-    *,
-    system: Message | None,
-    on_loss: OnLoss,
-    new_id: Callable[[], str],
-    clock: Callable[[], datetime],
-) -> tuple[list[Message], tuple[Message, ...], list[Loss]]:
-    """The conversation that a run goes on with, the messages of it that are the run's own, and what was made up in those.
-
-    They are the prompt and, before it or in it, a result for each call at the end of the history that nobody answered:
-    what was sent once stands in the history from then on, also when the real result comes late.
-
-    Raises:
-        InvalidRequestError: there is nothing to send, or a result had to be made up and `on_loss` is `error`.
-    """
-    message = _message(prompt, how.get("attachments", ()), new_id=new_id, clock=clock)
-    messages = _conversation(how.get("history", ()), message, system=system)
-    made_up, losses = missing(messages)
-    if on_loss == "error" and (refused := refusal(losses)) is not None:
-        raise refused
-    own = [] if message is None else [message]
-    if made_up and message is not None and message.tool_results:
-        own = [message.replace(content=(*message.content, *made_up))]
-    elif made_up:
-        own.insert(0, Message.user(*made_up).replace(id=new_id(), created_at=clock()))
-    messages[len(messages) - (message is not None) :] = own
-    return messages, tuple(own), losses
-
-
-def _message(
-    prompt: Prompt, attachments: Sequence[Content], *, new_id: Callable[[], str], clock: Callable[[], datetime]
-) -> Message | None:
-    """The prompt as a message with an id and a time; `None`: there is none.
+def opening(
+    prompt: Prompt, how: RunOptions, *, new_id: Callable[[], str], clock: Callable[[], datetime]
+) -> tuple[list[Message], RunOptions]:
+    """A prompt → the messages that are new, with ids and times, and the options, with those of a `RunRequest`.
 
     Raises:
         InvalidRequestError: there is nothing in it, or attachments are to follow no prompt.
-        TypeError: it holds something that is no text and no part.
+        TypeError: it holds something that is no text and no part, or the history is given twice.
     """
+    if isinstance(prompt, RunRequest):
+        new, how = _of_request(prompt, how)
+    else:
+        message = _message(prompt, how.get("attachments", ()))
+        new = [] if message is None else [message]
+    return [one.replace(id=one.id or new_id(), created_at=one.created_at or clock()) for one in new], how
+
+
+def _of_request(request: RunRequest, how: RunOptions) -> tuple[Sequence[Message], RunOptions]:
+    """The messages of a request that are new, and its fields as keywords; those that are given go before them."""
+    if twice := [name for name in ("history", "attachments") if how.get(name)]:
+        raise TypeError(
+            f"{' and '.join(twice)} cannot stand beside a RunRequest: its messages are the whole conversation"
+        )
+    messages = expect_each("messages", request.messages, Message, hint=_hint)
+    new = next((at for at in range(len(messages), 0, -1) if messages[at - 1].role is Role.MODEL), 0)
+    fields: dict[str, Any] = {name: value for name in _REQUEST_FIELDS if (value := getattr(request, name)) is not None}
+    if (settings := how.get("settings") or request.settings) is not None:
+        fields["settings"] = settings.over(request.settings)
+    options = {**(request.options or {}), **(how.get("options") or {})}
+    return messages[new:], cast("RunOptions", {**fields, **how, "options": options, "history": messages[:new]})
+
+
+class Beginning(msgspec.Struct, frozen=True):
+    """How a run begins."""
+
+    history: list[Message]
+    """The conversation that it goes on with; with a `plan`: without what the plan adds."""
+    opening: tuple[Message, ...]
+    """Messages of the history that are the run's own."""
+    losses: list[Loss]
+    """What was made up in them."""
+    plan: Plan | None = None
+    """What is to be done first; `None`: the model is asked."""
+
+
+def beginning(
+    new: Sequence[Message],
+    how: RunOptions,
+    *,
+    system: Message | None,
+    tools: Mapping[str, Tool],
+    seal: Seal,
+    on_loss: OnLoss,
+    new_id: Callable[[], str],
+    clock: Callable[[], datetime],
+) -> Beginning:
+    """The conversation that a run goes on with, the messages of it that are the run's own, and what was made up in those.
+
+    They are the new ones and, before or in the first of them, a result for each call at the end of the history that nobody answered:
+    what was sent once stands in the history from then on, also when the real result comes late. Where the conversation waits, the answers
+    come first, and as long as something is waited for and nobody has said anything else, that is all.
+
+    Raises:
+        ResumeError: an answer does not fit what the conversation waits for.
+        InvalidRequestError: there is nothing to send, or a result had to be made up and `on_loss` is `error`.
+        TypeError: the history holds something that is no `Message`.
+    """
+    history = expect_each("history", how.get("history", ()), Message, hint=_hint)
+    resume = expect_each("resume", how.get("resume", ()), Resume)
+    messages = _conversation([*history, *new], system=system)
+    first = len(messages) - len(new)
+    made_up, losses = missing(messages)
+    if resume or made_up:
+        waiting = waiting_calls(messages, tools, seal)
+        decided = decisions(resume, waiting, messages, tools, seal, clock())
+        _check_trust(decided, how, seal)
+        answered = [one.waiting.call for one in decided]
+        left = tuple([one for one in waiting if one.call not in answered])
+        speaking = speaks(messages)
+        if resume or (left and not speaking):
+            answers = list(takewhile(lambda message: not speaks([message]), new))
+            plan = Plan(tuple(decided), left, tuple(new[len(answers) :]), speaking)
+            gone = [] if left and not speaking else _without(losses, answered)
+            if on_loss == "error" and (refused := refusal(gone)) is not None:
+                raise refused
+            return Beginning(messages[: first + len(answers)], tuple(answers), gone, plan)
+    if not (messages and messages[-1].role is Role.USER):
+        raise InvalidRequestError(
+            "nothing to send: without a prompt the history must end in a user message or in tool results"
+        )
+    if on_loss == "error" and (refused := refusal(losses)) is not None:
+        raise refused
+    own = [*new]
+    if made_up and own and own[0].tool_results:
+        own[0] = own[0].replace(content=(*own[0].content, *made_up))
+    elif made_up:
+        own.insert(0, Message.user(*made_up).replace(id=new_id(), created_at=clock()))
+    messages[first:] = own
+    return Beginning(messages, tuple(own), losses)
+
+
+def _without(losses: Sequence[Loss], answered: Sequence[OpenCall]) -> list[Loss]:
+    places = {(one.position, one.place) for one in answered}
+    return [loss for loss in losses if (loss.message, loss.part) not in places]
+
+
+def _check_trust(decided: Sequence[Decision], how: RunOptions, seal: Seal) -> None:
+    """Raises where a call is to be run and that cannot be justified, or not be noted."""
+    if all(one.result is not None for one in decided):
+        return
+    if not how.get("trusted_history", True) and seal.key is None:
+        raise ResumeError(
+            "a call is to be run that a history from a client says was asked for and approved, and nothing shows that it was: "
+            "give the agent an approval_key, or take the history from a store of your own"
+        )
+    if how.get("claim") is not None and not how.get("thread_id"):
+        raise InvalidRequestError("an answer is noted under its conversation: a send with claim= needs a thread_id=")
+
+
+def _message(prompt: Prompt, attachments: Sequence[Content]) -> Message | None:
+    """The prompt as a message; `None`: there is none."""
     attachments = expect_each("attachments", attachments, *_CONTENT, hint=_hint)
     if prompt is None:
         if attachments:
@@ -150,29 +300,21 @@ def _message(
     if isinstance(prompt, Message):
         message = prompt.replace(content=(*prompt.content, *attachments)) if attachments else prompt
     else:
-        pieces = [prompt] if isinstance(prompt, str) else expect_each("prompt", prompt, str, *_CONTENT, hint=_hint)
+        pieces: Sequence[Any] = (
+            [prompt]
+            if isinstance(prompt, str)
+            else expect_each("prompt", cast("Any", prompt), str, *_CONTENT, hint=_hint)
+        )
         message = Message.user(*[piece for piece in pieces if piece != ""], *attachments)
     if not message.content:
         raise InvalidRequestError("the prompt is empty: give a text, parts or a message")
-    return message.replace(id=message.id or new_id(), created_at=message.created_at or clock())
+    return message
 
 
-def _conversation(history: History, message: Message | None, *, system: Message | None) -> list[Message]:
-    """The history, the prompt after it, and the system message before it, if it does not begin so already.
-
-    Raises:
-        InvalidRequestError: there is nothing to answer.
-        TypeError: the history holds something that is no `Message`.
-    """
-    messages = expect_each("history", history, Message, hint=_hint)
-    if message is None and not (messages and messages[-1].role is Role.USER):
-        raise InvalidRequestError(
-            "nothing to send: without a prompt the history must end in a user message or in tool results"
-        )
-    if message is not None:
-        messages.append(message)
-    if system is not None and not (messages[0].role is Role.SYSTEM and messages[0].text == system.text):
-        messages.insert(0, system)
+def _conversation(messages: list[Message], *, system: Message | None) -> list[Message]:
+    """The messages, and the system message before them, if they do not begin so already."""
+    if messages and system is not None and not (messages[0].role is Role.SYSTEM and messages[0].text == system.text):
+        return [system, *messages]
     return messages
 
 
@@ -189,8 +331,9 @@ def _hint(value: object) -> str:
 
 def with_options(request: ModelRequest, how: RunOptions) -> ModelRequest:
     """An agent's request with what a run changes of it."""
-    settings, on_loss = how.get("settings"), how.get("on_loss")
-    if settings is None and on_loss is None:
+    settings, on_loss, options = how.get("settings"), how.get("on_loss"), how.get("options")
+    if settings is None and on_loss is None and not options:
         return request
     settings = request.settings if settings is None else settings.over(request.settings)
-    return request.replace(settings=settings, on_loss=on_loss or request.on_loss)
+    options = {**request.options, **options} if options else request.options
+    return request.replace(settings=settings, on_loss=on_loss or request.on_loss, options=options)

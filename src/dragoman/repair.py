@@ -12,17 +12,33 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from operator import attrgetter
+from typing import Any, cast
 
 import msgspec
 
 from dragoman.loss import Loss, Lost
-from dragoman.message import Content, Message, Role, ToolCallPart, ToolResultPart
+from dragoman.message import OURS, Content, Message, Role, ToolCallPart, ToolResultPart
 
-__all__ = ["INTERRUPTED", "missing", "repair", "repaired"]
+__all__ = ["INTERRUPTED", "OpenCall", "missing", "open_calls", "repair", "repaired", "stand_in", "to_call"]
 
 _CONTENT = attrgetter("content")
 INTERRUPTED = "interrupted: the call was not answered"
 """The error that stands in for a result that never came."""
+_TURN = "turn"
+"""Under which a result says to which of several calls with its id it belongs."""
+
+
+class OpenCall(msgspec.Struct, frozen=True):
+    """A call of the last round that has no result."""
+
+    position: int
+    """Of its message in the conversation."""
+    place: int
+    """In the content of the message."""
+    turn: int
+    """How many calls of its round before it have its id."""
+    call: ToolCallPart
+    """The call."""
 
 
 def repair(messages: Iterable[Message]) -> list[Message]:
@@ -49,16 +65,37 @@ def missing(messages: Sequence[Message]) -> tuple[list[ToolResultPart], list[Los
     Once it was sent it is to be stored behind that round: a real result that comes late is then a second one for its call,
     and leaves what was sent as it was.
     """
+    calls = open_calls(messages)
+    return [stand_in(each.call) for each in calls], [_never_came(each.position, each.place) for each in calls]
+
+
+def open_calls(messages: Sequence[Message]) -> list[OpenCall]:
+    """The calls of the last round that have no result, in order."""
     start = _last_round(messages)
     if start is None:
-        return [], []
+        return []
     losses: list[Loss] = []
-    for round_ in _rounds(messages[start:])[-1:]:
-        _mended(round_, losses)
-    losses = [msgspec.structs.replace(loss, message=start + (loss.message or 0)) for loss in losses]
-    calls = [(loss, messages[loss.message or 0].content[loss.part or 0]) for loss in losses]
-    made_up = [(loss, call) for loss, call in calls if isinstance(call, ToolCallPart)]
-    return [_stand_in(call) for _, call in made_up], [loss for loss, _ in made_up]
+    last = _rounds(messages[start:])[-1]
+    _mended(last, losses)
+    missed = {(loss.message, loss.part) for loss in losses}
+    found: list[OpenCall] = []
+    turns: dict[str, int] = {}
+    for position, message in last if missed else ():
+        for place, call in _calls(message):
+            turn = turns[call.id] = turns.get(call.id, -1) + 1
+            if (position, place) in missed:
+                found.append(OpenCall(start + position, place, turn, call))
+    return found
+
+
+def to_call(result: ToolResultPart, turn: int) -> ToolResultPart:
+    """A result that comes before those of earlier calls with the same id: it says to which call it belongs."""
+    return msgspec.structs.replace(result, native={**(result.native or {}), OURS: {_TURN: turn}})
+
+
+def stand_in(call: ToolCallPart) -> ToolResultPart:
+    """The result of a call that nobody answered."""
+    return ToolResultPart(call.id, call.name, {"error": INTERRUPTED}, is_error=True)
 
 
 def _last_round(messages: Sequence[Message]) -> int | None:
@@ -85,7 +122,7 @@ def _is_paired(messages: Iterable[Message]) -> bool:
             for piece, call_id in zip(content, expected, strict=False):
                 if not isinstance(piece, ToolResultPart) or piece.id != call_id:
                     return False
-                if not piece.name or piece.run_by == "provider":
+                if not piece.name or piece.run_by == "provider" or (piece.native and OURS in piece.native):
                     return False
             content, expected = content[answered:], []
         for piece in content:
@@ -112,9 +149,31 @@ def _rounds(messages: Iterable[Message]) -> list[list[tuple[int, Message]]]:
     return [round_ for round_ in rounds if round_]
 
 
-def _stand_in(call: ToolCallPart) -> ToolResultPart:
-    """The result of a call that nobody answered."""
-    return ToolResultPart(call.id, call.name, {"error": INTERRUPTED}, is_error=True)
+def _never_came(position: int, place: int) -> Loss:
+    return Loss(position, place, Lost.tool_result, "it never came; an error stands in for it")
+
+
+def _turn(result: ToolResultPart, open_: deque[int], all_: Sequence[int]) -> int | None:
+    """The call that a result belongs to, taken off the open ones; `None`: there is none."""
+    own: Any = (result.native or {}).get(OURS)
+    turn = cast("dict[str, Any]", own).get(_TURN) if isinstance(own, dict) else None
+    if not isinstance(turn, int) or not 0 <= turn < len(all_):
+        return open_.popleft() if open_ else None
+    if all_[turn] not in open_:
+        return None
+    open_.remove(all_[turn])
+    return all_[turn]
+
+
+def _placed(result: ToolResultPart, call: ToolCallPart) -> ToolResultPart:
+    """A result that stands where it belongs, with the call's name where it has none."""
+    if result.native and OURS in result.native:
+        left = {key: value for key, value in result.native.items() if key != OURS}
+        result = msgspec.structs.replace(result, native=left or None)
+    return result if result.name else msgspec.structs.replace(result, name=call.name)
+
+
+_NONE: deque[int] = deque()
 
 
 def _calls(message: Message) -> list[tuple[int, ToolCallPart]]:
@@ -135,6 +194,7 @@ def _mended(round_: Sequence[tuple[int, Message]], losses: list[Loss]) -> list[M
     waiting: dict[str, deque[int]] = {}
     for number, (_, _, call) in enumerate(calls):
         waiting.setdefault(call.id, deque()).append(number)
+    same = {call_id: tuple(numbers) for call_id, numbers in waiting.items()}
     answers: dict[int, ToolResultPart] = {}
     carrier: int | None = None  # place in `kept` of the first user message that brings results
     kept: list[tuple[Message, tuple[Content, ...]]] = []
@@ -144,10 +204,9 @@ def _mended(round_: Sequence[tuple[int, Message]], losses: list[Loss]) -> list[M
         for place, piece in enumerate(message.content):
             if not isinstance(piece, ToolResultPart) or piece.run_by == "provider":
                 content.append(piece)
-            elif numbers := waiting.get(piece.id):
-                number = numbers.popleft()
+            elif (number := _turn(piece, waiting.get(piece.id, _NONE), same.get(piece.id, ()))) is not None:
                 call = calls[number][2]
-                answers[number] = piece if piece.name else msgspec.structs.replace(piece, name=call.name)
+                answers[number] = _placed(piece, call)
                 if carrier is None and message.role is Role.USER:
                     carrier = len(kept)
             else:
@@ -158,8 +217,8 @@ def _mended(round_: Sequence[tuple[int, Message]], losses: list[Loss]) -> list[M
         where.append(len(kept))
     for number, (n, place, call) in enumerate(calls):
         if number not in answers:
-            answers[number] = _stand_in(call)
-            losses.append(Loss(round_[n][0], place, Lost.tool_result, "it never came; an error stands in for it"))
+            answers[number] = stand_in(call)
+            losses.append(_never_came(round_[n][0], place))
     for n in sorted({n for n, _, _ in calls}, reverse=True):
         message, rest = Message(Role.USER), ()
         if carrier is not None and (carrier == where[n] or not kept[carrier][1]):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
-from dragoman.message import FinishReason, Message, ToolCallPart, Usage
+from dragoman.message import FinishReason, Message, Usage
 
 __all__ = ["BatchEmbeddingsResult", "ChatResult", "EmbeddingsResult", "ModelInfo", "Vector"]
 
@@ -36,10 +38,14 @@ class ChatResult(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
     """What the provider said beside its message, such as `model` and `response_id`; also `thinking`."""
     id: str = ""
     """Id of the model's message, the last one's of a whole result; `""` on chunks before the model speaks."""
-    pending: tuple[ToolCallPart, ...] = ()
-    """Calls that the client must answer before the conversation can go on."""
+    pending: tuple[Interrupt, ...] = ()
+    """What the run waits for. Each is answered with `approve`, `deny`, `answer` or `cancel`, and the answers go into `resume=` of the next send."""
     losses: tuple[Loss, ...] = ()
     """What the requests of this send had to leave out, each once: what the provider cannot take, or may not read."""
+    state: Any = None
+    """The state that client and agent share, as the run left it; of a chunk: as it is now, where it changed. `None`: there is none."""
+    custom: Mapping[str, Any] = {}
+    """Of a chunk: what a tool emitted, by its name (see `ToolContext.emit`); of a whole result always empty."""
     retracted: str = ""
     """On a chunk of its own, never with output: the end of what was streamed so far, which is void. The model began again, or
     what it said was not of the type that was asked for. Take it off what you have joined, and tell whoever has read it."""

@@ -6,6 +6,7 @@ import gc
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -174,3 +175,12 @@ def test_what_is_kept_of_digests_goes_with_the_messages() -> None:
     signed_chain([Message.user(f"{n}") for n in range(100)], "w")
     gc.collect()
     assert len(held) <= before
+
+
+def test_a_call_that_the_client_runs_counts_as_what_formats_tell_of_it():
+    for part in (ToolCallPart("c", "f", {"a": 1}), ToolResultPart("c", "f", 1)):
+        mine, clients, providers = (
+            Message.model(msgspec.structs.replace(part, run_by=by)) for by in ("agent", "client", "provider")
+        )
+        for of in (signed, neutral):
+            assert of(mine) == of(clients) != of(providers)

@@ -56,7 +56,11 @@ async def step(*answers: Any, **how: Any) -> tuple[list[Event], ChatResult[str] 
         result = None if run.error else await run.result()
     assert tuple(fold(events)) == run.so_far().messages
     assert isinstance(events[0], RunStarted)
-    assert events[-1] == (RunError(run.error, run.id) if run.error else RunFinished(run.id, usage=result.usage))
+    assert events[-1] == (
+        RunError(run.error, run.id)
+        if run.error
+        else RunFinished(run.id, usage=result.usage, result=result.output or None)
+    )
     return events[6:-1], result
 
 
@@ -344,7 +348,7 @@ async def test_an_orchestrators_events_are_told_once_though_its_message_follows_
     async with a.run("hi", deps=deps) as run:
         events = [event async for event in run]
         result = await run.result()
-    assert events[6:] == [*stepped(*whole), RunFinished(run.id, usage=result.usage)]
+    assert events[6:] == [*stepped(*whole), RunFinished(run.id, usage=result.usage, result=result.output or None)]
     assert (result.output, result.usage, deps) == ("A", Usage(input_tokens=0, output_tokens=2), ["finalized"])
     assert result.messages == tuple(fold(events))
 

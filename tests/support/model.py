@@ -7,9 +7,11 @@ from typing import Any
 
 import msgspec
 
-from dragoman import Agent, Capability, Message, Provider, ToolCallPart, Usage, unfold
+from dragoman import Agent, Capability, Interrupt, Message, Provider, ToolCallPart, Usage, unfold
+from dragoman.codec.digest import neutral
 from dragoman.errors import DragomanError
 from dragoman.event import Event, PartDelta, RunError
+from dragoman.interrupt import Reason
 from dragoman.message import FinishReason
 from dragoman.request import ModelRequest
 
@@ -40,6 +42,16 @@ FORCING = msgspec.structs.replace(
 def call(name: str = "t", /, id: str = "c1", **arguments: Any) -> ToolCallPart:
     """A tool call."""
     return ToolCallPart(id, name, arguments)
+
+
+def waits_for(message: Message, call: ToolCallPart, reason: Reason = "tool", *, id: str = "m1") -> Interrupt:
+    """What a run waits for after a message of the script."""
+    return Interrupt(call.id, reason, call, metadata={"message_id": id, "message_digest": neutral(message)})
+
+
+def waiting(name: str = "ask", /, id: str = "c1") -> ToolCallPart:
+    """A tool call that waits for the client."""
+    return ToolCallPart(id, name, run_by="client")
 
 
 def says(*content: Any, reason: FinishReason | None = None, usage: int | None = None) -> Message:

@@ -34,7 +34,7 @@ from dragoman import (
 )
 from dragoman.codec.serving import ErrorResponse, Route
 from dragoman.errors import InvalidRequestError, ProviderError
-from dragoman.event import Event, MessageFinished, RunError
+from dragoman.event import Event, MessageDropped, MessageFinished, RunError
 from dragoman.message import DataPart, FilePart, FinishReason, LinkPart, MarkPart
 from dragoman.request import EmbeddingsRequest
 from dragoman.testing import server
@@ -177,6 +177,14 @@ def of_calls(**changes: Any) -> Callable[[Event], Event]:
         return event
 
     return edit
+
+
+def is_clients(part: Any) -> bool:
+    return isinstance(part, ToolCallPart) and part.run_by == "client"
+
+
+def unretracted(events: Iterable[Event], **how: Any) -> Any:
+    return REAL.dump_response([event for event in events if not isinstance(event, MessageDropped)], **how)
 
 
 def no_errors(event: Event) -> Event | None:
@@ -362,6 +370,14 @@ WIRES: dict[str, tuple[Any, str]] = {
     "whole_answers_are_read_in_place_of_streams": (
         Broken("openai_chat", decoder=lambda **how: Raising(REAL.decoder(**how), b'{"id":"r1"')),
         "what is this",
+    ),
+    "runs_are_one_answer": (
+        says(lambda message: message.replace(content=[part for part in message.content if not is_clients(part)])),
+        "the calls in a whole run must be",
+    ),
+    "retracted_answers_leave_nothing": (
+        Broken("openai_chat", dump_response=unretracted),
+        "a response with a retracted message must be",
     ),
     "finish_reasons_survive": (reads(to_stop), "the finish reason must be <FinishReason.length"),
     "usage_survives_and_adds_up": (reads(finished(usage=None)), "how often the usage of a whole response"),

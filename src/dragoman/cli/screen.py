@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, TextIO
 
 from dragoman.cli.failure import plain
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Usage
 from dragoman.result import ChatResult
+from dragoman.tools.context import PROGRESS
 
 __all__ = ["Screen", "show_notes", "usage_line"]
 
@@ -66,6 +67,8 @@ class Screen:
         if chunk.thinking and self._shows_thinking:
             self._mode(thinking=True)
             self._write(chunk.thinking, self._thinks_on)
+        if progress := chunk.custom.get(PROGRESS):
+            self._progress(progress)
         self._text = chunk.joined(self._text)
         if chunk.retracted:
             self._void()
@@ -78,6 +81,15 @@ class Screen:
         self._mode(thinking=False)
         self._end_line()
         self._text = ""
+
+    def _progress(self, value: Mapping[str, Any]) -> None:
+        """Says on a terminal how far a tool is, in a line that what follows takes the place of."""
+        if self._is_terminal:
+            self._mode(thinking=False)
+            self._end_line()
+            done, total = value["done"], value["total"]
+            far = f"{done:g}" if total is None else f"{done:g}/{total:g}"
+            self.waiting(plain(f"{value['message'] or 'working'} ({far}) …"))
 
     def _void(self) -> None:
         """Says that the answer which stands there does not count. A terminal gets anew what does; what was piped on is gone."""

@@ -15,13 +15,13 @@ import json
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from itertools import takewhile
-from typing import Any
+from typing import Any, Literal
 from weakref import ref
 
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.marks import unmarked
+from dragoman.codec.marks import only_waits, unmarked
 from dragoman.message import (
     Content,
     Message,
@@ -59,7 +59,8 @@ def digests(messages: Iterable[Message], wire: str, after: bytes | None = None) 
 
     chain = [after or b""] * (head + 1)
     for message in messages[head:]:
-        chain.append(_next(chain[-1], _of(message, wire, make)))
+        own = None if only_waits(message) else _of(message, wire, make)
+        chain.append(chain[-1] if own is None else _next(chain[-1], own))
     return chain
 
 
@@ -83,7 +84,7 @@ def neutral_chain(messages: Iterable[Message]) -> list[str]:
     """For each message the neutral digest of all before it, and last that of all: one more than there are messages."""
     digests = [b""]
     for message in messages:
-        digests.append(_next(digests[-1], _of(message, "", _neutral)))
+        digests.append(digests[-1] if only_waits(message) else _next(digests[-1], _of(message, "", _neutral)))
     return [digest.hex() for digest in digests]
 
 
@@ -116,16 +117,20 @@ def _bytes(value: Any) -> bytes:
 
 def _signed(message: Message, wire: str) -> Any:
     content = unmarked(message).content
-    if any(piece.native or isinstance(piece, ToolResultPart) for piece in content):
+    if any(piece.native or isinstance(piece, ToolCallPart | ToolResultPart) for piece in content):
         content = tuple([_of_wire(piece, wire) for piece in content])
     own = (message.native or {}).get(wire)
     return message.role, content, own
 
 
 def _of_wire(piece: Content, wire: str) -> Content:
-    """The piece with the wire's own fields alone in its `native`."""
+    """The piece with the wire's own fields alone in its `native`, and with what every format tells of who runs a tool."""
+    if isinstance(piece, ToolCallPart | ToolResultPart) and piece.run_by == "client":
+        piece = msgspec.structs.replace(piece, run_by=_run_by(piece))
     if isinstance(piece, ToolResultPart) and piece.is_content:
         piece = msgspec.structs.replace(piece, result=tuple([_of_wire(part, wire) for part in piece.result]))
+    if isinstance(piece, ToolResultPart) and piece.denied:
+        piece = msgspec.structs.replace(piece, denied=False)
     own = (piece.native or {}).get(wire)
     if piece.native is None or (len(piece.native) == 1 and own is not None):
         return piece
@@ -139,11 +144,16 @@ def _neutral(message: Message) -> Any:
 def _plain(piece: Content) -> Any:
     if isinstance(piece, ToolCallPart):
         unread = piece.raw if piece.state != "complete" else None
-        return "tool_call", piece.name, piece.arguments, unread, piece.state, piece.run_by
+        return "tool_call", piece.name, piece.arguments, unread, piece.state, _run_by(piece)
     if isinstance(piece, ToolResultPart):
         result = [_plain(part) for part in piece.result] if piece.is_content else _value(piece.result)
-        return "tool_result", result, piece.is_error, piece.run_by
+        return "tool_result", result, piece.is_error, _run_by(piece)
     return piece if piece.native is None else msgspec.structs.replace(piece, native=None)
+
+
+def _run_by(piece: ToolCallPart | ToolResultPart) -> Literal["agent", "provider"]:
+    """Who ran the tool, as formats tell it: a call of the client's comes back as any call that is not the provider's."""
+    return "provider" if piece.run_by == "provider" else "agent"
 
 
 def _value(result: Any) -> Any:

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
 
 from dragoman.message import Content, MarkPart, Message
 
-__all__ = ["Places", "kinds", "unmarked", "unmarked_all"]
+__all__ = ["INTERRUPT", "Places", "kinds", "only_waits", "unmarked", "unmarked_all", "without_waits"]
 
 _CONTENT = attrgetter("content")
 Places = Mapping[int, tuple[int, ...]]
 """Position of a message that had marks → for each piece that is left of its content, the place where it stood."""
 
 
+INTERRUPT = "interrupt"
+"""Kind of the mark of what a call waits for."""
+
+
 def kinds(messages: Iterable[Message]) -> set[type[Content]]:
     """The types of all pieces, seen at once also of a long conversation: most need no more to be known."""
     return set(map(type, chain.from_iterable(map(_CONTENT, messages))))
+
+
+def only_waits(message: Message) -> bool:
+    """Whether a message stands there for marks of this kind alone: it is no part of the conversation."""
+    content = message.content
+    return bool(content) and all(isinstance(piece, MarkPart) and piece.kind == INTERRUPT for piece in content)
+
+
+def without_waits(messages: Sequence[Message]) -> Sequence[Message]:
+    """The messages without those that stand there for such marks alone."""
+    if MarkPart not in kinds(messages):
+        return messages
+    return tuple([message for message in messages if not only_waits(message)])
 
 
 def unmarked(message: Message) -> Message:

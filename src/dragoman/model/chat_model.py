@@ -16,6 +16,7 @@ from dragoman.capability import Capability
 from dragoman.codec.digest import prefix
 from dragoman.codec.error_rules import request_id
 from dragoman.codec.history import History
+from dragoman.codec.marks import without_waits
 from dragoman.errors import DragomanError, ProviderConnectionError, ProviderError, SettingsError
 from dragoman.event import Event, MessageStarted, PartFinished, PartStarted, RunError
 from dragoman.loss import Loss, refusal
@@ -152,9 +153,10 @@ class ChatModel:
     async def _open(self, request: ModelRequest) -> _OpenResponse:
         """Sends a request, and once more where only its link to a stored response was refused → the open response."""
         base_url = await self._access.base_url(self.name)
+        request = request.replace(model=self.name, messages=without_waits(request.messages))
         target = Origin(self.provider.name, public_url(base_url), self.name)
         try:
-            http, sent_prefix, losses = self._dumped(request.replace(model=self.name), target)
+            http, sent_prefix, losses = self._dumped(request, target)
             if request.on_loss == "error" and (refused := refusal(losses)) is not None:
                 raise refused
             if self.losses is not None:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeGuard
 
 import msgspec
 
 from dragoman.errors import DragomanError
-from dragoman.event import Event, MessageDropped, MessageFinished, MessageStarted, PartDelta, RunError
+from dragoman.event import (
+    Event,
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    RunError,
+)
 from dragoman.fold import MessageBuilder, unfold
 from dragoman.loss import Loss
-from dragoman.message import FinishReason, Message, Usage
+from dragoman.message import FinishReason, Message, ToolCallPart, Usage
 from dragoman.orchestration.accumulator import MessageAccumulator
 
 __all__ = ["Intake"]
@@ -24,7 +33,10 @@ class Intake:
     kept in `finish`, for the orchestrator to tell. Other candidates are left out.
     """
 
-    def __init__(self, accumulator: MessageAccumulator, losses: dict[Loss, None]) -> None:
+    def __init__(
+        self, accumulator: MessageAccumulator, losses: dict[Loss, None], client_tools: Collection[str] = ()
+    ) -> None:
+        """`client_tools`: names of the tools that the client runs; their calls are marked so."""
         self.accumulator = accumulator
         self.message_id = ""
         self.held: MessageStarted | None = None
@@ -32,6 +44,7 @@ class Intake:
         self.error: DragomanError | None = None
         self.losses = losses
         """What the requests had to leave out, each once and in order."""
+        self._client_tools = client_tools
         self._plain = type(accumulator) is MessageAccumulator
         self._shown = accumulator if self._plain else MessageBuilder()
         self._builders = tuple(dict.fromkeys((accumulator, self._shown)))
@@ -61,7 +74,7 @@ class Intake:
             if type(event) is RunError:
                 self.error = event.error
                 break
-            if self._takes(event, pass_on):
+            if self._takes(event := self._marked(event), pass_on):
                 self._add(event)
                 pass_on(event)
         if deltas:
@@ -147,6 +160,14 @@ class Intake:
             pass_on(self.held)
             self.held = None
         return True
+
+    def _marked(self, event: Event) -> Event:
+        """A call that waits for the client says so. One that cannot be run waits for nobody."""
+        if not isinstance(event, PartStarted | PartFinished) or not isinstance(call := event.part, ToolCallPart):
+            return event
+        if call.name not in self._client_tools or call.run_by != "agent" or call.state != "complete":
+            return event
+        return msgspec.structs.replace(event, part=msgspec.structs.replace(call, run_by="client"))
 
     def _moved(self, event: Event) -> Event:
         """An event of a later call → the same event of the message that was paused."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from dragoman.event import Event
+from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Message, ProviderPart, ToolCallPart, ToolResultPart, Usage
 from dragoman.result import ChatResult
 
-__all__ = ["StreamingIterationResult", "provider_metadata"]
+__all__ = ["StreamingIterationResult", "metadata_of", "provider_metadata"]
 
 
 class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,8 +37,8 @@ class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
     """Of the model call that this step ended."""
     metadata: dict[str, Any] = {}
     """What the provider said beside its message."""
-    pending: tuple[ToolCallPart, ...] = ()
-    """Calls that the client must answer."""
+    pending: tuple[Interrupt, ...] = ()
+    """What the run waits for."""
     losses: tuple[Loss, ...] = ()
     """What the requests of the step had to leave out."""
     pieces: Sequence[ChatResult[str]] = ()
@@ -79,3 +80,12 @@ def provider_metadata(part: Content) -> dict[str, Any]:
     if isinstance(part, ProviderPart):
         return {part.kind: [msgspec.to_builtins(part)]}
     return {}
+
+
+def metadata_of(messages: Iterable[Message]) -> dict[str, Any]:
+    """What the provider did by itself in these messages; of one name the last."""
+    metadata: dict[str, Any] = {}
+    for message in messages:
+        for part in message.content:
+            metadata.update(provider_metadata(part))
+    return metadata

@@ -6,20 +6,20 @@ import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Protocol
 
-import msgspec
-
 from dragoman.codec.json_values import if_object
 from dragoman.errors import TypedOutputError
 from dragoman.event import MessageDropped, PartStarted
 from dragoman.fold import unfold
 from dragoman.message import NOTES, FinishReason, Message, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.model.chat_model import ChatModel
+from dragoman.orchestration.held_back import closed_round, held_back
 from dragoman.orchestration.intake import Intake
 from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.state import StreamingState
+from dragoman.orchestration.tool_round import ToolRound
 from dragoman.request import ModelRequest
-from dragoman.tools import runnable
+from dragoman.tools import AskUser, ToolExecutionResult
 
 __all__ = ["DefaultStreamingOrchestrator", "Steps", "StreamingOrchestrator", "response_metadata"]
 
@@ -56,6 +56,8 @@ class DefaultStreamingOrchestrator:
     """Text as it comes; tool calls executed and their results given back; typed output by the provider's own means."""
 
     provider_hint = "default"
+    own_tools: frozenset[str] = frozenset()
+    """Names of tools that the orchestrator answers itself, by `own_results`, once the others are done."""
 
     async def initialize(self, state: StreamingState) -> None:
         """Nothing to prepare."""
@@ -129,7 +131,12 @@ class DefaultStreamingOrchestrator:
             metadata=response_metadata(message),
         )
         if calls:
-            yield await self.answered(state, calls)
+            steps = self.answered(state, calls)
+            try:
+                async for step in steps:
+                    yield step
+            finally:
+                await steps.aclose()
             if state.failure is not None:
                 raise state.failure
         elif (correction := self.correction(state, message)) is not None:
@@ -159,30 +166,68 @@ class DefaultStreamingOrchestrator:
             return Message.user(f"That is not a valid answer: {error}\nAnswer again, with valid JSON only.")
         return None
 
-    async def answered(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> StreamingIterationResult:
-        """Executes the calls → one user message with all results in call order; what the client runs is pending."""
-        mine = [call for call in calls if runnable(call, state.tool_map)]
-        pending = tuple(call for call in calls if not runnable(call, state.tool_map))
-        results = await self.execute_tool_calls(state, mine)
+    async def answered(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> Steps:
+        """Executes the calls → a step whenever something happens in the tools, and a last one that ends the user message with
+        all results in call order. What the client runs, what needs approval, and what a tool asks a person for, is pending."""
+        mine, waiting = await held_back(state, calls)
+        own = [place for place, call in enumerate(mine) if call.name in self.own_tools]
+        tool_round = state.tool_round = ToolRound(state, mine)
+        if len(own) < len(mine):
+            self._start(state, tool_round, mine)
+            try:
+                while events := await tool_round.events():
+                    yield StreamingIterationResult(events=events)
+            finally:
+                await tool_round.end()
+        if own:
+            for place, part in zip(own, self.own_results(state, [mine[place] for place in own]), strict=True):
+                tool_round.add(place, part)
         state.request_next_message_prefix()
         state.empty_after_tools_continuations = 0
-        if not results:
-            return StreamingIterationResult(
-                should_continue=False, pending=pending, finish_reason=FinishReason.tool_calls
-            )
-        added = self.added(state, Message.user(*results))
-        if not pending:
-            return added
-        return msgspec.structs.replace(
-            added, should_continue=False, pending=pending, finish_reason=FinishReason.tool_calls
-        )
+        yield closed_round(state, tool_round, waiting)
+
+    def _start(self, state: StreamingState, tool_round: ToolRound, calls: Sequence[ToolCallPart]) -> None:
+        """Begins to run those of the calls that are not the orchestrator's own."""
+        places = [place for place, call in enumerate(calls) if call.name not in self.own_tools]
+        others = calls if len(places) == len(calls) else [calls[place] for place in places]
+        ours = DefaultStreamingOrchestrator.execute_tool_calls
+        if type(self).execute_tool_calls is ours and state.executor.reports:
+
+            def report(place: int, result: ToolExecutionResult) -> None:
+                tool_round.report(places[place], result)
+
+            work = state.executor.execute_reporting(others, state.tool_map, report)
+            tool_round.start(work, reports=len(others))
+        else:
+            tool_round.start(self._batch(state, tool_round, others, places))
+
+    async def _batch(
+        self, state: StreamingState, tool_round: ToolRound, calls: Sequence[ToolCallPart], places: Sequence[int]
+    ) -> None:
+        """Runs calls in somebody's own way; whose results they are only that knows where their number is another."""
+        results = await self.execute_tool_calls(state, calls)
+        asking = [id(call) for call, _ in tool_round.asks]
+        places = [place for place, call in zip(places, calls, strict=True) if id(call) not in asking]
+        if len(results) != len(places):
+            places = range(len(places) + len(calls), len(places) + len(calls) + len(results))
+        for place, part in zip(places, results, strict=True):
+            tool_round.add(place, part)
 
     async def execute_tool_calls(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> list[ToolResultPart]:
-        """Runs the tools. An override point of the seeds."""
+        """Runs the tools → their results, without those that ask a person first. An override point of the seeds: where it is
+        overridden, results are told when it returns, and not each when its tool is done."""
         if not calls:
             return []
         results = await state.executor.execute_batch(calls, state.tool_map)
-        return [result.part for result in results]
+        if state.tool_round is not None:
+            state.tool_round.asks += [
+                (result.tool_call, result.exception) for result in results if isinstance(result.exception, AskUser)
+            ]
+        return [result.part for result in results if not isinstance(result.exception, AskUser)]
+
+    def own_results(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> list[ToolResultPart]:  # noqa: ARG002
+        """The answers to calls of `own_tools`, in their order."""
+        return []
 
     def added(self, state: StreamingState, message: Message) -> StreamingIterationResult:
         """A user message of the run's own: kept and told whole."""

@@ -10,10 +10,12 @@ import msgspec
 from dragoman.errors import SettingsError, TypedOutputError
 from dragoman.tools.check import faults
 
-__all__ = ["Output", "json_output", "typed_output"]
+__all__ = ["RETURN_RESULT", "Output", "json_output", "typed_output"]
 
 T = TypeVar("T")
 
+RETURN_RESULT = "return_result"
+"""The tool whose arguments are the output, where a provider takes no schema for its answers."""
 _NO_JSON = "No JSON output found in response. Expected JSON in response.output."
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
+from dragoman import json_bytes
 from dragoman.event import (
+    Custom,
     Event,
     MessageDropped,
     MessageFinished,
@@ -12,6 +15,8 @@ from dragoman.event import (
     PartDelta,
     PartFinished,
     PartStarted,
+    StateDelta,
+    StateSnapshot,
     StepStarted,
 )
 from dragoman.fold import arguments_text
@@ -59,8 +64,10 @@ class Shown:
     message counts: all before it is void once the model is called again.
     """
 
-    def __init__(self, *, typed: bool) -> None:
+    def __init__(self, *, typed: bool, state: Callable[[], Any] = lambda: None) -> None:
+        """`state`: gives the state that client and agent share, as it is now."""
         self._typed = typed
+        self._state = state
         self._messages: list[_Message] = []
         self._latest: dict[str, _Message] = {}
         self._finished: set[str] = set()
@@ -82,6 +89,21 @@ class Shown:
         """Whether the events began to tell that message of the model's, and did not end it."""
         message = self._latest.get(message_id or "")
         return message is not None and not message.given and message_id not in self._finished
+
+    def value(self) -> Any:
+        """The output as JSON: the text, or the value of a typed run; `None`: there is none."""
+        text = self.text() or None
+        if text is None or not self._typed:
+            return text
+        try:
+            return json_bytes.decode(text)
+        except ValueError:
+            return None
+
+    def dropped(self) -> list[Event]:
+        """What retracts the model's messages that the events began and did not end."""
+        began = [message_id for message_id in self._latest if self.is_open(message_id)]
+        return [MessageDropped(message_id, "the run ended in its middle") for message_id in began]
 
     def unfinished(self) -> str:
         """The text of a message that has not come to its end."""
@@ -176,7 +198,10 @@ class Shown:
         elif isinstance(event, PartStarted) and isinstance(event.part, ToolResultPart):
             self._after_tools = self._after_tools or event.part.run_by != "provider"
         elif (message := self._latest.get(getattr(event, "message_id", ""))) is None or message.given:
-            pass
+            if isinstance(event, Custom):
+                pieces.append(ChatResult("", custom={event.name: event.value}, id=self.message_id))
+            elif isinstance(event, (StateSnapshot, StateDelta)):
+                pieces.append(ChatResult("", state=self._state(), id=self.message_id))
         elif isinstance(event, PartStarted):
             if isinstance(event.part, _WRITTEN) and is_output(event):
                 message.parts[event.index] = []

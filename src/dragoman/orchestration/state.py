@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -13,20 +13,30 @@ from dragoman.message import Message, Role
 from dragoman.model.chat_model import now
 from dragoman.orchestration.accumulator import MessageAccumulator
 from dragoman.orchestration.intake import Intake
+from dragoman.orchestration.resume import Plan
+from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.shown import is_text
+from dragoman.orchestration.tool_round import ToolRound
 from dragoman.request import ModelRequest
 from dragoman.result import ChatResult
 from dragoman.tools import (
     BoundExecutor,
+    Outbox,
     ParallelToolExecutor,
+    SharedState,
     Tool,
     ToolContext,
     ToolExecutor,
     ToolIdCoordinator,
     tool_map,
 )
+from dragoman.tools.record import CallRecords
 
-__all__ = ["StreamingState"]
+__all__ = ["Claim", "StreamingState"]
+
+Claim = Callable[[str, str, str], bool | Awaitable[bool]]
+"""Takes the ids of a conversation, of what was answered in it, and of the run that is about to act on that → whether no other run did."""
+_UNSEALED = Seal()
 
 
 class StreamingState:
@@ -46,6 +56,14 @@ class StreamingState:
         clock: Callable[[], datetime] = now,
         deps: Any = None,
         run_id: str = "",
+        thread_id: str = "",
+        resource_id: str | None = None,
+        context: tuple[Any, ...] = (),
+        shared: Any = None,
+        metadata: Mapping[str, Any] = {},
+        seal: Seal = _UNSEALED,
+        claim: Claim | None = None,
+        plan: Plan | None = None,
     ) -> None:
         """The history is copied.
 
@@ -57,7 +75,17 @@ class StreamingState:
         self.specs = tuple(tool.spec for tool in self.tool_map.values())
         self.request = request or ModelRequest("")
         """Settings, options and server tools of every request of this run."""
-        self.executor = BoundExecutor(executor or ParallelToolExecutor(), self._tool_context, self._count_tool_calls)
+        self.outbox = Outbox()
+        """What tools have emitted and the run has not told yet."""
+        self.executor = BoundExecutor(executor or ParallelToolExecutor(), self.tool_context, self._count_tool_calls)
+        self.seal = seal
+        """Signs what the run waits for."""
+        self.claim = claim
+        """Says whether a call that was allowed may be run now; `None`: nobody keeps account."""
+        self.plan = plan
+        """What is to be done before the model is asked, where the conversation waited."""
+        self.records = CallRecords()
+        """What is known of the calls that are run."""
         self.tool_id_coordinator = ToolIdCoordinator()
         self.validate = validate
         """Tells whether the output is of the wanted type; raises `ValueError` with words for the model."""
@@ -67,6 +95,13 @@ class StreamingState:
         self.clock = clock
         self.deps = deps
         self.run_id = run_id
+        self.thread_id = thread_id
+        self.resource_id = resource_id
+        self.context = context
+        """What the client told beside the conversation."""
+        self.shared = SharedState(shared, self.outbox)
+        """The state that client and agent share."""
+        self.metadata = metadata
         self.done = False
         self.should_prefix_next_message = False
         self.empty_after_tools_continuations = 0
@@ -89,14 +124,28 @@ class StreamingState:
         """Builds the message that is being streamed; a new one for each."""
         self.intake: Intake | None = None
         """The message that is being streamed; `None` once it is whole."""
+        self.tool_round: ToolRound | None = None
+        """The tools that run; `None` once their results are told."""
         self.is_first_chunk_of_message = True
         """Whether nothing of the message has been shown."""
         self.last_result: ChatResult[Message] | None = None
         """The last chunk of `ChatModel.send_stream`, for an orchestrator that keeps it here."""
         self._accumulated: Message | None = None
 
-    def _tool_context(self) -> ToolContext[Any]:
-        return ToolContext(self.deps, self.run_id, self.conversation_history)
+    def tool_context(self) -> ToolContext[Any]:
+        """What tools may know."""
+        return ToolContext(
+            self.deps,
+            self.run_id,
+            self.conversation_history,
+            thread_id=self.thread_id,
+            resource_id=self.resource_id,
+            context=self.context,
+            metadata=self.metadata,
+            state=self.shared,
+            outbox=self.outbox,
+            records=self.records,
+        )
 
     def _count_tool_calls(self, calls: int) -> None:
         self.check_tool_calls(calls)
@@ -128,7 +177,8 @@ class StreamingState:
         self.accumulator = self.new_accumulator()
         self.is_first_chunk_of_message = True
         self.last_result = self._accumulated = None
-        self.intake = Intake(self.accumulator, self.losses)
+        client_tools = [name for name, tool in self.tool_map.items() if tool.handler is None]
+        self.intake = Intake(self.accumulator, self.losses, client_tools)
         return self.intake
 
     def request_next_message_prefix(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
@@ -12,13 +13,12 @@ from dragoman.event import PartStarted
 from dragoman.fold import arguments_text
 from dragoman.message import FinishReason, Message, ToolCallPart, ToolResultPart
 from dragoman.orchestration.iteration import StreamingIterationResult
-from dragoman.orchestration.orchestrator import DefaultStreamingOrchestrator
+from dragoman.orchestration.orchestrator import DefaultStreamingOrchestrator, Steps
+from dragoman.orchestration.output import RETURN_RESULT
 from dragoman.orchestration.state import StreamingState
 from dragoman.request import ModelRequest, ToolSpec
 
 __all__ = ["RETURN_RESULT", "TypedOutputStreamingOrchestrator"]
-
-RETURN_RESULT = "return_result"
 
 
 class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
@@ -27,7 +27,8 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
     The model's text is withheld from the output; it stands in the messages and in metadata as `suppressedText`.
     """
 
-    provider_hint = "return_result"
+    provider_hint = RETURN_RESULT
+    own_tools = frozenset({RETURN_RESULT})
 
     def __init__(self, *, force: bool = True) -> None:
         """`force`: the provider can be made to call a tool (`Capability.forced_tools`)."""
@@ -71,31 +72,27 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
         state.output_retries -= 1
         return Message.user(f"Give your answer by calling the tool {RETURN_RESULT}.")
 
-    async def answered(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> StreamingIterationResult:
+    async def answered(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> Steps:
         """Runs the message's calls. A valid `return_result` ends the run, a wrong one goes on."""
         state.suppressed_text += state.conversation_history[-1].text
-        result = await super().answered(state, calls)
-        if state.output is None:
-            return result
+        async with aclosing(super().answered(state, calls)) as steps:
+            async for step in steps:
+                yield step if state.output is None else self._ended(state, calls, step)
+
+    def _ended(
+        self, state: StreamingState, calls: Sequence[ToolCallPart], last: StreamingIterationResult
+    ) -> StreamingIterationResult:
+        """The last step of a run whose output is there."""
         returned = next(call for call in calls if call.name == RETURN_RESULT)
         metadata = {"toolId": returned.id, "toolName": returned.name}
         if state.suppressed_text:
             metadata["suppressedText"] = state.suppressed_text
-        reason = FinishReason.tool_calls if result.pending else FinishReason.stop
-        return msgspec.structs.replace(result, should_continue=False, finish_reason=reason, metadata=metadata)
+        reason = FinishReason.tool_calls if last.pending else FinishReason.stop
+        return msgspec.structs.replace(last, should_continue=False, finish_reason=reason, metadata=metadata)
 
-    async def execute_tool_calls(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> list[ToolResultPart]:
-        """`return_result` is answered here, the user's tools as ever; results in call order."""
-        results = iter(await super().execute_tool_calls(state, [call for call in calls if call.name != RETURN_RESULT]))
-        first = next((call for call in calls if call.name == RETURN_RESULT), None)
-        return [
-            next(results)
-            if call.name != RETURN_RESULT
-            else self.returned(state, call)
-            if call is first
-            else ToolResultPart(call.id, call.name, {"error": "only the first answer counts"}, is_error=True)
-            for call in calls
-        ]
+    def own_results(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> list[ToolResultPart]:
+        """The answers to `return_result`, of which the first counts."""
+        return [self.returned(state, calls[0]), *map(_not_the_first, calls[1:])]
 
     def returned(self, state: StreamingState, call: ToolCallPart) -> ToolResultPart:
         """The answer to a message's `return_result` call: what is wrong with it, or that it was taken."""
@@ -117,3 +114,7 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
             state.failure = TypedOutputError.because(problem, output=call.raw or text, partial=last)
         state.output_retries -= 1
         return ToolResultPart(call.id, call.name, {"error": problem}, is_error=True)
+
+
+def _not_the_first(call: ToolCallPart) -> ToolResultPart:
+    return ToolResultPart(call.id, call.name, {"error": "only the first answer counts"}, is_error=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dragoman.tools.context import ToolContext
-from dragoman.tools.executor import BoundExecutor, ParallelToolExecutor, ToolExecutor, runnable
+from dragoman.tools.ask import AskUser, SignIn
+from dragoman.tools.context import PRELIMINARY, PROGRESS, ToolContext
+from dragoman.tools.executor import BoundExecutor, ParallelToolExecutor, Report, ToolExecutor, runnable
 from dragoman.tools.ids import (
     ToolIdCoordinator,
     assign_tool_call_ids,
@@ -11,13 +12,23 @@ from dragoman.tools.ids import (
     generate_tool_call_id,
     is_valid_tool_call_id,
 )
+from dragoman.tools.outbox import Emission, Outbox
 from dragoman.tools.outcome import ToolExecutionResult
+from dragoman.tools.shared_state import SharedState
 from dragoman.tools.tool import FunctionTool, Tool, tool, tool_map
 
 __all__ = [
+    "AskUser",
     "BoundExecutor",
+    "Emission",
     "FunctionTool",
+    "Outbox",
+    "PRELIMINARY",
+    "PROGRESS",
     "ParallelToolExecutor",
+    "Report",
+    "SharedState",
+    "SignIn",
     "Tool",
     "ToolContext",
     "ToolExecutionResult",

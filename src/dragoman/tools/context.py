@@ -1,21 +1,51 @@
-"""What a tool may know of the run that calls it: `ToolContext`."""
+"""What a tool may know of the run that calls it, and how it speaks while it works: `ToolContext`."""
 
 from __future__ import annotations
 
-from typing import Any, Generic
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Generic
 
 import msgspec
 from typing_extensions import TypeVar
 
+from dragoman.errors import ToolError
+from dragoman.event import Custom, Event, StateDelta, StateSnapshot
 from dragoman.message import Message, ToolCallPart
+from dragoman.tools.ask import AskUser
+from dragoman.tools.outbox import Emission, Outbox
+from dragoman.tools.outcome import as_json
+from dragoman.tools.record import CallRecord, CallRecords
+from dragoman.tools.shared_state import SharedState
 
-__all__ = ["ToolContext"]
+if TYPE_CHECKING:
+    from dragoman.result import ChatResult
+    from dragoman.tools.inner import Sender
+
+__all__ = ["PRELIMINARY", "PROGRESS", "ToolContext"]
 
 Deps = TypeVar("Deps", default=Any)
 
+PROGRESS = "tool_progress"
+"""Name of the `Custom` events of `ToolContext.progress`."""
+PRELIMINARY = "tool_preliminary"
+"""Name of the `Custom` events that hold what a generator gave: `{"call_id": …, "name": …, "result": …}`."""
+
+
+def _nowhere() -> Outbox:
+    outbox = Outbox()
+    outbox.close()
+    return outbox
+
+
+_NOWHERE = _nowhere()
+
 
 class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
-    """Given to a handler that has a parameter annotated `ToolContext` or `ToolContext[…]`; never shown to the model."""
+    """Given to a handler that has a parameter annotated `ToolContext` or `ToolContext[…]`; never shown to the model.
+
+    `emit`, `progress` and `state.patch` are events of the run at once, while the tool works. They do so whether they are awaited or not;
+    awaited they wait while too many events wait for the run's reader. Plain functions, which run in threads, just call them.
+    """
 
     deps: Deps
     """What the caller of the run passed as `deps`."""
@@ -25,3 +55,86 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
     """The conversation so far, up to and with the message that holds the call."""
     call: ToolCallPart = ToolCallPart("", "")
     """The call that is answered; the executor fills it in."""
+    thread_id: str = ""
+    """Id of the conversation."""
+    resource_id: str | None = None
+    """Whose conversation it is, such as a user's id."""
+    context: tuple[Any, ...] = ()
+    """What the client told beside the conversation."""
+    metadata: Mapping[str, Any] = {}
+    """What the caller of the run passed as `metadata`."""
+    state: SharedState = msgspec.field(default_factory=SharedState)
+    """The state that client and agent share: `.value`, and `.patch(operations)`."""
+    outbox: Outbox = _NOWHERE
+    """Where events go; without a run, nowhere."""
+    records: CallRecords | None = None
+    """What the run knows of its calls; `None`: there is no run."""
+
+    @property
+    def call_id(self) -> str:
+        """Id of the call that is answered."""
+        return self.call.id
+
+    def emit(self, event: Event | str, value: Any = None) -> Emission:
+        """Makes something an event of the run: a `Custom` by its name and any JSON value, a `StateSnapshot` or a `StateDelta`, which
+        change `state` too.
+
+        Raises:
+            ToolError: the value is not JSON, or the event is one of those that only a run makes.
+        """
+        if isinstance(event, str):
+            return self.outbox.emit(Custom(event, as_json(value)))
+        if isinstance(event, Custom):
+            return self.outbox.emit(msgspec.structs.replace(event, value=as_json(event.value)))
+        if isinstance(event, StateSnapshot):
+            return self.state.replace(event.state)
+        if isinstance(event, StateDelta):
+            return self.state.patch(event.operations)
+        raise ToolError(
+            f"a tool cannot emit {type(event).__name__}: events of runs, steps and messages are the run's own; "
+            "emit a name and a value, a Custom, a StateSnapshot or a StateDelta"
+        )
+
+    def progress(self, done: float, total: float | None = None, message: str | None = None) -> Emission:
+        """Tells how far the call is: a `Custom` named `tool_progress` whose value is `{"call_id", "done", "total", "message"}`, the
+        latter two `null` where they are not known.
+
+        Raises:
+            ToolError: a number is NaN or infinite.
+        """
+        return self.emit(PROGRESS, {"call_id": self.call.id, "done": done, "total": total, "message": message})
+
+    @property
+    def answers(self) -> tuple[Any, ...]:
+        """Answers to what the tool asked when it was run before, in order: see `AskUser`."""
+        return self.record.answers
+
+    @property
+    def record(self) -> CallRecord:
+        """What is known of the call that is answered."""
+        return CallRecord() if self.records is None else self.records.of(self.call)
+
+    def ask(self, message: str, schema: Mapping[str, Any] | None = None) -> Any:
+        """Asks a person → the answer, once there is one. Until then it raises: the run ends, and the tool is run again from its start,
+        where the same questions must come in the same order.
+
+        Raises:
+            AskUser: nobody has answered it yet. Let it pass.
+        """
+        record = self.record
+        record.questions += 1
+        if record.questions > len(record.answers):
+            raise AskUser(message, schema)
+        return record.answers[record.questions - 1]
+
+    async def send(self, agent: Sender, prompt: Any, **how: Any) -> ChatResult[str]:
+        """Sends a prompt to another agent, as a part of this run; `how` as with `Agent.send`, `deps` being this run's. What that agent waits
+        for, this run waits for, and going on goes on there. An agent that came to its end is not asked again then.
+
+        Raises:
+            AskUser: it waits. Let it pass.
+            DragomanError: its run failed.
+        """
+        from dragoman.tools.inner import send
+
+        return await send(self, agent, prompt, **how)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import groupby
@@ -12,11 +12,15 @@ from typing import Any
 from dragoman.errors import SettingsError, ToolError
 from dragoman.logs import logger
 from dragoman.message import ToolCallPart
+from dragoman.tools.ask import AskUser
 from dragoman.tools.context import ToolContext
 from dragoman.tools.outcome import ToolExecutionResult, failed, succeeded
 from dragoman.tools.tool import Tool
 
-__all__ = ["BoundExecutor", "ParallelToolExecutor", "ToolExecutor", "runnable"]
+__all__ = ["BoundExecutor", "ParallelToolExecutor", "Report", "ToolExecutor", "runnable"]
+
+Report = Callable[[int, ToolExecutionResult], None]
+"""Takes a call's place in its batch and what came of it, once it is done."""
 
 _LOG = logger("tools")
 _NOBODY: ToolContext[Any] = ToolContext(None)
@@ -59,7 +63,13 @@ class ToolExecutor:
     ) -> list[ToolExecutionResult]:
         """Runs all calls; the results stand in the order of the calls. `context`: in place of the run's."""
         with _knowing(context):
-            return [await self.execute_single(call, tools) for call in calls]
+            return await self.execute_reporting(calls, tools)
+
+    async def execute_reporting(
+        self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], report: Report | None = None
+    ) -> list[ToolExecutionResult]:
+        """What `execute_batch` does, and `report` is called with each result as soon as it is there."""
+        return await self._in_turn(range(len(calls)), calls, tools, report)
 
     async def execute_single(
         self, call: ToolCallPart, tools: Mapping[str, Tool], context: ToolContext[Any] | None = None
@@ -71,6 +81,8 @@ class ToolExecutor:
         """
         try:
             return succeeded(call, await _find(call, tools).run(call, context or self.context))
+        except AskUser as question:
+            return failed(call, question)
         except Exception as error:  # noqa: BLE001 - the model is told
             result = failed(call, error)
             _LOG.warning("%s failed: %s", call.name, str(result.error))
@@ -80,6 +92,17 @@ class ToolExecutor:
             if task is None or task.cancelling():
                 raise
             return failed(call, ToolError(f"{call.name} was cancelled from within"))
+
+    async def _in_turn(
+        self, places: Iterable[int], calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], report: Report | None
+    ) -> list[ToolExecutionResult]:
+        """Runs the calls at these places one after another."""
+        results: list[ToolExecutionResult] = []
+        for place in places:
+            results.append(result := await self.execute_single(calls[place], tools))
+            if report is not None:
+                report(place, result)
+        return results
 
 
 class ParallelToolExecutor(ToolExecutor):
@@ -96,31 +119,34 @@ class ParallelToolExecutor(ToolExecutor):
             raise SettingsError(f"max_concurrency is {max_concurrency}; at least one call must be able to run")
         self.max_concurrency = max_concurrency
 
-    async def execute_batch(
-        self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], context: ToolContext[Any] | None = None
+    async def execute_reporting(
+        self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], report: Report | None = None
     ) -> list[ToolExecutionResult]:
         """As in `ToolExecutor`, with calls between two `sequential` ones side by side."""
         results: list[ToolExecutionResult] = []
-        with _knowing(context):
-            for alone, group in groupby(calls, lambda call: call.name in tools and tools[call.name].sequential):
-                batch = list(group)
-                together = super().execute_batch if alone or len(batch) == 1 else self._side_by_side
-                results += await together(batch, tools)
+        for alone, group in groupby(
+            range(len(calls)), lambda place: (call := calls[place]).name in tools and tools[call.name].sequential
+        ):
+            places = list(group)
+            together = self._in_turn if alone or len(places) == 1 else self._side_by_side
+            results += await together(places, calls, tools, report)
         return results
 
     async def _side_by_side(
-        self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool]
+        self, places: Sequence[int], calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], report: Report | None
     ) -> list[ToolExecutionResult]:
         results: dict[int, ToolExecutionResult] = {}
-        waiting = iter(enumerate(calls))
+        waiting = iter(places)
 
         async def worker() -> None:
-            for place, call in waiting:
-                results[place] = await self.execute_single(call, tools)
+            for place in waiting:
+                results[place] = result = await self.execute_single(calls[place], tools)
+                if report is not None:
+                    report(place, result)
 
-        workers = min(self.max_concurrency, len(calls))
+        workers = min(self.max_concurrency, len(places))
         await _finished([asyncio.create_task(worker()) for _ in range(workers)])
-        return [results[place] for place in range(len(calls))]
+        return [results[place] for place in places]
 
 
 class BoundExecutor:
@@ -133,6 +159,19 @@ class BoundExecutor:
         self.executor = executor
         self._context = context
         self._check = check
+
+    @property
+    def reports(self) -> bool:
+        """Whether each result is final when its tool is done: a batch that is somebody else's may change what it gives."""
+        return type(self.executor).execute_batch is ToolExecutor.execute_batch
+
+    async def execute_reporting(
+        self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], report: Report
+    ) -> list[ToolExecutionResult]:
+        """As `ToolExecutor.execute_reporting`, where it `reports`."""
+        self._check(len(calls))
+        with _knowing(self._context()):
+            return await self.executor.execute_reporting(calls, tools, report)
 
     async def execute_batch(
         self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool]

@@ -10,7 +10,7 @@ import msgspec
 from dragoman.errors import ToolError
 from dragoman.message import DataPart, FilePart, LinkPart, TextPart, ToolCallPart, ToolResultPart
 
-__all__ = ["ToolExecutionResult", "failed", "succeeded", "words"]
+__all__ = ["ToolExecutionResult", "as_json", "failed", "succeeded", "words"]
 
 _PARTS = (TextPart, DataPart, LinkPart, FilePart)
 
@@ -65,16 +65,26 @@ def words(error: Exception) -> str:
         return type(error).__name__
 
 
+def as_json(value: Any) -> Any:
+    """A value as JSON has it, and a copy of it.
+
+    Raises:
+        ToolError: it holds a number or a key that JSON has not.
+        TypeError: it holds something that has no JSON form.
+    """
+    text = msgspec.json.encode(value, enc_hook=_jsonable)  # what fails on the wire fails here
+    if b"null" in text and not _is_finite(msgspec.to_builtins(value, enc_hook=_jsonable)):
+        raise ToolError(
+            "the value holds a number that JSON has not: NaN or an infinity; give None or a text in place of it"
+        )
+    return msgspec.json.decode(text)
+
+
 def _content(value: Any) -> Any:
     items = tuple(cast("list[Any]", value)) if isinstance(value, (list, tuple)) else (value,)
     if any(isinstance(item, _PARTS) for item in items):
         return _parts(items)
-    text = msgspec.json.encode(value, enc_hook=_jsonable)  # what fails on the wire fails here
-    if b"null" in text and not _is_finite(msgspec.to_builtins(value, enc_hook=_jsonable)):
-        raise ToolError(
-            "the tool's result holds a number that JSON has not: NaN or an infinity; return None or a text for it"
-        )
-    return msgspec.json.decode(text)
+    return as_json(value)
 
 
 def _is_finite(value: Any) -> bool:
@@ -96,7 +106,7 @@ def _parts(items: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _jsonable(value: Any) -> Any:
     if isinstance(value, (list, tuple)):  # anywhere else it would not have to be asked for
-        raise ToolError(f"the tool's result has {value!r:.100} as a key; the keys of a JSON object are texts")
+        raise ToolError(f"the value has {value!r:.100} as a key; the keys of a JSON object are texts")
     from pydantic_core import to_jsonable_python  # lazily: whoever returns pydantic models has it loaded
 
     return to_jsonable_python(value)

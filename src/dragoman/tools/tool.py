@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing
+from datetime import timedelta
 from functools import cached_property, partial
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
@@ -15,9 +17,11 @@ from dragoman.errors import ToolError
 from dragoman.message import Native, ToolCallPart
 from dragoman.request import ToolSpec
 from dragoman.tools.check import check
-from dragoman.tools.context import ToolContext
+from dragoman.tools.context import PRELIMINARY, ToolContext
 from dragoman.tools.docstring import describe
 from dragoman.tools.lazy_schema import SignatureSchema
+from dragoman.tools.outbox import Emission
+from dragoman.tools.outcome import succeeded
 from dragoman.tools.signature import context_name
 
 __all__ = ["FunctionTool", "Tool", "tool", "tool_map"]
@@ -25,6 +29,8 @@ __all__ = ["FunctionTool", "Tool", "tool", "tool_map"]
 P = ParamSpec("P")
 R = TypeVar("R")
 
+Approval = Callable[[ToolCallPart, ToolContext[Any]], bool | Awaitable[bool]]
+"""Says whether a call needs somebody's approval."""
 _NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}
 
 
@@ -40,17 +46,26 @@ class Tool(msgspec.Struct, frozen=True, eq=False, dict=True):
     description: str = ""
     """What it does and when to use it, for the model."""
     handler: Callable[..., Any] | None = None
-    """Takes the arguments by name; a plain function runs in a worker thread. `None`: the client runs the tool."""
+    """Takes the arguments by name; a plain function runs in a worker thread. Of a generator, async or plain, each value is told at once as a
+    preliminary result, and the last is the result. `None`: the client runs the tool."""
     input_schema: Mapping[str, Any] = {}
     """JSON Schema of the arguments object. Default: what the handler's signature says, else no arguments."""
     sequential: bool = False
     """Runs alone: calls before it finish first, calls after it wait."""
     timeout: float | None = None
     """Seconds; then the model is told that it did not finish. A thread that is over its time is left to itself."""
-    requires_approval: bool = False
-    """The run ends with the call in `result.pending` until somebody approves."""
+    requires_approval: bool | Approval = False
+    """The run ends with the call in `result.pending` until somebody approves. A function, plain or async, of the call and its
+    `ToolContext` says it of each call: when the model makes it, and again before an approved one is run. What it raises
+    then is the call's result; before, the call waits."""
     native: Native = None
     """What single wires add to the tool's entry in a request, such as a cache mark."""
+    approval_expires: float | timedelta | None = None
+    """Seconds after which a call can no longer be approved; `None`: never."""
+    editable: bool = False
+    """Whether an approval may come with other arguments than the model's."""
+    idempotent: bool = False
+    """Whether running a call once more does no harm: an approved one of which nobody knows how it ended."""
 
     def __post_init__(self) -> None:
         if not self.name or self.name == "<lambda>":
@@ -58,6 +73,29 @@ class Tool(msgspec.Struct, frozen=True, eq=False, dict=True):
         if not self.input_schema:
             schema = _NO_ARGUMENTS if self.handler is None else SignatureSchema(self.handler)
             msgspec.structs.force_setattr(self, "input_schema", schema)
+
+    async def needs_approval(self, call: ToolCallPart, context: ToolContext[Any]) -> bool:
+        """Whether somebody must allow this call.
+
+        Raises:
+            Exception: whatever a function in `requires_approval` raises.
+        """
+        if not callable(self.requires_approval):
+            return self.requires_approval
+        verdict = self.requires_approval(call, msgspec.structs.replace(context, call=call))
+        return bool(await verdict if inspect.isawaitable(verdict) else verdict)
+
+    def checked(self, arguments: Mapping[str, Any]) -> Any:
+        """Arguments, checked and converted, as the handler takes them.
+
+        Raises:
+            ToolError: they do not fit; the text says what is wrong.
+        """
+        given = msgspec.to_builtins(arguments)  # a copy: the handler may change what it is given
+        if isinstance(self.input_schema, SignatureSchema):
+            return self.input_schema.convert(given)
+        check(self.input_schema, given)
+        return given
 
     @cached_property
     def spec(self) -> ToolSpec:
@@ -78,23 +116,23 @@ class Tool(msgspec.Struct, frozen=True, eq=False, dict=True):
         """
         if self.handler is None:
             raise ToolError(f"{self.name} is run by the client, not here")
-        given = msgspec.to_builtins(call.arguments or {})  # a copy: the handler may change what it is given
-        if isinstance(self.input_schema, SignatureSchema):
-            given = self.input_schema.convert(given)
-        else:
-            check(self.input_schema, given)
+        given = self.checked(call.arguments or {})
         if self._context_name:
             given[self._context_name] = msgspec.structs.replace(context, call=call)
+        tell = partial(_preliminary, call, context) if self._is_generator else None
         if self.timeout is None:
-            return await self._invoke(self.handler, given)
+            return await self._invoke(self.handler, given, tell)
         with anyio.move_on_after(self.timeout):
-            return await self._invoke(self.handler, given)
+            return await self._invoke(self.handler, given, tell)
         raise TimeoutError(f"{self.name} did not finish within {self.timeout:g} seconds")
 
-    async def _invoke(self, handler: Callable[..., Any], given: Mapping[str, Any]) -> Any:
+    async def _invoke(
+        self, handler: Callable[..., Any], given: Mapping[str, Any], tell: Callable[[Any], Emission] | None
+    ) -> Any:
         if self._is_async:
-            return await handler(**given)
-        value = await anyio.to_thread.run_sync(partial(handler, **given), abandon_on_cancel=True)
+            return await handler(**given) if tell is None else await _last_of(handler(**given), tell)
+        work = partial(handler, **given) if tell is None else partial(_last_in_thread, handler, given, tell)
+        value = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
         return await value if inspect.isawaitable(value) else value
 
     @cached_property
@@ -103,7 +141,37 @@ class Tool(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _is_async(self) -> bool:
-        return any(map(inspect.iscoroutinefunction, (self.handler, getattr(self.handler, "__call__", None))))  # noqa: B004 - an object's own __call__ may be the coroutine function
+        return self._is(inspect.iscoroutinefunction) or self._is(inspect.isasyncgenfunction)
+
+    @cached_property
+    def _is_generator(self) -> bool:
+        return self._is(inspect.isasyncgenfunction) or self._is(inspect.isgeneratorfunction)
+
+    def _is(self, kind: Callable[[Any], bool]) -> bool:
+        return any(map(kind, (self.handler, getattr(self.handler, "__call__", None))))  # noqa: B004 - an object's own __call__ may be the coroutine function
+
+
+def _preliminary(call: ToolCallPart, context: ToolContext[Any], value: Any) -> Emission:
+    """Tells a value that a generator gave before its last."""
+    result = msgspec.to_builtins(succeeded(call, value).part.result)
+    return context.emit(PRELIMINARY, {"call_id": call.id, "name": call.name, "result": result})
+
+
+async def _last_of(values: AsyncGenerator[Any, None], tell: Callable[[Any], Emission]) -> Any:
+    value = None
+    async with aclosing(values):
+        async for value in values:
+            await tell(value)
+    return value
+
+
+def _last_in_thread(
+    handler: Callable[..., Iterable[Any]], given: Mapping[str, Any], tell: Callable[[Any], Emission]
+) -> Any:
+    value = None
+    for value in handler(**given):
+        tell(value)
+    return value
 
 
 class FunctionTool(Tool, Generic[P, R], frozen=True, eq=False, dict=True):
@@ -131,8 +199,11 @@ def tool(
     description: str | None = None,
     sequential: bool = False,
     timeout: float | None = None,
-    requires_approval: bool = False,
+    requires_approval: bool | Approval = False,
     native: Native = None,
+    approval_expires: float | timedelta | None = None,
+    editable: bool = False,
+    idempotent: bool = False,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Makes a tool of a function or method, plain or async: `@tool`, or `@tool(timeout=10.0, …)`.

@@ -239,7 +239,7 @@ def test_a_message_that_was_dropped_leaves_nothing_that_was_not_sent_yet():
     ]  # fmt: skip
     encoder = wire.encoder()
     (message,) = fold(wire.load_response(b"".join(map(encoder.feed, events)) + encoder.close()))
-    assert (message.text, message.tool_calls) == ("sent good", ())
+    assert (message.text, message.tool_calls) == ("sent \ngood", ())
     assert wire.dump_response(events)["candidates"][0]["content"]["parts"] == [{"text": "good"}]
 
 

@@ -134,10 +134,9 @@ class Encoder(ResponseEncoder):
         return self._flush(event.message_id)
 
     def message_dropped(self, event: MessageDropped) -> Objects:
-        """See `ResponseEncoder`. What is written already, no client of this format can take back."""
+        """See `ResponseEncoder`. What is written already, no client of this format can take back: a text is ended by a line's end."""
         self._parts[event.message_id] = _Open()
-        self._text = None
-        return NONE
+        return [self._content([{"text": "\n"}])] if self._text is OpenText else NONE
 
     def error(self, error: DragomanError) -> Objects:
         return [dump_error(error).body]

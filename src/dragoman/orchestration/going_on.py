@@ -1,0 +1,139 @@
+"""A conversation that waited goes on: what was decided is carried out, and stands in one user message."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from inspect import isawaitable
+from typing import Any, cast
+
+import msgspec
+
+from dragoman.fold import unfold
+from dragoman.message import FinishReason, TextPart, ToolCallPart, ToolResultPart
+from dragoman.orchestration.held_back import question_of
+from dragoman.orchestration.interrupts import Waiting, expiry, interrupt_for, needs_mark
+from dragoman.orchestration.iteration import StreamingIterationResult
+from dragoman.orchestration.resume import Decision, Plan
+from dragoman.orchestration.state import StreamingState
+from dragoman.orchestration.tool_round import ToolRound
+from dragoman.repair import open_calls, stand_in
+from dragoman.tools import ToolExecutionResult
+from dragoman.tools.outcome import failed
+from dragoman.tools.record import CallRecord
+
+__all__ = ["go_on"]
+
+_EDITED = "the arguments were changed before the call was allowed; it was run with those given here"
+_UNKNOWN = (
+    "outcome unknown: this call was allowed and begun before, and nobody knows how it ended; it was not run again. "
+    "Find out what it did before it is called once more"
+)
+
+
+async def go_on(state: StreamingState, plan: Plan) -> AsyncGenerator[StreamingIterationResult, None]:
+    """Carries out what was decided. The last step says what is waited for still."""
+    history = state.conversation_history
+    opened = open_calls(history)
+    calls = [one.call for one in opened]
+    number = {(one.position, one.place): place for place, one in enumerate(opened)}
+    tool_round = state.tool_round = ToolRound(state, calls)
+    waiting: list[Waiting] = []
+    runs: dict[int, tuple[Decision, ToolCallPart]] = {}
+    for decision in plan.decisions:
+        place = number[decision.waiting.call.position, decision.waiting.call.place]
+        outcome = decision.result or await _stopped(state, decision)
+        if isinstance(outcome, ToolResultPart):
+            tool_round.add(place, outcome)
+        elif outcome is not None:
+            waiting.append(outcome)
+        else:
+            runs[place] = decision, decision.call
+    if runs:
+        tool_round.start(_run(state, tool_round, runs), reports=len(runs))
+        try:
+            while events := await tool_round.events():
+                yield StreamingIterationResult(events=events)
+        finally:
+            await tool_round.end()
+    for call, question in tool_round.asks:
+        place = next(place for place, each in enumerate(calls) if each is call)
+        decision, as_run = runs[place]
+        waiting.append(question_of(state, opened[place], question, state.records.of(as_run), decision))
+    left = () if plan.speaks else (*waiting, *plan.left)
+    if not left:
+        for one in open_calls((*history, *tool_round.messages(), *plan.new)):
+            tool_round.add(number[one.position, one.place], stand_in(one.call))
+    else:
+        tool_round.name_twins(opened)
+        for each in waiting:
+            if needs_mark(each, state.tool_map):
+                tool_round.append(each.mark())
+    events, messages, state.tool_round = [*tool_round.close()], (*tool_round.messages(), *plan.new), None
+    state.add_to_history(*messages)
+    state.request_next_message_prefix()
+    everything = sorted(left, key=lambda each: (each.call.position, each.call.place))
+    yield StreamingIterationResult(
+        events=[*events, *unfold(plan.new)],
+        messages=messages,
+        pending=tuple([interrupt for each in everything for interrupt in each.interrupts]),
+        finish_reason=FinishReason.tool_calls if left else FinishReason.unspecified,
+    )
+
+
+async def _run(state: StreamingState, tool_round: ToolRound, runs: Mapping[int, tuple[Decision, ToolCallPart]]) -> None:
+    """Runs the calls that were allowed, by their place in the round, and reports each result."""
+    places = list(runs)
+    calls = [call for _, call in runs.values()]
+    for decision, call in runs.values():
+        state.records.begin(call, CallRecord(decision.answers, decision.runs, decision.resume))
+
+    def report(place: int, result: ToolExecutionResult) -> None:
+        decision, _ = runs[places[place]]
+        part = _as_run(result.part, decision.arguments)
+        tool_round.report(places[place], msgspec.structs.replace(result, part=part))
+
+    if state.executor.reports:
+        await state.executor.execute_reporting(calls, state.tool_map, report)
+        return
+    for place, result in enumerate(await state.executor.execute_batch(calls, state.tool_map)):
+        report(place, result)
+
+
+async def _stopped(state: StreamingState, decision: Decision) -> ToolResultPart | Waiting | None:
+    """Why a call that was answered is not run now: its result, or what it waits for first; `None`: it is run."""
+    call, one = decision.call, decision.waiting.call
+    tool = state.tool_map[call.name]
+    try:
+        needs = await tool.needs_approval(call, state.tool_context())
+    except Exception as error:  # noqa: BLE001 - code of the user's, which may raise anything: then it is not run
+        return failed(call, error).part
+    if needs and not decision.approved:
+        expires = expiry(tool, state.clock())
+        history = state.conversation_history
+        interrupt = interrupt_for(history, one, "approval", state.tool_map, state.seal, expires_at=expires)
+        return Waiting(one, (interrupt,), decision.answers, decision.arguments, runs=decision.runs)
+    if not await _claimed(state, decision) and not tool.idempotent:
+        return ToolResultPart(call.id, call.name, {"error": _UNKNOWN}, is_error=True)
+    return None
+
+
+async def _claimed(state: StreamingState, decision: Decision) -> bool:
+    """Whether this run is the first to act upon the answers."""
+    if state.claim is None:
+        return True
+    verdicts = [state.claim(state.thread_id, answer, state.run_id) for answer in decision.claims]
+    return all([await verdict if isawaitable(verdict) else verdict for verdict in verdicts])
+
+
+def _as_run(result: ToolResultPart, arguments: Mapping[str, Any] | None) -> ToolResultPart:
+    """A result that says with which arguments it was got, where they are not the model's."""
+    if arguments is None:
+        return result
+    note = {"note": _EDITED, "arguments": dict(arguments)}
+    value: Any = result.result
+    if result.is_content:
+        text = msgspec.json.encode(note).decode()
+        return msgspec.structs.replace(result, result=(TextPart(text), *value))
+    if result.is_error and isinstance(value, dict):
+        return msgspec.structs.replace(result, result={**cast("dict[str, Any]", value), **note})
+    return msgspec.structs.replace(result, result={**note, "result": value})

@@ -1,0 +1,120 @@
+"""The calls of a model's message that are not run now, and what they wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.interrupt import Reason
+from dragoman.message import FinishReason, ToolCallPart
+from dragoman.orchestration.interrupts import Waiting, expiry, ids_of, interrupt_for, needs_mark, reason_of
+from dragoman.orchestration.iteration import StreamingIterationResult
+from dragoman.orchestration.resume import Decision
+from dragoman.orchestration.state import StreamingState
+from dragoman.orchestration.tool_round import ToolRound
+from dragoman.repair import OpenCall, open_calls
+from dragoman.tools import AskUser, Tool
+from dragoman.tools.inner import AgentWaits
+from dragoman.tools.outcome import words
+from dragoman.tools.record import CallRecord
+
+__all__ = ["closed_round", "held_back", "question_of"]
+
+
+async def held_back(
+    state: StreamingState, calls: Sequence[ToolCallPart]
+) -> tuple[Sequence[ToolCallPart], list[Waiting]]:
+    """The calls of the model's last message → those to run now, and what the others wait for."""
+    tools = state.tool_map
+    reasons: list[Reason | None] = [
+        reason_of(call, tools) if call.name in tools or call.run_by == "client" else None for call in calls
+    ]  # the answer to a call of an unknown tool is an error
+    if not any(reasons):
+        return calls, []
+    history = state.conversation_history
+    opened = {id(one.call): one for one in open_calls(history)}
+    now: list[ToolCallPart] = []
+    waiting: list[Waiting] = []
+    for call, reason in zip(calls, reasons, strict=True):
+        known: Mapping[str, Any] | None = await _verdict(state, tools[call.name], call) if reason == "approval" else {}
+        if reason is None or known is None:
+            now.append(call)
+        else:
+            one = opened[id(call)]
+            waiting.append(Waiting(one, (interrupt_for(history, one, reason, tools, state.seal, **known),)))
+    return now, waiting
+
+
+async def _verdict(state: StreamingState, tool: Tool, call: ToolCallPart) -> Mapping[str, Any] | None:
+    """What is told of a call that needs approval; `None`: it needs none."""
+    known: dict[str, Any] = {}
+    try:
+        if not await tool.needs_approval(call, state.tool_context()):
+            return None
+    except Exception as error:  # noqa: BLE001 - code of the user's, which may raise anything: then somebody decides
+        known["message"] = f"whether this call needs approval could not be decided: {words(error)}"
+    if (expires := expiry(tool, state.clock())) is not None:
+        known["expires_at"] = expires
+    return known
+
+
+def question_of(
+    state: StreamingState, one: OpenCall, question: AskUser, record: CallRecord, decision: Decision | None = None
+) -> Waiting:
+    """What a call waits for whose tool asked for something. `decision`: that by which it was run again."""
+    history = state.conversation_history
+    arguments = decision.arguments if decision is not None else None
+    approved = decision is not None and decision.approved
+    if isinstance(question, AgentWaits):
+        outer = ids_of(history, one)[0]
+        inner = [
+            state.seal.sealed(msgspec.structs.replace(each, id=f"{outer}/{each.id}", parent=(outer, *each.parent)))
+            for each in question.pending
+        ]
+        return Waiting(one, tuple(inner), record.answers, arguments, approved, question.runs)
+    interrupt = interrupt_for(
+        history,
+        one,
+        question.reason,
+        state.tool_map,
+        state.seal,
+        answered=len(record.answers),
+        message=question.message,
+        schema=question.schema,
+        expires_at=question.expires_at,
+        metadata=dict(question.metadata),
+    )
+    return Waiting(one, (interrupt,), record.answers, arguments, approved, tuple(record.runs))
+
+
+def _open(call: ToolCallPart, opened: Sequence[OpenCall]) -> OpenCall:
+    """The place of a call; of one that an executor of somebody's own has made anew, by its id."""
+    return next((one for one in opened if one.call is call), None) or next(
+        one for one in opened if one.call.id == call.id
+    )
+
+
+def closed_round(state: StreamingState, tool_round: ToolRound, waiting: Sequence[Waiting]) -> StreamingIterationResult:
+    """The end of a round of tools: its message is told and kept, with marks of what waits."""
+    waits = list(waiting)
+    if waits or tool_round.asks:
+        opened = open_calls(state.conversation_history)
+        waits += [question_of(state, _open(call, opened), ask, state.records.of(call)) for call, ask in tool_round.asks]
+        waits.sort(key=lambda each: (each.call.position, each.call.place))
+        tool_round.name_twins(opened)
+        for each in waits:
+            if needs_mark(each, state.tool_map):
+                tool_round.append(each.mark())
+    events, message, state.tool_round = tool_round.close(), tool_round.message(), None
+    if message is not None:
+        state.add_to_history(message)
+    goes_on = message is not None and not waits
+    return StreamingIterationResult(
+        events=events,
+        messages=() if message is None else (message,),
+        should_continue=goes_on,
+        pending=tuple([interrupt for each in waits for interrupt in each.interrupts]),
+        finish_reason=FinishReason.unspecified if goes_on else FinishReason.tool_calls,
+    )

@@ -1,0 +1,273 @@
+"""Answers to what a conversation waits for: all are checked, and only then is anything done with one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import msgspec
+
+from dragoman.errors import ResumeError, ToolError
+from dragoman.interrupt import Interrupt, Resume
+from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
+from dragoman.orchestration.interrupts import Waiting, ids_of
+from dragoman.orchestration.seal import Seal, late
+from dragoman.repair import stand_in
+from dragoman.tools import Tool
+from dragoman.tools.check import faults
+from dragoman.tools.outcome import succeeded
+from dragoman.tools.record import InnerRun
+
+__all__ = ["Decision", "Plan", "decisions"]
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """What becomes of a call that was answered: it has its `result`, or it is run."""
+
+    waiting: Waiting
+    """The call, and what it waited for."""
+    claims: tuple[str, ...] = ()
+    """What may be done once: ids of the answers that allow it."""
+    result: ToolResultPart | None = None
+    """What the model is told; `None`: the call is run."""
+    arguments: Mapping[str, Any] | None = None
+    """In place of the model's."""
+    approved: bool = False
+    """Somebody allowed it, now or before."""
+    answers: tuple[Any, ...] = ()
+    """To the questions of the tool."""
+    runs: tuple[InnerRun, ...] = ()
+    """Runs of agents in the tool."""
+    resume: tuple[Resume, ...] = ()
+    """Answers to what the last of those waits for."""
+
+    @property
+    def call(self) -> ToolCallPart:
+        """The call as it is run."""
+        call = self.waiting.call.call
+        if self.arguments is None:
+            return call
+        return msgspec.structs.replace(call, arguments=dict(self.arguments), raw=None)
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """How a conversation that waits goes on."""
+
+    decisions: tuple[Decision, ...] = ()
+    """What was answered."""
+    left: tuple[Waiting, ...] = ()
+    """What was not."""
+    new: tuple[Message, ...] = ()
+    """Messages that follow the results."""
+    speaks: bool = False
+    """Somebody has said something, so that nothing is waited for any longer."""
+
+
+def decisions(
+    resume: Sequence[Resume],
+    waiting: Sequence[Waiting],
+    messages: Sequence[Message],
+    tools: Mapping[str, Tool],
+    seal: Seal,
+    now: datetime,
+) -> list[Decision]:
+    """What the answers decide, in the order of the calls.
+
+    Raises:
+        ResumeError: an answer is to nothing that waits, comes too late or twice, is not what was asked for, or is not signed.
+    """
+    answers: dict[int, dict[int, tuple[Resume, Interrupt]]] = {}
+    for one in resume:
+        at, which = _find(one, waiting, messages)
+        if which in answers.setdefault(at, {}):
+            raise ResumeError(f"{one.interrupt_id!r} is answered twice in one send; send one answer to it")
+        answers[at][which] = one, waiting[at].interrupts[which]
+    return [_decided(waiting[at], answers[at], tools, seal, now) for at in sorted(answers)]
+
+
+def _find(resume: Resume, waiting: Sequence[Waiting], messages: Sequence[Message]) -> tuple[int, int]:
+    """The place of the call, and of its interrupt, that an answer is for."""
+    wanted = resume.interrupt_id
+    found = [
+        (at, which)
+        for at, one in enumerate(waiting)
+        for which, interrupt in enumerate(one.interrupts)
+        if interrupt.id == wanted
+    ] or [
+        (at, 0)
+        for at, one in enumerate(waiting)
+        if not one.interrupts[0].parent and not one.answers and wanted in ids_of(messages, one.call)
+    ]
+    if not found:
+        raise ResumeError(_nothing_waits(wanted, waiting, messages))
+    if len(found) > 1:
+        raise ResumeError(f"several calls wait under the id {wanted!r}; answer with the interrupts of `pending`")
+    message = messages[waiting[found[0][0]].call.position]
+    if not _is_of(resume, waiting[found[0][0]].interrupts[found[0][1]], message):
+        raise ResumeError(
+            f"the answer to {wanted!r} is for a call of another message; the one that waits has its id alone in common"
+        )
+    return found[0]
+
+
+def _nothing_waits(wanted: str, waiting: Sequence[Waiting], messages: Sequence[Message]) -> str:
+    call_id = wanted.partition("@")[0].partition("?")[0].partition("/")[0]
+    ids = {piece.id for message in messages if message.role is Role.MODEL for piece in message.tool_calls}
+    known = ", ".join(repr(interrupt.id) for one in waiting for interrupt in one.interrupts) or "nothing"
+    if call_id in ids and not any(one.call.call.id == call_id for one in waiting):
+        return f"{wanted!r} is answered already; what waits now: {known}"
+    return f"nothing waits under the id {wanted!r}; what waits: {known}. Is it the right history?"
+
+
+def _is_of(resume: Resume, interrupt: Interrupt, message: Message) -> bool:
+    """Whether an answer was made for a call of this message, as far as it tells."""
+    metadata = resume.metadata
+    if interrupt.parent:
+        return True
+    if (message_id := metadata.get("message_id")) and message.id:
+        return message_id == message.id
+    digest = metadata.get("message_digest")
+    return digest is None or digest == interrupt.metadata.get("message_digest", digest)
+
+
+def _decided(
+    waiting: Waiting,
+    answers: Mapping[int, tuple[Resume, Interrupt]],
+    tools: Mapping[str, Tool],
+    seal: Seal,
+    now: datetime,
+) -> Decision:
+    if waiting.interrupts[0].parent:
+        _tool_of(waiting.call.call, answers[min(answers)][0], tools)
+        return _inner(waiting, answers, seal, now)
+    resume, interrupt = answers[0]
+    call = waiting.call.call
+    payload = _payload(resume)
+    if payload is None:
+        return Decision(waiting, result=stand_in(call))
+    if payload.get("approved") is False:
+        return Decision(waiting, result=_denied(call, payload.get("reason")))
+    _check(resume, interrupt, payload, seal, now)
+    if interrupt.reason == "tool":
+        return Decision(waiting, result=_result(call, resume, payload["value"]))
+    tool = _tool_of(call, resume, tools)
+    arguments = waiting.arguments
+    if interrupt.reason == "approval":
+        arguments = _edited(resume, payload, call, tool) or arguments
+    value = (payload["value"],) if interrupt.reason != "approval" else ()
+    return Decision(
+        waiting,
+        (interrupt.id if waiting.answers or not value else f"{interrupt.id}?1",),
+        arguments=arguments,
+        approved=waiting.approved or not value,
+        answers=(*waiting.answers, *value),
+        runs=waiting.runs,
+    )
+
+
+def _edited(resume: Resume, payload: Mapping[str, Any], call: ToolCallPart, tool: Tool) -> Mapping[str, Any] | None:
+    """The arguments with which a call is approved; `None`: the model's."""
+    edited: Mapping[str, Any] | None = payload.get("arguments")
+    if edited is None or dict(edited) == call.arguments:
+        return None
+    try:
+        tool.checked(edited)
+    except ToolError as error:
+        raise ResumeError(
+            f"the changed arguments in the approval of {resume.interrupt_id!r} do not fit: {error.message}"
+        ) from error
+    return edited
+
+
+def _inner(waiting: Waiting, answers: Mapping[int, tuple[Resume, Interrupt]], seal: Seal, now: datetime) -> Decision:
+    """Answers to an agent within the tool: its own run checks them; what seals them on the way there is checked here."""
+    passed: list[Resume] = []
+    for resume, interrupt in answers.values():
+        payload = _payload(resume)
+        signature = resume.signature
+        if payload is not None and payload.get("approved") is not False:
+            signature = _check(resume, interrupt, payload, seal, now)
+        inner_id = interrupt.id.removeprefix(f"{interrupt.parent[0]}/")
+        passed.append(msgspec.structs.replace(resume, interrupt_id=inner_id, signature=signature))
+    return Decision(
+        waiting,
+        tuple([interrupt.id for _, interrupt in answers.values()]),
+        arguments=waiting.arguments,
+        approved=waiting.approved,
+        answers=waiting.answers,
+        runs=waiting.runs,
+        resume=tuple(passed),
+    )
+
+
+def _payload(resume: Resume) -> Mapping[str, Any] | None:
+    """The payload of an answer; `None`: it was cancelled."""
+    if resume.status == "cancelled":
+        return None
+    payload: Any = resume.payload
+    if not isinstance(payload, Mapping):
+        raise ResumeError(
+            f"the answer to {resume.interrupt_id!r} has no payload that can be read; make it with approve(), deny() or answer()"
+        )
+    return cast("Mapping[str, Any]", payload)
+
+
+def _check(resume: Resume, interrupt: Interrupt, payload: Mapping[str, Any], seal: Seal, now: datetime) -> str | None:
+    """Holds an answer against what was asked → its signature for an agent within.
+
+    Raises:
+        ResumeError: it is forged or late, or no answer to that.
+    """
+    inner = seal.check(interrupt, resume, now)
+    expires = interrupt.expires_at
+    if expires is not None and now > (expires if expires.tzinfo else expires.replace(tzinfo=UTC)):
+        raise late(resume.interrupt_id)
+    if interrupt.reason == "approval":
+        _check_approval(resume, interrupt, payload)
+    elif "value" not in payload:
+        raise ResumeError(f"{resume.interrupt_id!r} waits for a value ({interrupt.reason}); give it with answer(value)")
+    elif interrupt.schema is not None and (wrong := faults(interrupt.schema, payload["value"])):
+        raise ResumeError(f"the answer to {resume.interrupt_id!r} is not what was asked for: {'; '.join(wrong)}")
+    return inner
+
+
+def _check_approval(resume: Resume, interrupt: Interrupt, payload: Mapping[str, Any]) -> None:
+    if payload.get("approved") is not True:
+        raise ResumeError(f"{resume.interrupt_id!r} waits for an approval; answer with approve() or deny()")
+    arguments = payload.get("arguments")
+    if arguments is None:
+        return
+    if not isinstance(arguments, Mapping):
+        raise ResumeError(f"the arguments in the approval of {resume.interrupt_id!r} are no JSON object")
+    call = interrupt.call
+    if not interrupt.editable and call is not None and dict(cast("Mapping[str, Any]", arguments)) != call.arguments:
+        raise ResumeError(
+            f"the approval of {resume.interrupt_id!r} changes arguments, which {call.name} does not allow; "
+            "approve it as it is, deny it, or declare the tool with editable=True"
+        )
+
+
+def _tool_of(call: ToolCallPart, resume: Resume, tools: Mapping[str, Tool]) -> Tool:
+    tool = tools.get(call.name)
+    if tool is None or tool.handler is None:
+        known = ", ".join(tools) or "none"
+        raise ResumeError(
+            f"{resume.interrupt_id!r} is to run {call.name!r}, and there is no such tool here any more; the tools are: {known}. "
+            "It can be denied or cancelled"
+        )
+    return tool
+
+
+def _denied(call: ToolCallPart, reason: Any) -> ToolResultPart:
+    words = f"denied: {reason}" if reason else "denied: somebody decided that this call is not to be run"
+    return ToolResultPart(call.id, call.name, {"error": words}, is_error=True, denied=True)
+
+
+def _result(call: ToolCallPart, resume: Resume, value: Any) -> ToolResultPart:
+    if isinstance(value, ToolResultPart):
+        return msgspec.structs.replace(value, id=call.id, name=call.name)
+    try:
+        return succeeded(call, value).part
+    except Exception as error:
+        raise ResumeError(f"the answer to {resume.interrupt_id!r} is no JSON value: {error}") from error

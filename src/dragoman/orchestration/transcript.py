@@ -1,0 +1,134 @@
+"""What a run has made by now: its messages, its output, what it cost; and how the message ends in whose middle it stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.event import Event, MessageDropped
+from dragoman.fold import unfold
+from dragoman.interrupt import Interrupt
+from dragoman.message import FinishReason, Message, Role, Usage
+from dragoman.orchestration.iteration import StreamingIterationResult, metadata_of
+from dragoman.orchestration.shown import Shown
+from dragoman.orchestration.state import StreamingState
+from dragoman.result import ChatResult
+
+__all__ = ["Transcript"]
+
+
+class Transcript:
+    """Takes a run's steps, each once."""
+
+    def __init__(self, state: StreamingState, *, typed: bool) -> None:
+        """`typed`: the output is held to a type."""
+        self._state = state
+        self._metadata: dict[str, Any] = {}
+        self.messages: list[Message] = []
+        """Those that are whole."""
+        self.shown = Shown(typed=typed, state=lambda: state.shared.value)
+        self.usage: Usage | None = None
+        self.finish_reason = FinishReason.unspecified
+        self.pending: tuple[Interrupt, ...] = ()
+        self.model_calls = 0
+        self.chunks = True
+        """Whether anybody reads the steps' `chunks()`."""
+        self.is_complete = False
+        """The run is at its end, and nothing is open."""
+
+    def absorb(self, step: StreamingIterationResult) -> StreamingIterationResult:
+        """Keeps what a step has, and returns it as `recorded` does."""
+        self.messages += step.messages
+        if step.usage is not None:
+            self._spend(step.usage)
+        if step.finish_reason is not FinishReason.unspecified:
+            self.finish_reason = step.finish_reason
+        if step.metadata:
+            self._metadata.update(step.metadata)
+        self.pending += step.pending
+        return self.recorded(step)
+
+    def recorded(self, step: StreamingIterationResult) -> StreamingIterationResult:
+        """The step with the events of messages for which it has none, and with what of it is shown."""
+        shown, state, events = self.shown, self._state, step.events
+        if state.outbox and state.tool_round is None:
+            events = [*state.outbox.take(), *events]
+        given = shown.give(step.output) if step.output and not events else []
+        pieces = shown.feed(events, state.shows, chunks=self.chunks)
+        if step.messages and (without := [each for each in step.messages if not shown.has_finished(each.id)]):
+            more = self._anew(without)
+            events = [*events, *more]
+            pieces += shown.feed(more, state.shows)
+        if state.is_first_chunk_of_message:
+            state.is_first_chunk_of_message = not shown.has_begun()
+        if not self.chunks and events is step.events:
+            return step
+        return msgspec.structs.replace(step, events=events, pieces=given + pieces, message_id=shown.message_id)
+
+    def cut(self, reason: FinishReason) -> list[Event]:
+        """Ends the message in whose middle the run ended: it is kept as far as it was shown. → the events that end it."""
+        tool_round, self._state.tool_round = self._state.tool_round, None
+        if tool_round is not None:
+            self.messages += filter(None, (tool_round.message(),))
+            return [*tool_round.close()]
+        message = self._partial(reason)
+        if message is None:
+            return []
+        intake, self._state.intake = self._state.intake, None
+        events = (intake.cut(reason) if intake is not None else []) or self._anew([message])
+        self.messages.append(message)
+        self._spend(message.usage)
+        self.finish_reason = reason
+        self.shown.feed(events, self._state.shows)
+        return events
+
+    def result(self) -> ChatResult[str]:
+        """What there is by now, its output as text; of a message that has not come to its end what was shown of it."""
+        state = self._state
+        partial = self._partial(FinishReason.cancelled)
+        results = state.tool_round.message() if state.tool_round is not None else None
+        messages = [*self.messages, *filter(None, (partial, results))]
+        spoken = [message for message in messages if message.role is Role.MODEL]
+        metadata = metadata_of(spoken)
+        metadata.update(self._metadata)
+        thinking = "".join([message.thinking or "" for message in spoken]) or None
+        if thinking is not None:
+            metadata["thinking"] = thinking
+        return ChatResult(
+            self.shown.text(),
+            tuple(messages),
+            self.finish_reason,
+            self.usage,
+            thinking,
+            metadata,
+            (spoken[-1].id or "") if spoken else "",
+            self.pending,
+            tuple(state.losses),
+            state.shared.value,
+        )
+
+    def _spend(self, usage: Usage | None) -> None:
+        if usage is not None:
+            self.usage = usage if self.usage is None else self.usage + usage
+
+    def _anew(self, messages: Sequence[Message]) -> list[Event]:
+        """Messages, whole, also where a part of them was shown before."""
+        dropped = [message.id for message in messages if message.id and self.shown.is_open(message.id)]
+        return [*[MessageDropped(message_id, "told whole") for message_id in dropped], *unfold(messages)]
+
+    def _partial(self, reason: FinishReason) -> Message | None:
+        """The message that has not come to its end, as far as it was shown; `None`: there is none, or nothing was."""
+        intake = self._state.intake
+        if self.is_complete:
+            return None
+        if intake is not None and intake.has_shown:
+            message = intake.message()
+            whole = message.finish_reason not in (None, FinishReason.pause)
+            return message if whole else message.replace(finish_reason=reason)
+        if text := self.shown.unfinished():
+            is_open = self.shown.is_open(self.shown.message_id)
+            message_id = self.shown.message_id if is_open else f"{self._state.run_id}-{self.model_calls}"
+            return Message.model(text).replace(id=message_id, finish_reason=reason)
+        return None

@@ -1,0 +1,109 @@
+"""A log of runs in memory, for one process and one event loop: for tests, and for runs that may end with their process."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+from time import monotonic, time
+from typing import Any, Self
+
+import msgspec
+
+from dragoman.event import Event
+from dragoman.runs.batch import batches, events_of
+from dragoman.runs.ledger import Append, Change, Ledger, Post, Take, new_run
+from dragoman.runs.log import Lease, Posted, RunState, RunStatus, state_after
+
+__all__ = ["MemoryLog"]
+
+
+class MemoryLog:
+    """A `RunLog` that is gone with its process."""
+
+    def __init__(self) -> None:
+        self._ledger = Ledger()
+        self._rows: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+        """Of each run: the end of the log behind a row, and the row."""
+        self._posted: defaultdict[str, list[Posted]] = defaultdict(list)
+        self._claims: dict[tuple[str, str], str] = {}
+
+    async def append(self, run_id: str, expected_offset: int, events: Sequence[Event], *, lease: Lease) -> int:
+        """As `RunLog.append`."""
+        return self._apply(Append(run_id, expected_offset, batches(events), state_after(run_id, events), lease))
+
+    async def read(self, run_id: str, from_offset: int = 0) -> list[Event]:
+        """As `RunLog.read`."""
+        rows = self._rows.get(run_id, [])
+        place = bisect_right(rows, from_offset, key=itemgetter(0))
+        if place == len(rows):
+            return []
+        end, data = rows[place]
+        events = events_of(data)
+        return events[max(0, from_offset - (end - len(events))) :]
+
+    async def lease(
+        self, run_id: str, owner: str, seconds: float, *, token: int | None = None, thread_id: str | None = None
+    ) -> Lease:
+        """As `RunLog.lease`."""
+        if not token and run_id not in self._ledger.statuses:
+            self._ledger.statuses[run_id] = new_run(run_id, thread_id, time())
+            self._ledger.until[run_id] = 0.0
+        return self._apply(Take(run_id, owner, seconds, token, thread_id))
+
+    async def post(self, run_id: str, message: Any) -> int:
+        """As `RunLog.post`."""
+        return self._apply(Post(run_id, message))
+
+    async def posted(self, run_id: str, after: int = 0) -> list[Posted]:
+        """As `RunLog.posted`."""
+        return self._posted[run_id][after:] if run_id in self._posted else []
+
+    async def claim(self, thread_id: str, interrupt_id: str, run_id: str) -> bool:
+        """As `RunLog.claim`."""
+        first = (thread_id, interrupt_id) not in self._claims
+        self._claims.setdefault((thread_id, interrupt_id), run_id)
+        return first
+
+    async def status(self, run_ids: Iterable[str]) -> dict[str, RunStatus]:
+        """As `RunLog.status`."""
+        return {run_id: self._status(run_id) for run_id in run_ids if run_id in self._ledger.statuses}
+
+    async def runs(
+        self,
+        *,
+        thread_id: str | None = None,
+        state: RunState | None = None,
+        driven: bool | None = None,
+        most: int = 100,
+    ) -> list[RunStatus]:
+        """As `RunLog.runs`."""
+        latest = map(self._status, reversed(self._ledger.statuses))
+        wanted = {"thread_id": thread_id, "state": state, "driven": driven}
+        wanted = {name: value for name, value in wanted.items() if value is not None}
+        return [run for run in latest if all(getattr(run, name) == value for name, value in wanted.items())][:most]
+
+    async def close(self) -> None:
+        """As `RunLog.close`."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    def _apply(self, change: Change) -> Any:
+        ledger = self._ledger
+        result = ledger.apply(change, monotonic())
+        for run_id, end, data in ledger.rows:
+            self._rows[run_id].append((end, data))
+        for each in ledger.posted:
+            self._posted[each.run_id].append(each)
+        ledger.rows.clear()
+        ledger.posted.clear()
+        ledger.changed.clear()
+        return result
+
+    def _status(self, run_id: str) -> RunStatus:
+        return msgspec.structs.replace(self._ledger.statuses[run_id], driven=self._ledger.until[run_id] > monotonic())

@@ -1,0 +1,183 @@
+"""Runs that go on without whoever asked for them: started here, read and stopped from any process that has the log."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Self, Unpack
+from uuid import uuid4
+
+import anyio
+
+from dragoman.errors import RunLogError
+from dragoman.event import Event
+from dragoman.fold import fold
+from dragoman.message import Message
+from dragoman.repair import repair
+from dragoman.run_request import RunRequest
+from dragoman.runs.driving import drive
+from dragoman.runs.keeper import CANCEL, Driven, Keeper, not_entered
+from dragoman.runs.log import RunLog, RunState, RunStatus
+from dragoman.runs.tail import Tail
+
+if TYPE_CHECKING:
+    from dragoman.agent import Agent
+    from dragoman.prompt import Prompt, RunOptions
+
+__all__ = ["Runs"]
+
+
+class Runs:
+    """Starts runs, and attaches to those of any process that has the same log. Use it in `async with`: leaving the block cancels the
+    runs that were started here and waits until that is stored.
+
+    One that drives runs looks after the log too: a run whose process is gone is ended with a `RunInterruptedError`.
+    """
+
+    def __init__(self, log: RunLog, *, lease_seconds: float = 30.0, poll_seconds: float = 0.2) -> None:
+        """`lease_seconds`: a process that stands still for so long loses its runs. `poll_seconds`: how often the log is asked what other
+        processes did. The log stays open."""
+        self._log = log
+        self._owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
+        self._lease_seconds = lease_seconds
+        self._keeper = Keeper(log, self._owner, lease_seconds=lease_seconds, poll_seconds=poll_seconds)
+        self._keeping: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._keeping = self._keeper.open()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        driven = list(self._keeper.driven.values())
+        for each in driven:
+            each.run.cancel()
+        try:
+            if driven:
+                await asyncio.wait([each.task for each in driven])
+        finally:
+            await self._stop([*[each.task for each in driven], *([self._keeping] if self._keeping else [])])
+
+    async def start(self, agent: Agent[Any], prompt: Prompt, **how: Unpack[RunOptions]) -> str:
+        """Starts a run, which goes on by itself → its id. `prompt` and `how`: as in `Agent.run`; the prompt may be a `RunRequest`.
+        Where a `thread_id` is given, an answer to what its conversation waits for counts once (`RunLog.claim`).
+
+        Raises:
+            LeaseLostError: there is a run with that id already.
+            RunLogError: the log refuses it, or `Runs` is not entered.
+            DragomanError: as `Agent.run`.
+        """
+        if not self._keeper.is_open:
+            raise not_entered()
+        if how.get("thread_id") or (isinstance(prompt, RunRequest) and prompt.thread_id):
+            how.setdefault("claim", self._log.claim)
+        run = agent.run(prompt, **how)
+        lease = await self._log.lease(
+            run.id, self._owner, self._lease_seconds, token=0, thread_id=run.thread_id or None
+        )
+        tail = Tail()
+        task = asyncio.create_task(drive(self._log, run, lease, tail), name=f"dragoman-drive-{run.id}")
+        self._keeper.add(Driven(run, lease, tail, task))
+        return run.id
+
+    async def attach(
+        self, run_id: str, from_offset: int = 0, *, cancel_on_leave: bool = False
+    ) -> AsyncGenerator[tuple[int, Event], None]:
+        """The events of a run with their offsets, from one on, as they are stored; ends with the run. To go on reading where a reader was
+        cut off give the offset behind the last that it had. `cancel_on_leave`: leaving before the end cancels the run.
+
+        Raises:
+            RunLogError: the log has no such run.
+            ValueError: the offset is negative.
+        """
+        if from_offset < 0:
+            raise ValueError(f"from_offset must be 0 or more, not {from_offset}")
+        offset, is_over = from_offset, False
+        try:
+            async with aclosing(self._pages(run_id, from_offset)) as pages:
+                async for page in pages:
+                    for event in page:
+                        yield offset, event
+                        offset += 1
+            is_over = True
+        except RunLogError:
+            is_over = True
+            raise
+        finally:
+            if cancel_on_leave and not is_over:
+                with anyio.CancelScope(shield=True):
+                    await self.cancel(run_id)
+
+    async def cancel(self, run_id: str) -> None:
+        """Stops a run, wherever it is driven: within a second it ends with outcome `cancelled`. One that is over stays as it is.
+
+        Raises:
+            RunLogError: the log has no such run.
+        """
+        if (driven := self._keeper.driven.get(run_id)) is not None:
+            driven.run.cancel()
+        elif not (await self.status(run_id)).is_over:
+            await self._log.post(run_id, CANCEL)
+
+    async def status(self, run_id: str) -> RunStatus:
+        """How far a run is.
+
+        Raises:
+            RunLogError: the log has no such run.
+        """
+        status = (await self._log.status([run_id])).get(run_id)
+        if status is None:
+            raise RunLogError(f"the log has no run {run_id!r}: start it, or look in the log that it was started in")
+        return status
+
+    async def list(
+        self, *, thread_id: str | None = None, state: RunState | None = None, most: int = 100
+    ) -> list[RunStatus]:
+        """Runs, the latest first; of one conversation, in one state."""
+        return await self._log.runs(thread_id=thread_id, state=state, most=most)
+
+    async def messages(self, run_id: str) -> tuple[Message, ...]:
+        """The messages that a run has made by now, complete: a message in whose middle it stands is cut, a call without a result has an
+        error for one. With the history before the run, they are what a new send goes on from.
+
+        Raises:
+            RunLogError: the log has no such run.
+        """
+        status, events = await self.status(run_id), list[Event]()
+        while len(events) < status.end:
+            events += await self._log.read(run_id, len(events))
+        return tuple(repair(fold(events[: status.end])))
+
+    async def _pages(self, run_id: str, offset: int) -> AsyncGenerator[list[Event], None]:
+        """What is stored behind an offset, in pieces, until the run is over."""
+        tail: Tail | None = None
+        while True:
+            if tail is None and (driven := self._keeper.driven.get(run_id)) is not None:
+                tail = driven.tail
+            page = tail.page(offset) if tail is not None else None
+            if page is None:
+                page = await self._log.read(run_id, offset)
+            if page:
+                yield page
+                offset += len(page)
+            elif tail is not None and tail.is_over:
+                return
+            elif tail is not None and not tail.is_closed:
+                await tail.grown()
+            else:
+                tail = None
+                status = await self.status(run_id)
+                if status.end > offset:
+                    continue
+                if status.is_over:
+                    return
+                await self._keeper.changed(status)
+
+    @staticmethod
+    async def _stop(tasks: list[asyncio.Task[None]]) -> None:
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)

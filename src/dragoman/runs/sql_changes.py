@@ -1,0 +1,120 @@
+"""Changes of runs, some at once, in one transaction: the rows that they concern are locked and read, changed as `Ledger` says, and written.
+
+However many they are, these are few statements; and since rows are locked in one order, two processes never wait for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from dragoman.errors import RunLogError
+from dragoman.runs.ledger import Change, Ledger, Take, new_run
+from dragoman.runs.log import RunStatus
+from dragoman.runs.sql_tables import DIALECTS, Dialect, claims, events, posts, runs
+
+__all__ = ["Claim", "write"]
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """An interrupt is to be claimed."""
+
+    thread_id: str
+    """In which conversation."""
+    interrupt_id: str
+    """Which one."""
+    run_id: str
+    """For which run."""
+
+
+_UPDATED = ("state", "end", "posts", "owner", "token")
+_UPDATE = (
+    update(runs)
+    .where(runs.c.run_id == bindparam("_run_id"))
+    .values({name: bindparam(f"_{name}") for name in (*_UPDATED, "lease_until")})
+)
+_INSERT_EVENTS = insert(events)
+_INSERT_POSTS = insert(posts)
+
+
+class Statements(msgspec.Struct, frozen=True):
+    """Those that each database words in its own way; made once, since making one costs as much as running it."""
+
+    begin: Any
+    """Makes runs that are not there."""
+    lock: Any
+    """Locks and reads runs."""
+    claim: Any
+    """Makes a claim that is not there, and tells that it did."""
+
+
+def _statements(dialect: Dialect) -> Statements:
+    concerned = runs.c.run_id.in_(bindparam("run_ids", expanding=True))
+    return Statements(
+        dialect.insert(runs).values(started_at=dialect.now).on_conflict_do_nothing(),
+        select(runs, dialect.now.label("now")).where(concerned).order_by(runs.c.run_id).with_for_update(),
+        dialect.insert(claims).on_conflict_do_nothing().returning(claims.c.run_id),
+    )
+
+
+_STATEMENTS = {name: _statements(dialect) for name, dialect in DIALECTS.items()}
+_NEW = {**{name: getattr(new_run("", None, 0.0), name) for name in _UPDATED}, "lease_until": 0.0}
+
+
+def write(connection: Connection, changes: Sequence[Change | Claim]) -> list[Any]:
+    """Makes the changes, in order → of each its result, or the `RunLogError` with which it is refused."""
+    statements = _STATEMENTS[connection.dialect.name]
+    on_runs = [change for change in changes if not isinstance(change, Claim)]
+    ledger, now = _load(connection, statements, on_runs) if on_runs else (Ledger(), 0.0)
+    results: dict[int, Any] = {}
+    claimed = [(number, change) for number, change in enumerate(changes) if isinstance(change, Claim)]
+    for number, claim in sorted(claimed, key=lambda each: (each[1].thread_id, each[1].interrupt_id, each[0])):
+        made = connection.execute(statements.claim, msgspec.structs.asdict(claim)).first()
+        results[number] = made is not None
+    for number, change in enumerate(changes):
+        if not isinstance(change, Claim):
+            try:
+                results[number] = ledger.apply(change, now)
+            except RunLogError as error:
+                results[number] = error
+    _store(connection, ledger)
+    return [results[number] for number in range(len(changes))]
+
+
+def _load(connection: Connection, statements: Statements, changes: Sequence[Change]) -> tuple[Ledger, float]:
+    """The runs concerned, new ones among them, and the time by the clock of the database."""
+    begun = {each.run_id: each.thread_id for each in changes if isinstance(each, Take) and not each.token}
+    if begun:
+        rows = [{**_NEW, "run_id": run_id, "thread_id": begun[run_id]} for run_id in sorted(begun)]
+        connection.execute(statements.begin, rows)
+    ledger, now = Ledger(), 0.0
+    rows: Sequence[Any] = connection.execute(
+        statements.lock, {"run_ids": list({each.run_id for each in changes})}
+    ).all()
+    for row in rows:
+        run_id, thread_id, state, end, count, owner, token, until, started_at, now = row
+        ledger.statuses[run_id] = RunStatus(
+            run_id, thread_id, state, end, count, owner, token, driven=False, started_at=started_at
+        )
+        ledger.until[run_id] = until
+    return ledger, now
+
+
+def _store(connection: Connection, ledger: Ledger) -> None:
+    if ledger.changed:
+        connection.execute(
+            _UPDATE,
+            [
+                {f"_{name}": getattr(ledger.statuses[run_id], name) for name in ("run_id", *_UPDATED)}
+                | {"_lease_until": ledger.until[run_id]}
+                for run_id in sorted(ledger.changed)
+            ],
+        )
+    if ledger.rows:
+        rows = [{"run_id": run_id, "end": end, "data": data} for run_id, end, data in ledger.rows]
+        connection.execute(_INSERT_EVENTS, rows)
+    if ledger.posted:
+        connection.execute(_INSERT_POSTS, [msgspec.structs.asdict(posted) for posted in ledger.posted])

@@ -1,0 +1,317 @@
+"""What the client of an agent may see of a run.
+
+Hidden are calls that the agent runs itself with their results, what the run tells its model, text that a typed run
+withholds, and what is retracted. All else stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from copy import copy
+from typing import TypeGuard
+
+import msgspec
+
+from dragoman.errors import DragomanError, StreamCutError
+from dragoman.event import (
+    Event,
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    OpenText,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    RunError,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    StepStarted,
+)
+from dragoman.fold import arguments_text, whole_part
+from dragoman.message import (
+    Content,
+    FinishReason,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+    Usage,
+)
+from dragoman.orchestration.output import RETURN_RESULT
+from dragoman.runs.seen_message import SeenMessage, SeenPart
+
+__all__ = ["Visible", "visible"]
+
+_replace = msgspec.structs.replace
+
+
+def visible(events: Iterable[Event], retractable: bool = False) -> Iterator[Event]:
+    """A run's events → those that its client may see, each as soon as it may.
+
+    Without `retractable` the model's messages of a run are one message, as every wire's response is: the first one's id,
+    the texts joined as in the run's output, the usage of all. Nothing is taken back: where a message is retracted after
+    text or a call of it went out, the run ends in a `StreamCutError`; its thinking stays. The answer of a typed run comes
+    once it is valid.
+
+    With it, for clients that can take back, messages stay apart and `MessageDropped` is passed on; it also tells
+    that an answer of a typed run was not valid.
+
+    For events that come asynchronously there is `Visible`.
+    """
+    view = Visible(retractable=retractable)
+    for event in events:
+        yield from view.feed(event)
+    yield from view.close()
+
+
+class Visible:
+    """`visible`, event by event: for events that come asynchronously."""
+
+    def __init__(self, *, retractable: bool = False) -> None:
+        """`retractable`: the client can take back."""
+        self._retractable = retractable
+        self._begin(None)
+
+    def _begin(self, run: RunStarted | None) -> None:
+        self._run_id = None if run is None else run.run_id
+        self._typed = None if run is None else run.typed
+        self._in_step = self._over = self._after_tools = False
+        self._messages: dict[str, SeenMessage] = {}
+        self._answer: MessageStarted | None = None
+        """The start of the one message that the model's are told as, once it is told."""
+        self._next = 0
+        """Index of its next part."""
+        self._last: SeenMessage | None = None
+        """The model's latest message."""
+        self._spoken_by: SeenMessage | None = None
+        """Whose text was told last."""
+        self._usage: Usage | None = None
+        self._held: dict[tuple[str, int], Content | None] = {}
+        """The text of a typed run that may be no valid answer; `None`: a part that has not ended."""
+
+    def feed(self, event: Event) -> list[Event]:
+        """The next event → what the client may see now."""
+        if isinstance(event, RunStarted):
+            ended = self.close()
+            self._begin(event)
+            return [*ended, event]
+        if self._over:
+            return []
+        if isinstance(event, PartDelta):  # nearly all of a stream
+            return self._delta(event)
+        if isinstance(event, PartStarted):
+            return self._part_started(event)
+        if isinstance(event, PartFinished):
+            return self._part_finished(event)
+        if isinstance(event, MessageStarted):
+            return self._message_started(event)
+        if isinstance(event, MessageFinished):
+            return self._message_finished(event)
+        if isinstance(event, MessageDropped):
+            return self._message_dropped(event)
+        if isinstance(event, RunFinished | RunError):
+            return self._run_ended(event)
+        if isinstance(event, StepStarted | StepFinished):
+            self._in_step = isinstance(event, StepStarted)
+            return [*self._void(), event] if self._in_step else [event]
+        return [event]
+
+    def close(self) -> list[Event]:
+        """The end of the events → the end of the message that is still open. After `RunFinished` and `RunError` there is none."""
+        ended = [] if self._over else self._ended(None)
+        self._over = True
+        return ended
+
+    def _message_started(self, event: MessageStarted) -> list[Event]:
+        """The start is told with the first part that is seen."""
+        is_model = event.role is Role.MODEL
+        if event.candidate == 0 and (is_model or not self._in_step):  # in a step others' messages are the run's own
+            message = self._messages[event.message_id] = SeenMessage(event)
+            self._last = message if is_model else self._last
+        return []
+
+    def _part_started(self, event: PartStarted) -> list[Event]:
+        message, part = self._messages.get(event.message_id), event.part
+        if isinstance(part, ToolResultPart) and part.run_by != "provider":
+            self._after_tools = True
+        if message is None:
+            return []
+        message.is_empty = False
+        if (seen := self._seen(message, part)) is None:
+            return []
+        if self._typed is not None and isinstance(seen, TextPart) and self._joins(message):
+            self._held[event.message_id, event.index] = None
+            return []
+        known = message.parts[event.index] = SeenPart(seen)
+        return [] if isinstance(seen, OpenText) else self._started(message, event.index, known)  # no text may come
+
+    def _started(self, message: SeenMessage, index: int, known: SeenPart) -> list[Event]:
+        """The start of a part, if that is not told yet, behind the start of what it stands in."""
+        if known.index is not None:
+            return []
+        begun = self._begun(message)
+        message.speaks = message.speaks or not isinstance(known.part, ThinkingPart)
+        message.calls = message.calls or (isinstance(known.part, ToolCallPart) and known.part.run_by == "client")
+        known.index = index
+        if self._joins(message):
+            known.index, self._next = self._next, self._next + 1
+        return [*begun, PartStarted(message.sent_as, known.index, known.part)]
+
+    def _delta(self, event: PartDelta) -> list[Event]:
+        message = self._messages.get(event.message_id)
+        known = None if message is None else message.parts.get(event.index)
+        if message is None or known is None or known.deltas is None or not event.delta:
+            return []
+        known.deltas.append(event.delta)
+        if known.before == "" and known.index == event.index and message.sent_as == event.message_id:
+            return [event]
+        started = self._started(message, event.index, known)
+        before = self._before(message, known) if known.before is None else ""
+        delta = before + str(event.delta) if before else event.delta
+        return [*started, PartDelta(message.sent_as, known.index or 0, delta)]
+
+    def _part_finished(self, event: PartFinished) -> list[Event]:
+        key, part = (event.message_id, event.index), event.part
+        if self._typed == "call" and _is_returned(part):
+            part = _as_text(part)
+        if key in self._held:
+            self._held[key] = part
+        message = self._messages.get(event.message_id)
+        known = None if message is None else message.parts.get(event.index)
+        if message is None or known is None or part is None:
+            return []
+        started = self._started(message, event.index, known)
+        if isinstance(part, TextPart):
+            before = self._before(message, known) if known.before is None else known.before
+            part = _replace(part, text=before + part.text) if before else part
+        elif isinstance(part, ToolCallPart) and part.run_by == "agent":
+            part = _replace(part, run_by="client")  # it cannot be run, but its start was told as the client's
+        known.deltas = None
+        return [*started, PartFinished(message.sent_as, known.index or 0, part)]
+
+    def _message_finished(self, event: MessageFinished) -> list[Event]:
+        message = self._messages.get(event.message_id)
+        if message is None:
+            return []
+        message.finish = event
+        if message.start.role is Role.MODEL and event.usage is not None:
+            self._usage = event.usage if self._usage is None else self._usage + event.usage
+        if self._joins(message):
+            cut = message.cut()
+            message.parts.clear()
+            return cut
+        if not message.sent_as and not message.is_empty:
+            return []
+        return [*self._begun(message), _replace(event, finish_reason=_reason(event, None, waits=message.calls))]
+
+    def _message_dropped(self, event: MessageDropped) -> list[Event]:
+        message = self._messages.pop(event.message_id, None)
+        if message is None:
+            return []
+        self._held = {key: part for key, part in self._held.items() if key[0] != event.message_id}
+        self._last = None if self._last is message else self._last
+        if not self._joins(message):
+            return [event] if message.sent_as else []
+        if not message.speaks:
+            return message.cut()
+        why = f"after a part of the answer was sent it began again, which this client cannot be told ({event.reason})"
+        error = StreamCutError(f"{why}; send the request again")
+        return [*message.cut(), *self._run_ended(RunError(error, self._run_id))]
+
+    def _void(self) -> list[Event]:
+        """The model is called again: what a typed run has said is no valid answer."""
+        self._held.clear()
+        void = [each for each in self._messages.values() if self._typed and self._retractable and each.speaks]
+        answers = [each.start.message_id for each in void if each.start.role is Role.MODEL]
+        return [event for each in answers for event in self._message_dropped(MessageDropped(each, "no valid answer"))]
+
+    def _run_ended(self, event: RunFinished | RunError) -> list[Event]:
+        answer: list[Event] = []
+        if isinstance(event, RunFinished) and event.outcome == "success":
+            held, self._held, self._typed = self._held, {}, None
+            whole = [each for at, part in held.items() if part is not None for each in whole_part(*at, part)]
+            answer = [seen for each in whole for seen in self.feed(each)]
+        ended = self._ended(event)
+        self._over = True
+        if isinstance(event, RunError):
+            event = _replace(event, error=_public(event.error))
+        return [*answer, *ended, event]
+
+    def _ended(self, event: RunFinished | RunError | None) -> list[Event]:
+        """The end of the one message that the model's are told as."""
+        last = self._last
+        begun = [] if last is None or self._retractable or self._answer is not None else self._begun(last)
+        if self._answer is None:
+            return []
+        cut = [each for message in self._messages.values() if self._joins(message) for each in message.cut()]
+        finish = (last and last.finish) or MessageFinished("")
+        reason = _reason(finish, event, waits=last is not None and last.calls)
+        usage = (event.usage if isinstance(event, RunFinished) else None) or self._usage
+        native = finish.native if reason is finish.finish_reason else None  # a wire may have the reason there too
+        changes = {"message_id": self._answer.message_id, "finish_reason": reason, "usage": usage, "native": native}
+        return [*begun, *cut, _replace(finish, **changes)]
+
+    def _seen(self, message: SeenMessage, part: Content | OpenText) -> Content | OpenText | None:
+        """A part as the client sees it begin; `None`: it does not."""
+        by_call = self._typed == "call" and message.start.role is Role.MODEL
+        if by_call and _is_returned(part) and not message.returned:
+            message.returned = True
+            return OpenText()
+        if isinstance(part, ToolCallPart | ToolResultPart) and part.run_by == "agent":
+            return None
+        return None if by_call and isinstance(part, TextPart) else part
+
+    def _joins(self, message: SeenMessage) -> bool:
+        """Whether a message is told as a part of the one answer."""
+        return not self._retractable and message.start.role is Role.MODEL
+
+    def _begun(self, message: SeenMessage) -> list[Event]:
+        """The start of what a message is told in, where that was not told yet."""
+        if message.sent_as:
+            return []
+        start, is_first = message.start, True
+        if self._joins(message):
+            is_first = self._answer is None
+            start = self._answer = self._answer or start
+        message.sent_as = start.message_id
+        return [start] if is_first else []
+
+    def _before(self, message: SeenMessage, known: SeenPart) -> str:
+        """What is told before a part's text, asked once: a line's end where tools ran since another message's text."""
+        known.before = ""
+        if isinstance(known.part, TextPart) and self._joins(message):
+            if self._after_tools and self._spoken_by not in (None, message):
+                known.before = "\n"
+            self._spoken_by = message
+        return known.before
+
+
+def _reason(finish: MessageFinished, ended: RunFinished | RunError | None, *, waits: bool) -> FinishReason | None:
+    """Why the answer ended, for who sees only a part of it. `waits`: a call is seen that the client runs."""
+    reason = finish.finish_reason
+    if isinstance(ended, RunError):
+        return reason if reason is FinishReason.cancelled else FinishReason.error
+    if ended is not None and ended.outcome == "cancelled":
+        return FinishReason.cancelled
+    if waits and ended is not None and ended.outcome == "pending":
+        return FinishReason.tool_calls
+    return FinishReason.stop if reason is FinishReason.tool_calls and not waits else reason
+
+
+def _is_returned(part: Content | OpenText) -> TypeGuard[ToolCallPart]:
+    return isinstance(part, ToolCallPart) and part.run_by == "agent" and part.name == RETURN_RESULT
+
+
+def _as_text(call: ToolCallPart) -> TextPart | None:
+    """The arguments of a call as the text of an answer."""
+    text = arguments_text(call) if call.state == "complete" else call.raw
+    return TextPart(text) if text else None
+
+
+def _public(error: DragomanError) -> DragomanError:
+    """The error without what the run had come to, of which the client has seen its part."""
+    error = copy(error)
+    error.partial = error.result = None
+    return error

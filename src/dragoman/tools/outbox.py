@@ -1,0 +1,131 @@
+"""Events on their way from tools to whoever reads the run: `Outbox`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Generator, Iterable
+from threading import get_ident
+
+from dragoman.event import Event
+from dragoman.logs import logger
+
+__all__ = ["BOUND", "Emission", "Outbox"]
+
+_LOG = logger("tools")
+BOUND = 1000
+"""Events that may wait to be read before an awaited emission waits too."""
+
+
+class Emission:
+    """An event that was emitted. It is on its way whether this is awaited or not; awaiting it waits while too many are."""
+
+    __slots__ = ("_is_excess", "_outbox")
+
+    def __init__(self, outbox: Outbox, *, is_excess: bool) -> None:
+        self._outbox = outbox
+        self._is_excess = is_excess
+
+    def __await__(self) -> Generator[None, None, None]:
+        if self._is_excess:
+            self._is_excess = False
+            self._outbox.excess -= 1
+        return self._outbox.room().__await__()
+
+
+class Outbox:
+    """Events that were emitted and not read yet, in order. Any thread may put some in; the run's loop takes them.
+
+    Nothing is ever dropped while the run goes on: who does not await what he emits may pass the bound, which is counted, and logged
+    once. A closed outbox takes nothing.
+    """
+
+    __slots__ = ("_events", "_logged", "_loop", "_readers", "_thread", "_writers", "excess", "is_closed")
+
+    def __init__(self) -> None:
+        self._events: deque[Event] = deque()
+        self._readers: list[asyncio.Future[None]] = []
+        self._writers: list[asyncio.Future[None]] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
+        self._logged = False
+        self.is_closed = False
+        self.excess = 0
+        """Events that were put in beyond the bound by somebody who did not wait."""
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def open(self) -> None:
+        """From now on, and until `pause`, somebody reads in this event loop and thread."""
+        self._loop, self._thread = asyncio.get_running_loop(), get_ident()
+
+    def pause(self) -> None:
+        """Nobody reads before the next `open`, so nobody waits for room."""
+        self._loop, self._thread = None, 0
+        _wake(self._writers)
+
+    def close(self) -> list[Event]:
+        """The run is over: what is emitted from now on goes nowhere. Gives what is left."""
+        self.is_closed = True
+        self.pause()
+        return self.take()
+
+    def emit(self, event: Event) -> Emission:
+        """Puts one event in, from any thread."""
+        is_excess = len(self._events) >= BOUND
+        self.excess += is_excess
+        self.put((event,))
+        return Emission(self, is_excess=is_excess)
+
+    def put(self, events: Iterable[Event]) -> None:
+        """Puts events in, from any thread."""
+        if self.is_closed:
+            return
+        self._events.extend(events)
+        loop = self._loop
+        if self._thread == get_ident():
+            _wake(self._readers)
+        elif loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(_wake, self._readers)
+
+    def take(self) -> list[Event]:
+        """All that is there, oldest first."""
+        events = [self._events.popleft() for _ in range(len(self._events))]
+        _wake(self._writers)
+        if self.excess and not self._logged:
+            self._logged = True
+            _LOG.warning(
+                "%d events of tools waited beyond the bound of %d: await ctx.emit() and ctx.progress() where you can, "
+                "or emit less",
+                self.excess,
+                BOUND,
+            )
+        return events
+
+    def wake(self) -> None:
+        """Ends `more`, from the loop's own thread."""
+        _wake(self._readers)
+
+    async def more(self) -> None:
+        """Waits until something is put in from now on, or `wake` is called."""
+        await _waits_in(self._readers)
+
+    async def room(self) -> None:
+        """Gives the reader its turn, and waits while too many events wait for it."""
+        if self._thread != get_ident():
+            return
+        await asyncio.sleep(0)
+        while self._loop is not None and len(self._events) >= BOUND:
+            await _waits_in(self._writers)
+
+
+def _waits_in(waiters: list[asyncio.Future[None]]) -> asyncio.Future[None]:
+    waiters.append(waiter := asyncio.get_running_loop().create_future())
+    return waiter
+
+
+def _wake(waiters: list[asyncio.Future[None]]) -> None:
+    while waiters:
+        if not (waiter := waiters.pop()).done():
+            waiter.set_result(None)

@@ -1,0 +1,56 @@
+"""What is known of a call beside the call: the answers that its tool got, and the runs of agents in it. A tool that waited is run again from
+its start, and finds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from dragoman.interrupt import Resume
+from dragoman.message import Message, ToolCallPart
+
+__all__ = ["CallRecord", "CallRecords", "InnerRun"]
+
+
+class InnerRun(msgspec.Struct, frozen=True):
+    """A run of an agent within a tool, as far as it came."""
+
+    messages: tuple[Message, ...] = ()
+    """All of its conversation."""
+    output: Any = None
+    """What it gave, once it is done."""
+    done: bool = False
+    """Whether it came to its end."""
+
+
+class CallRecord:
+    """Of one call, while its tool runs."""
+
+    def __init__(
+        self, answers: Iterable[Any] = (), runs: Iterable[InnerRun] = (), resume: Iterable[Resume] = ()
+    ) -> None:
+        self.answers = tuple(answers)
+        """To the questions of the tool, in the order in which they were asked."""
+        self.runs = list(runs)
+        """Runs of agents in the tool, in order."""
+        self.resume = tuple(resume)
+        """Answers to what the last of them waits for."""
+        self.questions = 0
+        self.sent = 0
+
+
+class CallRecords:
+    """The records of a run's calls. Two calls may have one id, so a record belongs to the very call that is run."""
+
+    def __init__(self) -> None:
+        self._records: dict[int, tuple[ToolCallPart, CallRecord]] = {}
+
+    def of(self, call: ToolCallPart) -> CallRecord:
+        """The record of a call; a new one where there is none."""
+        return self._records.setdefault(id(call), (call, CallRecord()))[1]
+
+    def begin(self, call: ToolCallPart, record: CallRecord) -> None:
+        """Gives a call that is about to be run again its record."""
+        self._records[id(call)] = call, record

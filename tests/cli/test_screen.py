@@ -1,0 +1,46 @@
+"""What is seen of tools at work."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from dragoman.cli.screen import Screen
+from dragoman.result import ChatResult
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def progress(done: float, total: float | None, message: str | None) -> ChatResult[str]:
+    return ChatResult("", custom={"tool_progress": {"call_id": "c", "done": done, "total": total, "message": message}})
+
+
+@pytest.mark.parametrize(
+    ("chunk", "line"),
+    [
+        (progress(1, 4, "reading \x1b[31mb"), "reading [31mb (1/4) …"),
+        (progress(0.5, None, None), "working (0.5) …"),
+    ],
+)
+def test_progress_of_a_tool_stands_in_a_line_of_its_own_until_something_follows(
+    chunk: ChatResult[str], line: str
+) -> None:
+    screen_of = Terminal()
+    screen = Screen(colour=False, out=screen_of, err=screen_of)
+    for each in (ChatResult("Let me see."), chunk, chunk, ChatResult("Done.")):
+        screen.show(each)
+    screen.finish()
+    shown = f"\x1b[2m{line}\x1b[0m\r\x1b[2K"
+    assert screen_of.getvalue() == f"Let me see.\n{shown}{shown}Done.\n"
+
+
+def test_a_pipe_gets_no_progress() -> None:
+    out, err = io.StringIO(), io.StringIO()
+    screen = Screen(out=out, err=err)
+    screen.show(progress(1, 2, "reading"))
+    screen.show(ChatResult("Done."))
+    assert (out.getvalue(), err.getvalue()) == ("Done.", "")
