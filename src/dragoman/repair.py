@@ -49,8 +49,11 @@ def missing(messages: Sequence[Message]) -> tuple[list[ToolResultPart], list[Los
     Once it was sent it is to be stored behind that round: a real result that comes late is then a second one for its call,
     and leaves what was sent as it was.
     """
-    start = _last_round(messages)
-    if start is None:
+    found = _last_round(messages)
+    if found is None:
+        return [], []
+    start, last = found
+    if _is_paired(messages[start : last + 2]):
         return [], []
     losses: list[Loss] = []
     for round_ in _rounds(messages[start:])[-1:]:
@@ -61,16 +64,19 @@ def missing(messages: Sequence[Message]) -> tuple[list[ToolResultPart], list[Los
     return [_stand_in(call) for _, call in made_up], [loss for loss, _ in made_up]
 
 
-def _last_round(messages: Sequence[Message]) -> int | None:
-    """Where the model began to speak when it called something last; `None`: it never did. Sees at once of a long conversation
-    that there is no call in it."""
+def _last_round(messages: Sequence[Message]) -> tuple[int, int] | None:
+    """Where the model began to speak when it called something last, and where it did; `None`: it never did. Sees at once of a long
+    conversation that there is no call in it."""
     contents = map(_CONTENT, reversed(messages))
     if ToolCallPart not in map(type, chain.from_iterable(contents)):
         return None
     last = next((at for at in range(len(messages) - 1, -1, -1) if _calls(messages[at])), None)
-    while last and messages[last - 1].role is Role.MODEL:
-        last -= 1
-    return last
+    if last is None:
+        return None
+    start = last
+    while start and messages[start - 1].role is Role.MODEL:
+        start -= 1
+    return start, last
 
 
 def _is_paired(messages: Iterable[Message]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspect import signature
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -45,7 +45,7 @@ def _sent(bench: WireBench, request: ModelRequest, history: History | None) -> d
     how: dict[str, Any] = {} if turn is None else {"history": turn}
     http = bench.wire.dump_http(request, target=OWN, losses=losses, **how)
     body = json_of(http.body, "dump_http")
-    fields = list(body) if isinstance(body, dict) else []
+    fields = list(cast("dict[str, Any]", body)) if isinstance(body, dict) else []
     return {
         "path": http.path, "headers": dict(http.headers), "body": body, "order of fields": fields,
         "names": dict(http.names), "losses": losses,
