@@ -87,9 +87,8 @@ def plain_table(chosen: Iterable[str], lengths: Sequence[int] = (1000, 10000)) -
 
 
 def _by_loop(messages: Iterable[Message]) -> list[dict[str, str]]:
-    out: list[dict[str, str]] = []
-    for message in messages:
-        role = "user" if message.role is Role.USER else "assistant"
-        texts = [piece.text for piece in message.content if isinstance(piece, TextPart)]
-        out.append({"role": role, "content": "".join(texts)})
-    return out
+    return [
+        {"role": "user" if message.role is Role.USER else "assistant", "content": piece.text}
+        for message in messages
+        if isinstance(piece := message.content[0], TextPart)
+    ]
