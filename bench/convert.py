@@ -1,18 +1,19 @@
 """What a stored history costs: µs a message to read each wire's list of messages, and to write it, for chats of 20 messages.
 
-`make bench` shows it last. Each chat asks, calls two tools at a time and answers; best of several rounds.
+`make bench` shows it last. Each chat asks, calls two tools at a time and answers; best of several rounds. Then plain messages, one text
+each, beside a loop that makes the list of Chat of them.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from dragoman import wires
-from dragoman.message import Message, TextPart, ToolCallPart, ToolResultPart
+from dragoman.message import Message, Role, TextPart, ToolCallPart, ToolResultPart
 
-__all__ = ["chat", "table"]
+__all__ = ["chat", "plain_table", "table"]
 
 ROUNDS, SECONDS = 7, 0.1
 QUESTION = (
@@ -62,3 +63,32 @@ def table(chosen: Iterable[str]) -> None:
         payload = wire.dump_messages(messages)
         columns = (partial(wire.load_messages, payload), partial(wire.dump_messages, messages))
         print(f"{name:<24}" + "".join(f"{best(work) * unit:>10.2f}" for work in columns), flush=True)
+
+
+def plain_table(chosen: Iterable[str], lengths: Sequence[int] = (1000, 10000)) -> None:
+    """Prints a row for each wire."""
+    head = "".join(f"{f'{n}: read, µs':>16}{'write, µs':>11}{'÷ loop':>8}" for n in lengths)
+    print(f"\n{'µs a plain message':<24}{head}")
+    for name in chosen:
+        wire, row = wires.get(name), f"{name:<24}"
+        for length in lengths:
+            messages = [(Message.user, Message.model)[n % 2](f"{ANSWER} ({n})") for n in range(length)]
+            payload, unit = wire.dump_messages(messages), 1e6 / length
+            loop, write, read = (
+                best(work) * unit
+                for work in (
+                    partial(_by_loop, messages),
+                    partial(wire.dump_messages, messages),
+                    partial(wire.load_messages, payload),
+                )
+            )
+            row += f"{read:>16.2f}{write:>11.2f}{write / loop:>8.1f}"
+        print(row, flush=True)
+
+
+def _by_loop(messages: Iterable[Message]) -> list[dict[str, str]]:
+    return [
+        {"role": "user" if message.role is Role.USER else "assistant", "content": piece.text}
+        for message in messages
+        if isinstance(piece := message.content[0], TextPart)
+    ]

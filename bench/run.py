@@ -140,4 +140,5 @@ if __name__ == "__main__":
     with serving() as base_url:
         asyncio.run(main(base_url, wires_chosen))
     convert.table(wires_chosen)
+    convert.plain_table(wires_chosen)
     turns.table(wires_chosen, PROVIDERS)

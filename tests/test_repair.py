@@ -12,7 +12,7 @@ from hypothesis import given
 from dragoman.codec.digest import signed_chain
 from dragoman.loss import Loss
 from dragoman.message import Content, DataPart, Message, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
-from dragoman.repair import INTERRUPTED, repair, repaired
+from dragoman.repair import INTERRUPTED, missing, repair, repaired
 from support import strategies as some
 
 
@@ -259,3 +259,20 @@ def test_repair_is_linear():
         return calls
 
     assert work(1000) <= 10 * work(100)
+
+
+@given(some.tool_histories)
+def test_what_is_missing_of_the_last_round_is_what_repair_makes_up_there(history: list[Message]) -> None:
+    made_up, losses = missing(history)
+    made = Counter(part.id for message in repair(history) for part in message.tool_results)
+    assert len(made_up) == len(losses)
+    for part in made_up:
+        assert part.result == {"error": INTERRUPTED} and made[part.id] and history[losses[0].message or 0].tool_calls
+    if not any(part.result == {"error": INTERRUPTED} for message in repair(history) for part in message.tool_results):
+        assert not made_up
+
+
+def test_a_last_round_that_was_answered_long_ago_is_not_gone_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[missing.__module__], "_rounds", None)
+    talk = [Message.user("And?"), Message.model("Yes.")] * 100
+    assert missing([Message.user("Hi."), Message.model(call()), Message.user(result()), *talk]) == ([], [])

@@ -71,9 +71,10 @@ def missing(messages: Sequence[Message]) -> tuple[list[ToolResultPart], list[Los
 
 def open_calls(messages: Sequence[Message]) -> list[OpenCall]:
     """The calls of the last round that have no result, in order."""
-    start = _last_round(messages)
-    if start is None:
+    round_ = _last_round(messages)
+    if round_ is None or _is_paired(messages[round_[0] : round_[1] + 2]):
         return []
+    start = round_[0]
     losses: list[Loss] = []
     last = _rounds(messages[start:])[-1]
     _mended(last, losses)
@@ -98,16 +99,19 @@ def stand_in(call: ToolCallPart) -> ToolResultPart:
     return ToolResultPart(call.id, call.name, {"error": INTERRUPTED}, is_error=True)
 
 
-def _last_round(messages: Sequence[Message]) -> int | None:
-    """Where the model began to speak when it called something last; `None`: it never did. Sees at once of a long conversation
-    that there is no call in it."""
+def _last_round(messages: Sequence[Message]) -> tuple[int, int] | None:
+    """Where the model began to speak when it called something last, and where it did; `None`: it never did. Sees at once of a long
+    conversation that there is no call in it."""
     contents = map(_CONTENT, reversed(messages))
     if ToolCallPart not in map(type, chain.from_iterable(contents)):
         return None
     last = next((at for at in range(len(messages) - 1, -1, -1) if _calls(messages[at])), None)
-    while last and messages[last - 1].role is Role.MODEL:
-        last -= 1
-    return last
+    if last is None:
+        return None
+    start = last
+    while start and messages[start - 1].role is Role.MODEL:
+        start -= 1
+    return start, last
 
 
 def _is_paired(messages: Iterable[Message]) -> bool:

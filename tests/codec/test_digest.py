@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.codec import digest as digests_of
 from dragoman.codec import digest_v1
 from dragoman.codec.digest import neutral, neutral_chain, signed_chain, wire_of
 from dragoman.codec.replay import readable
@@ -154,27 +152,6 @@ def test_what_an_earlier_release_signed_still_holds():
             "what stood before it has changed",
             None,
         ]
-
-
-def test_what_was_hashed_once_is_not_hashed_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A picture of 10 MB was hashed twice in every turn: 18 ms each. Nor is it when what stands before it changes."""
-    hashed: list[Any] = []
-    make = digests_of._bytes  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(digests_of, "_bytes", lambda value: (hashed.append(value), make(value))[1])
-    history = [Message.user(DataPart(b"x" * 1000, "image/png")), Message.model("Red.")]
-    first = signed_chain(history, "w")
-    grown = signed_chain([*history, Message.user("And now?")], "w")
-    assert grown[:3] == first
-    assert signed_chain([Message.user("Before."), *history], "w")[2:] != first[1:]
-    assert len(hashed) == 4
-
-
-def test_what_is_kept_of_digests_goes_with_the_messages() -> None:
-    held = digests_of._known  # pyright: ignore[reportPrivateUsage]
-    before = len(held)
-    signed_chain([Message.user(f"{n}") for n in range(100)], "w")
-    gc.collect()
-    assert len(held) <= before
 
 
 def test_a_call_that_the_client_runs_counts_as_what_formats_tell_of_it():

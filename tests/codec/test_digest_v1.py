@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.codec import digest_v1 as digests_of
 from dragoman.codec.digest_v1 import chain, digest
 from dragoman.message import (
     NOTES,
@@ -88,34 +85,6 @@ def test_a_digest_of_the_older_stored_form_still_holds():
     )
     # computed by the release that wrote version 1
     assert digest("", Message.from_json(old)) == "f62f9b58c4d2b8ccb7b902212c52afbb"
-
-
-def test_what_was_hashed_once_is_not_hashed_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A picture of 10 MB was hashed twice in every turn: 18 ms each."""
-    hashed: list[Message] = []
-    make = digests_of._digest  # pyright: ignore[reportPrivateUsage]
-
-    def counted(parent: str, message: Message) -> str:
-        hashed.append(message)
-        return make(parent, message)
-
-    monkeypatch.setattr(digests_of, "_digest", counted)
-    history = [Message.user(DataPart(b"x" * 1000, "image/png")), Message.model("Red.")]
-    first = chain(history)
-    grown = chain([*history, Message.user("And now?")])
-    assert grown[:3] == first
-    assert len(hashed) == 3
-    other = chain([Message.system("New."), *history])
-    assert other[1:] != grown[1:]
-    assert chain(history) == first
-
-
-def test_what_is_kept_of_digests_goes_with_the_messages() -> None:
-    held = digests_of._known  # pyright: ignore[reportPrivateUsage]
-    before = len(held)
-    chain([Message.user(f"{n}") for n in range(100)])
-    gc.collect()
-    assert len(held) <= before
 
 
 def test_notes_inside_a_result_count_as_they_did_in_one_room() -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from dragoman import Agent, Chat, wires
-from dragoman.codec import history_dump
+from dragoman.codec import history_pieces
 from dragoman.codec.replay import readable
 from dragoman.message import Message
 from dragoman.model.chat_model import ChatModel
@@ -67,7 +67,7 @@ async def test_a_chat_goes_on_with_its_new_messages_alone(monkeypatch: pytest.Mo
         dumped.append(len(messages))
         return readable(messages, *rest)
 
-    monkeypatch.setattr(history_dump, "readable", counting)
+    monkeypatch.setattr(history_pieces, "readable", counting)
     remembering, transport = agent()
     chat = Chat(remembering, said(200))
     await chat.send("Go on.")

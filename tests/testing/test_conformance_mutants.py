@@ -32,16 +32,19 @@ from dragoman import (
     unfold,
     wires,
 )
+from dragoman.codec.history_dump import Way, dumped
 from dragoman.codec.serving import ErrorResponse, Route
 from dragoman.errors import InvalidRequestError, ProviderError
 from dragoman.event import Event, MessageDropped, MessageFinished, RunError
 from dragoman.message import DataPart, FilePart, FinishReason, LinkPart, MarkPart
-from dragoman.request import EmbeddingsRequest
+from dragoman.request import EmbeddingsRequest, HttpRequest
 from dragoman.testing import server
 from dragoman.testing.provider import faults as kit_faults
 from dragoman.testing.provider import record as kit_record
 from dragoman.transport import Recorder
+from dragoman.wires.chat.messages import dump_conversation
 from dragoman.wires.openai_chat import embeddings as EMBEDDINGS
+from dragoman.wires.openai_chat.dialect import WIRE as DIALECT
 
 replace = msgspec.structs.replace
 
@@ -240,6 +243,16 @@ def marked(messages: Any, **how: Any) -> Any:
     return [*payload[:-1], {**payload[-1], "cache": True}]
 
 
+def numbered(request: Any, *, target: Any = None, quirks: Any = None, losses: Any = None, history: Any = None) -> Any:
+    """Each message has a number, which a segment of a conversation does not know of."""
+    losses = [] if losses is None else losses
+    way = Way[Any](
+        lambda messages, losses, tools: DIALECT.unmarked(messages, target, quirks, losses, tools),
+        lambda out: [{**one, "number": n} for n, one in enumerate(dump_conversation(out))],
+    )
+    return HttpRequest("/chat", body={"messages": dumped(history, way, request.messages, losses, ()).payload})
+
+
 def with_ids(messages: Any, **how: Any) -> Any:
     return [{**one, "id": m.id} for one, m in zip(REAL.dump_messages(messages, **how), messages, strict=False)]
 
@@ -323,6 +336,7 @@ WIRES: dict[str, tuple[Any, str]] = {
     ),
     "calls_and_results_stay_paired": (loads(each(ToolResultPart, id="a")), "the ids that the results answer to"),
     "conversations_are_append_only": (Broken("openai_chat", dump_messages=marked), "the beginning of the longer"),
+    "memory_changes_nothing": (Broken("openai_chat", dump_http=numbered), "the body of a request of"),
     "loaded_conversations_are_dumped_as_they_were": (loads(each(TextPart, text="?")), "the payload after a load"),
     "what_is_ours_is_not_sent": (Broken("openai_chat", dump_messages=with_ids), "LEAKED-BY-THE-WIRE"),
     "what_is_the_wires_own_bears_its_name": (

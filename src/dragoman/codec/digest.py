@@ -11,16 +11,15 @@ Marks, times, usage, metadata and ids of messages count in neither.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from hashlib import blake2b
 from itertools import takewhile
 from typing import Any, Literal
-from weakref import ref
 
 import msgspec
 
 from dragoman import json_bytes
+from dragoman.codec.hashing import SIZE, hashed
 from dragoman.codec.marks import only_waits, unmarked
 from dragoman.message import (
     Content,
@@ -33,12 +32,6 @@ from dragoman.message import (
 __all__ = ["digests", "neutral", "neutral_chain", "prefix", "signed_chain", "wire_of", "written"]
 
 _VERSION = "2"
-
-_SIZE = 16
-_encode = msgspec.json.Encoder(order="deterministic").encode
-_known: dict[int, tuple[ref[Message], dict[str, bytes]]] = {}
-"""Identity of a message that is alive → itself and its digests by name. A conversation is hashed for each of its requests, and a
-message may hold megabytes."""
 
 
 def signed_chain(messages: Iterable[Message], wire: str) -> list[str]:
@@ -59,7 +52,7 @@ def digests(messages: Iterable[Message], wire: str, after: bytes | None = None) 
 
     chain = [after or b""] * (head + 1)
     for message in messages[head:]:
-        own = None if only_waits(message) else _of(message, wire, make)
+        own = None if only_waits(message) else hashed(message, wire, make)
         chain.append(chain[-1] if own is None else _next(chain[-1], own))
     return chain
 
@@ -84,35 +77,17 @@ def neutral_chain(messages: Iterable[Message]) -> list[str]:
     """For each message the neutral digest of all before it, and last that of all: one more than there are messages."""
     digests = [b""]
     for message in messages:
-        digests.append(digests[-1] if only_waits(message) else _next(digests[-1], _of(message, "", _neutral)))
+        digests.append(digests[-1] if only_waits(message) else _next(digests[-1], hashed(message, "", _neutral)))
     return [digest.hex() for digest in digests]
 
 
 def neutral(message: Message) -> str:
     """The neutral digest of one message, whatever stands before it."""
-    return _of(message, "", _neutral).hex()
+    return hashed(message, "", _neutral).hex()
 
 
 def _next(parent: bytes, own: bytes) -> bytes:
-    return blake2b(parent + own, digest_size=_SIZE).digest()
-
-
-def _of(message: Message, name: str, make: Callable[[Message], Any]) -> bytes:
-    """A digest of the message by its name; `make` gives what is hashed, the first time."""
-    key = id(message)
-    known = _known.get(key)
-    if known is None or known[0]() is not message:
-        known = _known[key] = (ref(message, lambda _, known=_known: known.pop(key, None)), {})
-    if name not in known[1]:
-        known[1][name] = blake2b(_bytes(make(message)), digest_size=_SIZE).digest()
-    return known[1][name]
-
-
-def _bytes(value: Any) -> bytes:
-    try:
-        return _encode(value)
-    except UnicodeEncodeError:  # half a pair of surrogates, which UTF-8 cannot hold
-        return json.dumps(msgspec.to_builtins(value), sort_keys=True).encode()
+    return blake2b(parent + own, digest_size=SIZE).digest()
 
 
 def _signed(message: Message, wire: str) -> Any:

@@ -2,47 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from hashlib import blake2b
 from typing import Any
-from weakref import ref
 
 import msgspec
 
+from dragoman.codec.hashing import hashed
 from dragoman.codec.marks import unmarked
 from dragoman.message import NOTES, Content, Message, Native, ToolResultPart
 
 __all__ = ["chain", "digest"]
 
-_encode = msgspec.json.Encoder(order="deterministic").encode
-_known: dict[int, tuple[ref[Message], str, str]] = {}
-"""Identity of a message that is alive → itself, the parent it had last, and its digest then. A conversation is hashed for each of
-its requests, and a message may hold megabytes."""
-
 
 def digest(parent: str, message: Message) -> str:
     """The digest of a conversation that goes on from `parent` (`""`: the beginning) with this message."""
-    key = id(message)
-    known = _known.get(key)
-    if known is not None and known[1] == parent and known[0]() is message:
-        return known[2]
-    made = _digest(parent, message)
-    _known[key] = (ref(message, lambda _, known=_known: known.pop(key, None)), parent, made)
-    return made
+    return hashed(message, None, _counted, parent.encode()).hex()
 
 
-def _digest(parent: str, message: Message) -> str:
+def _counted(message: Message) -> Any:
     content = unmarked(message).content
     if any(piece.native or isinstance(piece, ToolResultPart) for piece in content):
         content = tuple([_one_room(piece) for piece in content])
-    h = blake2b(parent.encode(), digest_size=16)
-    try:
-        h.update(_encode((message.role, content, _joined(message.native))))
-    except UnicodeEncodeError:  # half a pair of surrogates, which UTF-8 cannot hold
-        plain = msgspec.to_builtins((message.role, content, _joined(message.native)))
-        h.update(json.dumps(plain, sort_keys=True).encode())
-    return h.hexdigest()
+    return message.role, content, _joined(message.native)
 
 
 def _one_room(piece: Content) -> Content:

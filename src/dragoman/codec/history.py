@@ -6,161 +6,32 @@ How a conversation is dumped so is `codec.history_dump`.
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_right
-from collections.abc import Hashable, Mapping, Sequence
-from itertools import compress, count
-from operator import is_, is_not
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from itertools import count
+from operator import is_
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import ref
 
 import msgspec
 
+from dragoman.codec.history_line import Known, Line, Segment, head_length
 from dragoman.loss import Loss
-from dragoman.message import Message, Origin, Role, TextPart, ToolCallPart, ToolResultPart
+from dragoman.message import Message, Origin
 from dragoman.request import ServerTool, ToolSpec
 
-__all__ = [
-    "LEAST",
-    "MOST_BYTES",
-    "MOST_LINES",
-    "History",
-    "KnownTools",
-    "Line",
-    "Segment",
-    "Turn",
-    "head_length",
-    "parts",
-]
+__all__ = ["LEAST", "MOST_BYTES", "MOST_LINES", "History", "KnownTools", "Turn"]
 
 MOST_LINES = 64
 """Conversations, and forks of them, that one model keeps."""
 MOST_BYTES = 2**26
-"""Bytes of their JSON, together with 8 for each message, that one model keeps."""
+"""Bytes that one model keeps of them: their JSON, and what finds it again."""
 LEAST = 16
 """Messages, or tools, from which on remembering is worth it."""
 SEGMENT = 32
 """Messages that are dumped in one go, about."""
 _MOST_TOOLS = 8
 """Lists of tools that one model keeps."""
-
-
-def head_length(messages: Sequence[Message]) -> int:
-    """How many messages at the head are the system's."""
-    return next((at for at, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
-
-
-def parts(before: Message, after: Message) -> bool:
-    """Whether a conversation may be cut between two messages, so that neither side tells anything of the other: the model answers
-    somebody, and both say what no wire leaves out."""
-    return (
-        after.role is Role.MODEL
-        and before.role is Role.USER
-        and _says(after, ToolCallPart)
-        and _says(before, ToolResultPart)
-    )
-
-
-def _says(message: Message, kind: type[ToolCallPart | ToolResultPart]) -> bool:
-    for piece in message.content:
-        if isinstance(piece, TextPart) and piece.text.strip():
-            return True
-        if isinstance(piece, kind) and piece.run_by != "provider":
-            return True
-    return False
-
-
-class Segment(NamedTuple):
-    """A part of a conversation that was dumped on its own."""
-
-    given: Sequence[Message]
-    """Its messages, before they were repaired."""
-    length: int
-    """How many they were after that."""
-    head: Mapping[str, Any]
-    """What the payload holds beside the list."""
-    data: bytes
-    """JSON of the list's elements, with commas between them."""
-    losses: Sequence[Loss]
-    """What of it was left out."""
-    ids: frozenset[str]
-    """What no later segment may use again."""
-    names: Sequence[str]
-    """Of tools."""
-    notes: Sequence[str]
-    """What the rest of a request must know of it (`Way.notes`)."""
-    digest: bytes
-    """Of the conversation up to its end."""
-
-
-class Line:
-    """A conversation that was sent, in columns of one element a segment. It only grows, so whoever reads its first segments may go on
-    while another adds to it. Its first message that is not the system's is held weakly."""
-
-    def __init__(self, key: Hashable, first: Message, at: int) -> None:
-        self.key, self.at = key, at
-        self.first = ref(first)
-        self.given: list[Message | None] = []
-        self.ends, self.counts, self.offsets, self.lost = array("q"), array("q"), array("q"), array("q")
-        """Up to the end of a segment: messages as given, as repaired, bytes, losses."""
-        self.digests: list[bytes] = []
-        self.data = bytearray()
-        self.losses: list[Loss] = []
-        self.head: Mapping[str, Any] = {}
-        self.ids: dict[str, int] = {}
-        self.notes: dict[str, int] = {}
-        self.names: dict[str, tuple[int, str]] = {}
-        """What was met first in which segment; of a tool's name, as what it was sent."""
-
-    @property
-    def size(self) -> int:
-        """Bytes held, about."""
-        return len(self.data) + 8 * len(self.given)
-
-    def shared(self, messages: Sequence[Message]) -> int:
-        """How many of its segments begin this conversation, and may be cut off it."""
-        apart = compress(count(), map(is_not, self.given, messages))
-        length = next((n for n in apart if n != self.at), min(len(self.given), len(messages)))
-        segments = bisect_right(self.ends, min(length, len(messages) - 1))
-        while segments and not parts(messages[(end := self.ends[segments - 1]) - 1], messages[end]):
-            segments -= 1
-        return segments
-
-    def until(self, segments: int, first: Message) -> Line:
-        """A line of its own that has the first segments."""
-        line = Line(self.key, first, self.at)
-        if segments:
-            line.given = self.given[: self.ends[segments - 1]]
-            line.data, line.losses = self.data[: self.offsets[segments - 1]], self.losses[: self.lost[segments - 1]]
-        line.ends, line.counts = self.ends[:segments], self.counts[:segments]
-        line.offsets, line.lost = self.offsets[:segments], self.lost[:segments]
-        line.digests, line.head = self.digests[:segments], self.head
-        line.ids = {name: number for name, number in self.ids.items() if number < segments}
-        line.notes = {name: number for name, number in self.notes.items() if number < segments}
-        line.names = {name: known for name, known in self.names.items() if known[0] < segments}
-        return line
-
-    def add(self, segment: Segment, names: Mapping[str, str]) -> None:
-        """A segment that follows. `names`: of tools → as what they were sent, where that differs."""
-        number = len(self.ends)
-        self.given += segment.given
-        if not number:
-            self.given[self.at] = None
-            self.head = segment.head
-        self.data += b"," + segment.data if number else segment.data
-        self.losses += segment.losses
-        for name in segment.ids:
-            self.ids.setdefault(name, number)
-        for name in segment.notes:
-            self.notes.setdefault(name, number)
-        for name in segment.names:
-            self.names.setdefault(name, (number, names.get(name, name)))
-        self.digests.append(segment.digest)
-        self.lost.append(len(self.losses))
-        self.offsets.append(len(self.data))
-        self.counts.append((self.counts[-1] if number else 0) + segment.length)
-        self.ends.append(len(self.given))
 
 
 class KnownTools(NamedTuple):
@@ -191,62 +62,104 @@ class History:
         self._numbers = count()
         self._lock = Lock()
         self._tools: tuple[KnownTools, ...] = ()
+        self._names: tuple[tuple[Sequence[ToolSpec], Mapping[str, str]], ...] = ()
 
     @property
     def size(self) -> int:
-        """Bytes held, about: JSON, and 8 for each message."""
+        """Bytes held of conversations, about: all but the messages themselves."""
         return sum([line.size for line in self._lines.copy().values()])
 
     def turn(self, messages: Sequence[Message], tools: Sequence[object], target: Origin, wire: str) -> Turn | None:
         """A request to `target` by this wire, to be dumped by what is known; `None`: it is too small to matter."""
         return Turn(self, messages, target, wire) if max(len(messages), len(tools)) >= self.least else None
 
-    def find(self, messages: Sequence[Message], key: Hashable) -> tuple[Line | None, int]:
-        """The line that has most of the conversation, and how many of its segments."""
-        found, most, at = None, 0, head_length(messages)
-        for number, line in reversed(self._lines.copy().items()):
-            if line.at == at and line.first() is messages[at] and line.key == key:
-                shared = line.shared(messages)
-                if shared > most:
-                    found, most = number, shared
-        if found is None:
-            return None, 0
-        with self._lock:  # the one used last is dropped last
-            line = self._lines.pop(found, None)
-            if line is not None:
-                self._lines[found] = line
-        return (line, most) if line is not None else (None, 0)
+    def find(self, messages: Sequence[Message], key: Hashable) -> Known:
+        """What of the conversation is known by the line that has most of it."""
+        found, most = None, 0
+        for number, line in self._lines_of(messages, key):
+            shared = line.shared(messages)
+            if shared > most:
+                found, most = number, shared
+        line = self._used(found)
+        return Known() if line is None else Known(line, most)
+
+    def is_whole(self, messages: Sequence[Message], key: Hashable) -> bool:
+        """Whether the conversation, or its beginning, is known as one that cannot be cut."""
+        for number, line in self._lines_of(messages, key):
+            if not line.ends and line.begins(messages) == len(line.given):
+                return self._used(number) is not None
+        return False
+
+    def keep_whole(self, messages: Sequence[Message], key: Hashable) -> None:
+        """Keeps that the conversation, however it goes on, cannot be cut."""
+        at = head_length(messages)
+        line = Line(key, messages[at], at)
+        line.given += messages
+        line.given[at] = None
+        line.weigh()
+        with self._lock:
+            self._add(line, messages[at])
 
     def keep(
         self,
-        known: Line | None,
-        segments: int,
+        known: Known,
         key: Hashable,
         messages: Sequence[Message],
         added: Sequence[Segment],
         names: Mapping[str, str],
     ) -> None:
-        """Keeps the segments that follow the first ones of a known line, which is forked where it went on otherwise."""
+        """Keeps the segments that follow what is known; a line is forked where it went on otherwise."""
         at = head_length(messages)
         with self._lock:
-            line = known
-            if line is None or len(line.ends) != segments:
-                line = Line(key, messages[at], at) if line is None else line.until(segments, messages[at])
-                number, lines = next(self._numbers), self._lines
-                line.first = ref(messages[at], lambda _, number=number, lines=lines: lines.pop(number, None))
-                lines[number] = line
+            line = known.line
+            if line is None or len(line.ends) != known.segments:
+                first = messages[at]
+                line = Line(key, first, at) if line is None else line.until(known.segments, first)
+                self._add(line, first)
             for segment in added:
                 line.add(segment, names)
-            while len(self._lines) > MOST_LINES or (self._lines and self.size > MOST_BYTES):
-                self._lines.pop(next(iter(self._lines)), None)
+            self._shrink()
+
+    def _lines_of(self, messages: Sequence[Message], key: Hashable) -> Iterator[tuple[int, Line]]:
+        at = head_length(messages)
+        for number, line in reversed(self._lines.copy().items()):
+            if line.at == at and line.first() is messages[at] and line.key == key:
+                yield number, line
+
+    def _used(self, number: int | None) -> Line | None:
+        """The line, which is dropped last from now on; `None`: there is none."""
+        with self._lock:
+            line = None if number is None else self._lines.pop(number, None)
+            if number is not None and line is not None:
+                self._lines[number] = line
+            return line
+
+    def _add(self, line: Line, first: Message) -> None:
+        number, lines = next(self._numbers), self._lines
+        line.first = ref(first, lambda _: lines.pop(number, None))
+        lines[number] = line
+        self._shrink()
+
+    def _shrink(self) -> None:
+        while len(self._lines) > MOST_LINES or (self._lines and self.size > MOST_BYTES):
+            self._lines.pop(next(iter(self._lines)), None)
+
+    def names(self, tools: Sequence[ToolSpec], find: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
+        """The names under which these very tools are sent where those are not their own. `find` gives them the first time."""
+        for known, names in self._names:
+            if _same(known, tools):
+                return names
+        names = find()
+        with self._lock:
+            self._names = ((tuple(tools), names), *self._names[: _MOST_TOOLS - 1])
+        return names
 
     def tools(
         self, tools: Sequence[ToolSpec | ServerTool], target: Origin | None, names: Mapping[str, str]
     ) -> KnownTools | None:
         """What these very tools became for this target, under these names."""
         for known in self._tools:
-            same = len(known.tools) == len(tools) and all(map(is_, known.tools, tools))
-            if same and known.target == target and known.names == names:
+            if known.target == target and known.names == names and _same(known.tools, tools):
                 return known
         return None
 
@@ -257,8 +170,13 @@ class History:
 
 
 class Turn:
-    """One request of a model that remembers. Once it is dumped, `prefix` is what an answer's `Origin.prefix` says."""
+    """One request of a model. Once it is dumped, `prefix` is what an answer's `Origin.prefix` says."""
 
-    def __init__(self, history: History, messages: Sequence[Message], target: Origin, wire: str) -> None:
+    def __init__(self, history: History | None, messages: Sequence[Message], target: Origin, wire: str) -> None:
+        """`history`: `None` where nothing of it is remembered, and the messages are repaired."""
         self.history, self.messages, self.target, self.wire = history, messages, target, wire
         self.prefix = ""
+
+
+def _same(these: Sequence[object], those: Sequence[object]) -> bool:
+    return len(these) == len(those) and all(map(is_, these, those))

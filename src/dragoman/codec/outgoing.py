@@ -3,8 +3,9 @@ what could not be sent."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Generic, TypeVar, overload
 
 import msgspec
 
@@ -78,9 +79,33 @@ def prepared(
         target=target,
         quirks=quirks,
         losses=[] if losses is None else losses,
-        unreadable=readable(messages, target, quirks.reads),
+        unreadable=_Unreadable(lambda: readable(messages, target, quirks.reads), len(messages)),
         **own,
     )
+
+
+class _Unreadable(Sequence[str | None]):
+    """What `readable` gives, found out when it is first asked for: a model that remembers knows the digests that this takes."""
+
+    def __init__(self, find: Callable[[], Sequence[str | None]], length: int) -> None:
+        self._find, self._length = find, length
+
+    @cached_property
+    def _found(self) -> Sequence[str | None]:
+        return self._find()
+
+    @overload
+    def __getitem__(self, at: int) -> str | None: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[str | None]: ...
+    def __getitem__(self, at: int | slice) -> str | Sequence[str | None] | None:
+        return self._found[at]
+
+    def __iter__(self) -> Iterator[str | None]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return self._length
 
 
 def own_options(request: ModelRequest, wire: str, losses: list[Loss]) -> ModelRequest:

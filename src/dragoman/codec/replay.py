@@ -12,24 +12,27 @@ from dragoman.codec import digest, digest_v1
 from dragoman.loss import Lost
 from dragoman.message import Content, Message, Origin, Role
 
-__all__ = ["kind_of", "readable"]
+__all__ = ["DigestAt", "digests_of", "kind_of", "readable"]
+
+DigestAt = Callable[[str, int], str]
+"""(wire, position) → the digest of all before that message, as `Origin.prefix` has it."""
 
 
 def readable(
     messages: Sequence[Message],
     target: Origin | None,
     reads: Collection[str] = (),
-    digest_at: Callable[[str, int], str] | None = None,
+    digest_at: DigestAt | None = None,
 ) -> list[str | None]:
     """For each message `None` where its signed content may be sent to `target`, else the reason why not.
 
     `reads`: names of other providers whose signed content the target reads, from the target's record.
-    `digest_at`: (wire, position) → the digest of all before that message, where these are a part of a conversation.
+    `digest_at`: what tells the digests, where that is known or these are a part of a conversation.
     Without a target everything is readable, as if sent to its own origin.
     """
     if target is None:
         return [None] * len(messages)
-    digest_at = digest_at or _chains(messages)
+    digest_at = digest_at or digests_of(messages)
     out: list[str | None] = []
     for position, message in enumerate(messages):
         origin = message.origin
@@ -53,8 +56,8 @@ def readable(
     return out
 
 
-def _chains(messages: Sequence[Message]) -> Callable[[str, int], str]:
-    """The digest before each message, by wire."""
+def digests_of(messages: Sequence[Message]) -> DigestAt:
+    """The digests of a conversation, each wire's made when it is first asked for; that of all has the position -1."""
 
     @cache
     def chain(wire: str) -> list[str]:

@@ -15,7 +15,7 @@ from dragoman import wires
 from dragoman.capability import Capability
 from dragoman.codec.digest import prefix
 from dragoman.codec.error_rules import request_id
-from dragoman.codec.history import History
+from dragoman.codec.history import History, Turn
 from dragoman.codec.marks import without_waits
 from dragoman.errors import DragomanError, ProviderConnectionError, ProviderError, SettingsError
 from dragoman.event import Event, MessageStarted, PartFinished, PartStarted, RunError
@@ -91,6 +91,7 @@ class ChatModel:
             provider, transport, api_key=api_key, base_url=base_url, headers=headers, environment=environment
         )
         self._history = History()
+        self._remembers = "history" in signature(self.wire.dump_http).parameters
         self._new_id = new_id
         self._clock = clock
         self._middleware = tuple(middleware)
@@ -173,18 +174,22 @@ class ChatModel:
 
     def _dumped(self, request: ModelRequest, target: Origin) -> tuple[HttpRequest, str, list[Loss]]:
         """The request as it is sent, what an answer's `Origin.prefix` says, and what is left out."""
-        dump, quirks = self.wire.dump_http, self.provider.quirks
+        dump, quirks, wire = self.wire.dump_http, self.provider.quirks, self.wire.name
         turn = None
-        if request.native is None:
-            turn = self._history.turn(request.messages, request.tools, target, self.wire.name)
-        if turn is None or "history" not in signature(dump).parameters:
-            mended, losses = repaired(request.messages)
-            request = request.replace(messages=tuple(mended))
+        if self._remembers and request.native is None:
+            turn = self._history.turn(request.messages, request.tools, target, wire)
+        if turn is not None:
+            losses: list[Loss] = []
+            http = dump(request, target=target, quirks=quirks, losses=losses, history=turn)
+            return msgspec.structs.replace(http, body=msgspec.json.encode(http.body)), turn.prefix, losses
+        mended, losses = repaired(request.messages)
+        request = request.replace(messages=tuple(mended))
+        if not self._remembers:
             http = dump(request, target=target, quirks=quirks, losses=losses)
-            return http, prefix(mended, self.wire.name), losses
-        losses: list[Loss] = []
+            return http, prefix(mended, wire), losses
+        turn = Turn(None, request.messages, target, wire)
         http = dump(request, target=target, quirks=quirks, losses=losses, history=turn)
-        return msgspec.structs.replace(http, body=msgspec.json.encode(http.body)), turn.prefix, losses
+        return http, turn.prefix or prefix(mended, wire), losses
 
     def _events(self, opened: _OpenResponse, data: bytes, broken: ProviderError | None) -> list[Event]:
         """What one read says; none: the response is at its end, or `broken`."""

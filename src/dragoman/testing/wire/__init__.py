@@ -3,13 +3,24 @@
 from typing import Any
 
 from dragoman.testing.check import Check
-from dragoman.testing.wire import conversation, error, mutations, recordings, request, response, runs, serving, stream
+from dragoman.testing.wire import (
+    conversation,
+    error,
+    memory,
+    mutations,
+    recordings,
+    request,
+    response,
+    runs,
+    serving,
+    stream,
+)
 
 __all__ = ["CHECKS"]
 
 CHECKS: tuple[Check[Any], ...] = tuple(
     getattr(module, name)
-    for module in (conversation, request, response, stream, runs, error, serving, mutations, recordings)
+    for module in (conversation, request, memory, response, stream, runs, error, serving, mutations, recordings)
     for name in module.__all__
 )
 """In the order of a report."""

@@ -10,9 +10,9 @@ from dragoman.codec.digest import signed_chain
 from dragoman.codec.json_values import if_object
 from dragoman.message import FinishReason, Message, Origin, Role
 from dragoman.wires.openai_responses.items import Conversation
-from dragoman.wires.openai_responses.quirks import NAME, OWN
+from dragoman.wires.openai_responses.quirks import NAME, OWN, Quirks
 
-__all__ = ["LINKED_BY_CALLER", "anchor", "content_digest", "is_stored", "may_be_anchor"]
+__all__ = ["LINKED_BY_CALLER", "anchor", "content_digest", "is_stored", "may_be_anchor", "may_link"]
 
 LINKED_BY_CALLER = ("previous_response_id", "conversation", "prompt")
 """Options by which a caller says himself what the request goes on from. `previous_response_id: null` means: from nothing,
@@ -28,13 +28,17 @@ def is_stored(options: Mapping[str, Any]) -> bool:
     return options.get("store") is not False and not forgotten
 
 
-def anchor(out: Conversation, options: Mapping[str, Any]) -> tuple[int, str] | None:
-    """The newest message that the request can go on from: its position and the id of its response; `None`: none.
+def may_link(target: Origin | None, quirks: Quirks, options: Mapping[str, Any]) -> bool:
+    """Whether a request may go on from a stored response at all."""
+    stored = target is not None and quirks.links and is_stored(options)
+    return stored and not any(name in options for name in LINKED_BY_CALLER)
+
+
+def anchor(out: Conversation) -> tuple[int, str] | None:
+    """The newest message that a request which may link can go on from: its position and the id of its response; `None`: none.
 
     It and all before it are as they were when the provider answered, and something follows it.
     """
-    if out.target is None or not out.holds or any(name in options for name in LINKED_BY_CALLER):
-        return None
     for position in range(len(out.messages) - 2, -1, -1):
         message = out.messages[position]
         if message.role is Role.MODEL and (id_ := _response_id(message, out, out.unreadable[position])) is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from dragoman.codec.history import Turn
-from dragoman.codec.history_dump import Way, dumped, dumped_tools
+from dragoman.codec.history_dump import Link, Way, dumped, dumped_tools
 from dragoman.codec.ids import renamed
 from dragoman.codec.json_values import bounded, if_list, if_object, rest
 from dragoman.codec.outgoing import own_options
@@ -16,7 +16,7 @@ from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ToolSpec
 from dragoman.wires.openai_responses.items import Conversation
-from dragoman.wires.openai_responses.linking import LINKED_BY_CALLER, anchor, is_stored, may_be_anchor
+from dragoman.wires.openai_responses.linking import LINKED_BY_CALLER, anchor, is_stored, may_be_anchor, may_link
 from dragoman.wires.openai_responses.messages import dump_conversation, load_conversation, outgoing
 from dragoman.wires.openai_responses.quirks import NAME, OWN, Quirks
 from dragoman.wires.openai_responses.settings import FIELDS, dump_schema, dump_settings, load_schema, load_settings
@@ -114,28 +114,27 @@ def _dump(
     request = own_options(request, NAME, losses)
     options, form = request.options, OWN.form(request.native)
     tools = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
-    holds, linked = is_stored(options), None
-
-    def dump(out: Conversation) -> dict[str, Any]:
-        nonlocal linked
-        linked = anchor(out, options)
-        return dump_conversation(out, after=-1 if linked is None else linked[0])
-
+    holds = is_stored(options)
+    link = Link[Conversation](
+        lambda message: may_be_anchor(message, target),
+        anchor,
+        lambda out, at: dump_conversation(out, after=at),
+    )
     way = Way[Conversation](
         lambda messages, losses, tools: outgoing(messages, target, quirks, losses, tools, holds=holds),
-        dump,
+        dump_conversation,
         "input",
-        in_one=holds and quirks.links and any(may_be_anchor(message, target) for message in reversed(request.messages)),
+        link=link if may_link(target, quirks, options) else None,
         key=holds,
         ids=lambda out: out.taken,
     )
-    out, payload, _, _ = dumped(turn, way, request.messages, losses, tools)
+    out, payload, _, linked = dumped(turn, way, request.messages, losses, tools)
     body: dict[str, Any] = {"model": request.model} if request.model else {}
     body |= payload
     if not body["input"] and ("input" in form or "input" in OWN.fields(request.native)):
         del body["input"]
     if linked is not None:
-        body["previous_response_id"] = linked[1]
+        body["previous_response_id"] = linked
     body |= dumped_tools(
         turn, out, request.tools, lambda: {"tools": sent} if (sent := dump_tools(request.tools, out)) else {}
     )[0]

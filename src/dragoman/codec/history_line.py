@@ -1,0 +1,216 @@
+"""A conversation that a model has sent, and how much of another one begins with it."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import compress, count
+from operator import is_not
+from sys import getsizeof
+from typing import Any, NamedTuple
+from weakref import ref
+
+from dragoman.codec.hashing import SIZE
+from dragoman.loss import Loss
+from dragoman.message import Message, Role, TextPart, ToolCallPart, ToolResultPart
+
+__all__ = ["Known", "Line", "Segment", "head_length", "parts"]
+
+_LOSS = 128
+"""Bytes of a loss, about."""
+
+
+def head_length(messages: Sequence[Message]) -> int:
+    """How many messages at the head are the system's."""
+    return next((at for at, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
+
+
+def parts(before: Message, after: Message) -> bool:
+    """Whether a conversation may be cut between two messages, so that neither side tells anything of the other: the model answers
+    somebody, and both say what no wire leaves out."""
+    return (
+        after.role is Role.MODEL
+        and before.role is Role.USER
+        and _says(after, ToolCallPart)
+        and _says(before, ToolResultPart)
+    )
+
+
+def _says(message: Message, kind: type[ToolCallPart | ToolResultPart]) -> bool:
+    for piece in message.content:
+        if isinstance(piece, TextPart) and piece.text.strip():
+            return True
+        if isinstance(piece, kind) and piece.run_by != "provider":
+            return True
+    return False
+
+
+class Segment(NamedTuple):
+    """A part of a conversation that was dumped on its own."""
+
+    given: Sequence[Message]
+    """Its messages, before they were repaired."""
+    length: int
+    """How many they were after that."""
+    head: Mapping[str, Any]
+    """What the payload holds beside the list."""
+    data: bytes
+    """JSON of the list's elements, with commas between them; empty in a line that is linked."""
+    losses: Sequence[Loss]
+    """What of it was left out."""
+    ids: frozenset[str]
+    """What no later segment may use again."""
+    names: Sequence[str]
+    """Of tools."""
+    notes: Sequence[str]
+    """What the rest of a request must know of it (`Way.notes`)."""
+    digest: bytes
+    """Of the conversation up to its end."""
+    linked: bool = False
+    """Whether a request can go on from a message in it."""
+
+
+class Line:
+    """A conversation that was sent, in columns of one element a segment. It only grows, so whoever reads its first segments may go on
+    while another adds to it. Its first message that is not the system's is held weakly.
+
+    A line without segments is of a conversation that cannot be cut."""
+
+    def __init__(self, key: Hashable, first: Message, at: int) -> None:
+        self.key, self.at = key, at
+        self.first = ref(first)
+        self.given: list[Message | None] = []
+        self.ends, self.counts, self.offsets, self.lost = array("I"), array("I"), array("I"), array("I")
+        """Up to the end of a segment: messages as given, as repaired, bytes, losses."""
+        self.links = array("i")
+        """Number of the last segment up to this one that a request can go on from; -1: there is none."""
+        self.digests, self.data = bytearray(), bytearray()
+        self.losses: list[Loss] = []
+        self.head: Mapping[str, Any] = {}
+        self.ids: dict[str, int] = {}
+        self.notes: dict[str, int] = {}
+        self.names: dict[str, tuple[int, str]] = {}
+        """What was met first in which segment; of a tool's name, as what it was sent."""
+        self.size = 0
+        """Bytes held, about."""
+        self.ids_size = 0
+        """Bytes of the ids alone."""
+
+    def begins(self, messages: Sequence[Message]) -> int:
+        """How many of its messages begin this conversation too."""
+        apart = compress(count(), map(is_not, self.given, messages))
+        return next((n for n in apart if n != self.at), min(len(self.given), len(messages)))
+
+    def shared(self, messages: Sequence[Message]) -> int:
+        """How many of its segments begin this conversation, and may be cut off it."""
+        length = self.begins(messages)
+        segments = bisect_right(self.ends, min(length, len(messages) - 1))
+        while segments and not parts(messages[(end := self.ends[segments - 1]) - 1], messages[end]):
+            segments -= 1
+        return segments
+
+    def until(self, segments: int, first: Message) -> Line:
+        """A line of its own that has the first segments."""
+        line = Line(self.key, first, self.at)
+        if segments:
+            line.given = self.given[: self.ends[segments - 1]]
+            line.data, line.losses = self.data[: self.offsets[segments - 1]], self.losses[: self.lost[segments - 1]]
+        line.ends, line.counts = self.ends[:segments], self.counts[:segments]
+        line.offsets, line.lost = self.offsets[:segments], self.lost[:segments]
+        line.digests, line.links, line.head = self.digests[: SIZE * segments], self.links[:segments], self.head
+        line.ids = {name: number for name, number in self.ids.items() if number < segments}
+        line.notes = {name: number for name, number in self.notes.items() if number < segments}
+        line.names = {name: known for name, known in self.names.items() if known[0] < segments}
+        line.ids_size = sum(map(getsizeof, line.ids))
+        return line
+
+    def add(self, segment: Segment, names: Mapping[str, str]) -> None:
+        """A segment that follows. `names`: of tools → as what they were sent, where that differs."""
+        number = len(self.ends)
+        self.given += segment.given
+        if not number:
+            self.given[self.at] = None
+            self.head = segment.head
+        self.data += b"," + segment.data if number and segment.data else segment.data
+        self.losses += segment.losses
+        for name in segment.ids:
+            if self.ids.setdefault(name, number) == number:
+                self.ids_size += getsizeof(name)
+        for name in segment.notes:
+            self.notes.setdefault(name, number)
+        for name in segment.names:
+            self.names.setdefault(name, (number, names.get(name, name)))
+        self.digests += segment.digest
+        self.links.append(number if segment.linked else self.links[-1] if number else -1)
+        self.lost.append(len(self.losses))
+        self.offsets.append(len(self.data))
+        self.counts.append((self.counts[-1] if number else 0) + segment.length)
+        self.ends.append(len(self.given))
+        self.weigh()
+
+    def weigh(self) -> None:
+        """Finds its size."""
+        columns = (self.ends, self.counts, self.offsets, self.lost, self.links, self.digests, self.data, self.given)
+        found = (self.ids, self.notes, self.names)
+        self.size = sum(map(getsizeof, (*columns, *found))) + self.ids_size + _LOSS * len(self.losses)
+
+
+class Known(NamedTuple):
+    """What is known of a conversation: the first segments of a line, or nothing."""
+
+    line: Line | None = None
+    segments: int = 0
+
+    @property
+    def given(self) -> int:
+        """How many messages of the conversation these are."""
+        return 0 if self.line is None else self.line.ends[self.segments - 1]
+
+    @property
+    def mended(self) -> int:
+        """How many they are after repair."""
+        return 0 if self.line is None else self.line.counts[self.segments - 1]
+
+    @property
+    def digest(self) -> bytes | None:
+        """That of all of them."""
+        end = SIZE * self.segments
+        return None if self.line is None else bytes(self.line.digests[end - SIZE : end])
+
+    @property
+    def data(self) -> bytes:
+        """Their JSON."""
+        return b"" if self.line is None else bytes(self.line.data[: self.line.offsets[self.segments - 1]])
+
+    @property
+    def head(self) -> Mapping[str, Any]:
+        """What the payload holds beside the list."""
+        return {} if self.line is None else self.line.head
+
+    @property
+    def losses(self) -> Sequence[Loss]:
+        """What of them was left out."""
+        return () if self.line is None else self.line.losses[: self.line.lost[self.segments - 1]]
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the rest of a request must know of them."""
+        notes = {} if self.line is None else self.line.notes.copy()
+        return [note for note, number in notes.items() if number < self.segments]
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Of tools → as what they were sent."""
+        names = {} if self.line is None else self.line.names.copy()
+        return {name: sent for name, (number, sent) in names.items() if number < self.segments}
+
+    def has(self, ids: Iterable[str]) -> bool:
+        """Whether one of the ids may not be used again."""
+        known = {} if self.line is None else self.line.ids
+        return any(known.get(each, self.segments) < self.segments for each in ids)
+
+    def before_link(self) -> Known:
+        """What stands before the last segment that a request can go on from."""
+        number = -1 if self.line is None else self.line.links[self.segments - 1]
+        return Known(self.line, number) if number > 0 else Known()
