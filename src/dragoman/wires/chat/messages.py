@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from dragoman.codec.blocks import ABSENT, dump_content
 from dragoman.codec.json_values import bounded, has_error, if_objects, if_text, merged, rest
 from dragoman.codec.loading import load_list
 from dragoman.codec.media import as_text, label, text_of
@@ -33,7 +34,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.wires.chat.content import ABSENT, dump_content, load_content
+from dragoman.wires.chat.content import load_content
 from dragoman.wires.chat.content_thinking import dump_thinking, load_thinking
 from dragoman.wires.chat.tools import (
     call_id,

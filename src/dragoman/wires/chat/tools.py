@@ -10,11 +10,12 @@ from msgspec.structs import replace
 
 from dragoman import json_bytes
 from dragoman.codec import functions
+from dragoman.codec.blocks import ABSENT, dump_content
 from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest
 from dragoman.fold import arguments_json, parse_call
 from dragoman.message import Native, ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, ToolSpec
-from dragoman.wires.chat.content import ABSENT, dump_content, load_block
+from dragoman.wires.chat.content import load_block
 
 if TYPE_CHECKING:
     from dragoman.codec.native import Own

@@ -7,6 +7,7 @@ from typing import Any, TypeGuard
 
 from msgspec.structs import replace
 
+from dragoman.codec.blocks import dump_content
 from dragoman.codec.formats import ConversationFormat
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.json_values import if_list, if_object, if_text, merged, rest
@@ -31,7 +32,7 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.request import ToolSpec
-from dragoman.wires.cohere.content import PLAN, dump_block, dump_content, is_plan, load_content, load_plan
+from dragoman.wires.cohere.content import PLAN, dump_block, is_plan, load_content, load_plan
 from dragoman.wires.cohere.quirks import OWN, Quirks
 from dragoman.wires.cohere.tools import dump_call, dump_result, load_calls, load_result
 

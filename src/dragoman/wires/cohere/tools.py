@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman import json_bytes
+from dragoman.codec.blocks import dump_content, is_plain
 from dragoman.codec.functions import dump_tool, load_tool, named, own_fields
 from dragoman.codec.json_values import has_error, if_list, if_object, if_text, merged, rest
 from dragoman.codec.outgoing import Outgoing
@@ -16,7 +17,7 @@ from dragoman.fold import arguments_json, parse_call
 from dragoman.loss import Loss, Lost
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, Settings, ToolSpec
-from dragoman.wires.cohere.content import dump_block, dump_content, is_plain, load_block
+from dragoman.wires.cohere.content import dump_block, load_block
 from dragoman.wires.cohere.quirks import OWN, Quirks
 
 __all__ = [
