@@ -8,14 +8,17 @@ from typing import Any
 
 import pytest
 
-from dragoman.codec.formats import ConversationFormat, Received, RequestFormat, Sending
+from dragoman.codec.formats import ConversationFormat, Received, RequestFormat, ResponseFormat, Sending
 from dragoman.codec.outgoing import Outgoing, prepared
-from dragoman.codec.serving import Problem
+from dragoman.codec.serving import ErrorResponse, Problem
 from dragoman.errors import HistoryError, InvalidRequestError
+from dragoman.event import RunError
+from dragoman.fold import unfold
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin
 from dragoman.request import HttpRequest, ModelRequest
 from dragoman.wires.cohere import Quirks
+from dragoman.wires.cohere.encode import Encoder
 
 DEEP = json.loads("[" * 200 + "]" * 200)
 
@@ -81,3 +84,28 @@ def test_a_body_that_cannot_be_sent_is_refused_where_it_would_be() -> None:
     assert REQUESTS.dump_request(ModelRequest("")) == {"texts": []}
     with pytest.raises(InvalidRequestError, match="nothing to send"):
         REQUESTS.dump_http(ModelRequest(""))
+
+
+RESPONSES = ResponseFormat(
+    Encoder,
+    lambda message, envelope: {"text": message.text, **envelope},
+    lambda error: ErrorResponse(500, {}, {"error": error.message}),
+)
+
+
+def test_a_whole_response_is_one_message_in_its_envelope() -> None:
+    events = unfold([Message.model("Hel"), Message.model("lo.")])
+    losses: list[Loss] = []
+    assert RESPONSES.dump_response(events, losses=losses, id="r-1") == {"text": "Hello.", "id": "r-1"}
+    assert losses == []
+
+
+def test_a_response_that_failed_is_the_errors_body() -> None:
+    events = [*unfold([Message.model("Hel")]), RunError(InvalidRequestError("no"))]
+    assert RESPONSES.dump_response(events, id="r-1") == {"error": "no"}
+
+
+def test_an_encoder_has_its_envelope() -> None:
+    encoder = RESPONSES.encoder(id="r-1")
+    stream = b"".join([encoder.feed(event) for event in unfold([Message.model("Hi.")])]) + encoder.close()
+    assert b'"id":"r-1"' in stream

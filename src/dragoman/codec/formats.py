@@ -1,4 +1,4 @@
-"""What the operations of every wire do the same way around what is its own: conversations and requests, both ways."""
+"""What the operations of every wire do the same way around what is its own: conversations and requests, both ways, and responses."""
 
 from __future__ import annotations
 
@@ -7,18 +7,22 @@ from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
+from dragoman.codec.encoder import ResponseEncoder
 from dragoman.codec.history import Turn
 from dragoman.codec.history_dump import Dumped, Way, dumped, dumped_tools
 from dragoman.codec.json_values import bounded, if_object, rest
 from dragoman.codec.outgoing import Outgoing, own_options
-from dragoman.codec.serving import Problem
+from dragoman.codec.response import whole_message
+from dragoman.codec.serving import ErrorResponse, Problem
 from dragoman.errors import DragomanError
+from dragoman.event import Event
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.request import HttpRequest, ModelRequest, ToolSpec
 
-__all__ = ["ConversationFormat", "Received", "RequestFormat", "Sending"]
+__all__ = ["ConversationFormat", "Received", "RequestFormat", "ResponseFormat", "Sending"]
 
+E = TypeVar("E", bound=ResponseEncoder)
 Q = TypeVar("Q")
 P = TypeVar("P")
 O = TypeVar("O", bound=Outgoing[Any])  # noqa: E741 the letter of its bound
@@ -189,3 +193,25 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
         losses = [] if losses is None else losses
         quirks = self.quirks() if quirks is None else quirks
         return self.dump(Sending(own_options(request, self.name, losses), target, quirks, losses, turn))
+
+
+class ResponseFormat(msgspec.Struct, Generic[E], frozen=True):
+    """The responses of one format, as they are written."""
+
+    stream: Callable[[Mapping[str, Any]], E]
+    """(envelope) → the encoder of a streamed one."""
+    dump: Callable[[Message, Mapping[str, Any]], dict[str, Any]]
+    """(message, envelope) → a whole one."""
+    dump_error: Callable[[DragomanError], ErrorResponse]
+    """The wire's."""
+
+    def encoder(self, **envelope: Any) -> E:
+        """An encoder of one response. `envelope`: what no event holds, or what is to stand in place of it."""
+        return self.stream(envelope)
+
+    def dump_response(
+        self, events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any
+    ) -> dict[str, Any]:
+        """Events → a whole response; an error's body where they tell of an error. `envelope` as for `encoder`."""
+        message = whole_message(events, losses)
+        return self.dump_error(message).body if isinstance(message, DragomanError) else self.dump(message, envelope)

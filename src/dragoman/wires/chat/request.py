@@ -78,12 +78,14 @@ def load_request(
 def dump_http(
     chat: Chat,
     request: ModelRequest,
-    target: Origin | None,
-    quirks: Any,
-    losses: list[Loss] | None,
-    turn: Turn | None = None,
+    *,
+    target: Origin | None = None,
+    quirks: Any = None,
+    losses: list[Loss] | None = None,
+    history: Turn | None = None,
 ) -> HttpRequest:
-    """The neutral request → path, headers and body. `options` are written last and have the last word."""
+    """The neutral request → path, headers and body. `options` are written last and have the last word. `history`: what the model
+    knows of earlier requests."""
     losses = [] if losses is None else losses
     request = own_options(request, chat.name, losses)
     functions = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
@@ -92,13 +94,13 @@ def dump_http(
         return chat.unmarked(messages, target, quirks, losses, tools)
 
     way = Way(make, dump_conversation)
-    out, messages, _, _ = dumped(turn, way, request.messages, losses, functions)
+    out, messages, _, _ = dumped(history, way, request.messages, losses, functions)
     own = chat.own.fields(request.native)
     form = chat.own.form(request.native) if quirks is None or chat.keeps_form else {}
     body: dict[str, Any] = {"model": request.model} if request.model else {}
     body["messages"] = messages
     if request.tools:
-        body |= dumped_tools(turn, out, request.tools, lambda: chat.dump_tools(out, request.tools, form))[0]
+        body |= dumped_tools(history, out, request.tools, lambda: chat.dump_tools(out, request.tools, form))[0]
     body |= dump_settings(out, request.settings, form)
     if request.output_schema is not None:
         body["response_format"] = dump_schema(out, request.output_schema, own.get("response_format"))
