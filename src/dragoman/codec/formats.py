@@ -103,7 +103,7 @@ class Sending(msgspec.Struct, Generic[Q], frozen=True):
         **way: Any,
     ) -> Dumped[O]:
         """Its conversation. `outgoing` makes one ready for its dump; the rest as `history_dump.Way` has it."""
-        made = Way[O](
+        made: Way[O] = Way(
             lambda messages, losses, tools: outgoing(messages, self.target, self.quirks, losses, tools),
             dump,
             field,
