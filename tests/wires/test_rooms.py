@@ -113,6 +113,14 @@ def test_a_wires_package_hands_on_all_that_a_wire_has_by_the_same_signatures(wir
 
 
 @pytest.mark.parametrize("wire", ALONE)
+def test_a_conversation_is_made_ready_by_the_same_signature(wire: str) -> None:
+    made = signature(import_module(f"dragoman.wires.{wire}.messages").outgoing)
+    assert [name for name, kind, _ in made if kind is not inspect.Parameter.KEYWORD_ONLY] == [
+        "messages", "target", "quirks", "losses", "tools",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("wire", ALONE)
 def test_what_a_package_hands_on_stands_in_its_room(wire: str) -> None:
     package: Any = wires.get(wire)
     for room, public in PUBLIC.items():

@@ -13,10 +13,12 @@ import msgspec
 
 from dragoman.codec.error_body import codes, parsed, plain, words
 from dragoman.codec.json_values import as_text, if_object, if_objects, if_text
+from dragoman.codec.serving import of_class
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
     ContextLengthError,
+    DragomanError,
     InvalidRequestError,
     ModelNotFoundError,
     OverloadedError,
@@ -297,6 +299,14 @@ class ErrorReader(msgspec.Struct, frozen=True):
     def error_of(self, payload: Any) -> ProviderError:
         """An error's JSON, inside of a stream or an answer → the exception that says it."""
         return error_from(self.read(payload), rules=self.rules)
+
+    def told(self, error: DragomanError, words: Mapping[type[DragomanError], str]) -> str:
+        """An error's words, as a format tells them that has no others: behind those by which its class is known, where they do not
+        say it themselves."""
+        known = of_class(words, error, "")
+        if not known or type(error_from(ErrorInfo(words=error.message), rules=self.rules)) is type(error):
+            return error.message
+        return f"{known}: {error.message}"
 
 
 def _short(words: str) -> str:

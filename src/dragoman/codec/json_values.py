@@ -25,6 +25,7 @@ __all__ = [
     "merged",
     "need_object",
     "rest",
+    "text_or_json",
     "has_error",
     "filled",
     "unread",
@@ -128,6 +129,11 @@ def as_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     return "" if value is None else json_bytes.encode(value).decode()
+
+
+def text_or_json(value: Any) -> str:
+    """A text as it is, any other value as JSON."""
+    return value if isinstance(value, str) else json_bytes.encode(value).decode()
 
 
 def unread(fields: dict[str, Any], read: Collection[str]) -> dict[str, Any]:

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from dragoman import errors
 from dragoman.errors import DragomanError, HistoryError, OverloadedError, RateLimitError
 
-__all__ = ["SSE_PING", "ErrorResponse", "Problem", "Route", "error_response", "noted"]
+__all__ = ["SSE_PING", "ErrorResponse", "Problem", "Route", "error_response", "noted", "of_class", "status_of"]
+
+T = TypeVar("T")
 
 SSE_PING = b": ping\n\n"
 """A comment in Server-Sent Events, which keeps a stream open and tells nothing."""
+_STATUSES: Mapping[type[DragomanError], int] = {
+    errors.InvalidRequestError: 400,
+    errors.HistoryError: 400,
+    errors.ContentRefusedError: 400,
+    errors.AuthenticationError: 401,
+    errors.PermissionDeniedError: 403,
+    errors.ModelNotFoundError: 404,
+    errors.RateLimitError: 429,
+    errors.ProviderConnectionError: 502,
+    errors.OverloadedError: 503,
+    errors.ProviderTimeoutError: 504,
+}
 
 
 class Route(msgspec.Struct, frozen=True):
@@ -46,6 +61,16 @@ class Problem(msgspec.Struct, frozen=True):
     """The field at fault, where one is known."""
     error: str
     """What was wrong, in words for people."""
+
+
+def of_class(table: Mapping[type[DragomanError], T], error: DragomanError, default: T) -> T:
+    """What a table has for the class of an error, else for the nearest above it."""
+    return next((table[kind] for kind in type(error).__mro__ if kind in table), default)
+
+
+def status_of(error: DragomanError, own: Mapping[type[DragomanError], int] = {}) -> int:
+    """The HTTP status with which most APIs answer an error. `own`: where an API has another."""
+    return of_class({**_STATUSES, **own}, error, 500)
 
 
 def error_response(error: DragomanError, status: int, body: dict[str, Any]) -> ErrorResponse:

@@ -6,12 +6,13 @@ Media are read as neutral parts only where writing such a part gives the same bl
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import msgspec
 
 from dragoman.codec import outgoing
+from dragoman.codec.blocks import is_plain
 from dragoman.codec.ids import NAMES, STANDARD
 from dragoman.codec.json_values import if_objects, if_text, rest
 from dragoman.codec.media import ELSEWHERE, IMAGES, Media, as_text, guessed, label, text_of
@@ -70,7 +71,7 @@ def load_content(
         for place, block in enumerate(blocks):
             if not isinstance(block, dict):
                 raise HistoryError(f'"{where}.content[{place}]" must be an object, a content block')
-        if not blocks or _is_plain(blocks):
+        if not blocks or is_plain(blocks):
             form["content"] = "list" if blocks else []
         return tuple([_load_piece(block, role, names) for block in blocks])
     if role is Role.SYSTEM and "content" not in entry:  # it only changes settings, in fields of its own
@@ -81,7 +82,7 @@ def load_content(
 
 def dump_content(blocks: list[Block], message: Message) -> list[Block] | str:
     """Blocks → the field `content`: a single text is a string, unless its message came in another form."""
-    return blocks[0]["text"] if _is_plain(blocks) and OWN.form(message.native).get("content") != "list" else blocks
+    return blocks[0]["text"] if is_plain(blocks) and OWN.form(message.native).get("content") != "list" else blocks
 
 
 def dump_blocks(out: Outgoing, position: int) -> list[Block]:
@@ -154,10 +155,6 @@ def _load_piece(block: Block, role: Role, names: dict[str, str]) -> Content:
 def _whole(block: Mapping[str, Any]) -> ProviderPart:
     """A block that only the provider understands."""
     return ProviderPart(str(block.get("type")), {NAME: dict(block)})
-
-
-def _is_plain(blocks: Sequence[Any]) -> bool:
-    return len(blocks) == 1 and blocks[0] == {"type": "text", "text": if_text(blocks[0].get("text")) or None}
 
 
 def _inner_parts(block: Mapping[str, Any]) -> tuple[Content, ...]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from dragoman import json_bytes
 from dragoman.codec.encoder import NONE, Objects, ResponseEncoder, as_typed_event
+from dragoman.codec.formats import ResponseFormat
 from dragoman.codec.json_values import if_list, if_object, merged, rest
 from dragoman.codec.outgoing import prepared
-from dragoman.codec.response import model_of, whole_message
+from dragoman.codec.response import model_of
 from dragoman.errors import DragomanError
-from dragoman.event import Event, MessageDropped, MessageStarted, PartDelta, PartFinished, PartStarted
-from dragoman.loss import Loss
+from dragoman.event import MessageDropped, MessageStarted, PartDelta, PartFinished, PartStarted
 from dragoman.message import (
     Content,
     DataPart,
@@ -51,16 +51,8 @@ def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> dict[st
     return {"id": f"msg_{id}", **({"model": request.model} if request and request.model else {})}
 
 
-def encoder(**envelope: Any) -> Encoder:
-    """An encoder of one response. `envelope`: `id` and `model`, where they are not to be the events' own."""
-    return Encoder(envelope)
-
-
-def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any) -> dict[str, Any]:
-    """Events → a whole response; an error's body where they hold an error."""
-    message = whole_message(events, losses)
-    if isinstance(message, DragomanError):
-        return dump_error(message).body
+def _dump(message: Message, envelope: Mapping[str, Any]) -> dict[str, Any]:
+    """A whole response."""
     response = dict(OWN.response(message.native))
     answer = {
         **_head(envelope, message.origin, message.id),
@@ -79,7 +71,7 @@ class Encoder(ResponseEncoder):
     """
 
     def __init__(self, envelope: Mapping[str, Any]) -> None:
-        """`envelope`: `id` and `model` of the response."""
+        """`envelope`: `id` and `model` of the response, where they are not to be the events' own."""
         super().__init__(OWN, envelope)
         self._parts: dict[_Key, Content] = {}  # parts that are open, as they began
         self._turn: _Key | None = None
@@ -211,6 +203,10 @@ class Encoder(ResponseEncoder):
         self._turn = None
         was_open, self._open = self._open, False
         return [{"type": "content_block_stop", "index": self._block}] if was_open else NONE
+
+
+_RESPONSES = ResponseFormat(Encoder, _dump, dump_error)
+encoder, dump_response = _RESPONSES.encoder, _RESPONSES.dump_response
 
 
 def _head(envelope: Mapping[str, Any], origin: Origin | None, message_id: str | None) -> dict[str, Any]:

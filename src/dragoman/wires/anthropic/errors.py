@@ -10,7 +10,7 @@ import msgspec
 from dragoman import errors
 from dragoman.codec.error_rules import ErrorInfo, ErrorReader, error_info
 from dragoman.codec.json_values import as_text, if_object
-from dragoman.codec.serving import ErrorResponse, error_response
+from dragoman.codec.serving import ErrorResponse, error_response, of_class, status_of
 from dragoman.errors import DragomanError
 
 __all__ = ["dump_error", "error_of", "load_error"]
@@ -28,28 +28,21 @@ _TYPES: Mapping[str, int] = {
     "overloaded_error": 529,
 }
 """`error.type` → the status that it stands for."""
-_SENT: tuple[tuple[type[DragomanError], int, str, str], ...] = (
-    (errors.ContextLengthError, 400, "invalid_request_error", "prompt is too long"),
-    (errors.ContentRefusedError, 400, "invalid_request_error", "blocked by content filtering policy"),
-    (errors.InvalidRequestError, 400, "invalid_request_error", ""),
-    (errors.HistoryError, 400, "invalid_request_error", ""),
-    (errors.AuthenticationError, 401, "authentication_error", ""),
-    (errors.PermissionDeniedError, 403, "permission_error", ""),
-    (errors.ModelNotFoundError, 404, "not_found_error", "model"),
-    (errors.RateLimitError, 429, "rate_limit_error", ""),
-    (errors.OverloadedError, 529, "overloaded_error", ""),
-    (errors.ProviderTimeoutError, 504, "timeout_error", ""),
-    (errors.ProviderConnectionError, 502, "api_error", ""),
-    (DragomanError, 500, "api_error", ""),
-)
-"""Class → status, type, and the words by which the official clients know the kind."""
+_SENT = {status: kind for kind, status in _TYPES.items()}
+_OWN_STATUSES: Mapping[type[DragomanError], int] = {errors.OverloadedError: 529}
+_WORDS: Mapping[type[DragomanError], str] = {
+    errors.ContextLengthError: "prompt is too long",
+    errors.ContentRefusedError: "blocked by content filtering policy",
+    errors.ModelNotFoundError: "model",
+}
+"""Class → the words by which the official clients know the kind."""
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:
     """An exception → status, headers and body."""
-    status, kind, words = next(row[1:] for row in _SENT if isinstance(error, row[0]))
+    status, words = status_of(error, _OWN_STATUSES), of_class(_WORDS, error, "")
     message = error.message if words in error.message.lower() else f"{words}: {error.message}"
-    body: dict[str, Any] = {"type": "error", "error": {"type": kind, "message": message}}
+    body: dict[str, Any] = {"type": "error", "error": {"type": _SENT.get(status, "api_error"), "message": message}}
     if error.request_id is not None:
         body["request_id"] = error.request_id
     return error_response(error, status, body)

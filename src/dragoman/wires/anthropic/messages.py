@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
+from dragoman.codec.formats import ConversationFormat
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, if_text, rest
 from dragoman.codec.loading import load_plain
@@ -54,20 +55,8 @@ class _Sent(NamedTuple):
     """It holds results of tools, which belong to the turn of the user before it."""
 
 
-def load_messages(
-    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
-) -> list[Message]:
-    """The wire's conversation → messages. `origin` is given to the model's messages. With `problems`, a message that cannot be
-    read is left out and noted there; the index of `system` is -1.
-
-    Raises:
-        HistoryError: the payload is no conversation of this format.
-    """
-    return load_conversation(bounded(payload) if problems is None else payload, origin, problems)
-
-
-def load_conversation(payload: Any, origin: Origin | None, problems: list[Problem] | None = None) -> list[Message]:
-    """The same of a payload whose depth is known to be bounded, where no problems are noted."""
+def load_conversation(payload: Any, origin: Origin | None, problems: list[Problem] | None) -> list[Message]:
+    """`{"system": …, "messages": […]}` → messages. The index of `system` is -1."""
     if not isinstance(payload, Mapping):
         raise HistoryError('the payload must be {"system": …, "messages": […]}, the part of a Messages API request')
     payload = cast("Mapping[str, Any]", payload)
@@ -110,28 +99,17 @@ def votes(message: Any) -> int:
     return 0 if 0 in found and max(found) < 3 else max(found)
 
 
-def dump_messages(
-    messages: Iterable[Message],
-    *,
-    target: Origin | None = None,
-    quirks: Quirks | None = None,
-    losses: list[Loss] | None = None,
-) -> dict[str, Any]:
-    """Messages → `{"system": …, "messages": […]}` (no `system` where there is none)."""
-    return dump_conversation(outgoing(messages, target, quirks, losses, model=(target and target.model) or ""))
-
-
 def outgoing(
     messages: Iterable[Message],
     target: Origin | None,
     quirks: Quirks | None,
     losses: list[Loss] | None,
-    *,
-    model: str,
     tools: Iterable[ToolSpec] = (),
+    *,
+    model: str | None = None,
 ) -> Outgoing:
-    """A conversation made ready for its dump. `tools`: the request's, whose names are made fit with those of the calls. Without a
-    target, an id or name that breaks the rules but was recorded so stays as it is."""
+    """A conversation made ready for its dump. `tools`: the request's, whose names are made fit with those of the calls; `model`: its
+    model, else the target's. Without a target, an id or name that breaks the rules but was recorded so stays as it is."""
     messages, places = unmarked_all(messages)
     quirks = quirks or Quirks()
     calls: list[ToolCallPart] = []
@@ -146,7 +124,7 @@ def outgoing(
         quirks,
         losses,
         places=places,
-        model=model,
+        model=((target and target.model) or "") if model is None else model,
         ids=call_ids(messages, quirks.ids, as_is=_is_recorded if target is None else None),
         names=fitted([each.name for each in named], quirks.names, as_is=as_is),
     )
@@ -185,6 +163,10 @@ def dump_conversation(out: Outgoing) -> dict[str, Any]:
         begun = begun or sent.entry["role"] != "system"
     entries += _whole(turn, out)
     return {**({"system": dump_content(system, out.messages[0])} if system else {}), "messages": entries}
+
+
+_CONVERSATIONS = ConversationFormat(load_conversation, outgoing, dump_conversation)
+load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump_messages
 
 
 def _block_votes(block: Any) -> int:

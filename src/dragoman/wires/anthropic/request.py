@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, cast
 
-from dragoman.codec.history import Turn
-from dragoman.codec.history_dump import Way, dumped, dumped_tools
+from dragoman.codec.formats import Received, RequestFormat, Sending
+from dragoman.codec.history_dump import dumped_tools
 from dragoman.codec.ids import renamed
-from dragoman.codec.json_values import bounded, if_object, rest
-from dragoman.codec.outgoing import own_options
-from dragoman.codec.serving import Problem, Route
+from dragoman.codec.json_values import if_object
+from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError
-from dragoman.loss import Loss
-from dragoman.message import Origin
-from dragoman.request import HttpRequest, ModelRequest, Settings, ToolSpec
-from dragoman.wires.anthropic.content import Outgoing
+from dragoman.request import HttpRequest, ModelRequest, Settings
 from dragoman.wires.anthropic.messages import dump_conversation, load_conversation, outgoing
 from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
 from dragoman.wires.anthropic.settings import FIELDS, dump_settings, load_schema, load_settings
@@ -31,32 +28,20 @@ routes: tuple[Route, ...] = (
 """Where the official API stands."""
 
 _VERSION = "2023-06-01"
+_CONVERSATION = ("system", "messages")
 _NEUTRAL = (*FIELDS, "model", "system", "stream", "tools", "tool_choice")
 
 
-def load_request(
-    body: Mapping[str, Any],
-    *,
-    path: str = "",  # noqa: ARG001 - the protocol's: here the body says it all
-    headers: Mapping[str, str] = {},
-    origin: Origin | None = None,
-    problems: list[Problem] | None = None,
-) -> ModelRequest:
-    """A body → the neutral request. A body for counting tokens, which has no `max_tokens`, is read too. `problems` as for
-    `load_messages`.
-
-    Raises:
-        HistoryError: the body is no request of this format.
-    """
-    bounded(body if problems is None else rest(if_object(body), "system", "messages"))
+def _load(given: Received) -> ModelRequest:
+    """A body → the neutral request. A body for counting tokens, which has no `max_tokens`, is read too."""
+    body = given.body
     if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError('the body must have a list "messages"')
     nulls = [key for key in _NEUTRAL if key in body and body[key] is None]
     left = {key: value for key, value in body.items() if key not in nulls}
     form: dict[str, Any] = {"null": nulls} if nulls else {}
-    messages = load_conversation(
-        {key: left.pop(key) for key in ("system", "messages") if key in left}, origin, problems
-    )
+    payload = {key: left.pop(key) for key in _CONVERSATION if key in left}
+    messages = load_conversation(payload, given.origin, given.problems)
     if body.get("system") in ("", []):
         form["system"] = body["system"]
     stream = left.pop("stream") if isinstance(left.get("stream"), bool) else None
@@ -65,72 +50,21 @@ def load_request(
     tools = load_tools(left, form)
     settings = Settings(**load_settings(left, form), **load_tool_choice(left, form))
     schema = load_schema(left, form)
-    if betas := _header(headers):
+    if betas := _header(given.headers):
         form["betas"] = betas
     model = left.pop("model") if isinstance(left.get("model"), str) else ""
-    return ModelRequest(
-        model,
-        tuple(messages),
-        tools,
-        settings,
-        schema,
-        stream is True,
-        left,
-        OWN.note(form=form),
-        wire=NAME if left else None,
-    )
+    native, wire = OWN.note(form=form), NAME if left else None
+    return ModelRequest(model, tuple(messages), tools, settings, schema, stream is True, left, native, wire=wire)
 
 
-def dump_request(
-    request: ModelRequest,
-    *,
-    target: Origin | None = None,
-    quirks: Quirks | None = None,
-    losses: list[Loss] | None = None,
-) -> dict[str, Any]:
-    """The neutral request → a body."""
-    return _dump(request, target, quirks, losses)[0]
-
-
-def dump_http(
-    request: ModelRequest,
-    *,
-    target: Origin | None = None,
-    quirks: Quirks | None = None,
-    losses: list[Loss] | None = None,
-    history: Turn | None = None,
-) -> HttpRequest:
-    """The neutral request → path, headers and body, with the beta headers that its content needs. `history`: what the model knows of
-    earlier requests."""
-    quirks = quirks or Quirks()
-    body, names, words = _dump(request, target, quirks, losses, history)
-    needed = [quirks.betas[word] for word in words if word in quirks.betas]
-    betas = list(dict.fromkeys([*OWN.form(request.native).get("betas", ()), *needed]))
-    headers = {"anthropic-version": _VERSION, **({"anthropic-beta": ",".join(betas)} if betas else {})}
-    return HttpRequest("/messages", headers, body, names=renamed(names))
-
-
-def _dump(
-    request: ModelRequest,
-    target: Origin | None,
-    quirks: Quirks | None,
-    losses: list[Loss] | None,
-    turn: Turn | None = None,
-) -> tuple[dict[str, Any], Mapping[str, str], Iterator[str]]:
-    """The body, the name under which each tool is sent, and what may need a beta."""
-    losses = [] if losses is None else losses
-    request = own_options(request, NAME, losses)
+def _dump(sending: Sending[Quirks]) -> HttpRequest:
+    """The neutral request → path, headers and body, with the beta headers that its content needs."""
+    request, betas = sending.request, sending.quirks.betas
     form, options = OWN.form(request.native), request.options
-    functions = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
-    way = Way[Outgoing](
-        lambda messages, losses, tools: outgoing(messages, target, quirks, losses, model=request.model, tools=tools),
-        dump_conversation,
-        "messages",
-        notes=_entry_words,
-    )
-    out, payload, words, _ = dumped(turn, way, request.messages, losses, functions)
+    made = partial(outgoing, model=request.model)
+    out, payload, words, _ = sending.conversation(made, dump_conversation, "messages", notes=_entry_words)
     tools, tool_words = dumped_tools(
-        turn,
+        sending.turn,
         out,
         request.tools,
         lambda: {"tools": dump_tools(request.tools, out)},
@@ -149,7 +83,14 @@ def _dump(
     }
     nulls: dict[str, Any] = dict.fromkeys(form.get("null", ()))
     body = {**nulls, **options, **{key: value for key, value in fields.items() if value is not None}}
-    return body, out.names, _words(body, tool_words if request.tools else _types(body.get("tools")), words)
+    said = _words(body, tool_words if request.tools else _types(body.get("tools")), words)
+    needed = dict.fromkeys([*form.get("betas", ()), *[betas[word] for word in said if word in betas]])
+    headers = {"anthropic-version": _VERSION, **({"anthropic-beta": ",".join(needed)} if needed else {})}
+    return HttpRequest("/messages", headers, body, names=renamed(out.names))
+
+
+_REQUESTS = RequestFormat(NAME, Quirks, _load, _dump, _CONVERSATION)
+load_request, dump_request, dump_http = _REQUESTS.load_request, _REQUESTS.dump_request, _REQUESTS.dump_http
 
 
 def _header(headers: Mapping[str, str]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 
 from dragoman import json_bytes
 from dragoman.codec.ids import NAMES
-from dragoman.codec.json_values import if_object, if_text, rest
+from dragoman.codec.json_values import if_object, if_text, rest, text_or_json
 from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.replay import kind_of
 from dragoman.errors import HistoryError
@@ -175,7 +175,7 @@ def dump_result(part: ToolResultPart, out: Outgoing[Quirks], position: int, plac
     if how == "blocks" and isinstance(cast("object", part.result), list):
         block["content"] = part.result
     elif part.is_content or part.result is not None or (how != "absent" and "content" not in block):
-        block["content"] = () if part.is_content else _text_of(part.result)
+        block["content"] = () if part.is_content else text_or_json(part.result)
     return {**block, **error}
 
 
@@ -194,10 +194,6 @@ def own_fields(piece: Content, out: Outgoing[Quirks], position: int) -> dict[str
     """The piece's own fields; towards an origin that does not read them, cache marks alone."""
     own = OWN.fields(piece.native)
     return own if out.unreadable[position] is None else {key: own[key] for key in ("cache_control",) if key in own}
-
-
-def _text_of(result: Any) -> str:
-    return result if isinstance(result, str) else json_bytes.encode(result).decode()
 
 
 def _load_tool(tool: Any) -> ToolSpec | ServerTool:

@@ -6,15 +6,16 @@ A block without a neutral shape, and one that its neutral part would not give ba
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
-from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest
+from dragoman.codec import blocks
+from dragoman.codec.blocks import ABSENT, dump_content
+from dragoman.codec.json_values import if_object, if_text, merged, rest
 from dragoman.codec.media import ELSEWHERE, IMAGES, as_text, data_url, decoded, from_url, label, text_of
 from dragoman.codec.replay import kind_of
-from dragoman.errors import HistoryError
 from dragoman.loss import Lost
 from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart, ThinkingPart
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from dragoman.wires.chat.dialect import Chat, Outgoing
 
 __all__ = [
-    "ABSENT",
     "READERS",
     "Reader",
     "block_type",
@@ -32,7 +32,6 @@ __all__ = [
     "load_block",
     "load_content",
     "lost",
-    "plain_text",
     "read_text",
     "sent_block",
     "usual_type",
@@ -40,8 +39,6 @@ __all__ = [
     "write_block",
 ]
 
-ABSENT = "absent"
-"""Wire form: the field was not there at all."""
 Reader = Callable[["Chat", str, Mapping[str, Any]], Content | None]
 """Of one type of block: (the wire, the type, the block) → the part, or `None` where the block is not as it should be."""
 
@@ -52,38 +49,8 @@ _NONE: dict[str, str] = {}
 
 
 def load_content(chat: Chat, message: Mapping[str, Any], empty: object, form: dict[str, Any]) -> list[Content]:
-    """The `content` of a message → its pieces. `empty`: how no content is usually written; another way goes to `form`.
-
-    Raises:
-        HistoryError: it is neither a text nor a list of blocks.
-    """
-    content = message.get("content")
-    if not content:
-        how = content if "content" in message else ABSENT
-        if how != empty:
-            form["content"] = how
-        return []
-    if isinstance(content, str):
-        return [TextPart(content)]
-    if not (blocks := if_objects(content)):
-        raise HistoryError(f"the content of a {message.get('role')} message is neither a text nor a list of blocks")
-    if len(blocks) == 1 and plain_text(blocks[0]) is not None:
-        form["content"] = "list"
-    return [load_block(chat, block) for block in blocks]
-
-
-def dump_content(
-    blocks: Sequence[dict[str, Any]], empty: object, form: Mapping[str, Any], *, string_only: bool = False
-) -> dict[str, Any]:
-    """Blocks → the field `content`: a string for one plain text (and for several where the vendor takes nothing else),
-    else a list."""
-    how = form.get("content", empty)
-    if not blocks:
-        return {} if how == ABSENT else {"content": empty if how == "list" else how}
-    texts = [plain_text(block) for block in blocks]
-    if None not in texts and (string_only or (len(texts) == 1 and how != "list")):
-        return {"content": "".join(map(str, texts))}
-    return {"content": list(blocks)}
+    """The `content` of a message → its pieces; see `blocks.load_content`."""
+    return blocks.load_content(message, empty, form, lambda block: load_block(chat, block))
 
 
 def load_block(chat: Chat, block: Mapping[str, Any]) -> Content:
@@ -149,12 +116,6 @@ def usual_type(chat: Chat, part: Content, blocks: Mapping[str, str]) -> str:
         foreign = chat.own.is_foreign(part.native) and chat.files_of not in (part.native or ())
         return "text" if foreign else "file"
     return "text" if isinstance(part, TextPart) else ""
-
-
-def plain_text(block: Mapping[str, Any]) -> str | None:
-    """The text of a block that is text and nothing else, and not empty."""
-    text = block.get("text")
-    return text if len(block) == 2 and block.get("type") == "text" and isinstance(text, str) and text else None
 
 
 def by_type(table: Mapping[str, str], mime_type: str) -> str | None:

@@ -10,7 +10,6 @@ import msgspec
 
 from dragoman.codec import outgoing
 from dragoman.codec.error_rules import ErrorInfo, ErrorRules, error_info
-from dragoman.codec.history import Turn
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.marks import kinds, unmarked_all
 from dragoman.codec.native import Own
@@ -19,7 +18,7 @@ from dragoman.errors import DragomanError, SettingsError
 from dragoman.event import Event
 from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Message, Origin, Role, ToolCallPart, ToolResultPart, Usage
-from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
+from dragoman.request import ModelRequest, ServerTool, ToolSpec
 from dragoman.wires.chat.content import READERS, Reader, sent_block, usual_type, write_block
 from dragoman.wires.chat.decode import Decoder
 from dragoman.wires.chat.decode_parts import Candidate
@@ -202,7 +201,8 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     stream_type, ping = STREAM_TYPE, SSE_PING
     load_messages, votes = load_messages, votes
-    load_request, envelope = load_request, envelope
+    load_request, dump_http = load_request, dump_http
+    envelope = envelope
     load_error, dump_error = load_error, dump_error
 
     def __post_init__(self) -> None:
@@ -243,19 +243,7 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         losses: list[Loss] | None = None,
     ) -> dict[str, Any]:
         """The neutral request → a request's body. `options` are written last and have the last word."""
-        return cast("dict[str, Any]", dump_http(self, request, target, quirks, losses).body)
-
-    def dump_http(
-        self,
-        request: ModelRequest,
-        *,
-        target: Origin | None = None,
-        quirks: Any = None,
-        losses: list[Loss] | None = None,
-        history: Turn | None = None,
-    ) -> HttpRequest:
-        """The neutral request → path, headers and body. `history`: what the model knows of earlier requests."""
-        return dump_http(self, request, target, quirks, losses, history)
+        return cast("dict[str, Any]", self.dump_http(request, target=target, quirks=quirks, losses=losses).body)
 
     def load_response(
         self, body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None

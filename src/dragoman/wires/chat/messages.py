@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from dragoman.codec.json_values import bounded, has_error, if_objects, if_text, merged, rest
+from dragoman.codec.blocks import ABSENT, dump_content
+from dragoman.codec.json_values import bounded, has_error, if_objects, if_text, merged, rest, text_or_json
 from dragoman.codec.loading import load_list
 from dragoman.codec.media import as_text, label, text_of
 from dragoman.codec.replay import kind_of
@@ -33,7 +34,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.wires.chat.content import ABSENT, dump_content, load_content
+from dragoman.wires.chat.content import load_content
 from dragoman.wires.chat.content_thinking import dump_thinking, load_thinking
 from dragoman.wires.chat.tools import (
     call_id,
@@ -42,7 +43,6 @@ from dragoman.wires.chat.tools import (
     load_calls,
     load_plain_call,
     load_result,
-    result_text,
 )
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def _straight_results(
         if piece.is_error or piece.is_content or call_id is None:
             return None
         result_id = out.ids.get((position, place), call_id)
-        entries.append({"role": role, "tool_call_id": result_id, "content": result_text(piece.result)})
+        entries.append({"role": role, "tool_call_id": result_id, "content": text_or_json(piece.result)})
     return entries
 
 

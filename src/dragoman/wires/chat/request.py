@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from dragoman.codec.formats import Sending
 from dragoman.codec.history import Turn
-from dragoman.codec.history_dump import Way, dumped, dumped_tools
+from dragoman.codec.history_dump import dumped_tools
 from dragoman.codec.ids import renamed
 from dragoman.codec.json_values import bounded, if_object, if_text, merged, rest
 from dragoman.codec.outgoing import own_options
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss, Lost
-from dragoman.message import Message, Origin
-from dragoman.request import HttpRequest, ModelRequest, ToolSpec
+from dragoman.message import Origin
+from dragoman.request import HttpRequest, ModelRequest
 from dragoman.wires.chat.messages import dump_conversation, load_conversation
 from dragoman.wires.chat.settings import dump_schema, dump_settings, load_schema, load_settings
 
 if TYPE_CHECKING:
-    from dragoman.wires.chat.dialect import Chat, Outgoing
+    from dragoman.wires.chat.dialect import Chat
 
 __all__ = ["ROUTES", "dump_http", "load_request"]
 
@@ -78,27 +79,24 @@ def load_request(
 def dump_http(
     chat: Chat,
     request: ModelRequest,
-    target: Origin | None,
-    quirks: Any,
-    losses: list[Loss] | None,
-    turn: Turn | None = None,
+    *,
+    target: Origin | None = None,
+    quirks: Any = None,
+    losses: list[Loss] | None = None,
+    history: Turn | None = None,
 ) -> HttpRequest:
-    """The neutral request → path, headers and body. `options` are written last and have the last word."""
+    """The neutral request → path, headers and body. `options` are written last and have the last word. `history`: what the model
+    knows of earlier requests."""
     losses = [] if losses is None else losses
     request = own_options(request, chat.name, losses)
-    functions = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
-
-    def make(messages: Sequence[Message], losses: list[Loss], tools: Sequence[ToolSpec]) -> Outgoing:
-        return chat.unmarked(messages, target, quirks, losses, tools)
-
-    way = Way(make, dump_conversation)
-    out, messages, _, _ = dumped(turn, way, request.messages, losses, functions)
+    sending = Sending(request, target, quirks, losses, history)
+    out, messages, _, _ = sending.conversation(chat.unmarked, dump_conversation)
     own = chat.own.fields(request.native)
     form = chat.own.form(request.native) if quirks is None or chat.keeps_form else {}
     body: dict[str, Any] = {"model": request.model} if request.model else {}
     body["messages"] = messages
     if request.tools:
-        body |= dumped_tools(turn, out, request.tools, lambda: chat.dump_tools(out, request.tools, form))[0]
+        body |= dumped_tools(history, out, request.tools, lambda: chat.dump_tools(out, request.tools, form))[0]
     body |= dump_settings(out, request.settings, form)
     if request.output_schema is not None:
         body["response_format"] = dump_schema(out, request.output_schema, own.get("response_format"))

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
-from dragoman import json_bytes
 from dragoman.codec import functions
-from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest
+from dragoman.codec.blocks import ABSENT, dump_content
+from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest, text_or_json
 from dragoman.fold import arguments_json, parse_call
 from dragoman.message import Native, ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, ToolSpec
-from dragoman.wires.chat.content import ABSENT, dump_content, load_block
+from dragoman.wires.chat.content import load_block
 
 if TYPE_CHECKING:
     from dragoman.codec.native import Own
@@ -38,7 +38,6 @@ __all__ = [
     "load_tool",
     "load_tool_choice",
     "load_tools",
-    "result_text",
     "with_arguments",
 ]
 
@@ -276,11 +275,6 @@ def _load_result(chat: Chat, message: Mapping[str, Any], form: dict[str, Any]) -
     return parts
 
 
-def result_text(result: Any) -> str:
-    """A result that is no content as text: JSON, where it is none itself."""
-    return result if isinstance(result, str) else json_bytes.encode(result).decode()
-
-
 def _dump_result(
     out: Outgoing, position: int, place: int, part: ToolResultPart, form: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -291,7 +285,7 @@ def _dump_result(
     if how == "raw" and not part.is_content:
         return {"content": result}, []
     if not part.is_content:
-        return {"content": result_text(result)}, []
+        return {"content": text_or_json(result)}, []
     blocks = [(piece, out.chat.sent_block(out, position, place, piece) or {}) for piece in result]
     whole = out.tool_media or how == "list"
     kept = [block for piece, block in blocks if whole or isinstance(piece, TextPart)]

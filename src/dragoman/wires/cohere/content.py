@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeGuard, cast
 
 from msgspec.structs import replace
 
-from dragoman.codec.json_values import if_list, if_object, if_text, merged, rest
+from dragoman.codec import blocks
+from dragoman.codec.blocks import dump_content
+from dragoman.codec.json_values import if_object, if_text, merged, rest
 from dragoman.codec.media import IMAGES, Media, as_text, data_url, from_url, guessed, label, text_of
 from dragoman.codec.replay import kind_of
-from dragoman.errors import HistoryError
 from dragoman.loss import Lost
 from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart, ThinkingPart
 from dragoman.wires.cohere.quirks import NAME, OWN
 
-__all__ = ["PLAN", "dump_block", "dump_content", "is_plain", "is_plan", "load_block", "load_content", "load_plan"]
+__all__ = ["PLAN", "dump_block", "dump_content", "is_plan", "load_block", "load_content", "load_plan"]
 
 PLAN = "tool_plan"
 """The field for thinking about which tools to call; its form is noted in the part that came in it."""
@@ -25,39 +26,8 @@ Unsent = tuple[Lost, str, str]
 
 
 def load_content(message: Mapping[str, Any], empty: object, form: dict[str, Any]) -> list[Content]:
-    """The `content` of a message → its pieces. `empty`: how no content is usually written; another way goes to `form`.
-
-    Raises:
-        HistoryError: it is neither a text nor a list of blocks.
-    """
-    content = message.get("content")
-    if not content:
-        how = content if "content" in message else "absent"
-        if how != empty:
-            form["content"] = how
-        return []
-    if isinstance(content, str):
-        return [TextPart(content)]
-    blocks = if_list(content)
-    if not blocks or not all(isinstance(block, dict) for block in blocks):
-        raise HistoryError(f"the content of a {message.get('role')} message is neither a text nor a list of blocks")
-    if is_plain(blocks):
-        form["content"] = "list"
-    return [load_block(block) for block in blocks]
-
-
-def dump_content(blocks: Sequence[Block], empty: object, form: Mapping[str, Any]) -> Block:
-    """Blocks → the field `content`: a string for one plain text, else a list."""
-    how = form.get("content", empty)
-    if not blocks:
-        how = empty if how == "list" else how
-        return {} if how == "absent" else {"content": how}
-    return {"content": blocks[0]["text"] if is_plain(blocks) and how != "list" else list(blocks)}
-
-
-def is_plain(blocks: Sequence[Any]) -> bool:
-    """Whether it is one text and nothing else."""
-    return len(blocks) == 1 and blocks[0] == {"type": "text", "text": if_text(blocks[0].get("text")) or None}
+    """The `content` of a message → its pieces; see `blocks.load_content`."""
+    return blocks.load_content(message, empty, form, load_block)
 
 
 def load_plan(text: str = "") -> ThinkingPart:

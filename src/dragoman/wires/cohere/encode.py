@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from dragoman.codec.encoder import NONE, Objects, ResponseEncoder, as_typed_event
+from dragoman.codec.formats import ResponseFormat
 from dragoman.codec.framing import event_bytes
 from dragoman.codec.json_values import if_list, merged, rest
-from dragoman.codec.response import whole_message
 from dragoman.codec.serving import SSE_PING
 from dragoman.errors import DragomanError
-from dragoman.event import (
-    Event,
-    MessageDropped,
-    MessageFinished,
-    MessageStarted,
-    PartDelta,
-    PartFinished,
-    PartStarted,
-)
+from dragoman.event import MessageDropped, MessageFinished, MessageStarted, PartDelta, PartFinished, PartStarted
 from dragoman.fold import arguments_text
-from dragoman.loss import Loss
-from dragoman.message import Content, FinishReason, TextPart, ThinkingPart, ToolCallPart, Usage
+from dragoman.message import Content, FinishReason, Message, TextPart, ThinkingPart, ToolCallPart, Usage
 from dragoman.request import ModelRequest
 from dragoman.wires.cohere.content import PLAN, dump_block, is_plan
 from dragoman.wires.cohere.errors import dump_error
@@ -44,16 +35,8 @@ def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> dict[st
     return {"id": id}
 
 
-def encoder(**envelope: Any) -> Encoder:
-    """An encoder of one response. `envelope`: `id`, where it is not to be the events' own."""
-    return Encoder(envelope)
-
-
-def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any) -> dict[str, Any]:
-    """Events → a whole response; an error's body where they tell of an error."""
-    message = whole_message(events, losses)
-    if isinstance(message, DragomanError):
-        return dump_error(message).body
+def _dump(message: Message, envelope: Mapping[str, Any]) -> dict[str, Any]:
+    """A whole response."""
     plan, blocks, calls = "", list[Any](), list[dict[str, Any]]()
     for piece in message.content:
         if is_plan(piece):
@@ -80,7 +63,7 @@ class Encoder(ResponseEncoder):
     DONE = event_bytes(b"[DONE]")
 
     def __init__(self, envelope: Mapping[str, Any]) -> None:
-        """`envelope`: `id`, that of the response."""
+        """`envelope`: `id`, that of the response, where it is not to be the events' own."""
         super().__init__(OWN, envelope)
         self._open: dict[tuple[str, int], tuple[Content, int | None]] = {}  # open parts and their number on the wire
         self._sent: set[tuple[str, int]] = set()  # open parts of which a delta was sent
@@ -179,6 +162,10 @@ class Encoder(ResponseEncoder):
         """That of the next block, or of the next call."""
         self._numbers[kind] += 1
         return self._numbers[kind] - 1
+
+
+_RESPONSES = ResponseFormat(Encoder, _dump, dump_error)
+encoder, dump_response = _RESPONSES.encoder, _RESPONSES.dump_response
 
 
 def _event(kind: str, **fields: Any) -> dict[str, Any]:

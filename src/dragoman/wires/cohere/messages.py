@@ -7,8 +7,10 @@ from typing import Any, TypeGuard
 
 from msgspec.structs import replace
 
+from dragoman.codec.blocks import dump_content
+from dragoman.codec.formats import ConversationFormat
 from dragoman.codec.ids import call_ids, fitted
-from dragoman.codec.json_values import bounded, if_list, if_object, if_text, merged, rest
+from dragoman.codec.json_values import if_list, if_object, if_text, merged, rest
 from dragoman.codec.loading import SPEAKERS, load_list
 from dragoman.codec.marks import unmarked_all
 from dragoman.codec.media import label
@@ -29,7 +31,8 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.wires.cohere.content import PLAN, dump_block, dump_content, is_plan, load_content, load_plan
+from dragoman.request import ToolSpec
+from dragoman.wires.cohere.content import PLAN, dump_block, is_plan, load_content, load_plan
 from dragoman.wires.cohere.quirks import OWN, Quirks
 from dragoman.wires.cohere.tools import dump_call, dump_result, load_calls, load_result
 
@@ -49,20 +52,8 @@ _VOTES: Mapping[str, tuple[str, type, int]] = {
 """Type of a block → the field that every such block has, the type of that, and how surely such a block is of this format."""
 
 
-def load_messages(
-    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
-) -> list[Message]:
-    """The list of messages → ours. `origin` is given to the model's. With `problems`, a message that cannot be read is left out and
-    noted there.
-
-    Raises:
-        HistoryError: it is no such list.
-    """
-    return load_conversation(bounded(payload) if problems is None else payload, origin, problems)
-
-
-def load_conversation(payload: Any, origin: Origin | None, problems: list[Problem] | None = None) -> list[Message]:
-    """The same of a payload whose depth is known to be bounded, where no problems are noted."""
+def load_conversation(payload: Any, origin: Origin | None, problems: list[Problem] | None) -> list[Message]:
+    """The list of messages → ours."""
     names: dict[str, str] = {}
     return load_list(
         payload,
@@ -92,29 +83,18 @@ def votes(message: Any) -> int:
     return 0 if 0 in found and max(found) < 3 else max(found)
 
 
-def dump_messages(
-    messages: Iterable[Message],
-    *,
-    target: Origin | None = None,
-    quirks: Quirks | None = None,
-    losses: list[Loss] | None = None,
-) -> list[dict[str, Any]]:
-    """Messages → the list of messages."""
-    return dump_conversation(outgoing(messages, target, quirks, losses))
-
-
 def outgoing(
     messages: Iterable[Message],
     target: Origin | None,
     quirks: Quirks | None,
     losses: list[Loss] | None,
-    tools: Sequence[str] = (),
+    tools: Sequence[ToolSpec] = (),
 ) -> Outgoing[Quirks]:
-    """A conversation made ready for its dump. `tools`: names of the request's. Without a target ids and names stay as they are,
-    however odd."""
+    """A conversation made ready for its dump. `tools`: the request's. Without a target ids and names stay as they are, however odd."""
     messages, places = unmarked_all(messages)
     quirks = quirks or Quirks()
-    names = list(dict.fromkeys([*tools, *(call.name for message in messages for call in message.tool_calls)]))
+    named = [*tools, *(call for message in messages for call in message.tool_calls)]
+    names = list(dict.fromkeys([each.name for each in named]))
     return prepared(
         Outgoing[Quirks],
         messages,
@@ -145,6 +125,10 @@ def dump_conversation(out: Outgoing[Quirks]) -> list[dict[str, Any]]:
         if not results or len(results) < len(message.content) or later:
             dumped += _dump_other(position, message, later, out)
     return dumped
+
+
+_CONVERSATIONS = ConversationFormat(load_conversation, outgoing, dump_conversation)
+load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump_messages
 
 
 def _block_votes(block: Any) -> int:

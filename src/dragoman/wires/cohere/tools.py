@@ -8,15 +8,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman import json_bytes
+from dragoman.codec.blocks import dump_content, is_plain
 from dragoman.codec.functions import dump_tool, load_tool, named, own_fields
-from dragoman.codec.json_values import has_error, if_list, if_object, if_text, merged, rest
+from dragoman.codec.json_values import has_error, if_list, if_object, if_text, merged, rest, text_or_json
 from dragoman.codec.outgoing import Outgoing
 from dragoman.fold import arguments_json, parse_call
 from dragoman.loss import Loss, Lost
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, Settings, ToolSpec
-from dragoman.wires.cohere.content import dump_block, dump_content, is_plain, load_block
+from dragoman.wires.cohere.content import dump_block, load_block
 from dragoman.wires.cohere.quirks import OWN, Quirks
 
 __all__ = [
@@ -154,8 +154,7 @@ def _dump_returned(
     if how == "raw" and not part.is_content:
         return {"content": part.result}, []
     if not part.is_content:
-        text = part.result if isinstance(part.result, str) else json_bytes.encode(part.result).decode()
-        return {"content": text}, []
+        return {"content": text_or_json(part.result)}, []
     blocks: list[dict[str, Any]] = []
     media: list[dict[str, Any]] = []
     for piece in part.result or ():

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from heapq import heappop, heappush
 from typing import Any
 
 from dragoman.codec.encoder import NONE, Objects, ResponseEncoder
+from dragoman.codec.formats import ResponseFormat
 from dragoman.codec.json_values import if_object, rest
-from dragoman.codec.response import model_of, whole_message
+from dragoman.codec.response import model_of
 from dragoman.codec.serving import SSE_PING
 from dragoman.errors import DragomanError
 from dragoman.event import (
-    Event,
     MessageDropped,
     MessageFinished,
     MessageStarted,
@@ -23,8 +23,7 @@ from dragoman.event import (
     PartStarted,
 )
 from dragoman.fold import close_part
-from dragoman.loss import Loss
-from dragoman.message import Content, FinishReason, Origin, TextPart, ThinkingPart, Usage
+from dragoman.message import Content, FinishReason, Message, Origin, TextPart, ThinkingPart, Usage
 from dragoman.request import ModelRequest
 from dragoman.wires.google.content import dump_content
 from dragoman.wires.google.errors import dump_error
@@ -46,16 +45,8 @@ _NOTHING = OpenText()
 """What became of a text that never came."""
 
 
-def encoder(**envelope: Any) -> Encoder:
-    """An encoder of one response. `envelope`: `id` and `model`, where the events' own are not to be told."""
-    return Encoder(envelope)
-
-
-def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any) -> dict[str, Any]:
-    """Events → a whole response; an error's body where they tell of an error."""
-    message = whole_message(events, losses)
-    if isinstance(message, DragomanError):
-        return dump_error(message).body
+def _dump(message: Message, envelope: Mapping[str, Any]) -> dict[str, Any]:
+    """A whole response."""
     content: dict[str, Any] = {"role": "model"}
     if parts := [part for piece in message.content for part in _parts(piece)]:
         content["parts"] = parts
@@ -101,7 +92,7 @@ class Encoder(ResponseEncoder):
     """
 
     def __init__(self, envelope: Mapping[str, Any]) -> None:
-        """`envelope`: `id` and `model` of the response."""
+        """`envelope`: `id` and `model` of the response, where the events' own are not to be told."""
         super().__init__(OWN, envelope)
         self._identity: dict[str, Any] = {}
         self._parts: dict[str, _Open] = {}  # message → what is not written of it yet
@@ -196,6 +187,10 @@ class Encoder(ResponseEncoder):
 
     def _chunk(self, chunk: dict[str, Any]) -> dict[str, Any]:
         return {**chunk, **self._identity}
+
+
+_RESPONSES = ResponseFormat(Encoder, _dump, dump_error)
+encoder, dump_response = _RESPONSES.encoder, _RESPONSES.dump_response
 
 
 def _parts(piece: Content) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import msgspec
 from dragoman import errors
 from dragoman.codec.error_rules import ErrorInfo, ErrorReader, error_info
 from dragoman.codec.json_values import as_text, if_list, if_object, if_objects
-from dragoman.codec.serving import ErrorResponse, error_response
+from dragoman.codec.serving import ErrorResponse, error_response, of_class, status_of
 from dragoman.errors import DragomanError
 from dragoman.retry_after import duration
 
@@ -29,39 +29,26 @@ _STATUSES: Mapping[str, int] = {
     "DEADLINE_EXCEEDED": 504,
 }
 """`error.status` → the HTTP status that says what it means."""
-_SENT: tuple[tuple[type[DragomanError], int, str, str], ...] = (
-    (
-        errors.ContextLengthError,
-        400,
-        "INVALID_ARGUMENT",
-        "The input token count exceeds the maximum number of tokens allowed",
-    ),
-    (errors.ContentRefusedError, 400, "INVALID_ARGUMENT", "Blocked by safety settings"),
-    (errors.InvalidRequestError, 400, "INVALID_ARGUMENT", ""),
-    (errors.HistoryError, 400, "INVALID_ARGUMENT", ""),
-    (errors.AuthenticationError, 401, "UNAUTHENTICATED", ""),
-    (errors.PermissionDeniedError, 403, "PERMISSION_DENIED", ""),
-    (errors.ModelNotFoundError, 404, "NOT_FOUND", "model"),
-    (errors.RateLimitError, 429, "RESOURCE_EXHAUSTED", ""),
-    (errors.OverloadedError, 503, "UNAVAILABLE", ""),
-    (errors.ProviderTimeoutError, 504, "DEADLINE_EXCEEDED", ""),
-    (errors.ProviderConnectionError, 502, "UNKNOWN", ""),
-    (DragomanError, 500, "INTERNAL", ""),
-)
-"""Class → HTTP status, `error.status`, and the words by which clients know the kind."""
+_SENT = {status: name for name, status in reversed(_STATUSES.items())}
+_WORDS: Mapping[type[DragomanError], str] = {
+    errors.ContextLengthError: "The input token count exceeds the maximum number of tokens allowed",
+    errors.ContentRefusedError: "Blocked by safety settings",
+    errors.ModelNotFoundError: "model",
+}
+"""Class → the words by which clients know the kind."""
 _TYPE = "type.googleapis.com/google.rpc."
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:
     """An exception → status, headers and body."""
-    status, name, words = next(row[1:] for row in _SENT if isinstance(error, row[0]))
+    status, words = status_of(error), of_class(_WORDS, error, "")
     message = error.message if words.lower() in error.message.lower() else f"{words}: {error.message}"
     details: list[dict[str, Any]] = []
     if isinstance(error, errors.RateLimitError | errors.OverloadedError) and error.retry_after is not None:
         details.append({"@type": f"{_TYPE}RetryInfo", "retryDelay": f"{error.retry_after:g}s"})
     if error.request_id is not None:
         details.append({"@type": f"{_TYPE}RequestInfo", "requestId": error.request_id})
-    body: dict[str, Any] = {"code": status, "message": message, "status": name}
+    body: dict[str, Any] = {"code": status, "message": message, "status": _SENT.get(status, "UNKNOWN")}
     return error_response(error, status, {"error": {**body, "details": details} if details else body})
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, cast
 
+from dragoman.codec.formats import ConversationFormat
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, rest
 from dragoman.codec.marks import kinds, unmarked_all
@@ -14,56 +15,32 @@ from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin, Role, TextPart, ToolCallPart, ToolResultPart
-from dragoman.request import ServerTool, ToolSpec
+from dragoman.request import ToolSpec
 from dragoman.wires.google.content import dump_content, is_known, load_content
 from dragoman.wires.google.keys import camelled, given, not_usual
 from dragoman.wires.google.quirks import OWN, Quirks
 from dragoman.wires.google.tools import Outgoing, Pairing, is_unnamed
 
-__all__ = ["bound", "dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing", "votes"]
+__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing", "votes"]
 
 _ROLES = {"user": Role.USER, "model": Role.MODEL, "function": Role.USER, "tool": Role.USER}
 _Content = dict[str, Any]
 
 
-def load_messages(
-    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
-) -> list[Message]:
-    """The wire's conversation → messages. `origin` is given to the model's messages. Where there is a list of `problems`, a content
-    that cannot be read is noted there and left out.
-
-    Raises:
-        HistoryError: the payload is no conversation of this format.
-    """
+def load_conversation(payload: Any, origin: Origin | None, problems: list[Problem] | None) -> list[Message]:
+    """`{"systemInstruction": …, "contents": […]}` → messages."""
     if not isinstance(payload, Mapping):
         raise HistoryError(
             'the payload must be {"systemInstruction": …, "contents": […]}, of a generateContent request'
         )
-    return load_conversation(bound(cast("Mapping[str, Any]", payload), problems), origin, problems)
-
-
-def bound(body: Mapping[str, Any], problems: list[Problem] | None) -> Mapping[str, Any]:
-    """The body as it is. Where `problems` are noted, its contents may nest too deep: `load_conversation` looks at each.
-
-    Raises:
-        HistoryError: it nests too deep.
-    """
-    bounded(body if problems is None else rest(body, "contents"))
-    return body
-
-
-def load_conversation(
-    payload: Mapping[str, Any], origin: Origin | None, problems: list[Problem] | None = None
-) -> list[Message]:
-    """As `load_messages`, of an object that is known to be bounded in depth, as `bound` has it."""
-    payload = camelled(payload, set())
+    payload = camelled(cast("Mapping[str, Any]", payload), set())
     contents: Any = payload.get("contents") or []
     if not isinstance(contents, list | dict):
         raise HistoryError('"contents" must be a list')
     pairing = Pairing()
     out: list[Message] = []
     if payload.get("systemInstruction") is not None:
-        out.append(_load(Role.SYSTEM, _object(payload["systemInstruction"], "systemInstruction"), pairing, ""))
+        out.append(_load(Role.SYSTEM, _object(bounded(payload["systemInstruction"]), "systemInstruction"), pairing, ""))
     before: Message | None = None
     for position, content in enumerate([if_object(contents)] if isinstance(contents, dict) else if_list(contents)):
         try:
@@ -73,18 +50,6 @@ def load_conversation(
         else:
             out.append(before)
     return out
-
-
-def dump_messages(
-    messages: Iterable[Message],
-    *,
-    target: Origin | None = None,
-    quirks: Quirks | None = None,
-    losses: list[Loss] | None = None,
-) -> dict[str, Any]:
-    """Messages → `{"systemInstruction": …, "contents": […]}` (no `systemInstruction` where there is none)."""
-    model = (target.model if target else None) or ""
-    return dump_conversation(outgoing(messages, target, quirks, losses, model))
 
 
 def votes(message: Any) -> int:
@@ -106,15 +71,17 @@ def outgoing(
     target: Origin | None,
     quirks: Quirks | None,
     losses: list[Loss] | None,
-    model: str,
-    tools: Iterable[ToolSpec | ServerTool] = (),
+    tools: Iterable[ToolSpec] = (),
+    *,
+    model: str | None = None,
 ) -> Outgoing:
     """A conversation made ready for its dump. `tools`: of the request; those and the functions that are called in the history
-    get names that the API takes. A name that breaks the rules and was recorded so goes back as it is where there is no target."""
+    get names that the API takes; `model`: its model, else the target's. A name that breaks the rules and was recorded so goes back
+    as it is where there is no target."""
     messages, places = unmarked_all(messages)
     quirks = quirks or Quirks()
     calls = _calls(messages)
-    named = [*(tool for tool in tools if isinstance(tool, ToolSpec)), *calls]
+    named = [*tools, *calls]
     recorded = named if target is None else ()
     as_is = [each.name for each in recorded if OWN.form(each.native).get("name") == "as is"]
     return prepared(
@@ -126,14 +93,14 @@ def outgoing(
         places=places,
         ids=call_ids(messages, quirks.ids, as_is=None if target else _as_it_is),
         names=fitted([each.name for each in named], quirks.names, as_is=as_is),
-        model=model,
+        model=((target and target.model) or "") if model is None else model,
         unnamed={call.id for call in calls if is_unnamed(call.native)},
         functions={call.id: call.name for call in calls},
     )
 
 
 def dump_conversation(out: Outgoing) -> dict[str, Any]:
-    """As `dump_messages`, of a conversation made ready."""
+    """A conversation → `{"systemInstruction": …, "contents": […]}`."""
     messages = out.messages
     order = {call.id: number for number, call in enumerate(_calls(messages))} if out.unnamed else {}
     head = next((place for place, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
@@ -162,6 +129,10 @@ def dump_conversation(out: Outgoing) -> dict[str, Any]:
             contents.append(content)
         joined = message
     return {**payload, "contents": contents}
+
+
+_CONVERSATIONS = ConversationFormat(load_conversation, outgoing, dump_conversation)
+load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump_messages
 
 
 def _role(content: Mapping[str, Any]) -> Role | None:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from dragoman.codec.history import Turn
-from dragoman.codec.history_dump import Way, dumped, dumped_tools
+from dragoman.codec.formats import Received, RequestFormat, Sending
+from dragoman.codec.history_dump import dumped_tools
 from dragoman.codec.ids import renamed
 from dragoman.codec.json_values import if_list, if_object, rest
-from dragoman.codec.outgoing import own_options
-from dragoman.codec.serving import Problem, Route
+from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError
-from dragoman.loss import Loss, Lost
-from dragoman.message import Origin
+from dragoman.loss import Lost
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.wires.google.keys import camelled, merged, snake_form, snaked, snakes
-from dragoman.wires.google.messages import bound, dump_conversation, load_conversation, outgoing
+from dragoman.wires.google.messages import dump_conversation, load_conversation, outgoing
 from dragoman.wires.google.quirks import NAME, OWN, Quirks
 from dragoman.wires.google.settings import dump_settings, load_settings
 from dragoman.wires.google.tools import Outgoing, dump_tool_choice, dump_tools, load_tool_choice, load_tools
@@ -43,21 +42,10 @@ _JOINED = ("generationConfig", "toolConfig")
 """Options that are joined, where they are objects, with what the settings say there."""
 
 
-def load_request(
-    body: Mapping[str, Any],
-    *,
-    path: str = "",
-    headers: Mapping[str, str] = {},  # noqa: ARG001 - the protocol's: none of them says what the request is
-    origin: Origin | None = None,
-    problems: list[Problem] | None = None,
-) -> ModelRequest:
-    """A body → the neutral request. A body for counting tokens, which may hold a whole request, is read too. `problems` as for `load_messages`.
-
-    Raises:
-        HistoryError: the body is no request of this format.
-    """
+def _load(given: Received) -> ModelRequest:
+    """A body → the neutral request. A body for counting tokens, which may hold a whole request, is read too."""
     snake: set[str] = set()
-    fields = camelled(bound(if_object(body), problems), snake)
+    fields = camelled(if_object(given.body), snake)
     form: dict[str, Any] = {}
     if len(fields) == 1 and (inner := if_object(fields.get("generateContentRequest"))):
         form["within"] = True
@@ -69,7 +57,8 @@ def load_request(
     left = rest(fields, *nulls, *_CONVERSATION)
     if isinstance(fields["contents"], dict):
         form["contents"] = "object"
-    messages = load_conversation({key: fields[key] for key in _CONVERSATION if key in fields}, origin, problems)
+    payload = {key: fields[key] for key in _CONVERSATION if key in fields}
+    messages = load_conversation(payload, given.origin, given.problems)
     tools, tools_form = _take_tools(left)
     settings, choice_form = _take_choice(left)
     schema = None
@@ -82,7 +71,7 @@ def load_request(
         if unread:
             left["generationConfig"] = unread
     form |= {**tools_form, **choice_form}
-    model, stream = model_of_path(path)
+    model, stream = model_of_path(given.path)
     if isinstance(named := left.get("model"), str) and named.endswith(model or named):
         model = model or named.removeprefix("models/")
         form["model"] = left.pop("model").removesuffix(model)
@@ -93,39 +82,6 @@ def load_request(
     form |= snake_form(snake)
     native, wire = OWN.note(form=form), NAME if left else None
     return ModelRequest(model, tuple(messages), tools, Settings(**settings), schema, stream, left, native, wire=wire)
-
-
-def dump_request(
-    request: ModelRequest,
-    *,
-    target: Origin | None = None,
-    quirks: Quirks | None = None,
-    losses: list[Loss] | None = None,
-) -> dict[str, Any]:
-    """The neutral request → a body."""
-    return _dump(request, target, quirks, losses)[1]
-
-
-def dump_http(
-    request: ModelRequest,
-    *,
-    target: Origin | None = None,
-    quirks: Quirks | None = None,
-    losses: list[Loss] | None = None,
-    history: Turn | None = None,
-) -> HttpRequest:
-    """The neutral request → path, headers and body (a model's name that has a `/` stays as it is). `history`: what the model knows of
-    earlier requests.
-
-    Raises:
-        HistoryError: there is nothing to send.
-    """
-    out, body = _dump(request, target, quirks, losses, history)
-    if not body.get("contents") and "generateContentRequest" not in body:
-        raise HistoryError("there is nothing to send: the API needs a message that is not a system message")
-    model = request.model if "/" in request.model else f"{out.quirks.models}/{request.model}"
-    method = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
-    return HttpRequest(f"/{model}:{method}", {}, body, names=renamed(out.names))
 
 
 def model_of_path(path: str) -> tuple[str, bool]:
@@ -141,24 +97,12 @@ def model_of_path(path: str) -> tuple[str, bool]:
     return model, found[2].startswith("stream")
 
 
-def _dump(
-    request: ModelRequest,
-    target: Origin | None,
-    quirks: Quirks | None,
-    losses: list[Loss] | None,
-    turn: Turn | None = None,
-) -> tuple[Outgoing, dict[str, Any]]:
-    """What the conversation was dumped with, and the body."""
-    losses = [] if losses is None else losses
-    request = own_options(request, NAME, losses)
+def _dump(sending: Sending[Quirks]) -> HttpRequest:
+    """The neutral request → path, headers and body. A model's name that has a `/` stays as it is."""
+    request = sending.request
     form = OWN.form(request.native)
-    way = Way[Outgoing](
-        lambda messages, losses, tools: outgoing(messages, target, quirks, losses, request.model, tools),
-        dump_conversation,
-        "contents",
-    )
-    functions = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
-    out, payload, _, _ = dumped(turn, way, request.messages, losses, functions)
+    made = partial(outgoing, model=request.model)
+    out, payload, _, _ = sending.conversation(made, dump_conversation, "contents")
     if request.settings.parallel_tool_calls is not None:
         out.lose(None, None, Lost.setting, "the API has no such setting", "parallel_tool_calls")
     tools = _sent_tools(request, out, form)
@@ -175,7 +119,7 @@ def _dump(
             return {"tools": entries[0] if form.get("tools") == "object" and len(entries) == 1 else entries}
         return {}
 
-    body |= dumped_tools(turn, out, tools, dump)[0]
+    body |= dumped_tools(sending.turn, out, tools, dump)[0]
     if "tools" in form and "tools" not in body:
         body["tools"] = [] if form["tools"] == "empty" else {}
     tool_config = _tool_config(request, tools, out, form)
@@ -190,7 +134,19 @@ def _dump(
     snake = snakes(form)
     if "within" in form:
         body = {"generateContentRequest": snaked(body, snake)}
-    return out, snaked(body, snake)
+    model = request.model if "/" in request.model else f"{out.quirks.models}/{request.model}"
+    method = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
+    return HttpRequest(f"/{model}:{method}", {}, snaked(body, snake), names=renamed(out.names))
+
+
+def _fault(body: Mapping[str, Any]) -> HistoryError | None:
+    if body.get("contents") or "generateContentRequest" in body:
+        return None
+    return HistoryError("there is nothing to send: the API needs a message that is not a system message")
+
+
+_REQUESTS = RequestFormat(NAME, Quirks, _load, _dump, ("contents",), _fault)
+load_request, dump_request, dump_http = _REQUESTS.load_request, _REQUESTS.dump_request, _REQUESTS.dump_http
 
 
 def _take_tools(left: dict[str, Any]) -> tuple[tuple[ToolSpec | ServerTool, ...], dict[str, Any]]:

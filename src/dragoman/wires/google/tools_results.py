@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import if_object, if_text, rest
+from dragoman.codec.json_values import if_object, if_text, rest, text_or_json
 from dragoman.codec.media import Media
 from dragoman.loss import Lost
 from dragoman.message import Content, DataPart, FilePart, LinkPart, Native, TextPart, ToolCallPart, ToolResultPart
@@ -179,7 +179,7 @@ def _with_media(
     if len(media) < len(cast("list[Any]", parts)):
         return None
     value, _ = _load_response(response)
-    text = value if isinstance(value, str) else json_bytes.encode(value).decode() if value else ""
+    text = text_or_json(value) if value else ""
     if not text:
         return None if response else tuple(media)
     return (TextPart(text), *media) if _dump_response(text) == response else None

@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
+from dragoman.codec.blocks import dump_content
 from dragoman.codec.json_values import merged, rest
 from dragoman.codec.response import whole_message
 from dragoman.errors import DragomanError
 from dragoman.event import Event, MessageFinished, MessageStarted
 from dragoman.loss import Loss
 from dragoman.message import Content, Role, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.wires.chat.content import dump_block, dump_content
+from dragoman.wires.chat.content import dump_block
 from dragoman.wires.chat.dialect import Chat
 from dragoman.wires.chat.encode import Encoder as ChatEncoder
 from dragoman.wires.chat.encode_parts import Delta, OpenPart, Place

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from dragoman.codec.encoder import NONE, Objects, ResponseEncoder, as_line
+from dragoman.codec.formats import ResponseFormat
 from dragoman.codec.json_values import merged, rest
-from dragoman.codec.response import model_of, whole_message
+from dragoman.codec.response import model_of
 from dragoman.errors import DragomanError
-from dragoman.event import (
-    Event,
-    MessageDropped,
-    MessageFinished,
-    MessageStarted,
-    PartDelta,
-    PartFinished,
-    PartStarted,
-)
-from dragoman.loss import Loss
-from dragoman.message import Content, FinishReason, Origin, TextPart, ThinkingPart, ToolCallPart, Usage
+from dragoman.event import MessageDropped, MessageFinished, MessageStarted, PartDelta, PartFinished, PartStarted
+from dragoman.message import Content, FinishReason, Message, Origin, TextPart, ThinkingPart, ToolCallPart, Usage
 from dragoman.request import ModelRequest
 from dragoman.wires.ollama.content import dump_block
 from dragoman.wires.ollama.errors import dump_error
@@ -41,17 +33,8 @@ _TEXTS = ("content", "thinking")
 """Fields whose values are joined by who reads the lines."""
 
 
-def encoder(**envelope: Any) -> Encoder:
-    """An encoder of one response. `envelope`: `model` and `created_at`, where the events' own are not to be told, and `path`,
-    that of the request: `/api/generate` is answered in the form of its own."""
-    return Encoder(envelope)
-
-
-def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any) -> dict[str, Any]:
-    """Events → a whole response; an error's body where they tell of an error. `envelope` as for `encoder`."""
-    message = whole_message(events, losses)
-    if isinstance(message, DragomanError):
-        return dump_error(message).body
+def _dump(message: Message, envelope: Mapping[str, Any]) -> dict[str, Any]:
+    """A whole response."""
     values: dict[str, list[Any]] = {}
     for field, value in (item for piece in message.content for item in _fields(piece).items()):
         values.setdefault(field, []).extend([value] if field in _TEXTS else value)
@@ -78,7 +61,8 @@ class Encoder(ResponseEncoder):
     text for who reads the lines."""
 
     def __init__(self, envelope: Mapping[str, Any]) -> None:
-        """`envelope`: `model` and `created_at` of the response, `path` of the request."""
+        """`envelope`: `model` and `created_at`, where the events' own are not to be told, and `path`, that of the request:
+        `/api/generate` is answered in the form of its own."""
         super().__init__(OWN, envelope)
         self._generates = _generates(envelope)
         self._head: dict[str, Any] = {}
@@ -148,6 +132,10 @@ class Encoder(ResponseEncoder):
 
     def _line(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         return {**self._head, **_body(fields, {}, generates=self._generates), "done": False}
+
+
+_RESPONSES = ResponseFormat(Encoder, _dump, dump_error)
+encoder, dump_response = _RESPONSES.encoder, _RESPONSES.dump_response
 
 
 def _fields(piece: Content) -> dict[str, Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dragoman import errors
-from dragoman.codec.error_rules import ErrorInfo, ErrorReader, ErrorRules, error_from, patterns
-from dragoman.codec.serving import ErrorResponse, error_response
+from dragoman.codec.error_rules import ErrorReader, ErrorRules, patterns
+from dragoman.codec.serving import ErrorResponse, error_response, status_of
 from dragoman.errors import DragomanError
 
 __all__ = ["dump_error", "error_of", "load_error"]
@@ -17,20 +19,15 @@ _RULES = ErrorRules(
         errors.ProviderError: "The fault is the server's; its log may tell more.",
     },
 )
-_SENT: tuple[tuple[type[DragomanError], int, str], ...] = (
-    (errors.ContextLengthError, 400, "prompt too long"),
-    (errors.InvalidRequestError, 400, ""),
-    (errors.HistoryError, 400, ""),
-    (errors.AuthenticationError, 401, "unauthorized"),
-    (errors.PermissionDeniedError, 403, ""),
-    (errors.ModelNotFoundError, 404, "model not found"),
-    (errors.RateLimitError, 429, "too many requests"),
-    (errors.OverloadedError, 503, "server busy"),
-    (errors.ProviderTimeoutError, 504, ""),
-    (errors.ProviderConnectionError, 502, ""),
-    (DragomanError, 500, ""),
-)
-"""Class → status, and the words by which the kind is known inside a stream."""
+_OWN_STATUSES: Mapping[type[DragomanError], int] = {errors.ContentRefusedError: 500}
+_WORDS: Mapping[type[DragomanError], str] = {
+    errors.ContextLengthError: "prompt too long",
+    errors.AuthenticationError: "unauthorized",
+    errors.ModelNotFoundError: "model not found",
+    errors.RateLimitError: "too many requests",
+    errors.OverloadedError: "server busy",
+}
+"""Class → the words by which the kind is known inside a stream."""
 
 
 _READER = ErrorReader(rules=_RULES)
@@ -39,6 +36,4 @@ load_error, error_of = _READER.load_error, _READER.error_of
 
 def dump_error(error: DragomanError) -> ErrorResponse:
     """An exception → status, headers and body."""
-    status, words = next(row[1:] for row in _SENT if isinstance(error, row[0]))
-    known = not words or type(error_from(ErrorInfo(words=error.message), rules=_RULES)) is type(error)
-    return error_response(error, status, {"error": error.message if known else f"{words}: {error.message}"})
+    return error_response(error, status_of(error, _OWN_STATUSES), {"error": _READER.told(error, _WORDS)})

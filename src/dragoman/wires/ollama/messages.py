@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any, TypeGuard
 
+from dragoman.codec.formats import ConversationFormat
 from dragoman.codec.ids import Rule, call_ids
-from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, if_text, merged, rest
+from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, merged, rest
 from dragoman.codec.loading import SPEAKERS, load_list
 from dragoman.codec.marks import unmarked_all
 from dragoman.codec.outgoing import Outgoing, only_text, prepared
@@ -16,6 +17,7 @@ from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss, Lost
 from dragoman.message import Content, Message, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.request import ToolSpec
 from dragoman.wires.ollama.content import Fields, dump_content, load_content, load_images
 from dragoman.wires.ollama.quirks import OWN, Quirks
 from dragoman.wires.ollama.tools import Waiting, dump_call, dump_result, is_call, load_call, load_result
@@ -29,20 +31,8 @@ _OWN = ("thinking", "tool_name")
 _SENT = {role: name for name, role in SPEAKERS.items()}
 
 
-def load_messages(
-    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
-) -> list[Message]:
-    """The list of messages → ours. `origin` is given to the model's. Where there is a list of `problems`, a message that cannot be
-    read is noted there and left out.
-
-    Raises:
-        HistoryError: it is no such list.
-    """
-    return load_conversation(payload if problems is not None else bounded(payload), origin, problems)
-
-
-def load_conversation(payload: Any, origin: Origin | None, problems: list[Problem] | None = None) -> list[Message]:
-    """As `load_messages`, of a payload that is known to be bounded in depth, unless `problems` are noted."""
+def load_conversation(payload: Any, origin: Origin | None, problems: list[Problem] | None) -> list[Message]:
+    """The list of messages → ours."""
     numbers = count()
     waiting = Waiting()
 
@@ -62,17 +52,6 @@ def load_conversation(payload: Any, origin: Origin | None, problems: list[Proble
     return load_list(payload, load, origin, problems, what="an Ollama chat", roles=roles, lists=False)
 
 
-def dump_messages(
-    messages: Iterable[Message],
-    *,
-    target: Origin | None = None,
-    quirks: Quirks | None = None,
-    losses: list[Loss] | None = None,
-) -> list[dict[str, Any]]:
-    """Messages → the list of messages. What the format or its target cannot hold is added to `losses`."""
-    return dump_conversation(outgoing(messages, target, quirks, losses))
-
-
 def votes(message: Any) -> int:
     """How surely a JSON message is one of this format: 0 (it cannot be) to 3 (it is hardly anything else)."""
     fields = if_object(message)
@@ -89,7 +68,11 @@ def votes(message: Any) -> int:
 
 
 def outgoing(
-    messages: Iterable[Message], target: Origin | None, quirks: Quirks | None, losses: list[Loss] | None
+    messages: Iterable[Message],
+    target: Origin | None,
+    quirks: Quirks | None,
+    losses: list[Loss] | None,
+    tools: Sequence[ToolSpec] = (),  # noqa: ARG001 as for every wire: here their names stay as they are
 ) -> Outgoing[Quirks]:
     """A conversation made ready for its dump."""
     messages, places = unmarked_all(messages)
@@ -98,7 +81,7 @@ def outgoing(
 
 
 def dump_conversation(out: Outgoing[Quirks]) -> list[dict[str, Any]]:
-    """As `dump_messages`, of a conversation made ready."""
+    """A conversation → the list of messages."""
     dumped: list[dict[str, Any]] = []
     calls: dict[str, ToolCallPart] = {}
     for position, message in enumerate(out.messages):
@@ -115,6 +98,10 @@ def dump_conversation(out: Outgoing[Quirks]) -> list[dict[str, Any]]:
         if len(results) < len(message.content) or not results:
             dumped.append(_dump(message, out, position))
     return dumped
+
+
+_CONVERSATIONS = ConversationFormat(load_conversation, outgoing, dump_conversation)
+load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump_messages
 
 
 def _load(entry: Mapping[str, Any], origin: Origin | None, fresh_id: Callable[[], str]) -> Message:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from dragoman.codec.history import Turn
-from dragoman.codec.history_dump import Way, dumped, dumped_tools
-from dragoman.codec.json_values import bounded, if_list, if_object, if_text, merged, rest
-from dragoman.codec.outgoing import Outgoing, own_options
-from dragoman.codec.serving import Problem, Route
+from dragoman.codec.formats import Received, RequestFormat, Sending
+from dragoman.codec.json_values import if_list, if_object, if_text, merged
+from dragoman.codec.outgoing import Outgoing
+from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError
-from dragoman.loss import Loss
-from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
 from dragoman.wires.ollama.generate import ENDPOINT, GENERATE, PROMPT, dump_prompt, is_generate, is_prompt, load_prompt
 from dragoman.wires.ollama.messages import dump_conversation, load_conversation, outgoing
@@ -33,29 +30,17 @@ routes: tuple[Route, ...] = (
 """The server's; two are the older forms of the ones before them."""
 
 
-def load_request(
-    body: Mapping[str, Any],
-    *,
-    path: str = "",
-    headers: Mapping[str, str] = {},
-    origin: Origin | None = None,
-    problems: list[Problem] | None = None,
-) -> ModelRequest:
-    """A body of `/api/chat` → the neutral request. `headers` tell nothing on this wire; `problems` as for `load_messages`. A body of `/api/generate`, known by its
-    `path` or by having a prompt in the place of messages, is read into the same, and written again as what it was.
-
-    Raises:
-        HistoryError: it holds neither messages nor a prompt.
-    """
-    del headers
-    bounded(body if problems is None else rest(if_object(body), "messages"))
-    prompt = isinstance(body, dict) and is_prompt(body, path)
+def _load(given: Received) -> ModelRequest:
+    """A body of `/api/chat` → the neutral request. A body of `/api/generate`, known by its path or by having a prompt in the place of
+    messages, is read into the same, and written again as what it was."""
+    body = given.body
+    prompt = isinstance(body, dict) and is_prompt(body, given.path)
     if not prompt and not isinstance(if_object(body).get("messages"), list):
         raise HistoryError("an Ollama chat request needs the field messages, a list")
     left = dict(body)
     form: dict[str, Any] = {}
     own: dict[str, Any] = {}
-    messages = load_prompt(left) if prompt else load_conversation(left.pop("messages"), origin, problems)
+    messages = load_prompt(left) if prompt else load_conversation(left.pop("messages"), given.origin, given.problems)
     if prompt:
         form |= ENDPOINT
         own |= {field: left.pop(field) for field in PROMPT if field in left}
@@ -73,59 +58,18 @@ def load_request(
     return ModelRequest(model, tuple(messages), tools, settings, schema, stream is not False, left, native, wire=wire)
 
 
-def dump_request(
-    request: ModelRequest,
-    *,
-    target: Origin | None = None,
-    quirks: Quirks | None = None,
-    losses: list[Loss] | None = None,
-) -> dict[str, Any]:
-    """The neutral request → a body of `/api/chat`, or of `/api/generate` where it was one. `options` have the last word, level by level.
+def _dump(sending: Sending[Quirks]) -> HttpRequest:
+    """The neutral request → a request of `/api/chat`, or of `/api/generate` where it was one. `options` have the last word, level by
+    level.
 
     An output schema goes along with tools too, though models then seldom call one.
     """
-    return _dump(request, target, quirks, losses)
-
-
-def dump_http(
-    request: ModelRequest,
-    *,
-    target: Origin | None = None,
-    quirks: Quirks | None = None,
-    losses: list[Loss] | None = None,
-    history: Turn | None = None,
-) -> HttpRequest:
-    """The neutral request → path, headers and body. `history`: what the model knows of earlier requests."""
-    body = _dump(request, target, quirks, losses, history)
-    return HttpRequest(_CHAT if "messages" in body else GENERATE, body=body)
-
-
-def _dump(
-    request: ModelRequest,
-    target: Origin | None,
-    quirks: Quirks | None,
-    losses: list[Loss] | None,
-    turn: Turn | None = None,
-) -> dict[str, Any]:
-    losses = [] if losses is None else losses
-    request = own_options(request, NAME, losses)
+    request = sending.request
     form, own = OWN.form(request.native), OWN.fields(request.native)
     body: dict[str, Any] = {"model": request.model} if request.model else {}
-    out = outgoing(request.messages, target, quirks, losses) if is_generate(request) else None
-    prompt = None if out is None else dump_prompt(out.messages)
-    if out is None or prompt is None:
-        way = Way[Outgoing[Quirks]](
-            lambda messages, losses, _: outgoing(messages, target, quirks, losses), dump_conversation
-        )
-        out, body["messages"], _, _ = dumped(turn, way, request.messages, losses, ())
-    else:
-        body |= prompt
-    sent = out
-
-    def dump() -> dict[str, Any]:
-        return {"tools": tools} if (tools := dump_tools(request.tools, sent)) else {}
-
-    body |= dumped_tools(turn, out, request.tools, dump)[0]
+    out, payload = _payload(sending)
+    body |= payload
+    body |= sending.tools(out, lambda: dump_tools(request.tools, out))
     if request.stream is False or (form.get("stream") != "absent" and "stream" not in own):
         body["stream"] = request.stream
     if request.output_schema is not None:
@@ -135,4 +79,19 @@ def _dump(
     for field, value in request.options.items():
         nested = field == "options" and isinstance(value, Mapping)
         body[field] = {**if_object(body.get(field)), **cast("Mapping[str, Any]", value)} if nested else value
-    return body
+    return HttpRequest(GENERATE if "messages" not in body else _CHAT, body=body)
+
+
+def _payload(sending: Sending[Quirks]) -> tuple[Outgoing[Quirks], dict[str, Any]]:
+    """The conversation, ready for its dump, and the fields of the body that hold it."""
+    request = sending.request
+    if is_generate(request):
+        out = outgoing(request.messages, sending.target, sending.quirks, sending.losses)
+        if (prompt := dump_prompt(out.messages)) is not None:
+            return out, prompt
+    out, messages, _, _ = sending.conversation(outgoing, dump_conversation)
+    return out, {"messages": messages}
+
+
+_REQUESTS = RequestFormat(NAME, Quirks, _load, _dump, ("messages",))
+load_request, dump_request, dump_http = _REQUESTS.load_request, _REQUESTS.dump_request, _REQUESTS.dump_http

@@ -13,9 +13,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman import json_bytes
 from dragoman.codec import functions
-from dragoman.codec.json_values import has_error, if_object, if_text, merged, rest
+from dragoman.codec.json_values import has_error, if_object, if_text, merged, rest, text_or_json
 from dragoman.codec.outgoing import Outgoing
 from dragoman.fold import parse_call
 from dragoman.loss import Lost
@@ -67,7 +66,7 @@ def load_call(call: Mapping[str, Any], fresh_id: Callable[[], str]) -> ToolCallP
     if isinstance(arguments, dict):
         part = replace(part, arguments=if_object(arguments))
     else:
-        text = arguments if isinstance(arguments, str) else json_bytes.encode(arguments).decode()
+        text = text_or_json(arguments)
         part = parse_call(part, text)
         form |= {"arguments": arguments} if "arguments" in function else {"without": "arguments"}
     if not call_id and "id" in call:
@@ -171,7 +170,7 @@ def _dump_content(part: ToolResultPart, out: Outgoing[Quirks], position: int, pl
     if part.result is None and empty != "":
         return {} if empty == "absent" else {"content": None}
     if not part.is_content:
-        return {"content": part.result if isinstance(part.result, str) else json_bytes.encode(part.result).decode()}
+        return {"content": text_or_json(part.result)}
     fields = Fields(out, position, joined=True)
     for piece in part.result or ():
         dump_content(piece, fields, place)

@@ -7,9 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman import json_bytes
 from dragoman.codec.functions import dump_function, load_function
-from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest
+from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest, text_or_json
 from dragoman.fold import arguments_json
 from dragoman.message import ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, ToolSpec
@@ -93,7 +92,6 @@ def dump_executed(call: ToolCallPart, result: ToolResultPart | None, index: int)
     given = arguments_json(call) if call.state == "complete" else call.raw or ""
     entry = merged({"index": index, "type": call.name, "arguments": given}, OWN.fields(call.native))
     if result is not None:
-        output = result.result
-        entry["output"] = output if isinstance(output, str) else json_bytes.encode(output).decode()
+        entry["output"] = text_or_json(result.result)
         entry = merged(entry, OWN.fields(result.native))
     return entry

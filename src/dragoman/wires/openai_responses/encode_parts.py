@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from dragoman import json_bytes
-from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.json_values import if_list, if_object, if_text, text_or_json
 from dragoman.codec.media import as_text
 from dragoman.fold import arguments_text
 from dragoman.message import (
@@ -214,7 +213,7 @@ class ItemWriter:
         if item is None or not holds_result(item, part.id):
             return None
         if item["type"] == "mcp_call" and not OWN.is_ours(part.native):
-            text = part.result if isinstance(part.result, str) else json_bytes.encode(part.result).decode()
+            text = text_or_json(part.result)
             failed = {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": text}]}
             item |= {"error": failed} if part.is_error else {"output": text}
         else:

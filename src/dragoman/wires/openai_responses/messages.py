@@ -11,6 +11,7 @@ from typing import Any, TypeGuard, cast
 
 import msgspec
 
+from dragoman.codec.formats import ConversationFormat
 from dragoman.codec.ids import NAMES, STANDARD, call_ids, fitted
 from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
 from dragoman.codec.marks import kinds, unmarked_all
@@ -38,25 +39,11 @@ from dragoman.wires.openai_responses.tools_results import ANSWERS, load_result
 __all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing", "votes"]
 
 
-def load_messages(
-    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
-) -> list[Message]:
-    """The wire's conversation → messages. `origin` is given to the model's messages. With `problems`, an item that cannot be
-    read is left out and noted there.
-
-    Raises:
-        HistoryError: the payload is no conversation of this format.
-    """
+def load_conversation(payload: Any, origin: Origin | None, problems: list[Problem] | None) -> list[Message]:
+    """`{"instructions": …, "input": …}` → messages."""
     if not isinstance(payload, Mapping):
         raise HistoryError('the payload must be {"instructions": …, "input": …}, the part of a Responses request')
     payload = cast("Mapping[str, Any]", payload)
-    return load_conversation(payload if problems is not None else bounded(payload), origin, problems)
-
-
-def load_conversation(
-    payload: Mapping[str, Any], origin: Origin | None, problems: list[Problem] | None = None
-) -> list[Message]:
-    """As `load_messages`, of an object that is known to be bounded in depth, or with `problems` need not be."""
     out = [Message.system(text)] if (text := if_text(payload.get("instructions"))) else []
     given = payload.get("input", [])
     if isinstance(given, str):
@@ -138,7 +125,7 @@ def votes(message: Any) -> int:
 def outgoing(
     messages: Iterable[Message],
     target: Origin | None,
-    quirks: Quirks,
+    quirks: Quirks | None,
     losses: list[Loss] | None,
     tools: Sequence[ToolSpec] = (),
     *,
@@ -146,6 +133,7 @@ def outgoing(
 ) -> Conversation:
     """Prepares a dump. `tools`: those of the request. `holds`: whether the provider was to store what it answered."""
     messages, places = unmarked_all(messages)
+    quirks = quirks or Quirks()
     calls: list[ToolCallPart] = []
     if ToolCallPart in kinds(messages):
         calls = [piece for message in messages for piece in message.content if _is_ours_to_run(piece)]
@@ -171,19 +159,8 @@ def _is_ours_to_run(piece: Content) -> TypeGuard[ToolCallPart]:
     return isinstance(piece, ToolCallPart) and piece.run_by != "provider"
 
 
-def dump_messages(
-    messages: Iterable[Message],
-    *,
-    target: Origin | None = None,
-    quirks: Quirks | None = None,
-    losses: list[Loss] | None = None,
-) -> dict[str, Any]:
-    """Messages → `{"instructions": …, "input": [...]}` (no `instructions` where there are none)."""
-    return dump_conversation(outgoing(messages, target, quirks or Quirks(), losses))
-
-
 def dump_conversation(out: Conversation, *, after: int = -1) -> dict[str, Any]:
-    """A conversation on its way out. `after`: position of the last message that the provider holds already."""
+    """A conversation → `{"instructions": …, "input": […]}`. `after`: position of the last message that the provider holds already."""
     calling = ToolCallPart in kinds(out.messages)
     for message, reason in zip(out.messages, out.unreadable, strict=True) if calling else ():
         for piece in message.content:
@@ -205,6 +182,10 @@ def dump_conversation(out: Conversation, *, after: int = -1) -> dict[str, Any]:
         content = items[0].get("content")
         return {**payload, "input": content if isinstance(content, str) else items}
     return {**payload, "input": items}
+
+
+_CONVERSATIONS = ConversationFormat(load_conversation, outgoing, dump_conversation)
+load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump_messages
 
 
 def _head(messages: Sequence[Message]) -> int:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from dragoman import json_bytes
-from dragoman.codec.json_values import if_text, rest
+from dragoman.codec.json_values import if_text, rest, text_or_json
 from dragoman.codec.media import data_url
 from dragoman.message import DataPart, FilePart, LinkPart, ProviderPart, TextPart, ToolCallPart, ToolResultPart
 from dragoman.wires.openai_responses.content import dump_block, load_block
@@ -107,11 +106,9 @@ def _pieces(part: ToolResultPart) -> tuple[TextPart | DataPart | LinkPart | File
 
 def _text(part: ToolResultPart) -> str:
     """A text as it is, anything else as JSON."""
-    if isinstance(part.result, str):
-        return part.result
     if part.is_content:
         return "".join([str(dump_block(piece).get("text", "")) for piece in _pieces(part)])
-    return json_bytes.encode(part.result).decode()
+    return text_or_json(part.result)
 
 
 def _screenshot(part: ToolResultPart) -> Any:

@@ -1,0 +1,217 @@
+"""What the operations of every wire do the same way around what is its own: conversations and requests, both ways, and responses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar, cast
+
+import msgspec
+
+from dragoman.codec.encoder import ResponseEncoder
+from dragoman.codec.history import Turn
+from dragoman.codec.history_dump import Dumped, Way, dumped, dumped_tools
+from dragoman.codec.json_values import bounded, if_object, rest
+from dragoman.codec.outgoing import Outgoing, own_options
+from dragoman.codec.response import whole_message
+from dragoman.codec.serving import ErrorResponse, Problem
+from dragoman.errors import DragomanError
+from dragoman.event import Event
+from dragoman.loss import Loss
+from dragoman.message import Message, Origin
+from dragoman.request import HttpRequest, ModelRequest, ToolSpec
+
+__all__ = ["ConversationFormat", "Received", "RequestFormat", "ResponseFormat", "Sending"]
+
+E = TypeVar("E", bound=ResponseEncoder)
+Q = TypeVar("Q")
+P = TypeVar("P")
+O = TypeVar("O", bound=Outgoing[Any])  # noqa: E741 the letter of its bound
+
+
+def _no_fault(_: Mapping[str, Any]) -> None:
+    return None
+
+
+class ConversationFormat(msgspec.Struct, Generic[O, P], frozen=True):
+    """The conversations of one format, both ways."""
+
+    load: Callable[[Any, Origin | None, list[Problem] | None], list[Message]]
+    """(payload, origin, problems) → messages; a payload whose depth is bounded, where no problems are noted."""
+    outgoing: Callable[[Iterable[Message], Origin | None, Any, list[Loss] | None], O]
+    """(messages, target, quirks, losses) → the conversation, ready for its dump."""
+    dump: Callable[[O], P]
+    """The same → the payload."""
+
+    def load_messages(
+        self, payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+    ) -> list[Message]:
+        """The part of a request that holds the conversation → messages. `origin` is given to the model's. With `problems`, an element
+        that cannot be read is left out and noted there.
+
+        Raises:
+            HistoryError: the payload is no conversation of this format.
+        """
+        return self.load(bounded(payload) if problems is None else payload, origin, problems)
+
+    def dump_messages(
+        self,
+        messages: Iterable[Message],
+        *,
+        target: Origin | None = None,
+        quirks: Any = None,
+        losses: list[Loss] | None = None,
+    ) -> P:
+        """Messages → the part of a request that holds the conversation. What the format or its target cannot hold is added to
+        `losses`."""
+        return self.dump(self.outgoing(messages, target, quirks, losses))
+
+
+class Received(msgspec.Struct, frozen=True):
+    """A request that is read."""
+
+    body: Mapping[str, Any]
+    """Bounded in its depth; where problems are noted, but for its conversation. What a caller gave need not be an object."""
+    path: str
+    """Of the HTTP request; empty where it is not known."""
+    headers: Mapping[str, str]
+    """Of the same."""
+    origin: Origin | None
+    """For the model's messages."""
+    problems: list[Problem] | None
+    """Takes what of the conversation cannot be read."""
+
+
+class Sending(msgspec.Struct, Generic[Q], frozen=True):
+    """A request on its way out."""
+
+    request: ModelRequest
+    """Without options that are fields of another wire."""
+    target: Origin | None
+    """Who will read it; `None`: nobody yet."""
+    quirks: Q
+    """What its reader does differently."""
+    losses: list[Loss]
+    """Grows with what is left out or changed."""
+    turn: Turn | None
+    """What the model knows of earlier requests."""
+
+    def conversation(
+        self,
+        outgoing: Callable[[Iterable[Message], Origin | None, Q, list[Loss], Sequence[ToolSpec]], O],
+        dump: Callable[[O], Any],
+        field: str = "",
+        **way: Any,
+    ) -> Dumped[O]:
+        """Its conversation. `outgoing` makes one ready for its dump; the rest as `history_dump.Way` has it."""
+        made: Way[O] = Way(
+            lambda messages, losses, tools: outgoing(messages, self.target, self.quirks, losses, tools),
+            dump,
+            field,
+            **way,
+        )
+        functions = [tool for tool in self.request.tools if isinstance(tool, ToolSpec)]
+        return dumped(self.turn, made, self.request.messages, self.losses, functions)
+
+    def tools(self, out: Outgoing[Any], dump: Callable[[], Sequence[Any]]) -> Mapping[str, Any]:
+        """The field `tools` of the body, where there are any."""
+        return dumped_tools(self.turn, out, self.request.tools, lambda: {"tools": tools} if (tools := dump()) else {})[
+            0
+        ]
+
+
+class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
+    """The requests of one format, both ways."""
+
+    name: str
+    """The wire's."""
+    quirks: Callable[[], Q]
+    """Makes the usual ones."""
+    load: Callable[[Received], ModelRequest]
+    """What came → the neutral request."""
+    dump: Callable[[Sending[Q]], HttpRequest]
+    """The inverse."""
+    conversation: tuple[str, ...]
+    """Fields of the body that hold the conversation."""
+    fault: Callable[[Mapping[str, Any]], DragomanError | None] = _no_fault
+    """(body) → why it cannot be sent."""
+
+    def load_request(
+        self,
+        body: Mapping[str, Any],
+        *,
+        path: str = "",
+        headers: Mapping[str, str] = {},
+        origin: Origin | None = None,
+        problems: list[Problem] | None = None,
+    ) -> ModelRequest:
+        """A body, with its path and headers → the neutral request. `problems` as for `load_messages`.
+
+        Raises:
+            HistoryError: the body is no request of this format.
+        """
+        bounded(body if problems is None else rest(if_object(body), *self.conversation))
+        return self.load(Received(body, path, headers, origin, problems))
+
+    def dump_request(
+        self,
+        request: ModelRequest,
+        *,
+        target: Origin | None = None,
+        quirks: Q | None = None,
+        losses: list[Loss] | None = None,
+    ) -> dict[str, Any]:
+        """The neutral request → a body."""
+        return cast("dict[str, Any]", self._sent(request, target, quirks, losses, None).body)
+
+    def dump_http(
+        self,
+        request: ModelRequest,
+        *,
+        target: Origin | None = None,
+        quirks: Q | None = None,
+        losses: list[Loss] | None = None,
+        history: Turn | None = None,
+    ) -> HttpRequest:
+        """The neutral request → path, headers and body. `history`: what the model knows of earlier requests.
+
+        Raises:
+            DragomanError: there is nothing to send.
+        """
+        http = self._sent(request, target, quirks, losses, history)
+        if (error := self.fault(if_object(http.body))) is not None:
+            raise error
+        return http
+
+    def _sent(
+        self,
+        request: ModelRequest,
+        target: Origin | None,
+        quirks: Q | None,
+        losses: list[Loss] | None,
+        turn: Turn | None,
+    ) -> HttpRequest:
+        losses = [] if losses is None else losses
+        quirks = self.quirks() if quirks is None else quirks
+        return self.dump(Sending(own_options(request, self.name, losses), target, quirks, losses, turn))
+
+
+class ResponseFormat(msgspec.Struct, Generic[E], frozen=True):
+    """The responses of one format, as they are written."""
+
+    stream: Callable[[Mapping[str, Any]], E]
+    """(envelope) → the encoder of a streamed one."""
+    dump: Callable[[Message, Mapping[str, Any]], dict[str, Any]]
+    """(message, envelope) → a whole one."""
+    dump_error: Callable[[DragomanError], ErrorResponse]
+    """The wire's."""
+
+    def encoder(self, **envelope: Any) -> E:
+        """An encoder of one response. `envelope`: what no event holds, or what is to stand in place of it."""
+        return self.stream(envelope)
+
+    def dump_response(
+        self, events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any
+    ) -> dict[str, Any]:
+        """Events → a whole response; an error's body where they tell of an error. `envelope` as for `encoder`."""
+        message = whole_message(events, losses)
+        return self.dump_error(message).body if isinstance(message, DragomanError) else self.dump(message, envelope)
