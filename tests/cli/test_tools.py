@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib import invalidate_caches
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ also = delete
 '''
 
 
-def calls(name: str, /, **arguments: str) -> Callable[[ModelRequest], Message]:
+def calls(name: str, /, **arguments: Any) -> Callable[[ModelRequest], Message]:
     """A model that calls a tool and then says what it got."""
 
     def reply(request: ModelRequest) -> Message:
@@ -71,6 +72,18 @@ def test_progress_leaves_what_is_piped_on_as_it_is(llm: Llm, module: Callable[[s
     llm.reply = calls("convert", name="a.wav")
     done = shell("chat", "Convert.", "--tools", module(MODULE))
     assert (done.returncode, done.stdout, done.stderr) == (0, b"It says: a.wav is converted\n", b"")
+
+
+def test_the_example_of_the_docs_runs(cli, llm: Llm, module: Callable[[str], str], tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text()
+    example = module(page.partition("```python\n")[2].partition("```")[0])
+    for name in ("notes.txt", "more.txt"):
+        (tmp_path / name).write_text("two words")
+    llm.reply = calls("count_words", files=["notes.txt", "more.txt"])
+    assert cli("chat", "Count.", "--tools", example) == (0, "It says: 4\n", "")
+    llm.reply = calls("delete_file", path="notes.txt")
+    assert cli("chat", "Delete notes.txt.", "--tools", example)[0] == 1
+    assert (tmp_path / "notes.txt").exists()
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def chat(
     dragoman chat 'What is in @photo.jpg?' -m openai:gpt-4o
     git diff | dragoman chat "Review this:"
     echo "Name a river" | dragoman chat -m ollama
-    dragoman chat --tools mytools "What is on my calendar?"
+    dragoman chat --tools mytools "Delete notes.txt."
     dragoman chat "A river" --output-schema '{"type": "object", "properties": {"name": {"type": "string"}}}'
 
     \b
