@@ -242,6 +242,8 @@ class Agent(Generic[Deps]):
     ) -> tuple[Interrupt, ...]:
         """What a conversation waits for, read off its messages: what `send(None, history=…)` with these options has as `pending`.
 
+        With an `approval_key` it is signed. So the history must come from a store of yours: a call that a client made up would be signed, too.
+
         Raises:
             HistoryError: a mark in the history cannot be read.
             TypeError: the history holds something else than messages.

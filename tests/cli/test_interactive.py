@@ -305,11 +305,17 @@ def book(context: ToolContext, city: str) -> str:
     """Books a room."""
     nights = context.ask(f"How many nights in {city}?", {"type": "integer"})
     return f"{nights} nights in {city}"
+
+@tool
+def where(context: ToolContext) -> str:
+    """Tells the conversation's id."""
+    return context.thread_id
 '''
 CALLS = {
     "Convert.": call("convert", file="a.wav"),
     "Delete.": call("delete", path="x"),
     "Book.": call("book", city="Oslo"),
+    "Where?": call("where"),
 }
 
 
@@ -414,3 +420,12 @@ def test_a_single_prompt_asks_too(working: Terminal, tmp_path: Path) -> None:
         assert terminal.process.wait(20) == 0
     finally:
         terminal.close()
+
+
+def test_a_conversation_is_one_thread_until_it_begins_anew(working: Terminal, llm: Llm) -> None:
+    for line in ("Where?", "Where?", "/clear", "Where?"):
+        working.type(line)
+        working.until("anew" if line == "/clear" else "It says: ")
+        working.prompt()
+    first, second, third = [str(request.messages[-1].tool_results[0].result) for request in llm.requests[1::2]]
+    assert first == second != third

@@ -27,6 +27,7 @@ class RunHow(TypedDict, total=False):
 
     model: str | None
     output_schema: Mapping[str, Any] | None
+    thread_id: str
 
 
 Ask = Callable[[Sequence[Interrupt], Callable[[Resume], object]], Awaitable[list[Resume]]]

@@ -154,11 +154,12 @@ async def _once(
     from functools import reduce
     from operator import add
 
-    from dragoman.cli.answer import answer, asking
+    from dragoman.cli.answer import RunHow, answer, asking
     from dragoman.cli.failure import INTERRUPTED
     from dragoman.cli.interrupt import Interrupts
     from dragoman.cli.screen import show_notes, show_pending, usage_line
     from dragoman.message import FinishReason
+    from dragoman.model.chat_model import new_id
 
     whole = json or schema is not None
     async with agent:
@@ -167,7 +168,8 @@ async def _once(
                 screen.warm_up(agent.model)
                 show = _ignore if whole else screen.show
                 asks = asking(screen, interrupts)
-                results = await answer(agent, content, show, interrupts, [], asks, output_schema=schema)
+                how: RunHow = {"output_schema": schema, "thread_id": new_id()}
+                results = await answer(agent, content, show, interrupts, [], asks, **how)
                 result = results[-1]
                 if whole and not json:
                     screen.show(result)

@@ -19,6 +19,7 @@ from dragoman.cli.prompt import prompt_parts
 from dragoman.cli.screen import show_notes, show_pending, usage_line
 from dragoman.errors import DragomanError, SettingsError
 from dragoman.message import Message
+from dragoman.model.chat_model import new_id
 from dragoman.model.strings import ModelString, parse_model_string
 from dragoman.providers.keys import find_key
 
@@ -41,6 +42,7 @@ class _Conversation:
         self.screen = screen
         self.interrupts = interrupts
         self.history: list[Message] = []
+        self.thread_id = new_id()
         self.model = _chat_model(agent.model)
         self.losses: set[Loss] = set()
         self.warm: set[str] = set()
@@ -55,7 +57,7 @@ class _Conversation:
             self.screen.warm_up(self.model)
         model = None if self.model == _chat_model(self.agent.model) else self.model
         asks = asking(self.screen, self.interrupts)
-        how: RunHow = {"model": model, "output_schema": schema}
+        how: RunHow = {"model": model, "output_schema": schema, "thread_id": self.thread_id}
         try:
             results = await answer(self.agent, parts, self.screen.show, self.interrupts, self.history, asks, **how)
         finally:
@@ -134,6 +136,7 @@ def _help(_talk: _Conversation, _: str) -> None:
 
 def _clear(talk: _Conversation, _: str) -> None:
     talk.history.clear()
+    talk.thread_id = new_id()
     typer.echo("the conversation begins anew")
 
 
