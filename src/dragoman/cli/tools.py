@@ -17,7 +17,7 @@ _OPTION = "--tools"
 
 
 def tools_in(module: str) -> list[Tool]:
-    """The tools that stand in a module, by the names of which it has them. Modules are looked for in the working directory too, last.
+    """The tools that a module holds, each once. It is looked for where Python looks for modules, and then in the working directory.
 
     Raises:
         BadParameter: there is no such module, its import fails, or it has no tools.
@@ -36,13 +36,12 @@ def tools_in(module: str) -> list[Tool]:
         ) from error
     except Exception as error:  # code of the user's, which may raise anything
         raise _failed(module, error) from error
-    found = list(dict.fromkeys(id(value) for value in values.values() if isinstance(value, Tool)))
+    found = {id(value): value for value in values.values() if isinstance(value, Tool)}
     if not found:
         raise typer.BadParameter(
             f"{module!r} ({values.get('__file__')}) has no tools; make one of a function with @tool", param_hint=_OPTION
         )
-    by_id = {id(value): value for value in values.values()}
-    return [by_id[one] for one in found]
+    return list(found.values())
 
 
 def _failed(module: str, error: Exception) -> typer.BadParameter:
