@@ -26,8 +26,11 @@ class RunHow(TypedDict, total=False):
     """What the command line says of a run."""
 
     model: str | None
+    """Another model than the agent's."""
     output_schema: Mapping[str, Any] | None
+    """JSON Schema of the output."""
     thread_id: str
+    """Id of the conversation."""
 
 
 Ask = Callable[[Sequence[Interrupt], Callable[[Resume], object]], Awaitable[list[Resume]]]
