@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 import anyio
 import pytest
 
-from dragoman import Agent, Chat, Message, Origin, tool, wires
-from dragoman.errors import ProviderError
+from dragoman import Agent, Chat, Message, Origin, ToolContext, ToolExecutor, dump_messages, load_messages, tool, wires
+from dragoman.errors import ProviderError, ResumeError
 from dragoman.event import Event, MessageStarted, OpenText, PartDelta, PartStarted, RunError
 from dragoman.message import FinishReason, Role, ThinkingPart, ToolCallPart
 from dragoman.request import ModelRequest
@@ -185,3 +186,166 @@ async def test_sends_side_by_side_stand_in_the_order_in_which_they_began() -> No
     async for _ in two:
         pass
     assert texts(chat) == ["1", "a long answer", "2", "two more"]
+
+
+@tool(requires_approval=True)
+def delete(path: str) -> str:
+    """Deletes a file."""
+    return f"{path} is deleted"
+
+
+async def test_a_chat_says_what_it_waits_for_without_a_request_and_goes_on_with_answers() -> None:
+    a, script = agent(says("A", call("delete", path="x")), says("Done."), tools=[delete])
+    chat = Chat(a)
+    assert chat.pending == ()
+    first = await chat.send("Delete x.")
+    assert chat.pending == first.pending
+    assert [interrupt.reason for interrupt in chat.pending] == ["approval"]
+    assert len(script.requests) == 1
+    second = await chat.send(None, resume=[chat.pending[0].approve()])
+    assert (second.output, chat.pending, len(script.requests)) == ("Done.", (), 2)
+    assert texts(chat) == ["Delete x.", "A", "", "Done."]
+
+
+async def test_marks_stay_in_the_history_and_go_on_in_another_process() -> None:
+    @tool
+    def book(context: ToolContext[Any], city: str) -> str:
+        """Books a room."""
+        nights = context.ask(f"How many nights in {city}?", {"type": "integer"})
+        return f"{nights} nights in {city}"
+
+    a, _ = agent(says(call("book", city="Oslo")), tools=[book])
+    chat = Chat(a)
+    first = await chat.send("Book a room.")
+    b, script = agent(says("Booked."), tools=[book])
+    later = Chat(b, load_messages(dump_messages(chat.history)))
+    (question,) = later.pending
+    assert (question.message, later.pending) == ("How many nights in Oslo?", first.pending)
+    with pytest.raises(ResumeError, match="not what was asked for"):
+        await later.send(None, resume=[question.answer("many")])
+    assert later.pending == first.pending
+    await later.send(None, resume=[question.answer(3)])
+    assert script.requests[0].messages[-1].tool_results[0].result == "3 nights in Oslo"
+    assert later.pending == ()
+
+
+async def test_nothing_is_pending_once_something_else_was_said() -> None:
+    a, _ = agent(says(call("delete", path="x")), ProviderError("down"), tools=[delete])
+    chat = Chat(a)
+    await chat.send("Delete x.")
+    with pytest.raises(ProviderError):
+        await chat.send("Never mind.")
+    assert chat.pending == ()
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_send_that_is_cancelled_while_it_goes_on_keeps_what_was_run(stream: bool) -> None:
+    """The call whose tool had not ended waits still; the one that had its result is not run again."""
+    runs: list[str] = []
+    began = anyio.Event()
+
+    @tool(requires_approval=True)
+    async def hang() -> str:
+        """Hangs, the first time."""
+        runs.append("hang")
+        if runs.count("hang") == 1:
+            began.set()
+            await anyio.sleep_forever()
+        return "well"
+
+    @tool(requires_approval=True)
+    def quick() -> str:
+        """Is done at once."""
+        runs.append("quick")
+        return "done"
+
+    a, script = agent(
+        says(call("quick", id="a"), call("hang", id="b")), says("Well."), tools=[quick, hang], executor=ToolExecutor()
+    )
+    chat = Chat(a)
+    first = await chat.send("Go.")
+
+    async def go_on() -> None:
+        answers = [interrupt.approve() for interrupt in first.pending]
+        if not stream:
+            await chat.send(None, resume=answers)
+            return
+        async with aclosing(chat.send_stream(None, resume=answers)) as chunks:
+            async for _ in chunks:
+                pass
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(go_on)
+        await began.wait()
+        group.cancel_scope.cancel()
+    assert [result.id for message in chat.history for result in message.tool_results] == ["a"]
+    (left,) = chat.pending
+    assert left.id == "b"
+    assert (await chat.send(None, resume=[left.approve()])).output == "Well."
+    assert runs == ["quick", "hang", "hang"]
+    results = [result for message in script.requests[-1].messages for result in message.tool_results]
+    assert [(result.id, result.result) for result in results] == [("a", "done"), ("b", "well")]
+
+
+async def test_a_send_that_fails_after_it_went_on_keeps_what_was_run() -> None:
+    a, _ = agent(says(call("delete", path="x")), ProviderError("down"), says("Done."), tools=[delete])
+    chat = Chat(a)
+    await chat.send("Delete x.")
+    with pytest.raises(ProviderError):
+        await chat.send("And hurry.", resume=[chat.pending[0].approve()])
+    assert chat.history[2].tool_results[0].result == "x is deleted"
+    assert (texts(chat)[3], chat.pending) == ("And hurry.", ())
+    assert (await chat.send(None)).output == "Done."
+
+
+async def test_a_chat_is_one_thread() -> None:
+    seen: list[tuple[str, str | None]] = []
+
+    @tool
+    def who(context: ToolContext[Any]) -> str:
+        """Notes whose run it is."""
+        seen.append((context.thread_id, context.resource_id))
+        return ""
+
+    answers = [says(call("who")), says("A."), says(call("who")), says("B.")]
+    for given in (None, "t"):
+        a, _ = agent(*answers, tools=[who])
+        chat = Chat(a, thread_id=given, resource_id="ada")
+        await chat.send("1")
+        await chat.send("2")
+        assert seen == [(chat.thread_id, "ada")] * 2
+        seen.clear()
+    assert chat.thread_id == "t"
+    assert Chat(a).thread_id != Chat(a).thread_id
+    with pytest.raises(TypeError, match="thread_id must be str or None, not int"):
+        Chat(a, thread_id=1)  # pyright: ignore[reportArgumentType]
+
+
+async def test_what_a_send_says_for_itself_goes_before_the_ids_of_the_chat() -> None:
+    seen: list[tuple[str, str | None]] = []
+
+    @tool
+    def who(context: ToolContext[Any]) -> str:
+        """Notes whose run it is."""
+        seen.append((context.thread_id, context.resource_id))
+        return ""
+
+    a, _ = agent(says(call("who")), says("A."), tools=[who])
+    await Chat(a, thread_id="t", resource_id="ada").send("1", thread_id="u", resource_id=None)
+    assert seen == [("u", "ada")]
+
+
+@pytest.mark.parametrize(("given", "refused"), [(None, False), ("t", True)])
+async def test_an_id_that_was_made_up_is_no_part_of_a_signature(given: str | None, refused: bool) -> None:
+    """Else nobody could go on in another process with the history alone."""
+    key = "a key of thirty-two bytes or more"
+    a, _ = agent(says(call("delete", path="x")), says("Done."), tools=[delete], approval_key=key)
+    chat = Chat(a, thread_id=given)
+    (interrupt,) = (await chat.send("Delete x.")).pending
+    assert chat.pending == (interrupt,)
+    other = Chat(a, chat.history, thread_id=given and "another")
+    if refused:
+        with pytest.raises(ResumeError, match="another conversation"):
+            await other.send(None, resume=[interrupt.approve()])
+    else:
+        assert (await other.send(None, resume=[interrupt.approve()])).output == "Done."

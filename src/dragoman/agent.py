@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, overload
 from typing_extensions import TypeForm, TypeVar
 
 from dragoman.event import Event
+from dragoman.interrupt import Interrupt
 from dragoman.limits import Limits
 from dragoman.logs import log_from_environment
 from dragoman.message import DataPart, FilePart, Message
@@ -28,11 +29,12 @@ from dragoman.prompt import (
     check_agent,
     check_options,
     opening,
+    pending,
     tools_of,
     with_options,
 )
 from dragoman.providers import Provider
-from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings
+from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpec
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
 from dragoman.run import Run
 from dragoman.tools import Tool, ToolExecutor, tool, tool_map
@@ -230,6 +232,24 @@ class Agent(Generic[Deps]):
             limits=how.get("limits") or self._limits,
             convert=output.convert if output is not None else str,
         )
+
+    def pending(
+        self,
+        history: History,
+        *,
+        thread_id: str | None = None,
+        tools: Iterable[Tool | ToolSpec | Callable[..., Any]] = (),
+    ) -> tuple[Interrupt, ...]:
+        """What a conversation waits for, read off its messages: what `send(None, history=…)` with these options has as `pending`.
+
+        With an `approval_key` it is signed. So the history must come from a store of yours: a call that a client made up would be signed, too.
+
+        Raises:
+            HistoryError: a mark in the history cannot be read.
+            TypeError: the history holds something else than messages.
+        """
+        known = tool_map((*self._tools, *tools_of(tools)))
+        return pending(history, tools=known, seal=Seal(self._approval_key, thread_id))
 
     async def send(self, prompt: Prompt, **how: Unpack[RunOptions]) -> ChatResult[str]:
         """Sends a prompt → the whole answer. `how`: see `RunOptions`."""

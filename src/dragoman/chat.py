@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing, asynccontextmanager
+from types import NoneType
 from typing import Any, TypeVar, Unpack, overload
 
 from typing_extensions import TypeForm
 
 from dragoman.agent import Agent, Prompt, RunOptions
 from dragoman.arguments import expect, expect_each
+from dragoman.interrupt import Interrupt
 from dragoman.message import Message
+from dragoman.model.chat_model import new_id
 from dragoman.portal import Portal, synchronous, synchronous_stream
 from dragoman.result import ChatResult
 from dragoman.run import Run
@@ -21,18 +24,35 @@ T = TypeVar("T")
 
 
 class Chat:
-    """Sends with a history that grows. What was shown is kept: of a send that failed, was cancelled or was left early, the
-    prompt and the answer as far as it had come.
+    """Sends with a history that grows: one conversation. What was shown is kept: of a send that failed, was cancelled or was left
+    early, the prompt, what tools did, and the answer as far as it had come.
+
+    What the history waits for is `pending`; `send(None, resume=[…])` answers it. A prompt beside answers follows them, and is kept
+    once they are carried out.
     """
 
-    def __init__(self, agent: Agent[Any], history: Iterable[Message] = ()) -> None:
-        """`history` is copied.
+    def __init__(
+        self,
+        agent: Agent[Any],
+        history: Iterable[Message] = (),
+        thread_id: str | None = None,
+        resource_id: str | None = None,
+    ) -> None:
+        """`history` is copied. `thread_id`: id of the conversation, that of every run; left out, one is made. Only one that is given
+        is part of signatures and fits `claim=`, since no other process knows the other. `resource_id`: whose it is.
 
         Raises:
-            TypeError: `agent` is no `Agent`, or `history` holds something else than messages.
+            TypeError: `agent` is no `Agent`, an id is no string, or `history` holds something else than messages.
         """
         expect("agent", agent, Agent, hint='make one: Chat(Agent("openai"))')
+        expect("thread_id", thread_id, str, NoneType)
+        expect("resource_id", resource_id, str, NoneType)
         self.agent = agent
+        self.thread_id = thread_id or new_id()
+        """Id of the conversation."""
+        self.resource_id = resource_id
+        """Whose conversation it is."""
+        self._given_thread = thread_id or None
         self._history: list[Message] = expect_each("history", history, Message)
         self._open: list[_Kept] = []
 
@@ -48,6 +68,11 @@ class Chat:
         self._history = expect_each("history", messages, Message)
 
     @property
+    def pending(self) -> tuple[Interrupt, ...]:
+        """What the history waits for, without a request. Tools of the client that were given to one send alone are among it, too."""
+        return self.agent.pending(self.history, thread_id=self._given_thread)
+
+    @property
     def display_name(self) -> str:
         """The agent's."""
         return self.agent.display_name
@@ -58,8 +83,9 @@ class Chat:
         return self.agent.portal
 
     async def send(self, prompt: Prompt, **how: Unpack[RunOptions]) -> ChatResult[str]:
-        """`Agent.send` with this history; `model=` goes on with another model."""
-        async with self._kept(self.agent.run(prompt, **{**how, "history": self.history})) as run:
+        """`Agent.send` with this history; `model=` goes on with another model. `None` as the prompt goes on with answers (`resume=`), or
+        where the history ends in a prompt."""
+        async with self._kept(self._run(prompt, how)) as run:
             return await run.result()
 
     @overload
@@ -68,13 +94,12 @@ class Chat:
     async def send_for(self, prompt: Prompt, output_type: TypeForm[T], **how: Unpack[RunOptions]) -> ChatResult[T]: ...
     async def send_for(self, prompt: Prompt, output_type: Any, **how: Unpack[RunOptions]) -> ChatResult[Any]:
         """`Agent.send_for` with this history."""
-        run = self.agent.run(prompt, output_type=output_type, **{**how, "history": self.history})
-        async with self._kept(run):
+        async with self._kept(self._run(prompt, how, output_type)) as run:
             return await run.result()
 
     async def send_stream(self, prompt: Prompt, **how: Unpack[RunOptions]) -> AsyncGenerator[ChatResult[str], None]:
         """`Agent.send_stream` with this history. Close it (`aclosing`) where you leave it early."""
-        async with self._kept(self.agent.run(prompt, **{**how, "history": self.history})) as run:
+        async with self._kept(self._run(prompt, how)) as run:
             async with aclosing(run.steps()) as steps:
                 async for step in steps:
                     for chunk in step.chunks():
@@ -87,6 +112,19 @@ class Chat:
     send_sync = synchronous(send)
     send_for_sync = synchronous(send_for)
     send_stream_sync = synchronous_stream(send_stream)
+
+    def _run(self, prompt: Prompt, how: RunOptions, output_type: Any = str) -> Run[Any]:
+        """A run of this conversation. What a send says for itself alone goes before."""
+        own: RunOptions = {
+            **how,
+            "history": self.history,
+            "thread_id": how.get("thread_id") or self._given_thread,
+            "resource_id": how.get("resource_id") or self.resource_id,
+        }
+        run = self.agent.run(prompt, output_type=output_type, **own)
+        if run.thread_id == run.id:  # nobody gave it one
+            run.thread_id = self.thread_id
+        return run
 
     @asynccontextmanager
     async def _kept(self, run: Run[T]) -> AsyncGenerator[Run[T], None]:

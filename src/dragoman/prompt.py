@@ -11,7 +11,7 @@ import msgspec
 
 from dragoman.arguments import expect, expect_callable, expect_each, wrong
 from dragoman.errors import InvalidRequestError, ResumeError
-from dragoman.interrupt import Resume
+from dragoman.interrupt import Interrupt, Resume
 from dragoman.limits import Limits
 from dragoman.loss import Loss, refusal
 from dragoman.message import Content, Message, Role
@@ -37,6 +37,7 @@ __all__ = [
     "check_agent",
     "check_options",
     "opening",
+    "pending",
     "tools_of",
     "with_options",
 ]
@@ -270,6 +271,13 @@ def beginning(
         own.insert(0, Message.user(*made_up).replace(id=new_id(), created_at=clock()))
     messages[first:] = own
     return Beginning(messages, tuple(own), losses)
+
+
+def pending(history: History, *, tools: Mapping[str, Tool], seal: Seal) -> tuple[Interrupt, ...]:
+    """What a conversation waits for; nothing, once somebody has said something."""
+    messages = expect_each("history", history, Message, hint=_hint)
+    waiting = [] if speaks(messages) else waiting_calls(messages, tools, seal)
+    return tuple([interrupt for one in waiting for interrupt in one.interrupts])
 
 
 def _without(losses: Sequence[Loss], answered: Sequence[OpenCall]) -> list[Loss]:

@@ -59,6 +59,7 @@ class Run(Generic[T]):
         """Made by `Agent.run`. `opening`: the messages with which it begins, which its history holds. `convert`: the output's text → the typed value."""
         self.id = state.run_id
         self.thread_id = state.thread_id
+        """Id of the conversation; before it begins, it may be given another."""
         self._model = model
         self._orchestrator = orchestrator
         self._state = state
@@ -180,6 +181,7 @@ class Run(Generic[T]):
 
     async def _drive(self) -> AsyncGenerator[StreamingIterationResult, None]:
         state, orchestrator, transcript = self._state, self._orchestrator, self._transcript
+        state.thread_id = self.thread_id
         started = RunStarted(self.id, state.thread_id, self.parent_id, state.resource_id, self._typed)
         first = StreamingIterationResult(events=[started, *state.shared.snapshot()])
         yield first if len(first.events) == 1 else transcript.recorded(first)

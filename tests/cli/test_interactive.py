@@ -12,10 +12,10 @@ from threading import Event as Flag
 
 import pytest
 
-from dragoman import Message, Role
+from dragoman import Message, ModelRequest, Role
 from support.cli import SRC
 from support.llm_server import Llm, echo
-from support.model import says
+from support.model import call, says
 
 pty = pytest.importorskip("pty", reason="this platform has no pseudo-terminals")
 
@@ -280,3 +280,152 @@ def test_what_is_left_out_is_told_once_in_a_conversation(terminal: Terminal) -> 
     terminal.until("You said: Go on")
     terminal.prompt()
     assert terminal.shown.count("note: not sent") == 1
+
+
+TOOLS = '''
+import asyncio
+from pathlib import Path
+from dragoman import ToolContext, tool
+
+@tool
+async def convert(context: ToolContext, file: str) -> str:
+    """Converts a file, once there is a file that allows it."""
+    await context.progress(1, 2, f"converting {file}")
+    while not Path("go").exists():
+        await asyncio.sleep(0.01)
+    return f"{file} is converted"
+
+@tool(requires_approval=True, editable=True)
+def delete(path: str) -> str:
+    """Deletes a file."""
+    return f"{path} is deleted"
+
+@tool
+def book(context: ToolContext, city: str) -> str:
+    """Books a room."""
+    nights = context.ask(f"How many nights in {city}?", {"type": "integer"})
+    return f"{nights} nights in {city}"
+
+@tool
+def where(context: ToolContext) -> str:
+    """Tells the conversation's id."""
+    return context.thread_id
+'''
+CALLS = {
+    "Convert.": call("convert", file="a.wav"),
+    "Delete.": call("delete", path="x"),
+    "Book.": call("book", city="Oslo"),
+    "Where?": call("where"),
+}
+
+
+def calling(request: ModelRequest) -> Message:
+    """Calls a tool as the prompt has it, and says what it got."""
+    last = request.messages[-1]
+    if last.tool_results:
+        return says(f"It says: {last.tool_results[0].result}")
+    return says(CALLS[last.text]) if last.text in CALLS else echo(request)
+
+
+@pytest.fixture
+def working(opened: Callable[..., Terminal], llm: Llm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """A terminal whose model has tools."""
+    (tmp_path / "mytools.py").write_text(TOOLS)
+    monkeypatch.chdir(tmp_path)
+    llm.reply = calling
+    return opened("--tools", "mytools")
+
+
+def test_progress_of_a_tool_is_seen_while_it_works(working: Terminal) -> None:
+    working.type("Convert.")
+    working.until("converting a.wav (1/2) …")
+    (working.state / "go").touch()
+    working.until("It says: a.wav is converted")
+
+
+def test_an_approval_is_asked_on_the_terminal(working: Terminal, llm: Llm) -> None:
+    for typed, told in [("y", "It says: x is deleted"), ("n it is mine", "denied: it is mine")]:
+        working.type("Delete.")
+        working.until('[waits for approval]\r\ndelete {"path": "x"}\r\n')
+        working.prompt()
+        working.type(typed)
+        working.until(told)
+        working.prompt()
+    assert len(llm.requests) == 4
+    kept = [path.read_text() for path in working.state.rglob("prompts")]
+    assert [("Delete." in text, "it is mine" in text) for text in kept] == [(True, False)]
+
+
+def test_arguments_are_edited_on_the_terminal(working: Terminal, llm: Llm) -> None:
+    working.type("Delete.")
+    working.until("[waits for approval]")
+    working.prompt()
+    working.type("edit")
+    working.prompt()
+    working.type(b"\x15[]\r")
+    working.until("error: that is no JSON object")
+    working.prompt()
+    working.type(b'\x15{"path": "y"}\r')
+    working.until("It says:")
+    working.until("y is deleted")
+    assert len(llm.requests) == 2
+
+
+def test_a_question_of_a_tool_is_answered_on_the_terminal(working: Terminal) -> None:
+    working.type("Book.")
+    working.until("How many nights in Oslo?")
+    working.prompt()
+    working.type("some")
+    working.until("error: the answer to ")
+    working.prompt()
+    working.type("3")
+    working.until("It says: 3 nights in Oslo")
+
+
+@pytest.mark.parametrize("key", [CTRL_C, CTRL_D])
+def test_what_is_not_answered_stays_pending_and_the_next_prompt_says_so(
+    working: Terminal, llm: Llm, key: bytes
+) -> None:
+    working.type("Delete.")
+    working.until("[waits for approval]")
+    working.prompt()
+    working.type(key)
+    working.until('pending: waits for approval: delete {"path": "x"}')
+    working.until("your next prompt tells the model that it was not run")
+    working.prompt()
+    assert len(llm.requests) == 1
+    working.type("Never mind.")
+    working.until("You said: Never mind.")
+    (result,) = [result for message in llm.requests[1].messages for result in message.tool_results]
+    assert "interrupted" in str(result.result)
+
+
+def test_ctrl_c_stops_a_tool_that_was_allowed_to_run(working: Terminal, llm: Llm) -> None:
+    working.type("Convert.")
+    working.until("converting a.wav (1/2) …")
+    working.interrupt()
+    working.type("Go on")
+    working.until("You said: Go on")
+    assert [message.role for message in llm.requests[1].messages][:2] == [Role.USER, Role.MODEL]
+
+
+def test_a_single_prompt_asks_too(working: Terminal, tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "--tools", "mytools", "Delete.")
+    try:
+        terminal.until("[waits for approval]")
+        terminal.prompt()
+        terminal.type("y")
+        terminal.until("It says: x is deleted")
+        terminal.until("Usage: ")
+        assert terminal.process.wait(20) == 0
+    finally:
+        terminal.close()
+
+
+def test_a_conversation_is_one_thread_until_it_begins_anew(working: Terminal, llm: Llm) -> None:
+    for line in ("Where?", "Where?", "/clear", "Where?"):
+        working.type(line)
+        working.until("anew" if line == "/clear" else "It says: ")
+        working.prompt()
+    first, second, third = [str(request.messages[-1].tool_results[0].result) for request in llm.requests[1::2]]
+    assert first == second != third

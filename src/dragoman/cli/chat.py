@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -14,7 +15,8 @@ from dragoman.cli.prompt import clean, piped, prompt_parts
 if TYPE_CHECKING:
     from dragoman.agent import Agent
     from dragoman.cli.screen import Screen
-    from dragoman.message import Content
+    from dragoman.message import Content, Usage
+    from dragoman.result import ChatResult
 
 __all__ = ["chat"]
 
@@ -58,6 +60,12 @@ def chat(
     output_schema: Annotated[
         str | None, typer.Option(metavar="JSON|@FILE", help="The answer is JSON by this JSON Schema.")
     ] = None,
+    tools: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE", help="A Python module, here or installed, whose @tool functions the model may call."
+        ),
+    ] = None,
     base_url: Annotated[str | None, typer.Option(metavar="URL", help="Where the provider is.")] = None,
     thinking: Annotated[
         bool | None,
@@ -81,6 +89,7 @@ def chat(
     dragoman chat 'What is in @photo.jpg?' -m openai:gpt-4o
     git diff | dragoman chat "Review this:"
     echo "Name a river" | dragoman chat -m ollama
+    dragoman chat --tools mytools "Delete notes.txt."
     dragoman chat "A river" --output-schema '{"type": "object", "properties": {"name": {"type": "string"}}}'
 
     \b
@@ -94,12 +103,14 @@ def chat(
     from dragoman import providers
     from dragoman.agent import Agent
     from dragoman.cli.screen import Screen
+    from dragoman.cli.tools import tools_in
     from dragoman.providers.keys import find_key
     from dragoman.request import Settings
 
     effort = int(reasoning) if reasoning and reasoning.isdecimal() else reasoning
     settings = Settings(temperature=temperature, max_tokens=max_tokens, reasoning=cast("Reasoning | None", effort))
-    agent = Agent[None](model, system=system and clean(system), settings=settings, base_url=base_url)
+    own = tools_in(tools) if tools is not None else ()
+    agent = Agent[None](model, tools=own, system=system and clean(system), settings=settings, base_url=base_url)
     find_key(providers.get(agent.provider_name))  # told before anything is read or typed
     content = prompt_parts(prompt, piped())
     converses = not content and sys.stdin is not None and sys.stdin.isatty()
@@ -140,12 +151,15 @@ async def _once(
 ) -> int:
     """Asks once. JSON by a schema is shown when it is whole and valid."""
     from asyncio import CancelledError
+    from functools import reduce
+    from operator import add
 
-    from dragoman.cli.answer import answer
+    from dragoman.cli.answer import RunHow, answer, asking
     from dragoman.cli.failure import INTERRUPTED
     from dragoman.cli.interrupt import Interrupts
-    from dragoman.cli.screen import show_notes, usage_line
+    from dragoman.cli.screen import show_notes, show_pending, usage_line
     from dragoman.message import FinishReason
+    from dragoman.model.chat_model import new_id
 
     whole = json or schema is not None
     async with agent:
@@ -153,20 +167,37 @@ async def _once(
             try:
                 screen.warm_up(agent.model)
                 show = _ignore if whole else screen.show
-                result = await answer(agent, content, show, interrupts, output_schema=schema)
+                asks = asking(screen, interrupts)
+                how: RunHow = {"output_schema": schema, "thread_id": new_id()}
+                results = await answer(agent, content, show, interrupts, [], asks, **how)
+                result = results[-1]
                 if whole and not json:
                     screen.show(result)
             except CancelledError:
                 return INTERRUPTED
             finally:
                 screen.finish()
+    used = [each.usage for each in results if each.usage is not None]
+    usage = reduce(add, used) if used else None
     if json:
-        fields = {name: getattr(result, name) for name in ("output", "finish_reason", "usage", "messages")}
-        typer.echo(msgspec.json.format(msgspec.json.encode(fields)))
-    show_notes(result)
+        typer.echo(_as_json(results, usage))
+    for each in results:
+        show_notes(each)
+    show_pending(result.pending, "it was left unanswered; in a terminal it is asked for")
     if verbose:
-        typer.echo(usage_line(result.usage), err=True)
+        typer.echo(usage_line(usage), err=True)
+    if result.pending:
+        return 1
     return INTERRUPTED if result.finish_reason is FinishReason.cancelled else 0
+
+
+def _as_json(results: Sequence[ChatResult[str]], usage: Usage | None) -> bytes:
+    """What `--json` prints of the runs of one prompt."""
+    last = results[-1]
+    messages = [message for each in results for message in each.messages]
+    fields = {"output": last.output, "finish_reason": last.finish_reason, "usage": usage, "messages": messages}
+    pending = {"pending": last.pending} if last.pending else {}
+    return msgspec.json.format(msgspec.json.encode({**fields, **pending}))
 
 
 def _ignore(_: object) -> None:

@@ -1,4 +1,4 @@
-"""The line on which prompts are typed: editing keys, several lines, pasted text, and a history that outlives the program."""
+"""The line on which prompts and answers are typed: editing keys, several lines, pasted text; prompts are kept for the next time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application.current import get_app_or_none
 from prompt_toolkit.filters import has_focus
-from prompt_toolkit.history import FileHistory
+from prompt_toolkit.history import DummyHistory, FileHistory
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.output import create_output
 
@@ -34,30 +34,31 @@ class Editor:
     Enter sends. Alt+Enter, or Enter behind a backslash, begins another line; Ctrl-X Ctrl-E opens the editor of EDITOR.
     """
 
-    def __init__(self, interrupts: Interrupts) -> None:
+    def __init__(self, interrupts: Interrupts, *, keeps: bool = True, suffix: str = ".md") -> None:
+        """`keeps`: whether what is typed is there again, also in later conversations. `suffix`: of the file that EDITOR is given."""
         self._interrupts = interrupts
         self._session = PromptSession[str](
             "> ",
             prompt_continuation="  ",
             multiline=True,
             key_bindings=_keys(),
-            history=_History(history_file()),
+            history=_History(history_file()) if keeps else DummyHistory(),
             interrupt_exception=Given,
             enable_suspend=True,
             enable_open_in_editor=True,
-            tempfile_suffix=".md",
+            tempfile_suffix=suffix,
             output=None if sys.stdout.isatty() else create_output(always_prefer_tty=True),
         )
 
-    async def read(self) -> str:
-        """The next prompt.
+    async def read(self, before: str = "> ", text: str = "") -> str:
+        """What is typed. `before` stands before the line, `text` in it.
 
         Raises:
             Given: Ctrl-C gave it up.
-            EOFError: Ctrl-D ended the conversation.
+            EOFError: Ctrl-D, on an empty line.
         """
         with self._interrupts.to(_give_up):
-            return await self._session.prompt_async(handle_sigint=False)
+            return await self._session.prompt_async(before, default=text, handle_sigint=False)
 
 
 def history_file(environment: Mapping[str, str] = os.environ) -> Path:

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dragoman import providers
-from dragoman.cli.answer import answer
+from dragoman.cli.answer import RunHow, answer, asking
 from dragoman.cli.editor import Editor, Given
 from dragoman.cli.failure import report
 from dragoman.cli.interrupt import Interrupts
 from dragoman.cli.prompt import prompt_parts
-from dragoman.cli.screen import show_notes, usage_line
+from dragoman.cli.screen import show_notes, show_pending, usage_line
 from dragoman.errors import DragomanError, SettingsError
-from dragoman.message import Message, Role
+from dragoman.message import Message
+from dragoman.model.chat_model import new_id
 from dragoman.model.strings import ModelString, parse_model_string
 from dragoman.providers.keys import find_key
 
@@ -41,34 +42,32 @@ class _Conversation:
         self.screen = screen
         self.interrupts = interrupts
         self.history: list[Message] = []
+        self.thread_id = new_id()
         self.model = _chat_model(agent.model)
         self.losses: set[Loss] = set()
         self.warm: set[str] = set()
         self.ended = False
 
     async def send(self, line: str, *, schema: dict[str, Any] | None, verbose: bool) -> None:
-        """Sends a prompt. What was shown of the answer stays in the history, also of one that was stopped or failed; a turn
-        in which the model did not speak leaves nothing there."""
+        """Sends a prompt, and asks for what the answer waits for. What was shown stays in the history, also of an answer that was
+        stopped or failed; a turn in which the model did not speak leaves nothing there."""
         parts = prompt_parts(line)
         if self.model not in self.warm:
             self.warm.add(self.model)
             self.screen.warm_up(self.model)
+        model = None if self.model == _chat_model(self.agent.model) else self.model
+        asks = asking(self.screen, self.interrupts)
+        how: RunHow = {"model": model, "output_schema": schema, "thread_id": self.thread_id}
         try:
-            model = None if self.model == _chat_model(self.agent.model) else self.model
-            how: Any = {"history": self.history, "model": model, "output_schema": schema}
-            result = await answer(self.agent, parts, self.screen.show, self.interrupts, **how)
-        except DragomanError as error:
-            if error.partial is not None:
-                self.history += [Message.user(*parts), error.partial]
-            raise
+            results = await answer(self.agent, parts, self.screen.show, self.interrupts, self.history, asks, **how)
         finally:
             self.screen.finish()
-        if any(message.role is Role.MODEL for message in result.messages):
-            self.history += result.messages
-        show_notes(result, self.losses)
-        self.losses.update(result.losses)
-        if verbose:
-            typer.echo(usage_line(result.usage), err=True)
+        show_pending(results[-1].pending, "it is left; your next prompt tells the model that it was not run")
+        for result in results:
+            show_notes(result, self.losses)
+            self.losses.update(result.losses)
+            if verbose:
+                typer.echo(usage_line(result.usage), err=True)
 
 
 def converse(
@@ -137,6 +136,7 @@ def _help(_talk: _Conversation, _: str) -> None:
 
 def _clear(talk: _Conversation, _: str) -> None:
     talk.history.clear()
+    talk.thread_id = new_id()
     typer.echo("the conversation begins anew")
 
 

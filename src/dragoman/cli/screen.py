@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TextIO
 
+from dragoman.cli.ask import summary
 from dragoman.cli.failure import plain
+from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Usage
 from dragoman.result import ChatResult
 from dragoman.tools.context import PROGRESS
 
-__all__ = ["Screen", "show_notes", "usage_line"]
+__all__ = ["Screen", "show_notes", "show_pending", "usage_line"]
 
 _CONTROL = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 _DIM, _PLAIN, _ERASED = "\x1b[2m", "\x1b[0m", "\r\x1b[2K"
@@ -124,6 +126,14 @@ class Screen:
         to.flush()
         if to is self._out:
             self._last = text[-1]
+
+
+def show_pending(pending: Sequence[Interrupt], then: str) -> None:
+    """Says on standard error, in a line each, what is waited for, and `then` what becomes of it."""
+    for interrupt in pending:
+        print(f"pending: {summary(interrupt)}", file=sys.stderr)  # noqa: T201 - the command line's own output
+    if pending:
+        print(f"note: {then}", file=sys.stderr)  # noqa: T201
 
 
 def usage_line(usage: Usage | None) -> str:
