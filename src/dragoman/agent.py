@@ -239,17 +239,19 @@ class Agent(Generic[Deps]):
         *,
         thread_id: str | None = None,
         tools: Iterable[Tool | ToolSpec | Callable[..., Any]] = (),
+        trusted_history: bool = True,
     ) -> tuple[Interrupt, ...]:
         """What a conversation waits for, read off its messages: what `send(None, history=…)` with these options has as `pending`.
 
-        With an `approval_key` it is signed. So the history must come from a store of yours: a call that a client made up would be signed, too.
+        With an `approval_key` it is signed. Of a history that comes from a client (`trusted_history=False`) nothing is that no run of yours has
+        signed before: it may be made up.
 
         Raises:
             HistoryError: a mark in the history cannot be read.
             TypeError: the history holds something else than messages.
         """
         known = tool_map((*self._tools, *tools_of(tools)))
-        return pending(history, tools=known, seal=Seal(self._approval_key, thread_id))
+        return pending(history, tools=known, seal=Seal(self._approval_key if trusted_history else None, thread_id))
 
     async def send(self, prompt: Prompt, **how: Unpack[RunOptions]) -> ChatResult[str]:
         """Sends a prompt → the whole answer. `how`: see `RunOptions`."""

@@ -245,7 +245,7 @@ def beginning(
     first = len(messages) - len(new)
     made_up, losses = missing(messages)
     if resume or made_up:
-        waiting = waiting_calls(messages, tools, seal)
+        waiting = waiting_calls(messages, tools, seal if how.get("trusted_history", True) else Seal())
         decided = decisions(resume, waiting, messages, tools, seal, clock())
         _check_trust(decided, how, seal)
         answered = [one.waiting.call for one in decided]

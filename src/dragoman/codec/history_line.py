@@ -160,7 +160,9 @@ class Known(NamedTuple):
     """What is known of a conversation: the first segments of a line, or nothing."""
 
     line: Line | None = None
+    """`None`: nothing is known."""
     segments: int = 0
+    """How many of its segments begin the conversation."""
 
     @property
     def given(self) -> int:

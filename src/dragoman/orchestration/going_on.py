@@ -110,8 +110,10 @@ async def _stopped(state: StreamingState, decision: Decision) -> ToolResultPart 
     if needs and not decision.approved:
         expires = expiry(tool, state.clock())
         history = state.conversation_history
-        interrupt = interrupt_for(history, one, "approval", state.tool_map, state.seal, expires_at=expires)
-        return Waiting(one, (interrupt,), decision.answers, decision.arguments, runs=decision.runs)
+        waiting = Waiting(one, (), decision.answers, decision.arguments, runs=decision.runs)
+        past = waiting.state()
+        interrupt = interrupt_for(history, one, "approval", state.tool_map, state.seal, state=past, expires_at=expires)
+        return msgspec.structs.replace(waiting, interrupts=(interrupt,))
     if not await _claimed(state, decision) and not tool.idempotent:
         return ToolResultPart(call.id, call.name, {"error": _UNKNOWN}, is_error=True)
     return None

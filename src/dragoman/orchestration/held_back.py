@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.interrupt import Reason
+from dragoman.interrupt import Interrupt, Reason
 from dragoman.message import FinishReason, ToolCallPart
 from dragoman.orchestration.interrupts import Waiting, expiry, ids_of, interrupt_for, needs_mark, reason_of
 from dragoman.orchestration.iteration import StreamingIterationResult
@@ -64,29 +64,37 @@ def question_of(
     state: StreamingState, one: OpenCall, question: AskUser, record: CallRecord, decision: Decision | None = None
 ) -> Waiting:
     """What a call waits for whose tool asked for something. `decision`: that by which it was run again."""
-    history = state.conversation_history
     arguments = decision.arguments if decision is not None else None
     approved = decision is not None and decision.approved
+    runs = question.runs if isinstance(question, AgentWaits) else tuple(record.runs)
+    waiting = Waiting(one, (), record.answers, arguments, approved, runs)
+    return msgspec.structs.replace(waiting, interrupts=_interrupts(state, waiting, question))
+
+
+def _interrupts(state: StreamingState, waiting: Waiting, question: AskUser) -> tuple[Interrupt, ...]:
+    history, past = state.conversation_history, waiting.state()
     if isinstance(question, AgentWaits):
-        outer = ids_of(history, one)[0]
+        outer = ids_of(history, waiting.call)[0]
         inner = [
-            state.seal.sealed(msgspec.structs.replace(each, id=f"{outer}/{each.id}", parent=(outer, *each.parent)))
+            msgspec.structs.replace(each, id=f"{outer}/{each.id}", parent=(outer, *each.parent))
             for each in question.pending
         ]
-        return Waiting(one, tuple(inner), record.answers, arguments, approved, question.runs)
-    interrupt = interrupt_for(
-        history,
-        one,
-        question.reason,
-        state.tool_map,
-        state.seal,
-        answered=len(record.answers),
-        message=question.message,
-        schema=question.schema,
-        expires_at=question.expires_at,
-        metadata=dict(question.metadata),
+        return tuple([state.seal.sealed(each, past) for each in inner])
+    return (
+        interrupt_for(
+            history,
+            waiting.call,
+            question.reason,
+            state.tool_map,
+            state.seal,
+            answered=len(waiting.answers),
+            state=past,
+            message=question.message,
+            schema=question.schema,
+            expires_at=question.expires_at,
+            metadata=dict(question.metadata),
+        ),
     )
-    return Waiting(one, (interrupt,), record.answers, arguments, approved, tuple(record.runs))
 
 
 def _open(call: ToolCallPart, opened: Sequence[OpenCall]) -> OpenCall:

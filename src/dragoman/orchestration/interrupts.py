@@ -25,6 +25,9 @@ from dragoman.tools.record import InnerRun
 __all__ = ["Waiting", "expiry", "ids_of", "interrupt_for", "needs_mark", "reason_of", "speaks", "waiting_calls"]
 
 
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+
+
 class Waiting(msgspec.Struct, frozen=True, omit_defaults=True):
     """A call that waits, and what for."""
 
@@ -40,6 +43,13 @@ class Waiting(msgspec.Struct, frozen=True, omit_defaults=True):
     """Somebody allowed it, before it asked something."""
     runs: tuple[InnerRun, ...] = ()
     """Runs of agents in its tool."""
+
+    def state(self) -> bytes:
+        """What the call has been through, as JSON; empty: nothing."""
+        if not (self.answers or self.arguments is not None or self.approved or self.runs):
+            return b""
+        runs = [([msgspec.Raw(one.to_json()) for one in run.messages], run.output, run.done) for run in self.runs]
+        return _ENCODER.encode((self.answers, self.arguments, self.approved, runs))
 
     def mark(self) -> MarkPart:
         """What stands in the history of it."""
@@ -83,7 +93,8 @@ class _Mark(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def waiting_calls(messages: Sequence[Message], tools: Mapping[str, Tool], seal: Seal) -> list[Waiting]:
-    """The calls of a conversation that wait for somebody, in order."""
+    """The calls of a conversation that wait for somebody, in order. `seal`: signs those that have no mark; one without a key, where the
+    history is a client's, who could have made them up."""
     opened = open_calls(messages)
     if not opened:
         return []
@@ -123,7 +134,7 @@ def needs_mark(waiting: Waiting, tools: Mapping[str, Tool]) -> bool:
     first = waiting.interrupts[0]
     tool = tools.get(waiting.call.call.name)
     flagged = first.reason == "approval" and tool is not None and tool.requires_approval is True
-    more = first.parent or waiting.answers or waiting.runs or first.message or first.expires_at
+    more = first.parent or waiting.answers or waiting.runs or first.message or first.expires_at or first.signature
     return bool(more) or not (flagged or first.reason == "tool")
 
 
@@ -135,9 +146,10 @@ def interrupt_for(
     seal: Seal,
     *,
     answered: int = 0,
+    state: bytes = b"",
     **known: Any,
 ) -> Interrupt:
-    """The interrupt of a call. `answered`: how many questions of its tool have their answer; `known`: fields that are known beside the call."""
+    """The interrupt of a call. `answered`: how many questions of its tool have their answer; `state`: see `Waiting.state`; `known`: fields that are known beside the call."""
     message = messages[one.position]
     tool = tools.get(one.call.name)
     metadata: dict[str, Any] = {
@@ -152,7 +164,7 @@ def interrupt_for(
         metadata={**metadata, **known.pop("metadata", {})},
     )
     interrupt = msgspec.structs.replace(interrupt, **known)
-    return seal.sealed(interrupt)
+    return seal.sealed(interrupt, state)
 
 
 def ids_of(messages: Sequence[Message], one: OpenCall) -> tuple[str, ...]:

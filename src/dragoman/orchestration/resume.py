@@ -148,7 +148,7 @@ def _decided(
         return Decision(waiting, result=stand_in(call))
     if payload.get("approved") is False:
         return Decision(waiting, result=_denied(call, payload.get("reason")))
-    _check(resume, interrupt, payload, seal, now)
+    _check(resume, interrupt, payload, seal, now, waiting.state())
     if interrupt.reason == "tool":
         return Decision(waiting, result=_result(call, resume, payload["value"]))
     tool = _tool_of(call, resume, tools)
@@ -187,7 +187,7 @@ def _inner(waiting: Waiting, answers: Mapping[int, tuple[Resume, Interrupt]], se
         payload = _payload(resume)
         signature = resume.signature
         if payload is not None and payload.get("approved") is not False:
-            signature = _check(resume, interrupt, payload, seal, now)
+            signature = _check(resume, interrupt, payload, seal, now, waiting.state())
         inner_id = interrupt.id.removeprefix(f"{interrupt.parent[0]}/")
         passed.append(msgspec.structs.replace(resume, interrupt_id=inner_id, signature=signature))
     return Decision(
@@ -213,13 +213,15 @@ def _payload(resume: Resume) -> Mapping[str, Any] | None:
     return cast("Mapping[str, Any]", payload)
 
 
-def _check(resume: Resume, interrupt: Interrupt, payload: Mapping[str, Any], seal: Seal, now: datetime) -> str | None:
+def _check(
+    resume: Resume, interrupt: Interrupt, payload: Mapping[str, Any], seal: Seal, now: datetime, state: bytes
+) -> str | None:
     """Holds an answer against what was asked → its signature for an agent within.
 
     Raises:
         ResumeError: it is forged or late, or no answer to that.
     """
-    inner = seal.check(interrupt, resume, now)
+    inner = seal.check(interrupt, resume, now, state)
     expires = interrupt.expires_at
     if expires is not None and now > (expires if expires.tzinfo else expires.replace(tzinfo=UTC)):
         raise late(resume.interrupt_id)

@@ -26,15 +26,15 @@ class Seal(msgspec.Struct, frozen=True):
     thread: str | None = None
     """Id of the conversation, where one was given."""
 
-    def sealed(self, interrupt: Interrupt) -> Interrupt:
-        """The interrupt with its signature."""
+    def sealed(self, interrupt: Interrupt, state: bytes = b"") -> Interrupt:
+        """The interrupt with its signature. `state`: what its call has been through before, which the signature holds, too."""
         if self.key is None:
             return interrupt
-        own = self._token(interrupt, interrupt.id, _seconds(interrupt.expires_at))
+        own = self._token(interrupt, interrupt.id, _seconds(interrupt.expires_at), state)
         inner = f"+{interrupt.signature}" if interrupt.signature else ""
         return msgspec.structs.replace(interrupt, signature=own + inner)
 
-    def check(self, interrupt: Interrupt, resume: Resume, now: datetime) -> str | None:
+    def check(self, interrupt: Interrupt, resume: Resume, now: datetime, state: bytes = b"") -> str | None:
         """Holds an answer against the signature that it brings → that of the agent within, if any.
 
         Raises:
@@ -49,16 +49,16 @@ class Seal(msgspec.Struct, frozen=True):
                 f"the answer to {resume.interrupt_id!r} brings no signature; make it of the interrupt itself, "
                 "with approve() or answer(), and send its `signature` along"
             )
-        if not hmac.compare_digest(own.encode(), self._token(interrupt, resume.interrupt_id, expiry).encode()):
+        if not hmac.compare_digest(own.encode(), self._token(interrupt, resume.interrupt_id, expiry, state).encode()):
             raise ResumeError(
                 f"the signature of the answer to {resume.interrupt_id!r} is not that of this call: it was made for another "
-                "tool, other arguments, another conversation or with another approval_key. Ask anew"
+                "tool, other arguments or answers, another conversation or with another approval_key. Ask anew"
             )
         if expiry and now.timestamp() > int(expiry):
             raise late(resume.interrupt_id)
         return inner or None
 
-    def _token(self, interrupt: Interrupt, interrupt_id: str, expiry: str) -> str:
+    def _token(self, interrupt: Interrupt, interrupt_id: str, expiry: str, state: bytes) -> str:
         call = interrupt.call
         fields: list[Any] = [
             interrupt_id,
@@ -67,6 +67,7 @@ class Seal(msgspec.Struct, frozen=True):
             interrupt.reason,
             expiry,
             self.thread,
+            *([state.decode()] if state else []),
         ]
         mac = hmac.digest(self.key or b"", _encode([_VERSION, *fields]), "sha256")
         return f"{_VERSION}.{expiry}.{mac.hex()}"
