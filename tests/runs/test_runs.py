@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, RunRequest, fold, tool, unfold
+from dragoman import Agent, RunRequest, ToolContext, fold, tool, unfold
 from dragoman.errors import DragomanError, LeaseLostError, RateLimitError, RunInterruptedError, RunLogError
 from dragoman.event import (
     Custom,
@@ -127,6 +127,27 @@ async def test_or_ends_with_its_reader_by_policy(url: str) -> None:
         assert (await runs.messages(run_id))[-1].text == "0 "
         assert await read(runs, run_id)
     assert model.ended == 1
+
+
+async def test_what_a_tool_emits_is_read_before_the_tool_goes_on(url: str) -> None:
+    """It waits for its reader: were it told when the tools are done, nobody would ever go on."""
+    seen = asyncio.Event()
+
+    @tool
+    async def work(context: ToolContext[Any]) -> str:
+        """Works."""
+        await context.progress(1, 2, "half")
+        await seen.wait()
+        return "whole"
+
+    a, _ = agent(says(call("work")), says("Done."), tools=[work])
+    async with open_log(url) as log, Runs(log, **QUICK) as runs:
+        run_id = await runs.start(a, "hi")
+        async with aclosing(runs.attach(run_id)) as attached:
+            events = [event async for _, event in attached if not isinstance(event, Custom) or not seen.set()]
+    results = [part for message in fold(events) for part in message.tool_results]
+    assert [part.result for part in results] == ["whole"]
+    assert sum(isinstance(event, Custom) for event in events) == 1
 
 
 async def test_ten_readers_at_different_offsets_see_the_same(url: str) -> None:
