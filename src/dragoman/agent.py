@@ -189,7 +189,7 @@ class Agent(Generic[Deps]):
             new,
             how,
             system=self._system,
-            tools=tool_map(tools),
+            tools=tools,
             seal=seal,
             on_loss=request.on_loss,
             new_id=self._new_id,

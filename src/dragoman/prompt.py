@@ -15,7 +15,7 @@ from dragoman.interrupt import Interrupt, Resume
 from dragoman.limits import Limits
 from dragoman.loss import Loss, refusal
 from dragoman.message import Content, Message, Role
-from dragoman.orchestration.interrupts import speaks, waiting_calls
+from dragoman.orchestration.interrupts import since_model, speaks, waiting_calls
 from dragoman.orchestration.resume import Decision, Plan, decisions
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.state import Claim
@@ -23,7 +23,7 @@ from dragoman.providers.provider import Provider
 from dragoman.repair import OpenCall, missing
 from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpec
 from dragoman.run_request import RunRequest
-from dragoman.tools import Tool, tool
+from dragoman.tools import Tool, tool, tool_map
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -196,7 +196,7 @@ def _of_request(request: RunRequest, how: RunOptions) -> tuple[Sequence[Message]
             f"{' and '.join(twice)} cannot stand beside a RunRequest: its messages are the whole conversation"
         )
     messages = expect_each("messages", request.messages, Message, hint=_hint)
-    new = next((at for at in range(len(messages), 0, -1) if messages[at - 1].role is Role.MODEL), 0)
+    new = since_model(messages)
     fields: dict[str, Any] = {name: value for name in _REQUEST_FIELDS if (value := getattr(request, name)) is not None}
     if (settings := how.get("settings") or request.settings) is not None:
         fields["settings"] = settings.over(request.settings)
@@ -222,7 +222,7 @@ def beginning(
     how: RunOptions,
     *,
     system: Message | None,
-    tools: Mapping[str, Tool],
+    tools: Sequence[Tool],
     seal: Seal,
     on_loss: OnLoss,
     new_id: Callable[[], str],
@@ -245,8 +245,9 @@ def beginning(
     first = len(messages) - len(new)
     made_up, losses = missing(messages)
     if resume or made_up:
-        waiting = waiting_calls(messages, tools, seal if how.get("trusted_history", True) else Seal())
-        decided = decisions(resume, waiting, messages, tools, seal, clock())
+        known = tool_map(tools)
+        waiting = waiting_calls(messages, known, seal if how.get("trusted_history", True) else Seal())
+        decided = decisions(resume, waiting, messages, known, seal, clock())
         _check_trust(decided, how, seal)
         answered = [one.waiting.call for one in decided]
         left = tuple([one for one in waiting if one.call not in answered])

@@ -22,7 +22,17 @@ from dragoman.repair import OpenCall, open_calls
 from dragoman.tools import Tool
 from dragoman.tools.record import InnerRun
 
-__all__ = ["Waiting", "expiry", "ids_of", "interrupt_for", "needs_mark", "reason_of", "speaks", "waiting_calls"]
+__all__ = [
+    "Waiting",
+    "expiry",
+    "ids_of",
+    "interrupt_for",
+    "needs_mark",
+    "reason_of",
+    "since_model",
+    "speaks",
+    "waiting_calls",
+]
 
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
@@ -108,12 +118,16 @@ def waiting_calls(messages: Sequence[Message], tools: Mapping[str, Tool], seal: 
     return found
 
 
+def since_model(messages: Sequence[Message]) -> int:
+    """How many messages stand up to and with the model's last one: what follows is new to it."""
+    return next((at for at in range(len(messages), 0, -1) if messages[at - 1].role is Role.MODEL), 0)
+
+
 def speaks(messages: Sequence[Message]) -> bool:
     """Whether somebody has said something after the model's last message: more than results."""
-    last = next((at for at in range(len(messages), 0, -1) if messages[at - 1].role is Role.MODEL), 0)
     return any(
         not isinstance(piece, ToolResultPart | MarkPart)
-        for message in messages[last:]
+        for message in messages[since_model(messages) :]
         if message.role is Role.USER
         for piece in message.content
     )
