@@ -31,6 +31,7 @@ LOADED = {
     "repair",
     "request",
     "result",
+    "run_info",
     "run_request",
     "saved",
     "stored",

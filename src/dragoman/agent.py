@@ -231,6 +231,7 @@ class Agent(Generic[Deps]):
             output_schema=output.schema if output is not None else None,
             limits=how.get("limits") or self._limits,
             convert=output.convert if output is not None else str,
+            agent_name=self.display_name,
         )
 
     def pending(

@@ -9,6 +9,7 @@ import msgspec
 
 from dragoman.errors import SettingsError
 from dragoman.message import Message, Native
+from dragoman.run_info import RunInfo
 
 __all__ = [
     "Download",
@@ -133,7 +134,7 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """One request to a model."""
 
     model: str
-    """The provider's name of the model."""
+    """The provider's name of the model. Where a middleware sees it: the model string."""
     messages: tuple[Message, ...] = ()
     """The conversation, oldest first."""
     tools: tuple[ToolSpec | ServerTool, ...] = ()
@@ -153,6 +154,8 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     wire: str | None = None
     """The wire whose fields `options` are, where a loader took them from a request: another wire does not write them. `None`: that of
     whoever the request goes to."""
+    run: RunInfo | None = None
+    """The run that asks, for middlewares and hooks; no wire writes it."""
 
     def __post_init__(self) -> None:
         if self.on_loss not in ("tell", "error"):

@@ -28,6 +28,7 @@ from dragoman.orchestration.going_on import go_on
 from dragoman.orchestration.output import RETURN_RESULT
 from dragoman.orchestration.transcript import Transcript
 from dragoman.result import ChatResult
+from dragoman.run_info import RunInfo
 
 __all__ = ["Run"]
 
@@ -55,6 +56,7 @@ class Run(Generic[T]):
         output_schema: Mapping[str, Any] | None,
         limits: Limits,
         convert: Callable[[str], T],
+        agent_name: str = "",
     ) -> None:
         """Made by `Agent.run`. `opening`: the messages with which it begins, which its history holds. `convert`: the output's text → the typed value."""
         self.id = state.run_id
@@ -66,6 +68,8 @@ class Run(Generic[T]):
         self._opening = tuple(opening)
         self.parent_id: str | None = None
         """Id of the run within whose tool this one runs."""
+        self.agent_name = agent_name
+        """The agent's name for people."""
         self._schema = output_schema
         self._limits = limits
         self._convert = convert
@@ -182,6 +186,8 @@ class Run(Generic[T]):
     async def _drive(self) -> AsyncGenerator[StreamingIterationResult, None]:
         state, orchestrator, transcript = self._state, self._orchestrator, self._transcript
         state.thread_id = self.thread_id
+        info = RunInfo(self.id, state.thread_id, state.resource_id, self.parent_id, self.agent_name)
+        state.request = state.request.replace(model=self._model.string, run=info)
         started = RunStarted(self.id, state.thread_id, self.parent_id, state.resource_id, self._typed)
         first = StreamingIterationResult(events=[started, *state.shared.snapshot()])
         yield first if len(first.events) == 1 else transcript.recorded(first)

@@ -122,7 +122,7 @@ def test_a_model_has_a_name_and_can_what_its_record_says() -> None:
     one = ChatModel(nameless, "n", transport=Player([]))
     assert (one.name, one.provider, one.wire.name) == ("n", nameless, "openai_chat")
     assert model()[0].name == "m"
-    assert model()[0].request == ModelRequest("m")
+    assert model()[0].request == ModelRequest("scripted:m")
     assert model()[0].can(Capability.tools)
     assert not one.can(Capability.models)
 

@@ -25,6 +25,7 @@ from dragoman.model.access import Access, Key, unsendable
 from dragoman.model.chunks import answer_chunks
 from dragoman.model.linking import unlinked
 from dragoman.model.middleware import Middleware, wrap
+from dragoman.model.strings import ModelString
 from dragoman.providers.address import joined
 from dragoman.providers.provider import Provider
 from dragoman.repair import repaired
@@ -86,6 +87,8 @@ class ChatModel:
         self.name = name or provider.chat_model or ""
         if not self.name:
             raise SettingsError(f"{provider.display_name} has no default model; name one: {provider.name}:MODEL")
+        self.string = str(ModelString(provider.name, self.name))
+        """Its model string."""
         self.wire = wires.get(provider.wire)
         self._access = access or Access(
             provider, transport, api_key=api_key, base_url=base_url, headers=headers, environment=environment
@@ -95,7 +98,7 @@ class ChatModel:
         self._new_id = new_id
         self._clock = clock
         self._middleware = tuple(middleware)
-        self.request = ModelRequest(self.name)
+        self.request = ModelRequest(self.string)
         """What `send_stream` asks with, beside the conversation."""
         self.losses: dict[Loss, None] | None = None
         """Gets what each request has to leave out, once and in order, whatever becomes of the request."""

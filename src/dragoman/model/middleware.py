@@ -15,7 +15,8 @@ Next = Callable[[ModelRequest], AsyncIterator[Event]]
 """Goes on with a request, as it is or changed; may be called several times."""
 
 Middleware = Callable[[ModelRequest, Next], AsyncIterator[Event]]
-"""Sees a request on its way in and its events on their way out. An async generator function, most often."""
+"""Sees a request on its way in and its events on their way out. An async generator function, most often. The request's `model` is the
+model string of the model that is asked, its `run` the run that asks."""
 
 Batches = Callable[[ModelRequest], AsyncGenerator[list[Event], None]]
 """Events as they come from the network: one list per read."""

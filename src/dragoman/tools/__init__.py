@@ -16,6 +16,7 @@ from dragoman.tools.outbox import Emission, Outbox
 from dragoman.tools.outcome import ToolExecutionResult
 from dragoman.tools.shared_state import SharedState
 from dragoman.tools.tool import FunctionTool, Tool, tool, tool_map
+from dragoman.tools.toolset import Toolset
 
 __all__ = [
     "AskUser",
@@ -34,6 +35,7 @@ __all__ = [
     "ToolExecutionResult",
     "ToolExecutor",
     "ToolIdCoordinator",
+    "Toolset",
     "assign_tool_call_ids",
     "check_tool_ids",
     "generate_tool_call_id",

@@ -1,0 +1,173 @@
+"""What may be watched of a run: `Hooks`, functions that are called when something begins and ends, and what they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Literal, TypeAlias, TypeVar
+
+import msgspec
+
+from dragoman.errors import DragomanError
+from dragoman.loss import Loss
+from dragoman.message import FinishReason, Message, Origin, ToolCallPart, ToolResultPart, Usage
+from dragoman.request import ModelRequest
+from dragoman.result import ChatResult
+from dragoman.run_info import RunInfo
+
+__all__ = [
+    "Hook",
+    "Hooks",
+    "ModelEnd",
+    "ModelRetry",
+    "ModelStart",
+    "RequestLoss",
+    "RunEnd",
+    "RunStart",
+    "ToolEnd",
+    "ToolStart",
+]
+
+T = TypeVar("T")
+
+Hook: TypeAlias = Callable[[T], Awaitable[None] | None]
+"""A function, plain or async, of what happened. What it raises is logged, once for each function, and changes nothing."""
+
+
+class RunStart(msgspec.Struct, frozen=True, eq=False):
+    """A run begins."""
+
+    run: RunInfo
+    """Which run."""
+    model: str
+    """The model string of the model that is asked first."""
+    messages: tuple[Message, ...] = ()
+    """The conversation that it begins with, the prompt included."""
+
+
+class RunEnd(msgspec.Struct, frozen=True, eq=False):
+    """A run ended, in whatever way."""
+
+    start: RunStart
+    """What was given when it began: the same value."""
+    seconds: float
+    """From its beginning."""
+    outcome: Literal["success", "pending", "cancelled", "error"]
+    """`pending`: it waits for what is in `result.pending`."""
+    result: ChatResult[str]
+    """What it gave, or what there was of it."""
+    error: DragomanError | None = None
+    """Why it failed, where it did."""
+
+
+class ModelStart(msgspec.Struct, frozen=True, eq=False):
+    """A request is about to be sent to a model."""
+
+    run: RunInfo | None
+    """Which run asks; `None`: a `ChatModel` is used without one."""
+    target: Origin
+    """Whom: provider, endpoint and model."""
+    wire: str
+    """Name of the wire that is spoken."""
+    request: ModelRequest
+    """What is asked."""
+
+
+class ModelEnd(msgspec.Struct, frozen=True, eq=False):
+    """A model has answered, or failed, or was cut off."""
+
+    start: ModelStart
+    """What was given when it began: the same value."""
+    seconds: float
+    """From `ModelStart` to the end of the answer."""
+    first_seconds: float | None = None
+    """From `ModelStart` to the first that came of the answer; `None`: nothing came."""
+    origin: Origin | None = None
+    """Who answered, with the response's id."""
+    finish_reason: FinishReason = FinishReason.unspecified
+    """Why the model stopped."""
+    usage: Usage | None = None
+    """Tokens of this call."""
+    losses: tuple[Loss, ...] = ()
+    """What the request had to leave out."""
+    error: DragomanError | None = None
+    """Why it failed, where it did."""
+
+
+class ToolStart(msgspec.Struct, frozen=True, eq=False):
+    """A call is about to be run. Called in the task in which the tool then runs: what is set in its context, the tool sees."""
+
+    run: RunInfo | None
+    """Which run calls."""
+    call: ToolCallPart
+    """The call."""
+    description: str = ""
+    """The tool's, for models."""
+
+
+class ToolEnd(msgspec.Struct, frozen=True, eq=False):
+    """A call was run. Called in the task of `ToolStart`."""
+
+    start: ToolStart
+    """What was given when it began: the same value."""
+    seconds: float
+    """How long it took."""
+    result: ToolResultPart | None = None
+    """What the model is told; `None`: the tool asked a person, or was cancelled."""
+    error: BaseException | None = None
+    """What the tool raised, where it did."""
+
+
+class ModelRetry(msgspec.Struct, frozen=True, eq=False):
+    """An attempt failed, and there will be another: of the same model, or of the next one of a fallback."""
+
+    run: RunInfo | None
+    """Which run asks, where that is known."""
+    provider: str
+    """Name of the provider that failed."""
+    attempt: int
+    """Which one failed; the first is 1."""
+    wait: float = 0.0
+    """Seconds until the next."""
+    status: int | None = None
+    """HTTP status of the answer, where there was one."""
+    error: DragomanError | None = None
+    """What the attempt ended with, where that is known."""
+    fallback: str | None = None
+    """The model string of the model that is asked next, where it is another."""
+
+
+class RequestLoss(msgspec.Struct, frozen=True, eq=False):
+    """A request had to leave something out that no earlier one of its run did."""
+
+    run: RunInfo | None
+    """Which run asks."""
+    target: Origin
+    """Who cannot take it."""
+    loss: Loss
+    """What was left out, and why."""
+
+
+class Hooks(msgspec.Struct, frozen=True, kw_only=True):
+    """Functions that are called when something happens, each with one value that says what. `None`: nobody wants to know.
+
+    They are called in order and awaited where they are async: a slow one slows the run. One that raises breaks nothing.
+    """
+
+    run_start: Hook[RunStart] | None = None
+    """Before a run's first event."""
+    run_end: Hook[RunEnd] | None = None
+    """After its last one, also when it failed, was cancelled or was left."""
+    model_start: Hook[ModelStart] | None = None
+    """Before each request to a model, those of a fallback included."""
+    model_end: Hook[ModelEnd] | None = None
+    """After each, whatever came of it."""
+    tool_start: Hook[ToolStart] | None = None
+    """Before a tool is run."""
+    tool_end: Hook[ToolEnd] | None = None
+    """After it."""
+    retry: Hook[ModelRetry] | None = None
+    """Before a failed request is sent again, or another model is asked in its place."""
+    loss: Hook[RequestLoss] | None = None
+    """For each thing that a request has to leave out."""
+    propagate: Callable[[], Mapping[str, str]] | None = None
+    """Headers that requests of the current context carry, such as `traceparent`."""

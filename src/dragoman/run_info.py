@@ -1,0 +1,22 @@
+"""Which run something belongs to: its ids, and whose it is."""
+
+from __future__ import annotations
+
+import msgspec
+
+__all__ = ["RunInfo"]
+
+
+class RunInfo(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A run, as those see it who are asked by it: middlewares (`ModelRequest.run`) and hooks."""
+
+    run_id: str
+    """Id of the run."""
+    thread_id: str | None = None
+    """Id of the conversation."""
+    resource_id: str | None = None
+    """Whose conversation it is, such as a user's id."""
+    parent_run_id: str | None = None
+    """Id of the run within whose tool it runs; `None`: it runs for itself."""
+    agent: str = ""
+    """The agent's name for people."""
