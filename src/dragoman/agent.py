@@ -158,6 +158,11 @@ class Agent(Generic[Deps]):
         """The name for people: given, else the provider's."""
         return self._display_name or self._models.provider.display_name
 
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools that it was given."""
+        return self._tools
+
     # what it does
 
     @overload
@@ -217,7 +222,8 @@ class Agent(Generic[Deps]):
             plan=begin.plan,
         )
         state.losses |= dict.fromkeys(begin.losses)
-        make = self._orchestrator or chat_model.provider.orchestrator
+        own = model.orchestrator if isinstance(model := how.get("model"), Provider) else None
+        make = own or self._orchestrator or chat_model.provider.orchestrator
         orchestrator = (
             make()
             if make is not None

@@ -1,0 +1,56 @@
+"""One call of a tool as a run: tools, approvals, questions and answers as in any other, and no model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from dragoman.fold import unfold
+from dragoman.message import Message, ToolCallPart
+from dragoman.model.chat_model import ChatModel
+from dragoman.orchestration import DefaultStreamingOrchestrator, StreamingIterationResult, StreamingState
+from dragoman.orchestration.orchestrator import Steps
+from dragoman.providers.provider import Provider
+
+__all__ = ["caller"]
+
+
+def caller(call: ToolCallPart | None = None) -> Provider:
+    """A record in whose runs the call is made and answered, and nobody is asked. `None`: the conversation waits on a call that was made
+    before."""
+    return Provider(
+        name="client",
+        display_name="MCP client",
+        wire="openai_chat",
+        chat_model="call",
+        orchestrator=partial(_OneCall, call),
+    )
+
+
+class _OneCall(DefaultStreamingOrchestrator):
+    """Makes the call in place of a model, once."""
+
+    def __init__(self, call: ToolCallPart | None) -> None:
+        self._call = call
+
+    async def process_iteration(
+        self,
+        model: ChatModel,  # noqa: ARG002 - there is none
+        state: StreamingState,
+        output_schema: Mapping[str, Any] | None = None,  # noqa: ARG002
+    ) -> Steps:
+        """The call and its answer; after it, nothing."""
+        call, self._call = self._call, None
+        if call is None:
+            yield StreamingIterationResult(should_continue=False)
+            return
+        message = Message.model(call).replace(id=state.new_id and state.new_id(), created_at=state.clock())
+        state.add_to_history(message)
+        yield StreamingIterationResult(events=unfold([message]), messages=(message,))
+        steps = self.answered(state, message.tool_calls)
+        try:
+            async for step in steps:
+                yield step
+        finally:
+            await steps.aclose()
