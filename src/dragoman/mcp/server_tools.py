@@ -46,7 +46,7 @@ def tool_entry(tool: Tool) -> MCPTool:
     )
     return MCPTool(
         name=spec.name,
-        description=spec.description or None,
+        description=spec.description.strip() or None,
         input_schema={"type": "object", **spec.input_schema},
         annotations=annotations if tool.idempotent or tool.requires_approval else None,
     )
