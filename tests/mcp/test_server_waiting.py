@@ -52,7 +52,7 @@ async def test_a_tool_that_needs_approval_runs_once_it_is_given(era: str) -> Non
         (accepted(), "denied"),
         (accepted(approved="yes"), "denied"),
         (DECLINED, "denied"),
-        (CANCELLED, "nobody"),
+        (CANCELLED, "interrupted: the call was not answered"),
     ],
 )
 async def test_a_tool_that_is_not_allowed_is_not_run(era: str, answer: Any, words: str) -> None:
@@ -60,7 +60,7 @@ async def test_a_tool_that_is_not_allowed_is_not_run(era: str, answer: Any, word
     async with connected(server([files.drop]), era, User(answer)) as client:
         result = await client.call_tool("drop", {"path": "a"})
     assert result.is_error
-    assert words in text(result) or answer is CANCELLED
+    assert words in text(result)
     assert files.dropped == []
 
 
