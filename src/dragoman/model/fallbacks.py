@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Seque
 from contextlib import aclosing
 from copy import copy
 from inspect import isawaitable
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import msgspec
 
@@ -214,21 +214,13 @@ def model_string(model: str | Provider) -> str:
 
 def _rule(on: On | Iterable[On]) -> Callable[[DragomanError], bool]:
     """One function that says whether an error is one of those."""
-    each = (on,) if isinstance(on, type) or callable(on) else tuple(on)
-    kinds: list[type[DragomanError]] = []
-    functions: list[Callable[[DragomanError], bool]] = []
+    each = (cast("On", on),) if callable(on) else tuple(on)
     for one in each:
-        if isinstance(one, type) and issubclass(one, DragomanError):
-            kinds.append(one)
-        elif callable(one) and not isinstance(one, type):
-            functions.append(one)
-        else:
+        if not (issubclass(one, DragomanError) if isinstance(one, type) else callable(one)):
             raise wrong("on", one, "classes of DragomanError, or functions of an error")
-    if not kinds and len(functions) == 1:
-        return functions[0]
 
     def rule(error: DragomanError) -> bool:
-        return isinstance(error, tuple(kinds)) or any(function(error) for function in functions)
+        return any(isinstance(error, one) if isinstance(one, type) else one(error) for one in each)
 
     return rule
 
