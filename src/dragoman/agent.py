@@ -15,6 +15,7 @@ from dragoman.message import DataPart, FilePart, Message
 from dragoman.model.access import Key
 from dragoman.model.chat_model import new_id, now
 from dragoman.model.defaults import default_transport
+from dragoman.model.fallbacks import ModelChoice
 from dragoman.model.middleware import Middleware
 from dragoman.model.models import Models
 from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator, StreamingState, choose_orchestrator
@@ -60,7 +61,7 @@ class Agent(Generic[Deps]):
 
     def __init__(
         self,
-        model: str | Provider | None = None,
+        model: ModelChoice | None = None,
         *,
         tools: Iterable[Tool | Callable[..., Any]] = (),
         system: str | None = None,
@@ -84,7 +85,8 @@ class Agent(Generic[Deps]):
         id_factory: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        """`model`: a model string or a provider's record; left out, the environment's DRAGOMAN_MODEL, else `local`.
+        """`model`: a model string or a provider's record; left out, the environment's DRAGOMAN_MODEL, else `local`. Several of them,
+        as a list or a `fallback`: where one fails, the next is asked. Key, base URL and headers are for the first one's provider.
 
         `api_key` may be a function that gives the key, or a promise of it, whenever a request is made: for keys that change.
         `environment` holds variables that go before those of the process (keys, base URLs, `DRAGOMAN_MODEL`);
@@ -168,7 +170,7 @@ class Agent(Generic[Deps]):
         """A run, to be used in `async with`. Nothing happens before it is iterated over or asked for its result.
 
         Raises:
-            SettingsError: as the constructor, or the provider can give no typed output.
+            SettingsError: as the constructor, or the provider, or one of a fallback, can give no typed output.
             InvalidRequestError: nothing to send.
             ResumeError: an answer in `resume` does not fit what the history waits for.
             TypeError: an argument that `RunOptions` does not know.
@@ -221,7 +223,7 @@ class Agent(Generic[Deps]):
         orchestrator = (
             make()
             if make is not None
-            else choose_orchestrator(chat_model.provider, typed=output is not None, tools=bool(tools))
+            else choose_orchestrator(*chat_model.providers, typed=output is not None, tools=bool(tools))
         )
         return Run(
             chat_model,

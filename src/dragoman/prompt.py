@@ -15,6 +15,8 @@ from dragoman.interrupt import Interrupt, Resume
 from dragoman.limits import Limits
 from dragoman.loss import Loss, refusal
 from dragoman.message import Content, Message, Role
+from dragoman.model.fallbacks import Fallback, ModelChoice
+from dragoman.model.middleware import BatchMiddleware
 from dragoman.orchestration.interrupts import since_model, speaks, waiting_calls
 from dragoman.orchestration.resume import Decision, Plan, decisions
 from dragoman.orchestration.seal import Seal
@@ -55,8 +57,8 @@ class RunOptions(TypedDict, total=False):
 
     history: History
     """What was said before; copied, never changed."""
-    model: str | Provider | None
-    """Takes this run to another model: a model string, or a provider's record."""
+    model: ModelChoice | None
+    """Takes this run to another model: a model string, or a provider's record; or to several, as a list or a `fallback`."""
     attachments: Sequence[Content]
     """Follow the prompt in the same message; a file by `DataPart.from_file`."""
     output_schema: Mapping[str, Any] | None
@@ -140,7 +142,8 @@ def check_agent(given: Mapping[str, Any]) -> None:
             expect_callable(f"tools[{place}]", one, "a function or a Tool")
     expect_each("server_tools", given["server_tools"], ServerTool)
     for place, layer in enumerate(given["middleware"]):
-        expect_callable(f"middleware[{place}]", layer, "a function (request, next) -> events")
+        if not isinstance(layer, BatchMiddleware):
+            expect_callable(f"middleware[{place}]", layer, "a function (request, next) -> events")
     for name in ("orchestrator", "accumulator", "id_factory", "clock"):
         expect_callable(name, given[name], "a function or a class")
     if not isinstance(given["api_key"], str):
@@ -148,7 +151,7 @@ def check_agent(given: Mapping[str, Any]) -> None:
 
 
 _KINDS: dict[str, tuple[type, ...]] = {
-    "model": (str, Provider),
+    "model": (str, Provider, Fallback, list, tuple),
     "output_schema": (Mapping,),
     "settings": (Settings,),
     "limits": (Limits,),
