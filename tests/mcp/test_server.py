@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -19,11 +19,14 @@ from mcp_types import (
 )
 from pydantic import BaseModel
 
-from dragoman import Agent, DataPart, FilePart, LinkPart, TextPart, Tool, ToolContext, tool
+from dragoman import Agent, DataPart, FilePart, LinkPart, Message, TextPart, Tool, ToolContext, tool
 from dragoman.errors import AuthenticationError, SettingsError, ToolError
+from dragoman.event import Event, RunError
 from dragoman.mcp import server
 from dragoman.orchestration import DefaultStreamingOrchestrator
-from support.mcp import ERAS, Told, connected, text
+from dragoman.testing import ScriptedModel
+from dragoman.tools import Toolset
+from support.mcp import DECLINED, ERAS, Told, User, connected, text
 from support.model import agent, call, says
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("era", ERAS)]
@@ -247,9 +250,9 @@ async def test_a_model_that_fails_is_an_error_result_without_the_key(era: str) -
 
 
 async def test_code_of_the_users_that_fails_does_not_tell_the_client_what_it_knows(era: str) -> None:
-    async def broken(_request: Any, _next: Any) -> Any:
+    async def broken(_request: Any, _next: Any) -> AsyncIterator[Event]:
         raise RuntimeError("postgres://admin:pw@db")
-        yield
+        yield RunError(AuthenticationError(""))
 
     async with connected(server(Agent("openai:x", middleware=[broken], display_name="me")), era) as client:
         result = await client.call_tool("me", {"prompt": "hello"})
@@ -355,3 +358,56 @@ async def test_what_cannot_be_served_is_told_when_the_server_is_made(era: str) -
         server(3)  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match="32"):
         server([add], key="short")
+
+
+WIRES = ("openai_chat", "anthropic", "google", "openai_responses")
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("wire", WIRES)
+async def test_an_agent_answers_on_every_wire(era: str, wire: str, stream: bool) -> None:
+    model = ScriptedModel(
+        [Message.model("I add.", call("add", a=1, b=2), call("drop", id="c2", path="x")), "It is 3."],
+        wire=wire,
+        stream=stream,
+    )
+    told = Told()
+    async with connected(server(Agent(model, tools=[add, drop]), name="me"), era, User(DECLINED)) as client:
+        result = await client.call_tool("me", {"prompt": "1 + 2?"}, progress_callback=told)
+    assert text(result) == "I add.\nIt is 3."
+    assert {"I add.", "calls add", "add 1/2: half", "calls drop"} < set(told.words)
+    added, dropped = model.requests[1].messages[-1].tool_results
+    assert added.result == {"sum": 3} or '{"sum":3}' in str(added.result)
+    assert "denied" in str(dropped.result)
+    model.assert_exhausted()
+
+
+async def test_a_toolset_is_entered_while_the_server_is_up_and_asked_at_each_call(era: str) -> None:
+    class Changing(Toolset):
+        name = "changing"
+
+        def __init__(self) -> None:
+            self.tools, self.entered, self.most, self.seen = [add], 0, 0, set[Any]()
+
+        async def list_tools(self, context: ToolContext[Any]) -> list[Tool]:
+            self.seen.add(context.deps)
+            return [*self.tools, Tool("theirs")]
+
+        async def __aenter__(self) -> Any:
+            self.entered += 1
+            self.most = max(self.most, self.entered)
+            return self
+
+        async def __aexit__(self, *_: object) -> None:
+            self.entered -= 1
+
+    mine = Changing()
+    async with connected(server([mine.prefix("x_"), drop], options={"deps": 7}), era, User(DECLINED)) as client:
+        assert mine.entered == 1
+        assert [one.name for one in (await client.list_tools()).tools] == ["x_add", "drop"]
+        assert (await client.call_tool("x_add", {"a": 1, "b": 2})).structured_content == {"sum": 3}
+        mine.tools = []
+        with pytest.raises(MCPError, match="'x_add'"):
+            await client.call_tool("x_add", {"a": 1, "b": 2})
+    assert (mine.entered, mine.most) == (0, 2)
+    assert mine.seen == {7}

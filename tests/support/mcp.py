@@ -32,7 +32,7 @@ class User:
         self.answers = list(answers)
         self.asked: list[ElicitRequestParams] = []
 
-    async def __call__(self, _: Any, params: ElicitRequestParams) -> ElicitResult:
+    async def __call__(self, context: Any, params: ElicitRequestParams) -> ElicitResult:
         self.asked.append(params)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         return answer if isinstance(answer, ElicitResult) else answer(params)
@@ -63,8 +63,8 @@ class Told:
     def __init__(self) -> None:
         self.all: list[tuple[float, float | None, str | None]] = []
 
-    async def __call__(self, done: float, total: float | None, message: str | None) -> None:
-        self.all.append((done, total, message))
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
+        self.all.append((progress, total, message))
 
     @property
     def words(self) -> Sequence[str | None]:

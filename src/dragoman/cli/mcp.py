@@ -171,7 +171,7 @@ def _open(served: Any) -> Any:
 
     from dragoman.agent import Agent
 
-    return served if isinstance(served, Agent) else nullcontext()
+    return cast("Any", served) if isinstance(served, Agent) else nullcontext()
 
 
 def _configuration(name: str) -> str:

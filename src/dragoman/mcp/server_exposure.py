@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
@@ -28,8 +28,9 @@ from dragoman.model.chat_model import new_id
 from dragoman.prompt import RunOptions
 from dragoman.result import ChatResult
 from dragoman.run import Run
-from dragoman.tools import Tool, tool_map
+from dragoman.tools import Tool, ToolContext
 from dragoman.tools.outcome import as_json
+from dragoman.tools.toolset import CombinedToolset
 
 __all__ = ["Exposure", "Options"]
 
@@ -46,6 +47,7 @@ class Exposure:
     def __init__(self, agent: Agent[Any], entry: AgentEntry | None, *, tools: bool, options: Options | None) -> None:
         """`entry`: the agent as a tool; `None`: it is not shown. `tools`: whether its tools are."""
         self._agent = agent
+        self._set = CombinedToolset(agent.tools)
         self._entry = entry
         self._shows_tools = tools
         self._options = options
@@ -54,12 +56,13 @@ class Exposure:
     @asynccontextmanager
     async def lifespan(self, _: object) -> AsyncGenerator[None]:
         """While the server is up, the agent's sets of tools are entered."""
-        yield
+        async with self._set:
+            yield
 
-    async def list_tools(self, _: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
+    async def list_tools(self, context: Context, _: PaginatedRequestParams | None) -> ListToolsResult:
         """What the client may call."""
         own = [] if self._entry is None else [self._entry.listed]
-        return ListToolsResult(tools=[*own, *map(tool_entry, (await self._tools()).values())])
+        return ListToolsResult(tools=[*own, *map(tool_entry, await self._tools(context))])
 
     async def call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
         """Runs what the client calls.
@@ -69,7 +72,8 @@ class Exposure:
         """
         if self._entry is not None and params.name == self._entry.listed.name:
             return await self._ask(context, params, self._entry)
-        if params.name not in (known := await self._tools()):
+        known = [tool.name for tool in await self._tools(context)]
+        if params.name not in known:
             names = ", ".join([*([self._entry.listed.name] if self._entry else []), *known]) or "none"
             raise MCPError(INVALID_PARAMS, f"there is no tool named {params.name[:100]!r}; the tools are: {names}")
         call = ToolCallPart(new_id(), params.name, params.arguments or {})
@@ -114,17 +118,21 @@ class Exposure:
 
     def _how(self, context: Context, waiting: Waiting | None, resume: Sequence[Resume]) -> RunOptions:
         """The options of a run: those that were given, and those with which it goes on."""
-        given = self._options(context) if callable(self._options) else self._options
-        how: RunOptions = {"claim": self._claim, "thread_id": new_id(), **(given or {})}
+        how: RunOptions = {"claim": self._claim, "thread_id": new_id(), **self._given(context)}
         if waiting is not None:
             how |= {"history": waiting.messages, "thread_id": waiting.thread_id, "resume": resume}
         return how
 
-    async def _tools(self) -> Mapping[str, Tool]:
-        """The tools that clients may call, by name: those that nobody but the agent's own client can run are not among them."""
+    def _given(self, context: Context) -> RunOptions:
+        return (self._options(context) if callable(self._options) else self._options) or {}
+
+    async def _tools(self, context: Context) -> Sequence[Tool]:
+        """The tools that clients may call: those that nobody but the agent's own client can run are not among them."""
         if not self._shows_tools:
-            return {}
-        return tool_map(one for one in self._agent.tools if one.handler is not None)
+            return ()
+        given = self._given(context)
+        known = ToolContext(given.get("deps"), resource_id=given.get("resource_id"), metadata=given.get("metadata", {}))
+        return [one for one in await self._set.list_tools(known) if one.handler is not None]
 
 
 async def _called(result: ChatResult[Any], _: Waiting | None) -> CallToolResult:

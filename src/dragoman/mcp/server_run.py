@@ -29,7 +29,7 @@ def caller(call: ToolCallPart | None = None) -> Provider:
 
 
 class _OneCall(DefaultStreamingOrchestrator):
-    """Makes the call in place of a model, once."""
+    """Makes the call in place of a model."""
 
     def __init__(self, call: ToolCallPart | None) -> None:
         self._call = call
@@ -40,17 +40,15 @@ class _OneCall(DefaultStreamingOrchestrator):
         state: StreamingState,
         output_schema: Mapping[str, Any] | None = None,  # noqa: ARG002
     ) -> Steps:
-        """The call and its answer; after it, nothing."""
-        call, self._call = self._call, None
-        if call is None:
-            yield StreamingIterationResult(should_continue=False)
-            return
-        message = Message.model(call).replace(id=state.new_id and state.new_id(), created_at=state.clock())
-        state.add_to_history(message)
-        yield StreamingIterationResult(events=unfold([message]), messages=(message,))
-        steps = self.answered(state, message.tool_calls)
-        try:
-            async for step in steps:
-                yield step
-        finally:
-            await steps.aclose()
+        """The call, where it is still to be made, and its answer."""
+        if self._call is not None:
+            message = Message.model(self._call).replace(id=state.new_id and state.new_id(), created_at=state.clock())
+            state.add_to_history(message)
+            yield StreamingIterationResult(events=unfold([message]), messages=(message,))
+            steps = self.answered(state, message.tool_calls)
+            try:
+                async for step in steps:
+                    yield step
+            finally:
+                await steps.aclose()
+        yield StreamingIterationResult(should_continue=False)

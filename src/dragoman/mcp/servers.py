@@ -56,7 +56,10 @@ def server(
     """
     if not isinstance(served, Agent):
         tools = (served,) if isinstance(served, (Tool, Toolset)) else served
-        served, expose = Agent(caller(), tools=cast("Iterable[Tool]", tools), display_name=name or "tools"), "tools"
+        served, expose = (
+            Agent(caller(), tools=cast("Iterable[Tool | Toolset]", tools), display_name=name or "tools"),
+            "tools",
+        )
     title = name or served.display_name
     entry = None if expose == "tools" else agent_entry(title, description, output_type)
     exposure = Exposure(served, entry, tools=expose != "agent", options=options)
