@@ -1,19 +1,53 @@
-"""The Model Context Protocol: an agent or tools as a server for MCP clients."""
+"""The Model Context Protocol: tools of MCP servers for agents (`mcp`), and agents and tools as MCP servers (`server`). Needs the extra
+`mcp` once a server is reached or made."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dragoman.mcp.toolset import mcp  # not when first asked for: the package has its name
+
 if TYPE_CHECKING:
+    from dragoman.mcp.oauth import MemoryTokenStore, OAuth, TokenStore
+    from dragoman.mcp.offers import Prompt, PromptArgument, Resource, ToolHints, hints
     from dragoman.mcp.server_http import http_app, serve_http
     from dragoman.mcp.server_stdio import serve_stdio
     from dragoman.mcp.servers import server
+    from dragoman.mcp.toolset import MCPToolset
 
-__all__ = ["http_app", "serve_http", "serve_stdio", "server"]
+__all__ = [
+    "MCPToolset",
+    "MemoryTokenStore",
+    "OAuth",
+    "Prompt",
+    "PromptArgument",
+    "Resource",
+    "TokenStore",
+    "ToolHints",
+    "hints",
+    "http_app",
+    "mcp",
+    "serve_http",
+    "serve_stdio",
+    "server",
+]
 
-_MODULES = {"http_app": "server_http", "serve_http": "server_http", "serve_stdio": "server_stdio", "server": "servers"}
-"""What few programs need, and where it stands."""
+_MODULES = {
+    "MCPToolset": "toolset",
+    "MemoryTokenStore": "oauth",
+    "OAuth": "oauth",
+    "Prompt": "offers",
+    "PromptArgument": "offers",
+    "Resource": "offers",
+    "TokenStore": "oauth",
+    "ToolHints": "offers",
+    "hints": "offers",
+    "http_app": "server_http",
+    "serve_http": "server_http",
+    "serve_stdio": "server_stdio",
+    "server": "servers",
+}
 
 
 def __getattr__(name: str) -> Any:
