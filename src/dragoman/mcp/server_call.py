@@ -90,6 +90,8 @@ async def answered(
     waiting = Waiting.from_json(params.request_state) if params.request_state is not None else None
     given: Mapping[str, Any] = params.input_responses or {}
     problem: str | None = None
+    if waiting is not None and call_id is not None:
+        call_id = next(call.id for message in waiting.messages for call in message.tool_calls)
     progress = Progress(context.session.report_progress, call_id)
     for _ in range(_ROUNDS):
         try:
