@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -51,8 +52,8 @@ async def served(*tools: Tool, **how: Any) -> AsyncGenerator[str]:
 async def posted(url: str, data: Any, **headers: str) -> tuple[int, str]:
     """Sends a body → status and body of the answer."""
     async with aiohttp.ClientSession() as session:
-        body = {"json": data} if not isinstance(data, bytes) else {"data": data}
-        async with session.post(url, headers={**HEADERS, **headers}, **body) as response:
+        body = data if isinstance(data, bytes) else json.dumps(data).encode()
+        async with session.post(url, headers={**HEADERS, **headers}, data=body) as response:
             return response.status, await response.text()
 
 
