@@ -165,4 +165,6 @@ async def _elicited(context: Context, asked: ElicitRequestFormParams | ElicitReq
 
 def _unasked(waiting: Waiting) -> CallToolResult:
     lines = "\n".join(summary(one) for one in waiting.pending)
-    return error_result(f"it waits for what this client did not get from its user (elicitation):\n{lines}")
+    return error_result(
+        f"not done: it needs this, which the client did not get from its user (MCP elicitation):\n{lines}"
+    )
