@@ -248,6 +248,7 @@ class Run(Generic[T]):
             model_calls=self._transcript.model_calls,
             tool_calls=self._state.tool_calls_made,
             total_tokens=(self._transcript.usage and self._transcript.usage.total_tokens) or 0,
+            cost=None if self._limits.cost is None else self._transcript.cost(),
             seconds=monotonic() - self._began_at,
         )
         if reason := reached(self._limits, spent, model_calls=model_calls, tool_calls=tool_calls):
