@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
-from itertools import product
 from math import isfinite
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -94,16 +93,14 @@ def call_cost(
     response = _response(native)
     if (own := _own_figure(response)) is not None:
         return own
-    if origin is None or usage is None:
-        return _FREE if origin is not None and _is_free(origin) else None
-    if _is_free(origin):
+    if origin is not None and _is_free(origin):
         return _FREE
-    if usage.input_tokens is None or usage.output_tokens is None:
+    if origin is None or usage is None or usage.input_tokens is None or usage.output_tokens is None:
         return None
     context = {name: text for name, paths in _CONTEXT.items() if isinstance(text := _first(response, paths), str)}
-    served = tuple(dict.fromkeys(filter(None, (origin.served_model, origin.model))))
-    parts = [(served, _units(usage, response)), *_beside(served, response)]
-    costs = [_priced(origin, models, units, created_at, context) for models, units in parts]
+    model = origin.served_model or origin.model or ""
+    parts = [(model, _units(usage, response)), *_beside(model, response)]
+    costs = [_priced(origin, name, units, created_at, context) for name, units in parts]
     known = [cost for cost in costs if cost is not None]
     return sum(known, _FREE) if len(known) == len(costs) else None
 
@@ -122,21 +119,22 @@ def need_prices() -> None:
 
 def _priced(
     origin: Origin,
-    models: Sequence[str],
+    model: str,
     units: Mapping[str, int],
     created_at: datetime | None,
     context: Mapping[str, str],
 ) -> Decimal | None:
-    """The price of units, by the first of a model's names that is known."""
+    """The price of units."""
     try:
         from genai_prices import Usage as Units
         from genai_prices import calc_price
     except ImportError as error:
         raise SettingsError(_MISSING) from error
     how: dict[str, Any] = {"genai_request_timestamp": created_at, "price_context": context or None}
-    for model, provider in product(models, _providers(origin)):
+    name = model.removeprefix("models/")  # as Google lists them
+    for provider in _providers(origin):
         try:
-            return calc_price(Units(**units), model.removeprefix("models/"), **provider, **how).total_price
+            return calc_price(Units(**units), name, **provider, **how).total_price
         except LookupError:
             continue
         except ValueError:  # counts that contradict each other
@@ -188,9 +186,9 @@ def _units(usage: Usage, response: Mapping[str, Any]) -> dict[str, int]:
     return units
 
 
-def _beside(served: Sequence[str], response: Mapping[str, Any]) -> list[tuple[Sequence[str], dict[str, int]]]:
+def _beside(served: str, response: Mapping[str, Any]) -> list[tuple[str, dict[str, int]]]:
     """What Anthropic did for an answer beside it, of which its totals say nothing: another model's advice, a compaction."""
-    parts: list[tuple[Sequence[str], dict[str, int]]] = []
+    parts: list[tuple[str, dict[str, int]]] = []
     for step in map(_object, _list(_at(response, ("usage", "iterations")))):
         if step.get("type") in (None, "message"):
             continue
@@ -199,7 +197,7 @@ def _beside(served: Sequence[str], response: Mapping[str, Any]) -> list[tuple[Se
         usage = Usage(
             input_tokens=fresh + read + write, output_tokens=output, cache_read_tokens=read, cache_write_tokens=write
         )
-        parts.append(((model,) if isinstance(model, str) else served, _units(usage, {"usage": step})))
+        parts.append((model if isinstance(model, str) else served, _units(usage, {"usage": step})))
     return parts
 
 
