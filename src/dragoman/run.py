@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from contextlib import aclosing
 from logging import DEBUG, WARNING
 from time import monotonic
-from typing import Any, Generic, Literal, Self, TypeVar, cast
+from typing import Any, Generic, Literal, Self, TypeGuard, TypeVar, cast
 
 import anyio
 import msgspec
@@ -27,8 +27,9 @@ from dragoman.orchestration.foreign_error import foreign
 from dragoman.orchestration.going_on import go_on
 from dragoman.orchestration.output import RETURN_RESULT
 from dragoman.orchestration.transcript import Transcript
-from dragoman.result import ChatResult
+from dragoman.result import ChatResult, spent
 from dragoman.run_info import RunInfo
+from dragoman.tools import ToolContext
 
 __all__ = ["Run"]
 
@@ -77,7 +78,7 @@ class Run(Generic[T]):
         self._limits = limits
         self._convert = convert
         self._steps = self._drive()
-        state.check_tool_calls = lambda calls: self._check(tool_calls=calls)
+        state.account.reached = self._reached
         self._transcript = Transcript(state, typed=output_schema is not None)
         by_call = getattr(orchestrator, "provider_hint", None) == RETURN_RESULT
         self._typed: Literal["text", "call"] | None = None if output_schema is None else "call" if by_call else "text"
@@ -103,10 +104,26 @@ class Run(Generic[T]):
 
     async def close(self) -> None:
         """Ends the run where it stands. What it holds (connection, tools) is given back."""
+        await self.leave()
+
+    async def leave(self) -> list[Event]:
+        """`close` → the events that end the run; none where it had ended, or never begun."""
+        is_open = self._loop is not None and not self._ended
         self._end()
         await self._steps.aclose()
-        self._transcript.cut(FinishReason.cancelled)
-        self._state.outbox.close()
+        events = self._left(FinishReason.cancelled)
+        return [*events, RunFinished(self.id, "cancelled", self._transcript.usage)] if is_open else []
+
+    def within(self, context: ToolContext[Any], *, share_state: bool = False) -> None:
+        """Makes it a part of the run in whose tool it is: before it begins. What it takes is taken there, too. `share_state`: both
+        have one state."""
+        self.parent_id = context.run_id or None
+        if self.thread_id == self.id:  # nobody gave it one
+            self.thread_id = context.thread_id or self.id
+        if context.account is not None:
+            self._state.account.join(context.account)
+        if share_state:
+            self._state.shared = context.state
 
     def cancel(self) -> None:
         """Stops the run, from any thread. It ends with outcome `cancelled`, and its result is what there is."""
@@ -208,9 +225,10 @@ class Run(Generic[T]):
                 async with aclosing(go_on(state, state.plan)) as steps:
                     async for step in steps:
                         yield transcript.absorb(step)
+                state.account.check()
             goes_on = not transcript.pending
             while goes_on:
-                self._check(model_calls=1)
+                state.account.begin(model_calls=1)
                 if await state.list_tools():
                     model = self._bound()
                 transcript.model_calls += 1
@@ -222,12 +240,13 @@ class Run(Generic[T]):
                 try:
                     async for result in results:
                         goes_on = result.should_continue
-                        if result.events and isinstance(last := result.events[-1], RunError):
+                        if result.events and self._fails(last := result.events[-1]):
                             yield transcript.recorded(msgspec.structs.replace(result, events=result.events[:-1]))
                             raise last.error
                         yield transcript.absorb(result)
                 finally:
                     await results.aclose()
+                state.account.check()
                 self._step = None
                 losses = self._new_losses()
                 yield transcript.recorded(StreamingIterationResult(events=[StepFinished(step, losses)], losses=losses))
@@ -244,6 +263,10 @@ class Run(Generic[T]):
         if left := state.outbox.close():
             yield transcript.recorded(StreamingIterationResult(events=left))
         yield StreamingIterationResult(events=[finished])
+
+    def _fails(self, event: Event) -> TypeGuard[RunError]:
+        """Whether the event is the failure of this run, and not of one in its tools."""
+        return isinstance(event, RunError) and event.run_id in (None, self.id)
 
     def _opened(self) -> StreamingIterationResult:
         """The step that tells the messages with which it begins."""
@@ -264,17 +287,19 @@ class Run(Generic[T]):
         with anyio.CancelScope(shield=True):
             await self._orchestrator.finalize(self._state)
 
-    def _check(self, *, model_calls: int = 0, tool_calls: int = 0) -> None:
-        """Raises `LimitReachedError` where the run may not make so many more calls."""
-        spent = Spent(
-            model_calls=self._transcript.model_calls,
-            tool_calls=self._state.tool_calls_made,
-            total_tokens=(self._transcript.usage and self._transcript.usage.total_tokens) or 0,
+    def _reached(self, model_calls: int, tool_calls: int) -> str | None:
+        """The limit that leaves no room for so many more calls."""
+        account, usage = self._state.account, None
+        if self._limits.total_tokens is not None:
+            usage = spent(account.calls)
+        taken = Spent(
+            model_calls=account.model_calls,
+            tool_calls=account.tool_calls,
+            total_tokens=(usage and usage.total_tokens) or 0,
             cost=None if self._limits.cost is None else self._transcript.cost(),
             seconds=monotonic() - self._began_at,
         )
-        if reason := reached(self._limits, spent, model_calls=model_calls, tool_calls=tool_calls):
-            raise LimitReachedError(reason)
+        return reached(self._limits, taken, model_calls=model_calls, tool_calls=tool_calls)
 
     def _interrupt(self) -> None:
         if self._state.tool_round is not None:
