@@ -296,6 +296,7 @@ class Run(Generic[T]):
             model_calls=account.model_calls,
             tool_calls=account.tool_calls,
             total_tokens=(usage and usage.total_tokens) or 0,
+            cost=None if self._limits.cost is None else self._transcript.cost(),
             seconds=monotonic() - self._began_at,
         )
         return reached(self._limits, taken, model_calls=model_calls, tool_calls=tool_calls)
