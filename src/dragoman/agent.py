@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, overload
 from typing_extensions import TypeForm, TypeVar
 
 from dragoman.event import Event
+from dragoman.hooks import Hooks
 from dragoman.interrupt import Interrupt
 from dragoman.limits import Limits
 from dragoman.logs import log_from_environment
@@ -74,6 +75,7 @@ class Agent(Generic[Deps]):
         environment_only: bool = False,
         transport: Transport | None = None,
         middleware: Iterable[Middleware] = (),
+        hooks: Hooks | Iterable[Hooks] = (),
         limits: Limits | None = None,
         on_loss: OnLoss = "tell",
         approval_key: str | bytes | None = None,
@@ -89,7 +91,7 @@ class Agent(Generic[Deps]):
         `api_key` may be a function that gives the key, or a promise of it, whenever a request is made: for keys that change.
         `environment` holds variables that go before those of the process (keys, base URLs, `DRAGOMAN_MODEL`);
         `environment_only` leaves those of the process out. `options` are body fields that have no neutral name, passed on as
-        they are. `on_loss`: what the provider cannot take (a file, a setting, another's thinking) is left out and named in
+        they are. `hooks` are told of its runs; `dragoman.hooks.everywhere` of all agents'. `on_loss`: what the provider cannot take (a file, a setting, another's thinking) is left out and named in
         `ChatResult.losses`; `error` refuses the request instead. `approval_key` signs what runs wait for: an approval or an answer
         counts then only with the signature of what was asked; any secret of 32 bytes or more, the same in all processes. `executor`, `orchestrator` and `accumulator` replace the
         provider's, where its record names some, else ours.
@@ -101,6 +103,7 @@ class Agent(Generic[Deps]):
         """
         log_from_environment()
         tools, middleware, server_tools = tuple(tools), tuple(middleware), tuple(server_tools)
+        hooks = (hooks,) if isinstance(hooks, Hooks) else tuple(hooks)
         check_agent(locals())
         self._tools = tuple(given if isinstance(given, Tool) else tool(given) for given in tools)
         tool_map(self._tools)
@@ -122,6 +125,7 @@ class Agent(Generic[Deps]):
             new_id=id_factory,
             clock=clock,
         )
+        self._hooks = hooks
         self._limits = limits or Limits()
         self._approval_key = approval_key.encode() if isinstance(approval_key, str) else approval_key
         self._executor = executor
@@ -232,6 +236,7 @@ class Agent(Generic[Deps]):
             limits=how.get("limits") or self._limits,
             convert=output.convert if output is not None else str,
             agent_name=self.display_name,
+            hooks=self._hooks,
         )
 
     def pending(

@@ -11,6 +11,7 @@ import msgspec
 
 from dragoman.arguments import expect, expect_callable, expect_each, wrong
 from dragoman.errors import InvalidRequestError, ResumeError
+from dragoman.hooks import Hooks
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.limits import Limits
 from dragoman.loss import Loss, refusal
@@ -139,6 +140,7 @@ def check_agent(given: Mapping[str, Any]) -> None:
         if not isinstance(one, Tool):
             expect_callable(f"tools[{place}]", one, "a function or a Tool")
     expect_each("server_tools", given["server_tools"], ServerTool)
+    expect_each("hooks", given["hooks"], Hooks)
     for place, layer in enumerate(given["middleware"]):
         expect_callable(f"middleware[{place}]", layer, "a function (request, next) -> events")
     for name in ("orchestrator", "accumulator", "id_factory", "clock"):

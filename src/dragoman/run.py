@@ -17,10 +17,11 @@ from dragoman.errors import DragomanError, LimitReachedError
 from dragoman.event import Event, RunError, RunFinished, RunStarted, StepFinished, StepStarted
 from dragoman.event_loop import running_loop
 from dragoman.fold import unfold
+from dragoman.hooks import Hooks, RequestLoss, RunEnd, RunStart, active, fire
 from dragoman.limits import Limits, Spent, reached
 from dragoman.logs import logger
 from dragoman.loss import Loss
-from dragoman.message import FinishReason, Message
+from dragoman.message import FinishReason, Message, Origin
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
 from dragoman.orchestration.foreign_error import foreign
@@ -57,6 +58,7 @@ class Run(Generic[T]):
         limits: Limits,
         convert: Callable[[str], T],
         agent_name: str = "",
+        hooks: tuple[Hooks, ...] = (),
     ) -> None:
         """Made by `Agent.run`. `opening`: the messages with which it begins, which its history holds. `convert`: the output's text → the typed value."""
         self.id = state.run_id
@@ -73,7 +75,8 @@ class Run(Generic[T]):
         self._schema = output_schema
         self._limits = limits
         self._convert = convert
-        self._steps = self._drive()
+        self._hooks = active(hooks)
+        self._steps = self._watched() if self._hooks else self._drive()
         state.check_tool_calls = lambda calls: self._check(tool_calls=calls)
         self._transcript = Transcript(state, typed=output_schema is not None)
         by_call = getattr(orchestrator, "provider_hint", None) == RETURN_RESULT
@@ -156,7 +159,8 @@ class Run(Generic[T]):
                 raise RuntimeError("this run is being read already; read it in one place at a time")
             self._waiting = asyncio.current_task()
             try:
-                if self._stop is not None:
+                if self._stop is not None and not self._transcript.is_complete:
+                    self._interrupted = True
                     await self._steps.aclose()
                     step = self._stopped(self._stop)
                 else:
@@ -183,11 +187,62 @@ class Run(Generic[T]):
         """What there is by now, its output as text; of a message that has not come to its end what was shown of it."""
         return self._transcript.result()
 
+    def _begin(self) -> RunInfo:
+        """Whatever asks in the run's name can say so from now on."""
+        state = self._state
+        state.thread_id = self.thread_id
+        info = RunInfo(self.id, self.thread_id, state.resource_id, self.parent_id, self.agent_name, self._hooks)
+        state.request = state.request.replace(model=self._model.string, run=info)
+        return info
+
+    async def _watched(self) -> AsyncGenerator[StreamingIterationResult, None]:
+        """`_drive`, in sight of hooks."""
+        hooks, losses = self._hooks, self._state.losses
+        start = RunStart(self._begin(), self._model.string, self._state.conversation_history)
+        began_at, told = monotonic(), 0
+        raised: Exception | None = None
+        try:
+            await fire(hooks, "run_start", start)
+            async with aclosing(self._drive()) as steps:
+                async for step in steps:
+                    if len(losses) > told:
+                        told = await self._tell_losses(told)
+                    yield step
+        except Exception as error:
+            raised = error
+            raise
+        finally:
+            try:
+                await self._tell_losses(told)
+            finally:
+                await fire(hooks, "run_end", RunEnd(start, monotonic() - began_at, *self._outcome(raised)))
+
+    async def _tell_losses(self, told: int) -> int:
+        """Tells hooks of what requests had to leave out, without the first ones → how many there are."""
+        losses = tuple(self._state.losses)
+        target = self._state.accumulated_message.origin if len(losses) > told else None
+        for loss in losses[told:]:
+            target = target or Origin(self._model.provider.name, None, self._model.name)
+            await fire(self._hooks, "loss", RequestLoss(self._state.request.run, target, loss))
+        return len(losses)
+
+    def _outcome(
+        self, raised: Exception | None
+    ) -> tuple[Literal["success", "pending", "cancelled", "error"], ChatResult[str], DragomanError | None]:
+        """How the run ended, what it gave, and why it failed."""
+        result = self.so_far()
+        if self._transcript.is_complete:
+            return "pending" if result.pending else "success", result, None
+        if raised is None and self._stop not in (None, _CANCELLED):
+            raised = LimitReachedError(self._stop)
+        if raised is None:
+            return "cancelled", result, None
+        return "error", result, raised if isinstance(raised, DragomanError) else foreign(raised)
+
     async def _drive(self) -> AsyncGenerator[StreamingIterationResult, None]:
         state, orchestrator, transcript = self._state, self._orchestrator, self._transcript
-        state.thread_id = self.thread_id
-        info = RunInfo(self.id, state.thread_id, state.resource_id, self.parent_id, self.agent_name)
-        state.request = state.request.replace(model=self._model.string, run=info)
+        if state.request.run is None:
+            self._begin()
         started = RunStarted(self.id, state.thread_id, self.parent_id, state.resource_id, self._typed)
         first = StreamingIterationResult(events=[started, *state.shared.snapshot()])
         yield first if len(first.events) == 1 else transcript.recorded(first)
@@ -256,7 +311,7 @@ class Run(Generic[T]):
     def _interrupt(self) -> None:
         if self._state.tool_round is not None:
             self._state.tool_round.cancel()
-        if self._waiting is not None and not self._interrupted:
+        if self._waiting is not None and not self._interrupted and not self._transcript.is_complete:
             self._interrupted = True
             self._waiting.cancel()
 

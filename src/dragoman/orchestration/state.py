@@ -145,6 +145,7 @@ class StreamingState:
             state=self.shared,
             outbox=self.outbox,
             records=self.records,
+            run=self.request.run,
         )
 
     def _count_tool_calls(self, calls: int) -> None:
