@@ -8,18 +8,20 @@ import logging
 from contextlib import aclosing
 from typing import Any
 
+import anyio
 import pytest
 
-from dragoman import Agent, DataPart, Limits, Message
-from dragoman.errors import LimitReachedError, RateLimitError
+from dragoman import Agent, DataPart, Limits, Message, Usage, tool
+from dragoman.errors import LimitReachedError, ProviderConnectionError, RateLimitError
 from dragoman.event import PartDelta, RunFinished
-from dragoman.hooks import Hooks, ModelRetry, everywhere, fire
+from dragoman.hooks import Hooks, everywhere, fire
 from dragoman.message import FinishReason
 from dragoman.model import ChatModel
 from dragoman.providers import get
 from dragoman.request import ModelRequest
 from dragoman.transport import Exchange, Player, Retry
-from support.answers import PROVIDERS, answer, call, said
+from support.answers import MODELS, agent_of, answer
+from support.model import call
 
 pytestmark = pytest.mark.anyio
 
@@ -61,20 +63,21 @@ def double(x: int) -> int:
     return 2 * x
 
 
-def player(provider: str, stream: bool = True, *, status: int | None = None) -> Player:
-    failed = [Exchange(status=status, headers={"retry-after": "0"})] if status else []
-    messages = (said(call("double", x=2)), said("It is 4."))
-    return Player([*failed, *[answer(provider, one, stream=stream) for one in messages]])
+USED = Usage(input_tokens=3, output_tokens=2, total_tokens=5)
+
+
+def answers(wire: str, *, whole: bool = False) -> list[Exchange]:
+    """A call of the tool, then a text."""
+    call_first = answer(wire, call("double", x=2), usage=USED, whole=whole)
+    return [call_first, answer(wire, "It is 4.", usage=USED, whole=whole)]
 
 
 @pytest.mark.parametrize("wait", [False, True])
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("provider", PROVIDERS)
-async def test_a_run_with_a_tool_is_told_whole(provider: str, stream: bool, wait: bool) -> None:
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("wire", MODELS)
+async def test_a_run_with_a_tool_is_told_whole(wire: str, whole: bool, wait: bool) -> None:
     seen = Seen(wait=wait)
-    agent = Agent(
-        f"{provider}:model-1", tools=[double], transport=player(provider, stream), api_key="k", hooks=seen.hooks
-    )
+    agent, _ = agent_of(wire, *answers(wire, whole=whole), tools=[double], hooks=seen.hooks)
     result = await agent.send("twice 2?", thread_id="t", resource_id="you")
     assert seen.names == [
         *("run_start", "model_start", "model_end", "tool_start", "tool_end", "model_start", "model_end", "run_end")
@@ -82,20 +85,19 @@ async def test_a_run_with_a_tool_is_told_whole(provider: str, stream: bool, wait
     seen.check()
     [start], [end] = seen.of("run_start"), seen.of("run_end")
     assert (start.run.thread_id, start.run.resource_id, start.run.parent_run_id) == ("t", "you", None)
-    assert (start.model, start.messages) == (f"{provider}:model-1", result.messages[:1])
+    assert (start.model, start.messages) == (MODELS[wire], result.messages[:1])
     assert (end.outcome, end.error, end.result) == ("success", None, result)
     assert 0 < end.seconds < 60
     asked, answered = seen.of("model_start"), seen.of("model_end")
     assert [one.run for one in asked] == [start.run] * 2
-    assert {(one.target.provider, one.target.model, one.wire) for one in asked} == {
-        (provider, "model-1", get(provider).wire)
-    }
+    provider, _, name = MODELS[wire].partition(":")
+    assert {(one.target.provider, one.target.model, one.wire) for one in asked} == {(provider, name, wire)}
     assert [len(one.request.messages) for one in asked] == [1, 3]
     assert [one.finish_reason for one in answered] == [FinishReason.tool_calls, FinishReason.stop]
     assert [(one.usage.input_tokens, one.usage.output_tokens) for one in answered] == [(3, 2)] * 2
     assert [one.message.content for one in answered] == [one.content for one in result.messages[1::2]]
     for one in answered:
-        assert (one.origin.served_model, one.error) == ("model-1", None)
+        assert (one.origin.served_model, one.error) == (name, None)
         assert one.origin.response_id
         assert 0 <= one.first_seconds <= one.seconds
     [began], [ended] = seen.of("tool_start"), seen.of("tool_end")
@@ -103,10 +105,12 @@ async def test_a_run_with_a_tool_is_told_whole(provider: str, stream: bool, wait
     assert (ended.result, ended.error) == (result.messages[2].tool_results[0], None)
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-async def test_a_model_by_itself_is_watched(provider: str) -> None:
+@pytest.mark.parametrize("wire", MODELS)
+async def test_a_model_by_itself_is_watched(wire: str) -> None:
     own, all_of_them = Seen(), Seen()
-    model = ChatModel(get(provider), "model-1", transport=player(provider), api_key="k", hooks=[own.hooks])
+    model = ChatModel(
+        get(MODELS[wire].partition(":")[0]), "m", transport=Player(answers(wire)), api_key="k", hooks=[own.hooks]
+    )
     with everywhere(all_of_them.hooks):
         events = [event async for event in model.stream(ModelRequest("", (Message.user("hi"),), stream=True))]
     assert own.names == all_of_them.names == ["model_start", "model_end"]
@@ -114,24 +118,31 @@ async def test_a_model_by_itself_is_watched(provider: str) -> None:
     assert (end.start.run, [event for read in end.reads for event in read]) == (None, events)
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-async def test_another_attempt_is_told_by_the_transport(provider: str) -> None:
+@pytest.mark.parametrize("wire", MODELS)
+async def test_another_attempt_is_told_by_the_transport(wire: str) -> None:
     seen = Seen(wait=True)
-    transport = Retry(player(provider, status=429), sleep=asyncio.sleep, random=lambda: 0.0)
-    agent = Agent(f"{provider}:model-1", tools=[double], transport=transport, api_key="k", hooks=[seen.hooks])
+    limited = Exchange(status=429, headers={"retry-after": "0"})
+    transport = Retry(Player([limited, *answers(wire)]), sleep=asyncio.sleep, random=lambda: 0.0)
+    agent = Agent(MODELS[wire], tools=[double], transport=transport, api_key="k", hooks=[seen.hooks])
     await agent.send("twice 2?")
     assert seen.names[:4] == ["run_start", "model_start", "retry", "model_end"]
-    [retry] = seen.of("retry")
-    assert retry == ModelRetry(seen.of("run_start")[0].run, provider, 1, 0.0, 429) or (
-        (retry.run, retry.provider, retry.attempt, retry.wait, retry.status)
-        == (seen.of("run_start")[0].run, provider, 1, 0.0, 429)
-    )
+    [retry], [start] = seen.of("retry"), seen.of("run_start")
+    assert (retry.run, retry.provider, retry.attempt) == (start.run, MODELS[wire].partition(":")[0], 1)
+    assert (retry.wait, retry.status, retry.error) == (0.0, 429, None)
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-async def test_a_failure_is_told_of_the_call_and_of_the_run(provider: str) -> None:
+async def test_a_connection_that_fails_is_told_with_its_error() -> None:
     seen = Seen()
-    agent = Agent(f"{provider}:m", transport=Player([Exchange(status=429)]), api_key="k", hooks=seen.hooks)
+    lost = ProviderConnectionError("closed")
+    transport = Retry(Player([lost, *answers("openai_chat")]), sleep=asyncio.sleep, random=lambda: 0.0)
+    await Agent("openai:m", tools=[double], transport=transport, api_key="k", hooks=[seen.hooks]).send("twice 2?")
+    assert [(one.error, one.status) for one in seen.of("retry")] == [(lost, None)]
+
+
+@pytest.mark.parametrize("wire", MODELS)
+async def test_a_failure_is_told_of_the_call_and_of_the_run(wire: str) -> None:
+    seen = Seen()
+    agent, _ = agent_of(wire, Exchange(status=429), hooks=seen.hooks)
     with pytest.raises(RateLimitError) as raised:
         await agent.send("hi")
     assert seen.names == ["run_start", "model_start", "model_end", "run_end"]
@@ -163,7 +174,7 @@ async def test_somebody_elses_exception_ends_what_began() -> None:
 
 async def test_what_a_caller_handles_is_no_error_of_the_run() -> None:
     seen = Seen()
-    agent = Agent("openai:m", transport=Player([answer("openai", said("a"))]), api_key="k", hooks=seen.hooks)
+    agent, _ = agent_of("openai_chat", answer("openai_chat", "a"), hooks=seen.hooks)
     try:
         raise KeyError("before")
     except KeyError:
@@ -174,10 +185,8 @@ async def test_what_a_caller_handles_is_no_error_of_the_run() -> None:
 @pytest.mark.parametrize("leave", ["break", "close", "forget", "cancel", "task", "scope"])
 @pytest.mark.parametrize("wait", [False, True])
 async def test_a_run_that_is_left_ends_once(leave: str, wait: bool) -> None:
-    import anyio
-
     seen = Seen(wait=wait)
-    agent = Agent("openai:m", transport=Player([answer("openai", said("word " * 50))]), api_key="k", hooks=seen.hooks)
+    agent, _ = agent_of("openai_chat", answer("openai_chat", "word " * 50), hooks=seen.hooks)
     run = agent.run("hi")
 
     async def read(*, until: int) -> None:
@@ -236,7 +245,7 @@ async def test_a_run_that_is_left_ends_once(leave: str, wait: bool) -> None:
 
 async def test_a_run_that_is_left_at_its_end_succeeded_and_one_that_is_never_read_never_began() -> None:
     seen = Seen()
-    agent = Agent("openai:m", transport=Player([answer("openai", said("a"))]), api_key="k", hooks=seen.hooks)
+    agent, _ = agent_of("openai_chat", answer("openai_chat", "a"), hooks=seen.hooks)
     async with agent.run("hi"):
         pass
     assert seen.names == []
@@ -253,12 +262,8 @@ async def test_a_limit_and_what_is_waited_for() -> None:
     def ask(x: int) -> int:
         raise AssertionError
 
-    from dragoman import tool
-
-    transport = Player([answer("openai", said(call("ask", x=1)))] * 2)
-    agent = Agent(
-        "openai:m", tools=[tool(requires_approval=True)(ask)], transport=transport, api_key="k", hooks=seen.hooks
-    )
+    asks = [answer("openai_chat", call("ask", x=1))] * 2
+    agent, _ = agent_of("openai_chat", *asks, tools=[tool(requires_approval=True)(ask)], hooks=seen.hooks)
     result = await agent.send("hi")
     [end] = seen.of("run_end")
     assert (end.outcome, end.result.pending) == ("pending", result.pending)
@@ -275,8 +280,7 @@ async def test_time_that_runs_out_is_an_error() -> None:
         await asyncio.sleep(9)
         return x
 
-    transport = Player([answer("openai", said(call("slow", x=1)))])
-    agent = Agent("openai:m", tools=[slow], transport=transport, api_key="k", hooks=seen.hooks)
+    agent, _ = agent_of("openai_chat", answer("openai_chat", call("slow", x=1)), tools=[slow], hooks=seen.hooks)
     with pytest.raises(LimitReachedError):
         await agent.send("hi", limits=Limits(seconds=0.05))
     seen.check()
@@ -291,9 +295,9 @@ async def test_tools_side_by_side_fail_and_are_unknown() -> None:
     async def fail() -> None:
         raise ValueError("no")
 
-    calls = (call("double", "a", x=1), call("fail", "b"), call("nothing", "c"), call("double", "d", x="?"))
-    transport = Player([answer("openai", one) for one in (said(*calls), said("ok"))])
-    agent = Agent("openai:m", tools=[double, fail], transport=transport, api_key="k", hooks=seen.hooks)
+    calls = (call("double", id="a", x=1), call("fail", id="b"), call("nothing", id="c"), call("double", id="d", x="?"))
+    both = (answer("openai_chat", *calls), answer("openai_chat", "ok"))
+    agent, _ = agent_of("openai_chat", *both, tools=[double, fail], hooks=seen.hooks)
     result = await agent.send("hi")
     seen.check()
     ends = {end.start.call.id: end for end in seen.of("tool_end")}
@@ -322,10 +326,10 @@ async def test_what_a_tool_hook_sets_in_the_context_the_tool_sees() -> None:
         await asyncio.sleep(0)
         return held.get()
 
-    calls = (call("in_a_thread", "a"), call("in_a_task", "b"), call("in_a_task", "c"))
-    transport = Player([answer("openai", one) for one in (said(*calls), said("ok"))])
+    calls = (call("in_a_thread", id="a"), call("in_a_task", id="b"), call("in_a_task", id="c"))
+    both = (answer("openai_chat", *calls), answer("openai_chat", "ok"))
     hooks = Hooks(tool_start=begin, tool_end=end)
-    agent = Agent("openai:m", tools=[in_a_thread, in_a_task], transport=transport, api_key="k", hooks=hooks)
+    agent, _ = agent_of("openai_chat", *both, tools=[in_a_thread, in_a_task], hooks=hooks)
     result = await agent.send("hi")
     assert [part.result for part in result.messages[2].tool_results] == ["a", "b", "c"]
     assert (after, tokens) == ([""] * 3, {})
@@ -333,8 +337,7 @@ async def test_what_a_tool_hook_sets_in_the_context_the_tool_sees() -> None:
 
 async def test_what_is_left_out_is_told_once_a_run() -> None:
     seen = Seen()
-    transport = player("openai")
-    agent = Agent("openai:model-1", tools=[double], transport=transport, api_key="k", hooks=seen.hooks)
+    agent, _ = agent_of("openai_chat", *answers("openai_chat"), tools=[double], hooks=seen.hooks)
     result = await agent.send(["look", DataPart(b"\x00\x01", "application/x-strange", "f.bin")])
     losses = seen.of("loss")
     assert result.losses
@@ -344,7 +347,7 @@ async def test_what_is_left_out_is_told_once_a_run() -> None:
 
 async def test_of_a_model_by_itself_what_is_left_out_is_told_for_each_request() -> None:
     seen = Seen()
-    model = ChatModel(get("openai"), "m", transport=player("openai"), api_key="k", hooks=[seen.hooks])
+    model = ChatModel(get("openai"), "m", transport=Player(answers("openai_chat")), api_key="k", hooks=[seen.hooks])
     request = ModelRequest(
         "", (Message.user("x", DataPart(b"\x00\x01", "application/x-strange", "f.bin")),), stream=True
     )
@@ -369,7 +372,7 @@ async def failing_later(value: Any) -> None:
 async def test_a_hook_that_fails_breaks_nothing_and_is_logged_once(hook: Any, caplog: pytest.LogCaptureFixture) -> None:
     seen = Seen()
     broken = Hooks(**dict.fromkeys(Hooks.__struct_fields__, hook))
-    agent = Agent("openai:model-1", tools=[double], transport=player("openai"), api_key="k", hooks=[broken, seen.hooks])
+    agent, _ = agent_of("openai_chat", *answers("openai_chat"), tools=[double], hooks=[broken, seen.hooks])
     with caplog.at_level(logging.ERROR, logger="dragoman.hooks"):
         result = await agent.send("twice 2?")
     assert result.output == "It is 4."
@@ -383,7 +386,7 @@ async def test_starts_are_told_in_order_and_ends_in_reverse() -> None:
     both = [
         Hooks(run_start=lambda _, n=n: told.append(f"{n}+"), run_end=lambda _, n=n: told.append(f"{n}-")) for n in "ab"
     ]
-    agent = Agent("openai:m", transport=Player([answer("openai", said("a"))]), api_key="k", hooks=both)
+    agent, _ = agent_of("openai_chat", answer("openai_chat", "a"), hooks=both)
     await agent.send("hi")
     assert told == ["a+", "b+", "b-", "a-"]
 
@@ -403,24 +406,19 @@ async def test_one_line_watches_all_agents_until_it_is_taken_back() -> None:
     seen = Seen()
     watching = everywhere(seen.hooks)
     try:
-        agent = Agent("openai:m", transport=Player([answer("openai", said("a"))] * 2), api_key="k", hooks=seen.hooks)
+        agent, _ = agent_of("openai_chat", *[answer("openai_chat", "a")] * 2, hooks=seen.hooks)
         await agent.send("hi")
         assert len(seen.of("run_start")) == 1  # also where the agent has it too
     finally:
         watching.close()
-    assert [
-        *filter(
-            None,
-            [(await Agent("openai:m", transport=Player([answer("openai", said("a"))]), api_key="k").send("hi")).output],
-        )
-    ] == ["a"]
+    other, _ = agent_of("openai_chat", answer("openai_chat", "a"))
+    await other.send("hi")
     assert len(seen.of("run_start")) == 1
 
 
 async def test_propagated_headers_are_sent_and_a_users_own_go_before_them() -> None:
     hooks = Hooks(propagate=lambda: {"traceparent": "00-1-2-01", "x-mine": "hook"})
-    transport = Player([answer("openai", said("a"))])
-    agent = Agent("openai:m", transport=transport, api_key="k", headers={"x-mine": "agent"}, hooks=hooks)
+    agent, transport = agent_of("openai_chat", answer("openai_chat", "a"), headers={"x-mine": "agent"}, hooks=hooks)
     await agent.send("hi")
     [request] = transport.requests
     assert (request.headers["traceparent"], request.headers["x-mine"]) == ("00-1-2-01", "agent")
@@ -441,8 +439,7 @@ async def test_what_stands_around_the_sending_is_seen_by_it_alone() -> None:
             held.reset(token)
 
     hooks = Hooks(model_context=around, propagate=lambda: {"x-held": held.get()})
-    transport = Player([answer("openai", said("a b c"))])
-    agent = Agent("openai:m", transport=transport, api_key="k", hooks=hooks)
+    agent, transport = agent_of("openai_chat", answer("openai_chat", "a b c"), hooks=hooks)
     async with aclosing(agent.send_events("hi")) as events:
         async for _ in events:
             assert held.get() == ""

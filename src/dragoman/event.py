@@ -199,6 +199,8 @@ class MessageFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="mess
     """Is added to that of `MessageStarted`."""
     native: Native = None
     """Is added to that of `MessageStarted`."""
+    cached: bool = False
+    """The message came from a response cache, and no model was asked. Of the event alone: no message keeps it."""
 
 
 class MessageDropped(msgspec.Struct, frozen=True, omit_defaults=True, tag="message_dropped"):

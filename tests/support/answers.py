@@ -1,42 +1,60 @@
-"""Providers' answers, as their own wires write them: a player's exchanges, streamed and whole."""
+"""A provider's bytes, streamed or whole, as the wire of that provider writes them: for tests that hold on every wire."""
 
 from __future__ import annotations
 
-import json
-from datetime import UTC, datetime
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from dragoman import Message, ToolCallPart, Usage, providers, unfold, wires
-from dragoman.message import FinishReason
-from dragoman.request import ModelRequest
-from dragoman.transport import Exchange
-from support.model import pieces
+import msgspec
 
-PROVIDERS = ("openai", "anthropic", "google", "openai-responses")
-USED = Usage(input_tokens=3, output_tokens=2, total_tokens=5)
-TIME = datetime(2027, 1, 15, 8, tzinfo=UTC)
+from dragoman import Agent, Message, Usage, unfold, wires
+from dragoman.event import Event, PartDelta
+from dragoman.message import FinishReason, Origin
+from dragoman.transport import Exchange, Player
+
+__all__ = ["MODELS", "agent_of", "answer", "response"]
+
+MODELS = {
+    "openai_chat": "openai:gpt-4o",
+    "openai_responses": "openai-responses:gpt-4o",
+    "anthropic": "anthropic:claude-sonnet-4-5",
+    "google": "google:gemini-2.5-flash",
+}
+"""Wire → a model string whose provider speaks it."""
 
 
-def said(*content: object, usage: Usage = USED) -> Message:
-    """A model's message, as it stands in an answer."""
+def answer(
+    wire: str, *content: Any, usage: Usage | None = None, whole: bool = False, cut_after: int | None = None
+) -> Exchange:
+    """What a provider sends that answers with this content."""
     message = Message.model(*content)
     reason = FinishReason.tool_calls if message.tool_calls else FinishReason.stop
-    return message.replace(id="m", finish_reason=reason, usage=usage)
+    served = Origin("p", model="m", served_model=MODELS[wire].partition(":")[2], response_id="r1")
+    message = message.replace(id="m1", finish_reason=reason, usage=usage, origin=served)
+    return response(wire, unfold([message]), whole=whole, cut_after=cut_after)
 
 
-def call(name: str, id: str = "call_1", **arguments: object) -> ToolCallPart:
-    """A tool call."""
-    return ToolCallPart(id, name, arguments)
+def response(wire: str, events: Sequence[Event], *, whole: bool = False, cut_after: int | None = None) -> Exchange:
+    """What a provider sends that answers with these events."""
+    if whole:
+        body = msgspec.json.encode(wires.get(wire).dump_response(list(events)))
+        return Exchange(headers={"content-type": "application/json"}, body=body, cut_after=cut_after)
+    encoder = wires.get(wire).encoder()
+    body = b"".join([*map(encoder.feed, small(events)), encoder.close()])
+    return Exchange(headers={"content-type": wires.get(wire).stream_type}, body=body, chunks=50, cut_after=cut_after)
 
 
-def answer(provider: str, message: Message, *, stream: bool = True) -> Exchange:
-    """A provider's answer that says a message."""
-    wire = wires.get(providers.get(provider).wire)
-    request = ModelRequest("model-1", stream=stream)
-    envelope = wire.envelope(request, id="1", now=TIME)
-    events = unfold([message])
-    if not stream:
-        body = json.dumps(wire.dump_response(events, **envelope)).encode()
-        return Exchange(headers={"content-type": "application/json"}, body=body)
-    encoder = wire.encoder(**envelope)
-    body = b"".join([encoder.feed(event) for event in pieces(events, 5)]) + encoder.close()
-    return Exchange(headers={"content-type": "text/event-stream"}, body=body, chunks=400)
+def small(events: Iterable[Event]) -> Iterable[Event]:
+    """The same events, a few letters a delta."""
+    for event in events:
+        if isinstance(event, PartDelta):
+            for start in range(0, len(event.delta), 5):
+                yield PartDelta(event.message_id, event.index, event.delta[start : start + 5])
+        else:
+            yield event
+
+
+def agent_of(wire: str, *answers: Exchange | Exception, **how: Any) -> tuple[Agent[Any], Player]:
+    """An agent of a provider that speaks this wire, and what answers it."""
+    player = Player(answers)
+    return Agent(MODELS[wire], transport=player, api_key="k", environment_only=True, **how), player

@@ -18,7 +18,7 @@ from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.tool_round import ToolRound
 from dragoman.request import ModelRequest
-from dragoman.result import ChatResult
+from dragoman.result import ChatResult, ModelCall
 from dragoman.tools import (
     BoundExecutor,
     Outbox,
@@ -110,6 +110,8 @@ class StreamingState:
         """Raises `LimitReachedError` where so many more calls would pass a limit."""
         self.losses: dict[Loss, None] = {}
         """What the requests of the run had to leave out, each once and in order."""
+        self.calls: list[ModelCall] = []
+        """The calls of models that have ended, those of agents within tools included."""
         self.output: str | None = None
         """The output where it is not the text of the messages (a `return_result` call)."""
         self.suppressed_text = ""
@@ -179,7 +181,7 @@ class StreamingState:
         self.is_first_chunk_of_message = True
         self.last_result = self._accumulated = None
         client_tools = [name for name, tool in self.tool_map.items() if tool.handler is None]
-        self.intake = Intake(self.accumulator, self.losses, client_tools)
+        self.intake = Intake(self.accumulator, self.losses, client_tools, calls=self.calls, run_id=self.run_id)
         return self.intake
 
     def request_next_message_prefix(self) -> None:
