@@ -88,7 +88,7 @@ NAMED_ONLY = {
         "limits.Limits", "limits.Spent", "message.Usage",
     "orchestration.iteration.StreamingIterationResult", "providers.provider.Provider", "request.Settings", "runs.sql_tables.Dialect",
     "wires.anthropic.content.Outgoing", "wires.google.tools.Outgoing",
-    "testing.check.Check", "testing.server.Answer", "transport.base.Bounds", "transport.base.Timeouts",
+    "testing.check.Check", "testing.scripted.ScriptedRecord", "testing.scripted_answer.Answer", "transport.base.Bounds", "transport.base.Timeouts",
     "transport.exchange.Exchange", "wires.openai_responses.items.Conversation", "wires.openai_responses.tools.Kind",
     "wires.chat.dialect.Chat", "wires.chat.dialect.Outgoing",
     *(f"wires.{wire}.quirks.Quirks" for wire in ("anthropic", "chat", "cohere", "google", "mistral", "ollama", "openai_chat", "openai_responses")),

@@ -58,9 +58,11 @@ class Run(Generic[T]):
         limits: Limits,
         convert: Callable[[str], T],
         agent_name: str = "",
+        begin: Callable[[], Sequence[Message]] | None = None,
         hooks: tuple[Hooks, ...] = (),
     ) -> None:
-        """Made by `Agent.run`. `opening`: the messages with which it begins, which its history holds. `convert`: the output's text → the typed value."""
+        """Made by `Agent.run`. `opening`: the messages with which it begins, which its history holds. `convert`: the output's text → the typed value.
+        `begin`: gives the opening once the tools of sets are known, where that needs them."""
         self.id = state.run_id
         self.thread_id = state.thread_id
         """Id of the conversation; before it begins, it may be given another."""
@@ -68,6 +70,7 @@ class Run(Generic[T]):
         self._orchestrator = orchestrator
         self._state = state
         self._opening = tuple(opening)
+        self._begin = begin
         self.parent_id: str | None = None
         """Id of the run within whose tool this one runs."""
         self.agent_name = agent_name
@@ -187,7 +190,7 @@ class Run(Generic[T]):
         """What there is by now, its output as text; of a message that has not come to its end what was shown of it."""
         return self._transcript.result()
 
-    def _begin(self) -> RunInfo:
+    def _identify(self) -> RunInfo:
         """Whatever asks in the run's name can say so from now on."""
         state = self._state
         state.thread_id = self.thread_id
@@ -198,7 +201,7 @@ class Run(Generic[T]):
     async def _watched(self) -> AsyncGenerator[StreamingIterationResult, None]:
         """`_drive`, in sight of hooks."""
         hooks, losses = self._hooks, self._state.losses
-        start = RunStart(self._begin(), self._model.string, self._state.conversation_history)
+        start = RunStart(self._identify(), self._model.string, self._state.conversation_history)
         began_at, told = monotonic(), 0
         raised: Exception | None = None
         try:
@@ -242,16 +245,20 @@ class Run(Generic[T]):
     async def _drive(self) -> AsyncGenerator[StreamingIterationResult, None]:
         state, orchestrator, transcript = self._state, self._orchestrator, self._transcript
         if state.request.run is None:
-            self._begin()
+            self._identify()
         started = RunStarted(self.id, state.thread_id, self.parent_id, state.resource_id, self._typed)
         first = StreamingIterationResult(events=[started, *state.shared.snapshot()])
         yield first if len(first.events) == 1 else transcript.recorded(first)
         if self._opening:
-            transcript.messages += self._opening
-            yield StreamingIterationResult(events=unfold(self._opening), messages=self._opening)
+            yield self._opened()
         try:
+            await state.enter()
+            if self._begin is not None:
+                await state.list_tools()
+                self._opening = tuple(self._begin())
+                yield self._opened()
             await orchestrator.initialize(state)
-            model = self._model.bound(state.request.replace(tools=(*state.specs, *state.request.tools)), state.losses)
+            model = self._bound()
             if state.plan is not None:
                 async with aclosing(go_on(state, state.plan)) as steps:
                     async for step in steps:
@@ -259,6 +266,8 @@ class Run(Generic[T]):
             goes_on = not transcript.pending
             while goes_on:
                 self._check(model_calls=1)
+                if await state.list_tools():
+                    model = self._bound()
                 transcript.model_calls += 1
                 self._step = step = f"model call {transcript.model_calls}"
                 goes_on = False
@@ -278,7 +287,10 @@ class Run(Generic[T]):
                 losses = self._new_losses()
                 yield transcript.recorded(StreamingIterationResult(events=[StepFinished(step, losses)], losses=losses))
         finally:
-            await self._finalize()
+            try:
+                await self._finalize()
+            finally:
+                await state.leave()
         state.complete()
         transcript.is_complete = True
         _LOG.info("run %s ended: %s, %s", self.id, transcript.finish_reason, transcript.usage)
@@ -287,6 +299,16 @@ class Run(Generic[T]):
         if left := state.outbox.close():
             yield transcript.recorded(StreamingIterationResult(events=left))
         yield StreamingIterationResult(events=[finished])
+
+    def _opened(self) -> StreamingIterationResult:
+        """The step that tells the messages with which it begins."""
+        self._transcript.messages += self._opening
+        return StreamingIterationResult(events=unfold(self._opening), messages=self._opening)
+
+    def _bound(self) -> ChatModel:
+        """The model, which is asked with the tools of the next step."""
+        state = self._state
+        return self._model.bound(state.request.replace(tools=(*state.specs, *state.request.tools)), state.losses)
 
     async def _finalize(self) -> None:
         """Calls the orchestrator's `finalize`, also in the middle of a cancellation."""

@@ -36,9 +36,10 @@ class Retry:
 
     Tried again are the statuses 408, 409, 429, 500, 502, 503, 504 and 529, and connections that fail, time out or break
     before the first byte of a successful body. A connection that the server had closed while it was idle is replaced by
-    another one at once, the first time. A header `x-should-retry: true` or `false` overrules the status. The
-    wait is what the provider asks for (`retry-after-ms`, or `Retry-After` in seconds or as a date), else a random part
-    of min(base·2ⁿ, cap). After the last attempt its answer is returned, or its error raised, as it is.
+    another one at once, the first time. A request whose `retries` say so is tried again less often. A header
+    `x-should-retry: true` or `false` overrules the status. The wait is what the provider asks for (`retry-after-ms`, or
+    `Retry-After` in seconds or as a date), else a random part of min(base·2ⁿ, cap). After the last attempt its answer is
+    returned, or its error raised, as it is.
 
     Args:
         transport: what sends the requests, each attempt the same one.
@@ -73,8 +74,11 @@ class Retry:
 
     async def send(self, request: HttpRequest) -> Response:
         """See `Transport.send`. For a successful status it returns when the first bytes of the body are there."""
+        attempts = self._attempts if request.retries is None else min(self._attempts, request.retries + 1)
+        if attempts == 1 < self._attempts:
+            return await self._send_once(request)
         lost = False
-        for attempt in range(self._attempts - 1):
+        for attempt in range(attempts - 1):
             wait = min(self._base * 2**attempt, self._cap) * self._random()
             status: int | None = None
             error: DragomanError | None = None
@@ -96,9 +100,18 @@ class Retry:
             error = None  # it holds this frame
             if at_once:
                 continue
-            _LOG.warning("attempt %d of %d failed; next in %.1f s", attempt + 1, self._attempts, wait)
+            _LOG.warning("attempt %d of %d failed; next in %.1f s", attempt + 1, attempts, wait)
             await self._sleep(wait)
         return await self._transport.send(request)
+
+    async def _send_once(self, request: HttpRequest) -> Response:
+        """Sends what is not to be sent again; on another connection, where the server had closed the one that was idle."""
+        try:
+            return await self._transport.send(request)
+        except ConnectionLostError as error:
+            if (failed := RETRIED.get()) is not None:
+                await failed(1, 0.0, None, error)
+            return await self._transport.send(request)
 
     async def close(self) -> None:
         """Closes the transport."""
