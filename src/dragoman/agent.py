@@ -112,7 +112,7 @@ class Agent(Generic[Deps]):
         self._toolset = split_tools(self._tools)[1]
         self._system = Message.system(system) if system else None
         self._request = ModelRequest(
-            "", (), tuple(server_tools), settings or Settings(), None, True, options or {}, on_loss=on_loss
+            "", (), server_tools, settings or Settings(), None, True, options or {}, on_loss=on_loss
         )
         self._own_transport = transport is None
         self._transport = transport if transport is not None else default_transport()
@@ -128,8 +128,7 @@ class Agent(Generic[Deps]):
             new_id=id_factory,
             clock=clock,
         )
-        self._hooks = hooks
-        self._limits = limits or Limits()
+        self._hooks, self._limits = hooks, limits or Limits()
         self._approval_key = approval_key.encode() if isinstance(approval_key, str) else approval_key
         self._executor = executor
         self._orchestrator = orchestrator

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from contextlib import aclosing
 from logging import DEBUG, WARNING
 from time import monotonic
-from typing import Any, Generic, Literal, Self, TypeVar, cast
+from typing import Any, Generic, Literal, Self, TypeGuard, TypeVar, cast
 
 import anyio
 import msgspec
@@ -17,7 +17,7 @@ from dragoman.errors import DragomanError, LimitReachedError
 from dragoman.event import Event, RunError, RunFinished, RunStarted, StepFinished, StepStarted
 from dragoman.event_loop import running_loop
 from dragoman.fold import unfold
-from dragoman.hooks import Hooks, RequestLoss, RunEnd, RunStart, active, fire
+from dragoman.hooks import Hooks, RunStart, active
 from dragoman.limits import Limits, Spent, reached
 from dragoman.logs import logger
 from dragoman.loss import Loss
@@ -28,8 +28,10 @@ from dragoman.orchestration.foreign_error import foreign
 from dragoman.orchestration.going_on import go_on
 from dragoman.orchestration.output import RETURN_RESULT
 from dragoman.orchestration.transcript import Transcript
-from dragoman.result import ChatResult
+from dragoman.orchestration.watch import Ending, watched
+from dragoman.result import ChatResult, spent
 from dragoman.run_info import RunInfo
+from dragoman.tools import ToolContext
 
 __all__ = ["Run"]
 
@@ -79,8 +81,11 @@ class Run(Generic[T]):
         self._limits = limits
         self._convert = convert
         self._hooks = active(hooks)
-        self._steps = self._watched() if self._hooks else self._drive()
-        state.check_tool_calls = lambda calls: self._check(tool_calls=calls)
+        self._steps = self._drive()
+        if self._hooks:
+            target = Origin(model.provider.name, None, model.name)
+            self._steps = watched(self._steps, self._started, state, target, self._outcome)
+        state.account.reached = self._reached
         self._transcript = Transcript(state, typed=output_schema is not None)
         by_call = getattr(orchestrator, "provider_hint", None) == RETURN_RESULT
         self._typed: Literal["text", "call"] | None = None if output_schema is None else "call" if by_call else "text"
@@ -106,10 +111,26 @@ class Run(Generic[T]):
 
     async def close(self) -> None:
         """Ends the run where it stands. What it holds (connection, tools) is given back."""
+        await self.leave()
+
+    async def leave(self) -> list[Event]:
+        """`close` → the events that end the run; none where it had ended, or never begun."""
+        is_open = self._loop is not None and not self._ended
         self._end()
         await self._steps.aclose()
-        self._transcript.cut(FinishReason.cancelled)
-        self._state.outbox.close()
+        events = self._left(FinishReason.cancelled)
+        return [*events, RunFinished(self.id, "cancelled", self._transcript.usage)] if is_open else []
+
+    def within(self, context: ToolContext[Any], *, share_state: bool = False) -> None:
+        """Makes it a part of the run in whose tool it is: before it begins. What it takes is taken there, too. `share_state`: both
+        have one state."""
+        self.parent_id = context.run_id or None
+        if self.thread_id == self.id:  # nobody gave it one
+            self.thread_id = context.thread_id or self.id
+        if context.account is not None:
+            self._state.account.join(context.account)
+        if share_state:
+            self._state.shared = context.state
 
     def cancel(self) -> None:
         """Stops the run, from any thread. It ends with outcome `cancelled`, and its result is what there is."""
@@ -198,40 +219,11 @@ class Run(Generic[T]):
         state.request = state.request.replace(model=self._model.string, run=info)
         return info
 
-    async def _watched(self) -> AsyncGenerator[StreamingIterationResult, None]:
-        """`_drive`, in sight of hooks."""
-        hooks, losses = self._hooks, self._state.losses
-        start = RunStart(self._identify(), self._model.string, self._state.conversation_history)
-        began_at, told = monotonic(), 0
-        raised: Exception | None = None
-        try:
-            await fire(hooks, "run_start", start)
-            async with aclosing(self._drive()) as steps:
-                async for step in steps:
-                    if len(losses) > told:
-                        told = await self._tell_losses(told)
-                    yield step
-        except Exception as error:
-            raised = error
-            raise
-        finally:
-            try:
-                await self._tell_losses(told)
-            finally:
-                await fire(hooks, "run_end", RunEnd(start, monotonic() - began_at, *self._outcome(raised)))
+    def _started(self) -> RunStart:
+        """What hooks are told first."""
+        return RunStart(self._identify(), self._model.string, self._state.conversation_history)
 
-    async def _tell_losses(self, told: int) -> int:
-        """Tells hooks of what requests had to leave out, without the first ones → how many there are."""
-        losses = tuple(self._state.losses)
-        target = self._state.accumulated_message.origin if len(losses) > told else None
-        for loss in losses[told:]:
-            target = target or Origin(self._model.provider.name, None, self._model.name)
-            await fire(self._hooks, "loss", RequestLoss(self._state.request.run, target, loss))
-        return len(losses)
-
-    def _outcome(
-        self, raised: Exception | None
-    ) -> tuple[Literal["success", "pending", "cancelled", "error"], ChatResult[str], DragomanError | None]:
+    def _outcome(self, raised: Exception | None) -> Ending:
         """How the run ended, what it gave, and why it failed."""
         result = self.so_far()
         if self._transcript.is_complete:
@@ -263,9 +255,10 @@ class Run(Generic[T]):
                 async with aclosing(go_on(state, state.plan)) as steps:
                     async for step in steps:
                         yield transcript.absorb(step)
+                state.account.check()
             goes_on = not transcript.pending
             while goes_on:
-                self._check(model_calls=1)
+                state.account.begin(model_calls=1)
                 if await state.list_tools():
                     model = self._bound()
                 transcript.model_calls += 1
@@ -277,12 +270,13 @@ class Run(Generic[T]):
                 try:
                     async for result in results:
                         goes_on = result.should_continue
-                        if result.events and isinstance(last := result.events[-1], RunError):
+                        if result.events and self._fails(last := result.events[-1]):
                             yield transcript.recorded(msgspec.structs.replace(result, events=result.events[:-1]))
                             raise last.error
                         yield transcript.absorb(result)
                 finally:
                     await results.aclose()
+                state.account.check()
                 self._step = None
                 losses = self._new_losses()
                 yield transcript.recorded(StreamingIterationResult(events=[StepFinished(step, losses)], losses=losses))
@@ -299,6 +293,10 @@ class Run(Generic[T]):
         if left := state.outbox.close():
             yield transcript.recorded(StreamingIterationResult(events=left))
         yield StreamingIterationResult(events=[finished])
+
+    def _fails(self, event: Event) -> TypeGuard[RunError]:
+        """Whether the event is the failure of this run, and not of one in its tools."""
+        return isinstance(event, RunError) and event.run_id in (None, self.id)
 
     def _opened(self) -> StreamingIterationResult:
         """The step that tells the messages with which it begins."""
@@ -319,16 +317,18 @@ class Run(Generic[T]):
         with anyio.CancelScope(shield=True):
             await self._orchestrator.finalize(self._state)
 
-    def _check(self, *, model_calls: int = 0, tool_calls: int = 0) -> None:
-        """Raises `LimitReachedError` where the run may not make so many more calls."""
-        spent = Spent(
-            model_calls=self._transcript.model_calls,
-            tool_calls=self._state.tool_calls_made,
-            total_tokens=(self._transcript.usage and self._transcript.usage.total_tokens) or 0,
+    def _reached(self, model_calls: int, tool_calls: int) -> str | None:
+        """The limit that leaves no room for so many more calls."""
+        account, usage = self._state.account, None
+        if self._limits.total_tokens is not None:
+            usage = spent(account.calls)
+        taken = Spent(
+            model_calls=account.model_calls,
+            tool_calls=account.tool_calls,
+            total_tokens=(usage and usage.total_tokens) or 0,
             seconds=monotonic() - self._began_at,
         )
-        if reason := reached(self._limits, spent, model_calls=model_calls, tool_calls=tool_calls):
-            raise LimitReachedError(reason)
+        return reached(self._limits, taken, model_calls=model_calls, tool_calls=tool_calls)
 
     def _interrupt(self) -> None:
         if self._state.tool_round is not None:

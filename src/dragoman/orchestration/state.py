@@ -19,7 +19,7 @@ from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.tool_round import ToolRound
 from dragoman.request import ModelRequest
-from dragoman.result import ChatResult, ModelCall
+from dragoman.result import ChatResult
 from dragoman.tools import (
     BoundExecutor,
     Outbox,
@@ -33,6 +33,7 @@ from dragoman.tools import (
     split_tools,
     tool_map,
 )
+from dragoman.tools.account import Account
 from dragoman.tools.record import CallRecords
 
 __all__ = ["Claim", "StreamingState"]
@@ -113,12 +114,11 @@ class StreamingState:
         self.done = False
         self.should_prefix_next_message = False
         self.empty_after_tools_continuations = 0
-        self.tool_calls_made = 0
-        self.check_tool_calls: Callable[[int], None] = lambda calls: None  # noqa: ARG005
-        """Raises `LimitReachedError` where so many more calls would pass a limit."""
+        self.account = Account()
+        """What the run and those in its tools have taken."""
         self.losses: dict[Loss, None] = {}
         """What the requests of the run had to leave out, each once and in order."""
-        self.calls: list[ModelCall] = []
+        self.calls = self.account.calls
         """The calls of models that have ended, those of agents within tools included."""
         self.output: str | None = None
         """The output where it is not the text of the messages (a `return_result` call)."""
@@ -156,6 +156,7 @@ class StreamingState:
             outbox=self.outbox,
             records=self.records,
             run=self.request.run,
+            account=self.account,
         )
 
     async def enter(self) -> None:
@@ -192,8 +193,7 @@ class StreamingState:
         return True
 
     def _count_tool_calls(self, calls: int) -> None:
-        self.check_tool_calls(calls)
-        self.tool_calls_made += calls
+        self.account.begin(tool_calls=calls)
 
     def begin(self, beginning: Beginning) -> tuple[Message, ...]:
         """How the run begins, where that had to wait for the sets' tools → the messages that are its own."""
