@@ -108,8 +108,9 @@ class Agent(Generic[Deps]):
         tools, middleware, server_tools = tuple(tools), tuple(middleware), tuple(server_tools)
         hooks = (hooks,) if isinstance(hooks, Hooks) else tuple(hooks)
         check_agent(locals())
-        self._tools = tools_of(tools)
-        self._toolset = split_tools(self._tools)[1]
+        self.tools = tools_of(tools)
+        """The tools and sets that it was given."""
+        self.toolset = split_tools(self.tools)[1]
         self._system = Message.system(system) if system else None
         self._request = ModelRequest(
             "", (), server_tools, settings or Settings(), None, True, options or {}, on_loss=on_loss
@@ -189,7 +190,7 @@ class Agent(Generic[Deps]):
             output = typed_output(output_type)
         chat_model = self._models.chat(how.get("model"))
         request = with_options(self._request, how)
-        tools = (*self._tools, *tools_of(how.get("tools", ())))
+        tools = (*self.tools, *tools_of(how.get("tools", ())))
         has_toolsets = any(isinstance(one, Toolset) for one in tools)
         seal = Seal(self._approval_key, how.get("thread_id"))
         begin = partial(
@@ -226,7 +227,8 @@ class Agent(Generic[Deps]):
             plan=begun.plan,
         )
         state.losses |= dict.fromkeys(begun.losses)
-        make = self._orchestrator or chat_model.provider.orchestrator
+        own = model.orchestrator if isinstance(model := how.get("model"), Provider) else None
+        make = own or self._orchestrator or chat_model.provider.orchestrator
         orchestrator = (
             make()
             if make is not None
@@ -264,7 +266,7 @@ class Agent(Generic[Deps]):
             TypeError: the history holds something else than messages.
         """
         seal = Seal(self._approval_key if trusted_history else None, thread_id)
-        return pending(history, tools=(*self._tools, *tools_of(tools)), seal=seal)
+        return pending(history, tools=(*self.tools, *tools_of(tools)), seal=seal)
 
     async def send(self, prompt: Prompt, **how: Unpack[RunOptions]) -> ChatResult[str]:
         """Sends a prompt → the whole answer. `how`: see `RunOptions`."""
@@ -380,23 +382,23 @@ class Agent(Generic[Deps]):
             self.portal.close()
 
     async def __aenter__(self) -> Self:
-        if self._toolset is not None:
-            await self._toolset.__aenter__()
+        if self.toolset is not None:
+            await self.toolset.__aenter__()
         return self
 
     async def __aexit__(self, *error: object) -> None:
         try:
-            if self._toolset is not None:
-                await self._toolset.__aexit__(None, None, None)
+            if self.toolset is not None:
+                await self.toolset.__aexit__(None, None, None)
         finally:
             await self.close()
 
     def __enter__(self) -> Self:
-        if self._toolset is not None:
-            self.portal.call(self._toolset.__aenter__())
+        if self.toolset is not None:
+            self.portal.call(self.toolset.__aenter__())
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._toolset is not None and self.portal.started:
-            self.portal.call(self._toolset.__aexit__(None, None, None))
+        if self.toolset is not None and self.portal.started:
+            self.portal.call(self.toolset.__aexit__(None, None, None))
         self.close_sync()
