@@ -114,10 +114,7 @@ class Agent(Generic[Deps]):
         self._system = Message.system(system) if system else None
         settings, options = settings or Settings(), options or {}
         self._request = ModelRequest("", (), server_tools, settings, None, True, options, on_loss=on_loss)
-        self._own_transport, self._transport = (
-            transport is None,
-            default_transport() if transport is None else transport,
-        )
+        self._own_transport, self._transport = transport is None, transport or default_transport()
         self._models = Models(
             model,
             transport=self._transport,
