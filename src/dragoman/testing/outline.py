@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 
-from dragoman.message import Content, Message, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.content import ResultPart
+from dragoman.message import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    Message,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 
 __all__ = ["outline"]
 
@@ -28,10 +40,27 @@ def _lines(message: Message, piece: Content, names: dict[str, str]) -> Iterator[
             yield f"{who} thinks: {piece.text}"
         case ToolCallPart():
             names[piece.id] = piece.name
-            arguments = msgspec.json.encode(piece.arguments, order="sorted").decode()
-            yield f"{who} calls {piece.name} {arguments if piece.state == 'complete' else piece.raw}"
+            yield f"{who} calls {piece.name} {_json(piece.arguments) if piece.state == 'complete' else piece.raw}"
         case ToolResultPart():
-            result = piece.text if piece.is_content else msgspec.json.encode(piece.result, order="sorted").decode()
+            result = _result(piece.result) if piece.is_content else _json(piece.result)
             yield f"{piece.name or names.get(piece.id, '')} {'fails' if piece.is_error else 'gives'} {result}"
+        case DataPart() | LinkPart() | FilePart():
+            yield f"{who}: {_media(piece)}"
         case _:
-            yield f"{who}: {piece!r:.100}"
+            yield f"{who}: [{piece.kind}]"
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value, order="sorted").decode()
+
+
+def _result(parts: Sequence[ResultPart]) -> str:
+    return " ".join(part.text if isinstance(part, TextPart) else _media(part) for part in parts)
+
+
+def _media(part: DataPart | LinkPart | FilePart) -> str:
+    """A file, by what it is and not by its bytes."""
+    where = (
+        part.url if isinstance(part, LinkPart) else part.id if isinstance(part, FilePart) else f"{len(part.data)} bytes"
+    )
+    return f"[{part.mime_type or 'file'} {part.name or where}]"

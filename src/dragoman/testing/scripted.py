@@ -115,7 +115,7 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
         string, provider = resolve(model)
         base_url = provider.base_url if isinstance(provider.base_url, str) else _URL
         own = {name: getattr(provider, name) for name in Provider.__struct_fields__ if name not in _OF_THE_NETWORK}
-        named = {"base_url": base_url, "chat_model": string.chat or provider.chat_model or "scripted-1"}
+        named: dict[str, Any] = {"base_url": base_url, "chat_model": string.chat or provider.chat_model or "scripted-1"}
         return cls(answers, **{**own, **named, **fields})
 
     @property

@@ -17,10 +17,11 @@ from dragoman.request import HttpRequest
 from dragoman.retry_after import retry_after
 from dragoman.transport.base import ConnectionLostError, Response, Transport
 
-__all__ = ["Retry"]
+__all__ = ["RETRIED", "Retry"]
 
 _LOG = logger("transport.retry")
-_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+RETRIED = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+"""Statuses after which the same request may well succeed."""
 _DRAIN_SECONDS = 1.0
 
 
@@ -125,7 +126,7 @@ async def _begun(response: Response) -> Response:
 
 def _is_retried(response: Response) -> bool:
     verdict = response.headers.get("x-should-retry")
-    return response.status >= 400 and (verdict == "true" or (response.status in _STATUSES and verdict != "false"))
+    return response.status >= 400 and (verdict == "true" or (response.status in RETRIED and verdict != "false"))
 
 
 async def _drain(response: Response) -> None:
