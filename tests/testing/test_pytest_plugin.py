@@ -179,8 +179,11 @@ def test_names_of_tests_are_names_of_folders() -> None:
 
 
 def test_a_scripted_model_takes_the_place_of_the_applications_own(project: Project) -> None:
-    project.pytester.makepyfile(app=APP.replace(', api_key="sk-secret-4711"', "").replace("openai-compatible:tiny", "openai"))
-    project.run("""
+    project.pytester.makepyfile(
+        app=APP.replace(', api_key="sk-secret-4711"', "").replace("openai-compatible:tiny", "openai")
+    )
+    project.run(
+        """
 def test_asks(scripted_model):
     model = scripted_model.replace("openai:gpt-4o", ["Hello."])
     assert ask("Hi") == "Hello."
@@ -189,17 +192,24 @@ def test_asks(scripted_model):
 def test_asks_another(scripted_model):
     model = scripted_model(["Hello."], wire="anthropic")
     assert agent.send_sync("Hi", model=model).output == "Hello."
-""", passed=2)
+""",
+        passed=2,
+    )
 
 
 def test_a_script_that_is_not_at_its_end_is_an_error_of_a_test_that_passed(project: Project) -> None:
-    out = project.run("""
+    out = project.run(
+        """
 def test_asks(scripted_model):
     scripted_model(["Never asked for."])
 def test_fails(scripted_model):
     scripted_model(["Never asked for."])
     assert 0
-""", passed=1, failed=1, errors=1)
+""",
+        passed=1,
+        failed=1,
+        errors=1,
+    )
     assert "1 answers were not asked for" in out
 
 

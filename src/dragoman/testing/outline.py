@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
 from dragoman.content import ResultPart
+from dragoman.event import Event
+from dragoman.fold import fold
 from dragoman.message import (
     Content,
     DataPart,
@@ -19,15 +21,35 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
+from dragoman.request import ModelRequest
+from dragoman.result import ChatResult
 
-__all__ = ["outline"]
+__all__ = ["Source", "messages_of", "outline"]
+
+Source: TypeAlias = ChatResult[Any] | ModelRequest | Message | Iterable[Message] | Iterable[Event]
+"""What has messages: the result of a run, a request, a history, events."""
 
 
-def outline(messages: Iterable[Message]) -> list[str]:
-    """What messages say, line by line, without ids, times and counts: `user: How is it in Oslo?`,
-    `model calls get_weather {"city":"Oslo"}`, `get_weather gives "rain"`."""
+def messages_of(source: Source) -> list[Message]:
+    """The messages of a result, of a request, of events, or those that are given."""
+    if isinstance(source, Message):
+        return [source]
+    if isinstance(source, ChatResult | ModelRequest):
+        return list(source.messages)
+    given = list(source)
+    messages = [each for each in given if isinstance(each, Message)]
+    return messages or fold([each for each in given if not isinstance(each, Message)])
+
+
+def outline(source: Source) -> list[str]:
+    """What was said, line by line, to compare with a list in a test: without ids, times and counts.
+
+    `user: How is it in Oslo?`, `model thinks: …`, `model calls get_weather {"city":"Oslo"}`, `get_weather gives "rain"`, `model: It rains.`
+    """
     names: dict[str, str] = {}
-    return [line for message in messages for piece in message.content for line in _lines(message, piece, names)]
+    return [
+        line for message in messages_of(source) for piece in message.content for line in _lines(message, piece, names)
+    ]
 
 
 def _lines(message: Message, piece: Content, names: dict[str, str]) -> Iterator[str]:
