@@ -156,6 +156,8 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     whoever the request goes to."""
     run: RunInfo | None = None
     """The run that asks, for middlewares and hooks; no wire writes it."""
+    retries: int | None = None
+    """How often the transport may send it again at most where it fails; `None`: as often as the transport does by itself."""
 
     def __post_init__(self) -> None:
         if self.on_loss not in ("tell", "error"):
@@ -214,6 +216,8 @@ class HttpRequest(msgspec.Struct, frozen=True):
     """Name under which a tool was sent → the tool's own name, where they differ. For whoever reads the answer."""
     secret: bool = False
     """Its bodies hold credentials: a recorder does not write it down."""
+    retries: int | None = None
+    """How often it may be sent again at most; `None`: as often as the transport does by itself."""
 
     def __repr__(self) -> str:
         scheme, separator, rest = self.path.partition("?")[0].rpartition("://")

@@ -6,17 +6,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dragoman.model.breaker import Breaker
     from dragoman.model.chat_model import ChatModel
     from dragoman.model.embeddings_model import EmbeddingsModel
+    from dragoman.model.fallbacks import fallback
     from dragoman.model.middleware import Middleware
     from dragoman.model.strings import parse_model_string
 
-__all__ = ["ChatModel", "EmbeddingsModel", "Middleware", "parse_model_string"]
+__all__ = ["Breaker", "ChatModel", "EmbeddingsModel", "Middleware", "fallback", "parse_model_string"]
 
 _MODULES = {
+    "Breaker": "breaker",
     "ChatModel": "chat_model",
     "EmbeddingsModel": "embeddings_model",
     "Middleware": "middleware",
+    "fallback": "fallbacks",
     "parse_model_string": "strings",
 }
 

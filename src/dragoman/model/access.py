@@ -19,7 +19,7 @@ import msgspec
 from dragoman import wires
 from dragoman.errors import DragomanError, InvalidRequestError, ProviderError
 from dragoman.event_loop import running_loop
-from dragoman.providers.address import find_base_url
+from dragoman.providers.address import find_base_url, joined, written_base_url
 from dragoman.providers.auth import Answer, Auth, Flow, Grant
 from dragoman.providers.keys import find_auth, request_headers
 from dragoman.providers.provider import Provider
@@ -77,6 +77,14 @@ class Access:
         self._failed: DragomanError | None = None
         self._carried: deque[HttpRequest] = deque(maxlen=_REMEMBERED)
         self._locks: WeakKeyDictionary[AbstractEventLoop, anyio.Lock] = WeakKeyDictionary()
+
+    @property
+    def endpoint(self) -> str:
+        """The base URL as it may be shown, as far as settings say it; empty where only credentials or a server that is yet to be
+        started do."""
+        provider = self.provider
+        url = written_base_url(provider, self._base_url, self._environment, self._system) or provider.base_url
+        return public_url(joined(url, "")) if isinstance(url, str) else ""
 
     async def base_url(self, model: str, *, embeddings: bool = False) -> str:
         """The provider's base URL, without a slash at its end. May start what serves `model`. `embeddings`: of the place that

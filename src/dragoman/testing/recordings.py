@@ -19,7 +19,7 @@ from dragoman.transport.exchange import Exchange, load_exchange, request_body
 from dragoman.transport.player import Player
 from dragoman.transport.recorder import Recorder
 from dragoman.transport.redaction import public_body, public_url
-from dragoman.transport.retry import RETRIED
+from dragoman.transport.retry import RETRIED_STATUSES
 
 __all__ = ["Recordings", "RequestRefusedError", "Send", "folder_name"]
 
@@ -76,7 +76,7 @@ class Recordings:
         for exchange in self._left:
             if self._key_of(exchange) == wanted:
                 self._left.remove(exchange)
-                if exchange.status in RETRIED:  # it is what the last attempt got
+                if exchange.status in RETRIED_STATUSES:  # it is what the last attempt got
                     headers = {**exchange.headers, "x-should-retry": "false"}
                     exchange = msgspec.structs.replace(exchange, headers=headers)
                 return await Player([exchange]).send(request)
@@ -95,7 +95,7 @@ class Recordings:
         keys = [self._key_of(exchange) for exchange in exchanges]
         number = len(list(self.folder.glob("*.json")))
         for at, (file, exchange) in enumerate(zip(files, exchanges, strict=True)):
-            if exchange.status not in RETRIED or keys[at] not in keys[at + 1 :]:
+            if exchange.status not in RETRIED_STATUSES or keys[at] not in keys[at + 1 :]:
                 number += 1
                 file.rename(self.folder / f"{number:04d}.json")
         self.discard()
