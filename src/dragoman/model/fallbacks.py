@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Seque
 from contextlib import aclosing
 from copy import copy
 from inspect import isawaitable
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 import msgspec
 
@@ -214,7 +214,7 @@ def model_string(model: str | Provider) -> str:
 
 def _rule(on: On | Iterable[On]) -> Callable[[DragomanError], bool]:
     """One function that says whether an error is one of those."""
-    each = (cast("On", on),) if callable(on) else tuple(on)
+    each = (on,) if callable(on) else tuple(on)
     for one in each:
         if not (issubclass(one, DragomanError) if isinstance(one, type) else callable(one)):
             raise wrong("on", one, "classes of DragomanError, or functions of an error")
