@@ -56,7 +56,7 @@ EACH: list[tuple[dict[str, Any], str]] = [
     ({"transport": Player}, "transport must be a transport, not the class Player"),
     ({"executor": 1}, f"executor must be {EXECUTOR}, not int"),
     ({"executor": ToolExecutor}, f"executor must be {EXECUTOR}, not the class ToolExecutor"),
-    ({"tools": [max, 1]}, "tools[1] must be a function or a Tool, not int"),
+    ({"tools": [max, 1]}, "tools[1] must be a function, a Tool or a Toolset, not int"),
     ({"middleware": [1]}, "middleware[0] must be a function (request, next) -> events, not int"),
     ({"middleware": [print, 1]}, "middleware[1] must be a function (request, next) -> events, not int"),
     ({"server_tools": [ServerTool("a"), 1]}, "server_tools[1] must be ServerTool, not int"),

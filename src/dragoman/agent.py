@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, overload
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, cast, overload
 
 from typing_extensions import TypeForm, TypeVar
 
@@ -38,7 +39,7 @@ from dragoman.providers import Provider
 from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpec
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
 from dragoman.run import Run
-from dragoman.tools import Tool, ToolExecutor, tool, tool_map
+from dragoman.tools import Tool, ToolExecutor, Toolset, split_tools
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -63,7 +64,7 @@ class Agent(Generic[Deps]):
         self,
         model: ModelChoice | None = None,
         *,
-        tools: Iterable[Tool | Callable[..., Any]] = (),
+        tools: Iterable[Tool | Toolset | Callable[..., Any]] = (),
         system: str | None = None,
         settings: Settings | None = None,
         server_tools: Iterable[ServerTool] = (),
@@ -104,8 +105,9 @@ class Agent(Generic[Deps]):
         log_from_environment()
         tools, middleware, server_tools = tuple(tools), tuple(middleware), tuple(server_tools)
         check_agent(locals())
-        self._tools = tuple(given if isinstance(given, Tool) else tool(given) for given in tools)
-        tool_map(self._tools)
+        self.tools = tools_of(tools)
+        """The tools and sets that it was given."""
+        self.toolset = split_tools(self.tools)[1]
         self._system = Message.system(system) if system else None
         self._request = ModelRequest(
             "", (), tuple(server_tools), settings or Settings(), None, True, options or {}, on_loss=on_loss
@@ -185,21 +187,24 @@ class Agent(Generic[Deps]):
             output = typed_output(output_type)
         chat_model = self._models.chat(how.get("model"))
         request = with_options(self._request, how)
-        tools = (*self._tools, *tools_of(how.get("tools", ())))
+        tools = (*self.tools, *tools_of(how.get("tools", ())))
+        has_toolsets = any(isinstance(one, Toolset) for one in tools)
         seal = Seal(self._approval_key, how.get("thread_id"))
-        begin = beginning(
+        begin = partial(
+            beginning,
             new,
             how,
             system=self._system,
-            tools=tools,
+            has_toolsets=has_toolsets,
             seal=seal,
             on_loss=request.on_loss,
             new_id=self._new_id,
             clock=self._clock,
         )
+        begun = begin(tools=None if has_toolsets else cast("tuple[Tool, ...]", tools))
         run_id = how.get("run_id") or self._new_id()
         state = StreamingState(
-            begin.history,
+            begun.history,
             tools,
             request=request,
             executor=self._executor,
@@ -216,10 +221,11 @@ class Agent(Generic[Deps]):
             metadata=how.get("metadata", {}),
             seal=seal,
             claim=how.get("claim"),
-            plan=begin.plan,
+            plan=begun.plan,
         )
-        state.losses |= dict.fromkeys(begin.losses)
-        make = self._orchestrator or chat_model.provider.orchestrator
+        state.losses |= dict.fromkeys(begun.losses)
+        own = model.orchestrator if isinstance(model := how.get("model"), Provider) else None
+        make = own or self._orchestrator or chat_model.provider.orchestrator
         orchestrator = (
             make()
             if make is not None
@@ -229,7 +235,8 @@ class Agent(Generic[Deps]):
             chat_model,
             orchestrator,
             state,
-            opening=begin.opening,
+            opening=begun.opening,
+            begin=(lambda: state.begin(begin(tools=state.tool_map.values()))) if begun.needs_tools else None,
             output_schema=output.schema if output is not None else None,
             limits=how.get("limits") or self._limits,
             convert=output.convert if output is not None else str,
@@ -241,10 +248,11 @@ class Agent(Generic[Deps]):
         history: History,
         *,
         thread_id: str | None = None,
-        tools: Iterable[Tool | ToolSpec | Callable[..., Any]] = (),
+        tools: Iterable[Tool | ToolSpec | Toolset | Callable[..., Any]] = (),
         trusted_history: bool = True,
     ) -> tuple[Interrupt, ...]:
         """What a conversation waits for, read off its messages: what `send(None, history=…)` with these options has as `pending`.
+        No toolset is asked: a call of its tools that waits has a mark in the history that a run of this library left.
 
         With an `approval_key` it is signed. Of a history that comes from a client (`trusted_history=False`) nothing is that no run of yours has
         signed before: it may be made up.
@@ -253,8 +261,8 @@ class Agent(Generic[Deps]):
             HistoryError: a mark in the history cannot be read.
             TypeError: the history holds something else than messages.
         """
-        known = tool_map((*self._tools, *tools_of(tools)))
-        return pending(history, tools=known, seal=Seal(self._approval_key if trusted_history else None, thread_id))
+        seal = Seal(self._approval_key if trusted_history else None, thread_id)
+        return pending(history, tools=(*self.tools, *tools_of(tools)), seal=seal)
 
     async def send(self, prompt: Prompt, **how: Unpack[RunOptions]) -> ChatResult[str]:
         """Sends a prompt → the whole answer. `how`: see `RunOptions`."""
@@ -370,13 +378,23 @@ class Agent(Generic[Deps]):
             self.portal.close()
 
     async def __aenter__(self) -> Self:
+        if self.toolset is not None:
+            await self.toolset.__aenter__()
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await self.close()
+        try:
+            if self.toolset is not None:
+                await self.toolset.__aexit__(None, None, None)
+        finally:
+            await self.close()
 
     def __enter__(self) -> Self:
+        if self.toolset is not None:
+            self.portal.call(self.toolset.__aenter__())
         return self
 
     def __exit__(self, *error: object) -> None:
+        if self.toolset is not None and self.portal.started:
+            self.portal.call(self.toolset.__aexit__(None, None, None))
         self.close_sync()

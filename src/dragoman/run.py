@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from contextlib import aclosing
 from logging import DEBUG, WARNING
 from time import monotonic
-from typing import Any, Generic, Literal, Self, TypeVar, cast
+from typing import Any, Generic, Literal, Self, TypeGuard, TypeVar, cast
 
 import anyio
 import msgspec
@@ -27,8 +27,9 @@ from dragoman.orchestration.foreign_error import foreign
 from dragoman.orchestration.going_on import go_on
 from dragoman.orchestration.output import RETURN_RESULT
 from dragoman.orchestration.transcript import Transcript
-from dragoman.result import ChatResult
+from dragoman.result import ChatResult, spent
 from dragoman.run_info import RunInfo
+from dragoman.tools import ToolContext
 
 __all__ = ["Run"]
 
@@ -57,8 +58,10 @@ class Run(Generic[T]):
         limits: Limits,
         convert: Callable[[str], T],
         agent_name: str = "",
+        begin: Callable[[], Sequence[Message]] | None = None,
     ) -> None:
-        """Made by `Agent.run`. `opening`: the messages with which it begins, which its history holds. `convert`: the output's text → the typed value."""
+        """Made by `Agent.run`. `opening`: the messages with which it begins, which its history holds. `convert`: the output's text → the typed value.
+        `begin`: gives the opening once the tools of sets are known, where that needs them."""
         self.id = state.run_id
         self.thread_id = state.thread_id
         """Id of the conversation; before it begins, it may be given another."""
@@ -66,6 +69,7 @@ class Run(Generic[T]):
         self._orchestrator = orchestrator
         self._state = state
         self._opening = tuple(opening)
+        self._begin = begin
         self.parent_id: str | None = None
         """Id of the run within whose tool this one runs."""
         self.agent_name = agent_name
@@ -74,7 +78,7 @@ class Run(Generic[T]):
         self._limits = limits
         self._convert = convert
         self._steps = self._drive()
-        state.check_tool_calls = lambda calls: self._check(tool_calls=calls)
+        state.account.reached = self._reached
         self._transcript = Transcript(state, typed=output_schema is not None)
         by_call = getattr(orchestrator, "provider_hint", None) == RETURN_RESULT
         self._typed: Literal["text", "call"] | None = None if output_schema is None else "call" if by_call else "text"
@@ -100,10 +104,26 @@ class Run(Generic[T]):
 
     async def close(self) -> None:
         """Ends the run where it stands. What it holds (connection, tools) is given back."""
+        await self.leave()
+
+    async def leave(self) -> list[Event]:
+        """`close` → the events that end the run; none where it had ended, or never begun."""
+        is_open = self._loop is not None and not self._ended
         self._end()
         await self._steps.aclose()
-        self._transcript.cut(FinishReason.cancelled)
-        self._state.outbox.close()
+        events = self._left(FinishReason.cancelled)
+        return [*events, RunFinished(self.id, "cancelled", self._transcript.usage)] if is_open else []
+
+    def within(self, context: ToolContext[Any], *, share_state: bool = False) -> None:
+        """Makes it a part of the run in whose tool it is: before it begins. What it takes is taken there, too. `share_state`: both
+        have one state."""
+        self.parent_id = context.run_id or None
+        if self.thread_id == self.id:  # nobody gave it one
+            self.thread_id = context.thread_id or self.id
+        if context.account is not None:
+            self._state.account.join(context.account)
+        if share_state:
+            self._state.shared = context.state
 
     def cancel(self) -> None:
         """Stops the run, from any thread. It ends with outcome `cancelled`, and its result is what there is."""
@@ -192,18 +212,25 @@ class Run(Generic[T]):
         first = StreamingIterationResult(events=[started, *state.shared.snapshot()])
         yield first if len(first.events) == 1 else transcript.recorded(first)
         if self._opening:
-            transcript.messages += self._opening
-            yield StreamingIterationResult(events=unfold(self._opening), messages=self._opening)
+            yield self._opened()
         try:
+            await state.enter()
+            if self._begin is not None:
+                await state.list_tools()
+                self._opening = tuple(self._begin())
+                yield self._opened()
             await orchestrator.initialize(state)
-            model = self._model.bound(state.request.replace(tools=(*state.specs, *state.request.tools)), state.losses)
+            model = self._bound()
             if state.plan is not None:
                 async with aclosing(go_on(state, state.plan)) as steps:
                     async for step in steps:
                         yield transcript.absorb(step)
+                state.account.check()
             goes_on = not transcript.pending
             while goes_on:
-                self._check(model_calls=1)
+                state.account.begin(model_calls=1)
+                if await state.list_tools():
+                    model = self._bound()
                 transcript.model_calls += 1
                 self._step = step = f"model call {transcript.model_calls}"
                 goes_on = False
@@ -213,17 +240,21 @@ class Run(Generic[T]):
                 try:
                     async for result in results:
                         goes_on = result.should_continue
-                        if result.events and isinstance(last := result.events[-1], RunError):
+                        if result.events and self._fails(last := result.events[-1]):
                             yield transcript.recorded(msgspec.structs.replace(result, events=result.events[:-1]))
                             raise last.error
                         yield transcript.absorb(result)
                 finally:
                     await results.aclose()
+                state.account.check()
                 self._step = None
                 losses = self._new_losses()
                 yield transcript.recorded(StreamingIterationResult(events=[StepFinished(step, losses)], losses=losses))
         finally:
-            await self._finalize()
+            try:
+                await self._finalize()
+            finally:
+                await state.leave()
         state.complete()
         transcript.is_complete = True
         _LOG.info("run %s ended: %s, %s", self.id, transcript.finish_reason, transcript.usage)
@@ -232,6 +263,20 @@ class Run(Generic[T]):
         if left := state.outbox.close():
             yield transcript.recorded(StreamingIterationResult(events=left))
         yield StreamingIterationResult(events=[finished])
+
+    def _fails(self, event: Event) -> TypeGuard[RunError]:
+        """Whether the event is the failure of this run, and not of one in its tools."""
+        return isinstance(event, RunError) and event.run_id in (None, self.id)
+
+    def _opened(self) -> StreamingIterationResult:
+        """The step that tells the messages with which it begins."""
+        self._transcript.messages += self._opening
+        return StreamingIterationResult(events=unfold(self._opening), messages=self._opening)
+
+    def _bound(self) -> ChatModel:
+        """The model, which is asked with the tools of the next step."""
+        state = self._state
+        return self._model.bound(state.request.replace(tools=(*state.specs, *state.request.tools)), state.losses)
 
     async def _finalize(self) -> None:
         """Calls the orchestrator's `finalize`, also in the middle of a cancellation."""
@@ -242,16 +287,18 @@ class Run(Generic[T]):
         with anyio.CancelScope(shield=True):
             await self._orchestrator.finalize(self._state)
 
-    def _check(self, *, model_calls: int = 0, tool_calls: int = 0) -> None:
-        """Raises `LimitReachedError` where the run may not make so many more calls."""
-        spent = Spent(
-            model_calls=self._transcript.model_calls,
-            tool_calls=self._state.tool_calls_made,
-            total_tokens=(self._transcript.usage and self._transcript.usage.total_tokens) or 0,
+    def _reached(self, model_calls: int, tool_calls: int) -> str | None:
+        """The limit that leaves no room for so many more calls."""
+        account, usage = self._state.account, None
+        if self._limits.total_tokens is not None:
+            usage = spent(account.calls)
+        taken = Spent(
+            model_calls=account.model_calls,
+            tool_calls=account.tool_calls,
+            total_tokens=(usage and usage.total_tokens) or 0,
             seconds=monotonic() - self._began_at,
         )
-        if reason := reached(self._limits, spent, model_calls=model_calls, tool_calls=tool_calls):
-            raise LimitReachedError(reason)
+        return reached(self._limits, taken, model_calls=model_calls, tool_calls=tool_calls)
 
     def _interrupt(self) -> None:
         if self._state.tool_round is not None:

@@ -65,7 +65,7 @@ class Access:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.provider = provider
-        self._transport = transport
+        self._transport = provider.transport or transport
         self._api_key = api_key
         self._base_url = base_url
         self._headers = headers

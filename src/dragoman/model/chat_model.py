@@ -17,7 +17,7 @@ from dragoman.codec.digest import prefix
 from dragoman.codec.error_rules import request_id
 from dragoman.codec.history import History, Turn
 from dragoman.codec.marks import without_waits
-from dragoman.errors import DragomanError, ProviderConnectionError, ProviderError, SettingsError
+from dragoman.errors import DecodeError, DragomanError, ProviderConnectionError, ProviderError, SettingsError
 from dragoman.event import Event, MessageStarted, PartFinished, PartStarted, RunError
 from dragoman.loss import Loss, refusal
 from dragoman.message import Message, Origin, ToolCallPart
@@ -276,8 +276,8 @@ class ChatModel:
     def _explained(
         self, error: DragomanError, headers: Mapping[str, str], broken: ProviderError | None
     ) -> DragomanError:
-        """An error, with what the decoder cannot know; a broken connection's own in place of the cut that it made."""
-        if isinstance(broken, ProviderConnectionError):
+        """An error, with what the decoder cannot know; a broken connection's own in place of the half that nobody can read."""
+        if isinstance(broken, ProviderConnectionError) and not isinstance(error, DecodeError):
             error.__cause__ = broken
         elif broken is not None:
             error = broken.at(partial=error.partial)

@@ -66,7 +66,7 @@ async def go_on(state: StreamingState, plan: Plan) -> AsyncGenerator[StreamingIt
     else:
         tool_round.name_twins(opened)
         for each in waiting:
-            if needs_mark(each, state.tool_map):
+            if needs_mark(each, state.own_tools):
                 tool_round.append(each.mark())
     events, messages, state.tool_round = [*tool_round.close()], (*tool_round.messages(), *plan.new), None
     state.add_to_history(*messages)
@@ -102,7 +102,9 @@ async def _run(state: StreamingState, tool_round: ToolRound, runs: Mapping[int, 
 async def _stopped(state: StreamingState, decision: Decision) -> ToolResultPart | Waiting | None:
     """Why a call that was answered is not run now: its result, or what it waits for first; `None`: it is run."""
     call, one = decision.call, decision.waiting.call
-    tool = state.tool_map[call.name]
+    tool = state.tool_map.get(call.name)
+    if tool is None:  # its set has it no longer, and the executor says so
+        return None
     try:
         needs = await tool.needs_approval(call, state.tool_context())
     except Exception as error:  # noqa: BLE001 - code of the user's, which may raise anything: then it is not run

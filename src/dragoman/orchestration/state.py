@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
+from operator import is_
 from typing import Any
 
 from dragoman.errors import DragomanError
@@ -13,12 +14,12 @@ from dragoman.message import Message, Role
 from dragoman.model.chat_model import now
 from dragoman.orchestration.accumulator import MessageAccumulator
 from dragoman.orchestration.intake import Intake
-from dragoman.orchestration.resume import Plan
+from dragoman.orchestration.resume import Beginning, Plan
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.tool_round import ToolRound
 from dragoman.request import ModelRequest
-from dragoman.result import ChatResult, ModelCall
+from dragoman.result import ChatResult
 from dragoman.tools import (
     BoundExecutor,
     Outbox,
@@ -28,8 +29,11 @@ from dragoman.tools import (
     ToolContext,
     ToolExecutor,
     ToolIdCoordinator,
+    Toolset,
+    split_tools,
     tool_map,
 )
+from dragoman.tools.account import Account
 from dragoman.tools.record import CallRecords
 
 __all__ = ["Claim", "StreamingState"]
@@ -45,7 +49,7 @@ class StreamingState:
     def __init__(
         self,
         conversation_history: Iterable[Message],
-        tools: Iterable[Tool] = (),
+        tools: Iterable[Tool | Toolset] = (),
         *,
         request: ModelRequest | None = None,
         executor: ToolExecutor | None = None,
@@ -71,8 +75,13 @@ class StreamingState:
             ToolError: two tools have one name.
         """
         self._history = list(conversation_history)
-        self.tool_map: dict[str, Tool] = tool_map(tools)
+        self.own_tools, self.toolset = split_tools(tools)
+        """The tools that are always there, by name; and all in one set, where some come from sets."""
+        self._entered = False
+        self.tool_map = self.own_tools
+        """The tools of this step, by name: those that the model was offered, and that are run."""
         self.specs = tuple(tool.spec for tool in self.tool_map.values())
+        """The same for requests."""
         self.request = request or ModelRequest("")
         """Settings, options and server tools of every request of this run."""
         self.outbox = Outbox()
@@ -105,12 +114,11 @@ class StreamingState:
         self.done = False
         self.should_prefix_next_message = False
         self.empty_after_tools_continuations = 0
-        self.tool_calls_made = 0
-        self.check_tool_calls: Callable[[int], None] = lambda calls: None  # noqa: ARG005
-        """Raises `LimitReachedError` where so many more calls would pass a limit."""
+        self.account = Account()
+        """What the run and those in its tools have taken."""
         self.losses: dict[Loss, None] = {}
         """What the requests of the run had to leave out, each once and in order."""
-        self.calls: list[ModelCall] = []
+        self.calls = self.account.calls
         """The calls of models that have ended, those of agents within tools included."""
         self.output: str | None = None
         """The output where it is not the text of the messages (a `return_result` call)."""
@@ -147,11 +155,50 @@ class StreamingState:
             state=self.shared,
             outbox=self.outbox,
             records=self.records,
+            account=self.account,
         )
 
+    async def enter(self) -> None:
+        """Enters the sets.
+
+        Raises:
+            ToolError: one cannot be entered; none is then.
+        """
+        if self.toolset is not None:
+            await self.toolset.__aenter__()
+            self._entered = True
+
+    async def leave(self) -> None:
+        """Leaves the sets, where they were entered."""
+        if self.toolset is not None and self._entered:
+            self._entered = False
+            await self.toolset.__aexit__(None, None, None)
+
+    async def list_tools(self) -> bool:
+        """Asks the sets for the tools of the next step → whether they are others. What has not changed stays the same object in requests.
+
+        Raises:
+            ToolError: a set cannot tell its tools, or two have one name.
+        """
+        if self.toolset is None:
+            return False
+        self.tool_map = tool_map(await self.toolset.list_tools(self.tool_context()))
+        before = {spec.name: spec for spec in self.specs}
+        specs = [tool.spec for tool in self.tool_map.values()]
+        specs = [before[spec.name] if before.get(spec.name) == spec else spec for spec in specs]
+        if len(specs) == len(self.specs) and all(map(is_, specs, self.specs)):
+            return False
+        self.specs = tuple(specs)
+        return True
+
     def _count_tool_calls(self, calls: int) -> None:
-        self.check_tool_calls(calls)
-        self.tool_calls_made += calls
+        self.account.begin(tool_calls=calls)
+
+    def begin(self, beginning: Beginning) -> tuple[Message, ...]:
+        """How the run begins, where that had to wait for the sets' tools → the messages that are its own."""
+        self._history, self.plan = beginning.history, beginning.plan
+        self.losses |= dict.fromkeys(beginning.losses)
+        return beginning.opening
 
     @property
     def conversation_history(self) -> tuple[Message, ...]:

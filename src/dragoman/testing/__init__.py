@@ -22,9 +22,13 @@ from dragoman.errors import SettingsError
 from dragoman.message import ThinkingPart
 from dragoman.providers.provider import Provider
 from dragoman.testing.check import BoundCheck, Check, CheckFailed, Doubtful, Skipped
+from dragoman.testing.outline import outline
 from dragoman.testing.provider import CHECKS as PROVIDER_CHECKS
 from dragoman.testing.report import run
-from dragoman.testing.server import Answer, ScriptedServer
+from dragoman.testing.script import ScriptError
+from dragoman.testing.scripted import ScriptedModel
+from dragoman.testing.scripted_answer import Answer, call, typed
+from dragoman.testing.server import ScriptedServer
 from dragoman.testing.wire import CHECKS as WIRE_CHECKS
 from dragoman.wires import Wire
 
@@ -36,11 +40,16 @@ __all__ = [
     "Check",
     "CheckFailed",
     "Doubtful",
+    "ScriptError",
+    "ScriptedModel",
     "ScriptedServer",
     "Skipped",
+    "call",
     "checks",
+    "outline",
     "provider_checks",
     "run",
+    "typed",
     "wire_checks",
 ]
 

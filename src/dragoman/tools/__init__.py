@@ -16,11 +16,12 @@ from dragoman.tools.outbox import Emission, Outbox
 from dragoman.tools.outcome import ToolExecutionResult
 from dragoman.tools.shared_state import SharedState
 from dragoman.tools.tool import FunctionTool, Tool, tool, tool_map
-from dragoman.tools.toolset import Toolset
+from dragoman.tools.toolset import CombinedToolset, Toolset, split_tools, toolset
 
 __all__ = [
     "AskUser",
     "BoundExecutor",
+    "CombinedToolset",
     "Emission",
     "FunctionTool",
     "Outbox",
@@ -41,6 +42,8 @@ __all__ = [
     "generate_tool_call_id",
     "is_valid_tool_call_id",
     "runnable",
+    "split_tools",
     "tool",
     "tool_map",
+    "toolset",
 ]
