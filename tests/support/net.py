@@ -27,7 +27,7 @@ NAMES = {
 FOUR = list(NAMES)
 KEYS = {name: "none" for each in NAMES.values() for name in providers.get(each).key_names}
 Reply = Message | DragomanError | Answer
-CUT = Answer(said=Message.model("Once upon a time there was a king who had"), cut=True)
+CUT = Answer(content=Message.model("Once upon a time there was a king who had"), cut=True)
 
 
 class Net:
