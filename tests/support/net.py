@@ -39,7 +39,7 @@ class Net:
         self.servers: dict[str, ScriptedServer] = {}
         for wire, given in replies.items():
             url = providers.get(NAMES[wire]).base_url
-            self.servers[wire] = ScriptedServer(wires.get(wire), _function(given), base_url=str(url))
+            self.servers[wire] = ScriptedServer(wires.get(wire), _function(given), base_url=str(url), remembers=True)
 
     async def send(self, request: HttpRequest) -> Any:
         for wire, server in self.servers.items():
