@@ -16,6 +16,7 @@ from dragoman import (
     Message,
     MessageDropped,
     MessageStarted,
+    ModelRequest,
     PartDelta,
     Role,
     RunError,
@@ -27,6 +28,7 @@ from dragoman import (
 )
 from dragoman.errors import OverloadedError, SettingsError, StreamCutError
 from dragoman.event import Event
+from dragoman.hooks import Hooks, ModelEnd, ModelRetry, everywhere
 from dragoman.model import fallback
 from dragoman.orchestration import choose_orchestrator
 from dragoman.runs import visible
@@ -243,6 +245,31 @@ async def test_all_failing(wire: str) -> None:
     assert [error.provider for error in failed.value.earlier] == [NAMES[wire]]
     assert failed.value.result is not None
     assert net.open == 0
+
+
+async def test_hooks_are_told_of_each_step_and_of_each_call() -> None:
+    retries: list[ModelRetry] = []
+    ends: list[ModelEnd] = []
+    hooks = Hooks(retry=retries.append, model_end=ends.append)
+    no = says("I cannot.", reason=FinishReason.refusal)
+    net = Net(openai_chat=BUSY, anthropic=no, google=says("Once."))
+    layer = fallback(
+        *named("openai_chat", "anthropic", "google"), on_answer=lambda m: m.finish_reason is FinishReason.refusal
+    )
+    async with agent(net, layer, hooks=hooks) as one:
+        result = await one.send("Tell me a story.")
+    assert result.output == "Once."
+    told = [(each.provider, each.attempt, each.status, each.fallback) for each in retries]
+    assert told == [("openai", 1, 503, "anthropic"), ("anthropic", 2, None, "google")]
+    assert isinstance(retries[0].error, OverloadedError)
+    assert retries[0].run is not None
+    assert [end.start.target.provider for end in ends] == ["openai", "anthropic", "google"]
+    with everywhere(hooks):
+        async with agent(net, layer) as one:
+            model = one._models.chat()
+            async for _ in model.stream(ModelRequest("", (Message.user("Hi"),))):
+                pass
+    assert len(retries) == 4
 
 
 async def test_cancelled_in_the_middle() -> None:
