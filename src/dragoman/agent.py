@@ -40,6 +40,7 @@ from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpe
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
 from dragoman.run import Run
 from dragoman.tools import Tool, ToolExecutor, Toolset, split_tools
+from dragoman.tools.agent_tool import agent_tool
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -304,6 +305,8 @@ class Agent(Generic[Deps]):
                 yield event
             if run.exception is not None:
                 raise run.exception
+
+    as_tool = agent_tool
 
     async def embed_query(self, text: str, **how: Unpack[EmbeddingsOptions]) -> EmbeddingsResult:
         """A text to search with → its vector. See `EmbeddingsModel.embed_query`.
