@@ -25,11 +25,13 @@ from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
 from dragoman.orchestration.foreign_error import foreign
 from dragoman.orchestration.going_on import go_on
+from dragoman.orchestration.handing_over import hand_over
 from dragoman.orchestration.output import RETURN_RESULT
 from dragoman.orchestration.transcript import Transcript
 from dragoman.result import ChatResult, spent
 from dragoman.run_info import RunInfo
 from dragoman.tools import ToolContext
+from dragoman.tools.handoff import Transfer
 
 __all__ = ["Run"]
 
@@ -227,7 +229,7 @@ class Run(Generic[T]):
                         yield transcript.absorb(step)
                 state.account.check()
             goes_on = not transcript.pending
-            while goes_on:
+            while goes_on and state.transfer is None:
                 state.account.begin(model_calls=1)
                 if await state.list_tools():
                     model = self._bound()
@@ -250,6 +252,10 @@ class Run(Generic[T]):
                 self._step = None
                 losses = self._new_losses()
                 yield transcript.recorded(StreamingIterationResult(events=[StepFinished(step, losses)], losses=losses))
+            if state.transfer is not None:
+                async with aclosing(self._handed_over(state.transfer)) as steps:
+                    async for step in steps:
+                        yield step
         finally:
             try:
                 await self._finalize()
@@ -263,6 +269,17 @@ class Run(Generic[T]):
         if left := state.outbox.close():
             yield transcript.recorded(StreamingIterationResult(events=left))
         yield StreamingIterationResult(events=[finished])
+
+    async def _handed_over(self, transfer: Transfer) -> AsyncGenerator[StreamingIterationResult, None]:
+        """The run's last step: another agent goes on."""
+        self._step = step = f"hand-off to {transfer.tool.to}"
+        yield self._transcript.recorded(StreamingIterationResult(events=[StepStarted(step)]))
+        async with aclosing(hand_over(self._state, transfer, by_call=self._typed == "call")) as results:
+            async for result in results:
+                yield self._transcript.absorb(result)
+        self._state.account.check()
+        self._step = None
+        yield self._transcript.recorded(StreamingIterationResult(events=[StepFinished(step)]))
 
     def _fails(self, event: Event) -> TypeGuard[RunError]:
         """Whether the event is the failure of this run, and not of one in its tools."""

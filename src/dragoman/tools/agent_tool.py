@@ -6,12 +6,13 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import msgspec
 
 from dragoman.arguments import expect_callable
 from dragoman.errors import ToolError
+from dragoman.limits import Limits
 from dragoman.message import DataPart, FilePart, LinkPart, Message, Role, TextPart
 from dragoman.tools.context import ToolContext
 from dragoman.tools.docstring import describe
@@ -20,9 +21,6 @@ from dragoman.tools.lazy_schema import SignatureSchema
 from dragoman.tools.outcome import as_json
 from dragoman.tools.signature import context_name
 from dragoman.tools.tool import Approval, Tool
-
-if TYPE_CHECKING:
-    from dragoman.limits import Limits
 
 __all__ = ["AgentToolOptions", "agent_tool", "name_for_models"]
 
@@ -79,7 +77,8 @@ def agent_tool(
         TypeError: `prompt` is no function and no class.
     """
     display_name: str = getattr(agent, "display_name", "")
-    run: dict[str, Any] = {key: options.pop(key) for key in ("limits", "share_state") if key in options}
+    fields: dict[str, Any] = {**options}
+    run: dict[str, Any] = {key: fields.pop(key) for key in ("limits", "share_state") if key in fields}
     if output_type is not str:
         run["output_type"] = output_type
     schema, ask = _arguments(prompt)
@@ -91,7 +90,7 @@ def agent_tool(
     if description is None:
         described = "" if prompt is None else describe(prompt)[0].strip()
         description = described or f"Has {display_name or 'another agent'} do something, and gives its answer."
-    return Tool(name or name_for_models(display_name), description, handler, schema, **options)
+    return Tool(name or name_for_models(display_name), description, handler, schema, **fields)
 
 
 def name_for_models(display_name: str) -> str:
