@@ -33,7 +33,6 @@ from dragoman.orchestration.watch import Ending, watched
 from dragoman.result import ChatResult, spent
 from dragoman.run_info import RunInfo
 from dragoman.tools import ToolContext
-from dragoman.tools.handoff import Transfer
 
 __all__ = ["Run"]
 
@@ -259,16 +258,22 @@ class Run(Generic[T]):
                         yield transcript.absorb(step)
                 state.account.check()
             goes_on = not transcript.pending
-            while goes_on and state.transfer is None:
-                state.account.begin(model_calls=1)
-                if await state.list_tools():
-                    model = self._bound()
-                transcript.model_calls += 1
-                self._step = step = f"model call {transcript.model_calls}"
-                goes_on = False
-                _LOG.debug("run %s: %s to %s", self.id, step, self._model.name)
+            while goes_on or state.transfer is not None:
+                transfer, state.transfer, goes_on = state.transfer, None, False
+                if transfer is None:
+                    state.account.begin(model_calls=1)
+                    if await state.list_tools():
+                        model = self._bound()
+                    transcript.model_calls += 1
+                self._step = step = (
+                    f"hand-off to {transfer.tool.to}" if transfer else f"model call {transcript.model_calls}"
+                )
+                _LOG.debug("run %s: %s, %s", self.id, step, self._model.name)
                 yield transcript.recorded(StreamingIterationResult(events=[StepStarted(step)]))
-                results = orchestrator.process_iteration(model, state, self._schema)
+                if transfer is None:
+                    results = orchestrator.process_iteration(model, state, self._schema)
+                else:
+                    results = hand_over(state, transfer, by_call=self._typed == "call")
                 try:
                     async for result in results:
                         goes_on = result.should_continue
@@ -282,10 +287,6 @@ class Run(Generic[T]):
                 self._step = None
                 losses = self._new_losses()
                 yield transcript.recorded(StreamingIterationResult(events=[StepFinished(step, losses)], losses=losses))
-            if state.transfer is not None:
-                async with aclosing(self._handed_over(state.transfer)) as steps:
-                    async for step in steps:
-                        yield step
         finally:
             try:
                 await self._finalize()
@@ -299,17 +300,6 @@ class Run(Generic[T]):
         if left := state.outbox.close():
             yield transcript.recorded(StreamingIterationResult(events=left))
         yield StreamingIterationResult(events=[finished])
-
-    async def _handed_over(self, transfer: Transfer) -> AsyncGenerator[StreamingIterationResult, None]:
-        """The run's last step: another agent goes on."""
-        self._step = step = f"hand-off to {transfer.tool.to}"
-        yield self._transcript.recorded(StreamingIterationResult(events=[StepStarted(step)]))
-        async with aclosing(hand_over(self._state, transfer, by_call=self._typed == "call")) as results:
-            async for result in results:
-                yield self._transcript.absorb(result)
-        self._state.account.check()
-        self._step = None
-        yield self._transcript.recorded(StreamingIterationResult(events=[StepFinished(step)]))
 
     def _fails(self, event: Event) -> TypeGuard[RunError]:
         """Whether the event is the failure of this run, and not of one in its tools."""
