@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from mcp import ClientSession, types
+from mcp import ClientSession, MCPError, types
 
 from dragoman.errors import ToolError
 from dragoman.logs import logger
@@ -67,15 +67,22 @@ class ServerCall:
                 responses = await self._responses(result)
                 if responses is None:
                     await asyncio.sleep(min(0.05 * 2**again, _LONGEST_WAIT))
-            given = await session.call_tool(
-                name,
-                arguments,
-                progress_callback=self._progress,
-                input_responses=responses,
-                request_state=None if result is None else result.request_state,
-                allow_input_required=True,
-                allow_claimed=False,
-            )
+            try:
+                given = await session.call_tool(
+                    name,
+                    arguments,
+                    progress_callback=self._progress,
+                    input_responses=responses,
+                    request_state=None if result is None else result.request_state,
+                    allow_input_required=True,
+                    allow_claimed=False,
+                )
+            except MCPError as error:
+                if again or result is None or error.code != types.INVALID_PARAMS:
+                    raise
+                result, responses = None, None  # the server knows no more of it, and so has not gone on: from the start
+                self._answers.start_again()
+                continue
             if isinstance(given, types.CallToolResult):
                 return given
             result = given

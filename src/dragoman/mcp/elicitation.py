@@ -57,6 +57,10 @@ class Answers:
         self.round = if_object(notes.get("round")) or None
         """What the server wants to know before the call goes on, as it said so; `None`: nothing, or it asks by itself."""
 
+    def start_again(self) -> None:
+        """The server works from the start: all answers may be given again."""
+        self.round, self._unused = None, list(self._given)
+
     def take(self, asked: types.ElicitRequestParams) -> types.ElicitResult:
         """The answer to a question.
 
