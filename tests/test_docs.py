@@ -101,7 +101,7 @@ def test_each_program_of_the_readme_is_an_example() -> None:
     assert len(SHOWN) == len(blocks(ROOT / "README.md"))
 
 
-def test_the_example_of_an_mcp_server_runs(models: Llm, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001
+def test_the_example_of_an_mcp_server_runs(models: Llm, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(ROOT / "examples" / "mcp_server.py"), run_name="__main__")
     assert capsys.readouterr().out.splitlines()[2:] == ["{'words': 3}", "1: calls count_words", "2: Gladly.", "Gladly."]
 
