@@ -1,12 +1,10 @@
-"""An MCP server that does what tests need: run as a program it speaks by its standard input and output, of the protocol's version of
-today or of before (`legacy`); `server()` makes it for one process."""
+"""An MCP server that does what tests need, of the library's making: it speaks the protocol of today and of before 2026."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import os
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -145,27 +143,6 @@ def server(name: str = "tests", log: Path | None = None) -> MCPServer:
         return "logged"
 
     @made.tool(structured_output=False)
-    def die(status: int = 3) -> str:
-        """Ends the server."""
-        note("die")
-        print("it dies now", file=sys.stderr, flush=True)
-        os._exit(status)
-
-    @made.tool(structured_output=False, annotations=ToolAnnotations(idempotent_hint=True))
-    def die_once(mark: str) -> str:
-        """Ends the server when it is first called."""
-        note("die_once")
-        if not Path(mark).exists():
-            Path(mark).touch()
-            os._exit(3)
-        return "alive"
-
-    @made.tool(structured_output=False)
-    def environment(name: str) -> str:
-        """Reads a variable."""
-        return os.environ.get(name, "(not set)")
-
-    @made.tool(structured_output=False)
     async def more_tools(ctx: Context) -> str:
         """Adds a tool."""
 
@@ -286,8 +263,3 @@ def server(name: str = "tests", log: Path | None = None) -> MCPServer:
 
 def _is_legacy(ctx: Context) -> bool:
     return (ctx.protocol_version or "") < "2026"
-
-
-if __name__ == "__main__":
-    where = Path(sys.argv[1]) if len(sys.argv) > 1 else None
-    server(log=where).run("stdio")
