@@ -180,9 +180,11 @@ async def test_what_the_model_made_follows_what_it_said(era: str) -> None:
 )
 async def test_typed_output_is_structured_content(era: str, output_type: Any, said: str, structured: Any) -> None:
     mine, _ = agent(says(said), display_name="me")
+    told = Told()
     async with connected(server(mine, output_type=output_type), era) as client:
         (listed,) = (await client.list_tools()).tools
-        result = await client.call_tool("me", {"prompt": "which"})
+        result = await client.call_tool("me", {"prompt": "which"}, progress_callback=told)
+    assert told.all == []
     assert listed.output_schema is not None
     assert set(listed.output_schema["properties"]) == set(structured)
     assert result.structured_content == structured

@@ -106,7 +106,7 @@ class Exposure:
             text = joined(before, result.output)
             return CallToolResult(content=blocks([*([TextPart(text)] if text else []), *files]))
 
-        return await answered(context, params, begin, said)
+        return await answered(context, params, begin, said, typed=entry.output_type is not str)
 
     async def _file(self, part: DataPart | FilePart) -> DataPart | FilePart:
         """A file that the provider holds → its bytes, where they can be had."""
