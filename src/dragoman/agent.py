@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, cast, overload
 from typing_extensions import TypeForm, TypeVar
 
 from dragoman.event import Event
+from dragoman.hooks import Hooks
 from dragoman.interrupt import Interrupt
 from dragoman.limits import Limits
 from dragoman.logs import log_from_environment
@@ -76,6 +77,7 @@ class Agent(Generic[Deps]):
         environment_only: bool = False,
         transport: Transport | None = None,
         middleware: Iterable[Middleware] = (),
+        hooks: Hooks | Iterable[Hooks] = (),
         limits: Limits | None = None,
         on_loss: OnLoss = "tell",
         approval_key: str | bytes | None = None,
@@ -90,12 +92,12 @@ class Agent(Generic[Deps]):
         as a list or a `fallback`: where one fails, the next is asked. Key, base URL and headers are for the first one's provider.
 
         `api_key` may be a function that gives the key, or a promise of it, whenever a request is made: for keys that change.
-        `environment` holds variables that go before those of the process (keys, base URLs, `DRAGOMAN_MODEL`);
-        `environment_only` leaves those of the process out. `options` are body fields that have no neutral name, passed on as
-        they are. `on_loss`: what the provider cannot take (a file, a setting, another's thinking) is left out and named in
-        `ChatResult.losses`; `error` refuses the request instead. `approval_key` signs what runs wait for: an approval or an answer
-        counts then only with the signature of what was asked; any secret of 32 bytes or more, the same in all processes. `executor`, `orchestrator` and `accumulator` replace the
-        provider's, where its record names some, else ours.
+        `environment` holds variables that go before those of the process (keys, base URLs, `DRAGOMAN_MODEL`); `environment_only` leaves
+        those of the process out. `options` are body fields that have no neutral name, passed on as they are. `hooks` are told of its
+        runs. `on_loss`: what the provider cannot take (a file, a setting, another's thinking) is left out and named in
+        `ChatResult.losses`; `error` refuses the request instead. `approval_key` signs what runs wait for: an approval or an answer counts
+        then only with the signature of what was asked; any secret of 32 bytes or more, the same in all processes. `executor`,
+        `orchestrator` and `accumulator` replace the provider's, where its record names some, else ours.
 
         Raises:
             SettingsError: the model string is malformed, or no provider has that name.
@@ -104,16 +106,15 @@ class Agent(Generic[Deps]):
         """
         log_from_environment()
         tools, middleware, server_tools = tuple(tools), tuple(middleware), tuple(server_tools)
+        hooks = (hooks,) if isinstance(hooks, Hooks) else tuple(hooks)
         check_agent(locals())
         self.tools = tools_of(tools)
         """The tools and sets that it was given."""
         self.toolset = split_tools(self.tools)[1]
         self._system = Message.system(system) if system else None
-        self._request = ModelRequest(
-            "", (), tuple(server_tools), settings or Settings(), None, True, options or {}, on_loss=on_loss
-        )
-        self._own_transport = transport is None
-        self._transport = transport if transport is not None else default_transport()
+        settings, options = settings or Settings(), options or {}
+        self._request = ModelRequest("", (), server_tools, settings, None, True, options, on_loss=on_loss)
+        self._own_transport, self._transport = transport is None, transport or default_transport()
         self._models = Models(
             model,
             transport=self._transport,
@@ -126,11 +127,9 @@ class Agent(Generic[Deps]):
             new_id=id_factory,
             clock=clock,
         )
-        self._limits = limits or Limits()
+        self._hooks, self._limits = hooks, limits or Limits()
         self._approval_key = approval_key.encode() if isinstance(approval_key, str) else approval_key
-        self._executor = executor
-        self._orchestrator = orchestrator
-        self._accumulator = accumulator
+        self._executor, self._orchestrator, self._accumulator = executor, orchestrator, accumulator
         self._display_name, self._new_id, self._clock = display_name, id_factory, clock
         self.portal = Portal()
         """Where the synchronous calls run."""
@@ -241,6 +240,7 @@ class Agent(Generic[Deps]):
             limits=how.get("limits") or self._limits,
             convert=output.convert if output is not None else str,
             agent_name=self.display_name,
+            hooks=self._hooks,
         )
 
     def pending(

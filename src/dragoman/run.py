@@ -17,16 +17,18 @@ from dragoman.errors import DragomanError, LimitReachedError
 from dragoman.event import Event, RunError, RunFinished, RunStarted, StepFinished, StepStarted
 from dragoman.event_loop import running_loop
 from dragoman.fold import unfold
+from dragoman.hooks import Hooks, RunStart, active
 from dragoman.limits import Limits, Spent, reached
 from dragoman.logs import logger
 from dragoman.loss import Loss
-from dragoman.message import FinishReason, Message
+from dragoman.message import FinishReason, Message, Origin
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
 from dragoman.orchestration.foreign_error import foreign
 from dragoman.orchestration.going_on import go_on
 from dragoman.orchestration.output import RETURN_RESULT
 from dragoman.orchestration.transcript import Transcript
+from dragoman.orchestration.watch import Ending, watched
 from dragoman.result import ChatResult, spent
 from dragoman.run_info import RunInfo
 from dragoman.tools import ToolContext
@@ -59,6 +61,7 @@ class Run(Generic[T]):
         convert: Callable[[str], T],
         agent_name: str = "",
         begin: Callable[[], Sequence[Message]] | None = None,
+        hooks: tuple[Hooks, ...] = (),
     ) -> None:
         """Made by `Agent.run`. `opening`: the messages with which it begins, which its history holds. `convert`: the output's text → the typed value.
         `begin`: gives the opening once the tools of sets are known, where that needs them."""
@@ -77,7 +80,11 @@ class Run(Generic[T]):
         self._schema = output_schema
         self._limits = limits
         self._convert = convert
+        self._hooks = active(hooks)
         self._steps = self._drive()
+        if self._hooks:
+            target = Origin(model.provider.name, None, model.name)
+            self._steps = watched(self._steps, self._started, state, target, self._outcome)
         state.account.reached = self._reached
         self._transcript = Transcript(state, typed=output_schema is not None)
         by_call = getattr(orchestrator, "provider_hint", None) == RETURN_RESULT
@@ -176,7 +183,8 @@ class Run(Generic[T]):
                 raise RuntimeError("this run is being read already; read it in one place at a time")
             self._waiting = asyncio.current_task()
             try:
-                if self._stop is not None:
+                if self._stop is not None and not self._transcript.is_complete:
+                    self._interrupted = True
                     await self._steps.aclose()
                     step = self._stopped(self._stop)
                 else:
@@ -203,11 +211,33 @@ class Run(Generic[T]):
         """What there is by now, its output as text; of a message that has not come to its end what was shown of it."""
         return self._transcript.result()
 
+    def _identify(self) -> RunInfo:
+        """Whatever asks in the run's name can say so from now on."""
+        state = self._state
+        state.thread_id = self.thread_id
+        info = RunInfo(self.id, self.thread_id, state.resource_id, self.parent_id, self.agent_name, self._hooks)
+        state.request = state.request.replace(model=self._model.string, run=info)
+        return info
+
+    def _started(self) -> RunStart:
+        """What hooks are told first."""
+        return RunStart(self._identify(), self._model.string, self._state.conversation_history)
+
+    def _outcome(self, raised: Exception | None) -> Ending:
+        """How the run ended, what it gave, and why it failed."""
+        result = self.so_far()
+        if self._transcript.is_complete:
+            return "pending" if result.pending else "success", result, None
+        if raised is None and self._stop not in (None, _CANCELLED):
+            raised = LimitReachedError(self._stop)
+        if raised is None:
+            return "cancelled", result, None
+        return "error", result, raised if isinstance(raised, DragomanError) else foreign(raised)
+
     async def _drive(self) -> AsyncGenerator[StreamingIterationResult, None]:
         state, orchestrator, transcript = self._state, self._orchestrator, self._transcript
-        state.thread_id = self.thread_id
-        info = RunInfo(self.id, state.thread_id, state.resource_id, self.parent_id, self.agent_name)
-        state.request = state.request.replace(model=self._model.string, run=info)
+        if state.request.run is None:
+            self._identify()
         started = RunStarted(self.id, state.thread_id, self.parent_id, state.resource_id, self._typed)
         first = StreamingIterationResult(events=[started, *state.shared.snapshot()])
         yield first if len(first.events) == 1 else transcript.recorded(first)
@@ -304,7 +334,7 @@ class Run(Generic[T]):
     def _interrupt(self) -> None:
         if self._state.tool_round is not None:
             self._state.tool_round.cancel()
-        if self._waiting is not None and not self._interrupted:
+        if self._waiting is not None and not self._interrupted and not self._transcript.is_complete:
             self._interrupted = True
             self._waiting.cancel()
 

@@ -155,6 +155,7 @@ class StreamingState:
             state=self.shared,
             outbox=self.outbox,
             records=self.records,
+            run=self.request.run,
             account=self.account,
         )
 

@@ -11,6 +11,7 @@ from typing_extensions import TypeVar
 from dragoman.errors import ToolError
 from dragoman.event import Custom, Event, StateDelta, StateSnapshot
 from dragoman.message import Message, ToolCallPart
+from dragoman.run_info import RunInfo
 from dragoman.tools.account import Account
 from dragoman.tools.ask import AskUser
 from dragoman.tools.outbox import Emission, Outbox
@@ -70,6 +71,8 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
     """Where events go; without a run, nowhere."""
     records: CallRecords | None = None
     """What the run knows of its calls; `None`: there is no run."""
+    run: RunInfo | None = None
+    """Which run calls; `None`: there is none."""
     account: Account | None = None
     """What the run has taken; `None`: there is no run."""
 
