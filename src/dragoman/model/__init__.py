@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dragoman.model.middleware import Middleware
     from dragoman.model.response_cache import cache
     from dragoman.model.strings import parse_model_string
+    from dragoman.model.throttle import Throttle
 
 __all__ = [
     "Breaker",
@@ -21,6 +22,7 @@ __all__ = [
     "ChatModel",
     "EmbeddingsModel",
     "Middleware",
+    "Throttle",
     "cache",
     "fallback",
     "parse_model_string",
