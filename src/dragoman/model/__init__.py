@@ -34,6 +34,7 @@ _MODULES = {
     "ChatModel": "chat_model",
     "EmbeddingsModel": "embeddings_model",
     "Middleware": "middleware",
+    "Throttle": "throttle",
     "cache": "response_cache",
     "fallback": "fallbacks",
     "parse_model_string": "strings",

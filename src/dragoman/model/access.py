@@ -19,7 +19,7 @@ import anyio
 import msgspec
 
 from dragoman import wires
-from dragoman.errors import AuthenticationError, DragomanError, InvalidRequestError, ProviderError
+from dragoman.errors import DragomanError, InvalidRequestError, ProviderError
 from dragoman.event_loop import running_loop
 from dragoman.providers.address import find_base_url, joined, written_base_url
 from dragoman.providers.auth import Answer, Auth, Flow, Grant
@@ -98,7 +98,7 @@ class Access:
             headers = request_headers(
                 self.provider, api_key=known, headers=given, environment=self._environment, system=self._system
             )
-        except AuthenticationError:
+        except DragomanError:  # the request itself will say so
             headers = given
         secret = {name: value for name, value in headers.items() if is_secret(name)}
         for name in self.provider.auth_names:

@@ -113,7 +113,7 @@ def told_again(answer: StoredAnswer, *, new_id: Callable[[], str], now: datetime
         yield batch
 
 
-class _Stored(msgspec.Struct):
+class _Stored(msgspec.Struct, frozen=True):
     version: int
     at: float
     events: list[msgspec.Raw]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from datetime import datetime
@@ -65,7 +65,7 @@ class ResponseCache:
             await self._keep(key, told, to)
 
     @contextmanager
-    def off(self) -> Iterator[None]:
+    def off(self) -> Generator[None]:
         """What is sent in this block neither reads the cache nor fills it."""
         before = _off.set((*_off.get(), self))
         try:
