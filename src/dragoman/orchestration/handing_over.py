@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import msgspec
 
+from dragoman.errors import ResumeError
 from dragoman.event import (
     Event,
     MessageDropped,
@@ -102,9 +103,12 @@ async def hand_over(
         Exception: what the other's run failed with.
     """
     tool, context = transfer.tool, state.tool_context()
-    prompt, history = None, [*dropwhile(_is_system, state.conversation_history)]
+    around = [*dropwhile(_is_system, state.conversation_history)]
+    before = transfer.runs[-1] if transfer.runs else InnerRun(after=around[-1].id)
     if transfer.runs:
-        prompt, history = _joined(transfer.new), [*transfer.runs[-1].messages]
+        around = _until(around, before.after)
+    history = [*around, *before.messages]
+    prompt = _joined(transfer.new) if transfer.runs else None
     how: dict[str, Any] = {**state.output_options, "history": history, "resume": transfer.resume}
     if tool.limits is not None:
         how["limits"] = tool.limits
@@ -123,7 +127,8 @@ async def hand_over(
     if result.pending:
         call = ToolCallPart(answer.new_id(), tool.name)
         yield answer.ends(result, call)
-        yield _waiting(state, call, AgentWaits(result.pending, (InnerRun((*history, *result.messages)),)))
+        own = InnerRun((*before.messages, *result.messages), after=before.after)
+        yield _waiting(state, call, AgentWaits(result.pending, (own,)))
     else:
         yield answer.ends(result)
         if (returned := answer.returned) is not None:
@@ -178,12 +183,12 @@ class _Answer:
         for index, part in enumerate(rest, place):
             events += whole_part(self._id, index, part)
         metadata = {key: value for key, value in result.metadata.items() if key != "thinking"}
-        metadata = {"agent": self._to, **metadata} if call is None else {}
+        metadata = {"agent": self._to, **metadata}
         reason = result.finish_reason if call is None else FinishReason.tool_calls
         if not self._id:
             state.intake = None
             return StreamingIterationResult(should_continue=False, finish_reason=reason, metadata=metadata)
-        told = {"agent": metadata["agent"]} if metadata else {}
+        told = {"agent": metadata["agent"]}
         events.append(MessageFinished(self._id, reason, origin=_origin(result.messages), metadata=told))
         passed = self._intake.feed(events)
         message, state.intake = self._intake.message(), None
@@ -225,6 +230,21 @@ def _waiting(state: StreamingState, call: ToolCallPart, waits: AgentWaits) -> St
     one = next(each for each in open_calls(state.conversation_history) if each.call.id == call.id)
     decided = Decision(Waiting(one, ()), approved=True)
     return closed_round(state, tool_round, [question_of(state, one, waits, state.records.of(call), decided)])
+
+
+def _until(messages: Sequence[Message], message_id: str | None) -> list[Message]:
+    """The messages up to and with that one.
+
+    Raises:
+        ResumeError: it is not among them.
+    """
+    place = next((place for place, message in enumerate(messages, 1) if message.id == message_id), 0)
+    if not place:
+        raise ResumeError(
+            f"the history lacks the message {message_id!r}, with which the conversation was handed over to the agent that waits; "
+            "send it with the ids that its messages have"
+        )
+    return [*messages[:place]]
 
 
 def _is_system(message: Message) -> bool:
