@@ -11,6 +11,7 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.errors import SettingsError
+from dragoman.openapi.keywords import LISTS, MAPS, ONE
 
 __all__ = ["Document", "load", "pointer"]
 
@@ -86,7 +87,7 @@ def load(document: Mapping[str, Any] | str | Path) -> Document:
         given = "swagger 2.0" if "swagger" in root else f"{version!r:.40}"
         raise SettingsError(f"OpenAPI 3.0 and 3.1 can be read, and this document is of version {given}: convert it")
     is_3_0 = found[1] == "0"
-    _check({**root, "openapi": "3.0.3" if is_3_0 else "3.1.0"})
+    _check({**root, "openapi": "3.0.3"} if is_3_0 else {**_without_booleans(root), "openapi": "3.1.0"})
     return Document(root, is_3_0)
 
 
@@ -157,6 +158,19 @@ def _check(root: Mapping[str, Any]) -> None:
         ) from error
     except RecursionError as error:
         raise SettingsError("the OpenAPI document nests too deep") from error
+
+
+def _without_booleans(value: Any, under: str = "") -> Any:
+    """A document whose schemas are objects: the validator does not know that `true` and `false` are schemas too."""
+    if isinstance(value, bool):
+        return {} if under in ONE else value
+    if isinstance(value, list):
+        below = "not" if under in LISTS else ""
+        return [_without_booleans(each, below) for each in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        return {key: _without_booleans(each, "not" if under in MAPS else key) for key, each in fields.items()}
+    return value
 
 
 def _place(root: Any, location: tuple[str | int, ...]) -> list[str | int]:

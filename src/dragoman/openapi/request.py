@@ -56,7 +56,10 @@ class Requests:
             ProviderError: there was no answer.
         """
         headers, query, cookies = {"accept": "application/json, */*;q=0.5"}, list(written.query), list(written.cookies)
-        for given in (written.headers, await self._given(context)):  # what the caller says goes before what a model says
+        for given in (
+            written.headers,
+            await self._given(context),
+        ):  # what the caller says goes before what a model says
             headers |= {name.lower(): value for name, value in given.items()}
         secrets: list[str] = []
         for key in keys:

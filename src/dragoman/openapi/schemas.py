@@ -9,26 +9,10 @@ from typing import Any, cast
 from dragoman.codec.json_values import if_list, if_object
 from dragoman.errors import SettingsError
 from dragoman.openapi.document import Document, pointer
+from dragoman.openapi.keywords import LISTS, MAPS, ONE
 
 __all__ = ["Schemas"]
 
-_ONE = frozenset(
-    {
-        "additionalProperties",
-        "contains",
-        "contentSchema",
-        "else",
-        "if",
-        "items",
-        "not",
-        "propertyNames",
-        "then",
-        "unevaluatedItems",
-        "unevaluatedProperties",
-    }
-)
-_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
-_MAPS = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
 _FOR_PEOPLE = frozenset({"deprecated", "discriminator", "example", "examples", "externalDocs", "xml"})
 _LIMITS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 
@@ -58,11 +42,11 @@ class Schemas:
             below = pointer(place, key)
             if key == "$ref" and isinstance(value, str):
                 made[key] = self._reference(value)
-            elif key in _ONE and isinstance(value, Mapping):
+            elif key in ONE and isinstance(value, Mapping):
                 made[key] = self.convert(value, below)
-            elif key in _LISTS and isinstance(value, list):
+            elif key in LISTS and isinstance(value, list):
                 made[key] = [self.convert(each, pointer(below, at)) for at, each in enumerate(cast("list[Any]", value))]
-            elif key in _MAPS and isinstance(value, Mapping):
+            elif key in MAPS and isinstance(value, Mapping):
                 made[key] = {
                     name: self.convert(each, pointer(below, name))
                     for name, each in cast("Mapping[str, Any]", value).items()
