@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, cast, overload
 from typing_extensions import TypeForm, TypeVar
 
 from dragoman.event import Event
+from dragoman.hooks import Hooks
 from dragoman.interrupt import Interrupt
 from dragoman.limits import Limits
 from dragoman.logs import log_from_environment
@@ -20,7 +21,7 @@ from dragoman.model.fallbacks import ModelChoice
 from dragoman.model.middleware import Middleware
 from dragoman.model.models import Models
 from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator, StreamingState, choose_orchestrator
-from dragoman.orchestration.output import Output, json_output, typed_output
+from dragoman.orchestration.output import output_of
 from dragoman.orchestration.seal import Seal
 from dragoman.portal import Portal, synchronous, synchronous_stream
 from dragoman.prompt import (
@@ -40,6 +41,7 @@ from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpe
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
 from dragoman.run import Run
 from dragoman.tools import Tool, ToolExecutor, Toolset, split_tools
+from dragoman.tools.agent_tool import agent_tool
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -76,6 +78,7 @@ class Agent(Generic[Deps]):
         environment_only: bool = False,
         transport: Transport | None = None,
         middleware: Iterable[Middleware] = (),
+        hooks: Hooks | Iterable[Hooks] = (),
         limits: Limits | None = None,
         on_loss: OnLoss = "tell",
         approval_key: str | bytes | None = None,
@@ -90,12 +93,12 @@ class Agent(Generic[Deps]):
         as a list or a `fallback`: where one fails, the next is asked. Key, base URL and headers are for the first one's provider.
 
         `api_key` may be a function that gives the key, or a promise of it, whenever a request is made: for keys that change.
-        `environment` holds variables that go before those of the process (keys, base URLs, `DRAGOMAN_MODEL`);
-        `environment_only` leaves those of the process out. `options` are body fields that have no neutral name, passed on as
-        they are. `on_loss`: what the provider cannot take (a file, a setting, another's thinking) is left out and named in
-        `ChatResult.losses`; `error` refuses the request instead. `approval_key` signs what runs wait for: an approval or an answer
-        counts then only with the signature of what was asked; any secret of 32 bytes or more, the same in all processes. `executor`, `orchestrator` and `accumulator` replace the
-        provider's, where its record names some, else ours.
+        `environment` holds variables that go before those of the process (keys, base URLs, `DRAGOMAN_MODEL`); `environment_only` leaves
+        those of the process out. `options` are body fields that have no neutral name, passed on as they are. `hooks` are told of its
+        runs. `on_loss`: what the provider cannot take (a file, a setting, another's thinking) is left out and named in
+        `ChatResult.losses`; `error` refuses the request instead. `approval_key` signs what runs wait for: an approval or an answer counts
+        then only with the signature of what was asked; any secret of 32 bytes or more, the same in all processes. `executor`,
+        `orchestrator` and `accumulator` replace the provider's, where its record names some, else ours.
 
         Raises:
             SettingsError: the model string is malformed, or no provider has that name.
@@ -104,15 +107,15 @@ class Agent(Generic[Deps]):
         """
         log_from_environment()
         tools, middleware, server_tools = tuple(tools), tuple(middleware), tuple(server_tools)
+        hooks = (hooks,) if isinstance(hooks, Hooks) else tuple(hooks)
         check_agent(locals())
-        self._tools = tools_of(tools)
-        self._toolset = split_tools(self._tools)[1]
+        self.tools = tools_of(tools)
+        """The tools and sets that it was given."""
+        self.toolset = split_tools(self.tools)[1]
         self._system = Message.system(system) if system else None
-        self._request = ModelRequest(
-            "", (), tuple(server_tools), settings or Settings(), None, True, options or {}, on_loss=on_loss
-        )
-        self._own_transport = transport is None
-        self._transport = transport if transport is not None else default_transport()
+        settings, options = settings or Settings(), options or {}
+        self._request = ModelRequest("", (), server_tools, settings, None, True, options, on_loss=on_loss)
+        self._own_transport, self._transport = transport is None, transport or default_transport()
         self._models = Models(
             model,
             transport=self._transport,
@@ -125,11 +128,9 @@ class Agent(Generic[Deps]):
             new_id=id_factory,
             clock=clock,
         )
-        self._limits = limits or Limits()
+        self._hooks, self._limits = hooks, limits or Limits()
         self._approval_key = approval_key.encode() if isinstance(approval_key, str) else approval_key
-        self._executor = executor
-        self._orchestrator = orchestrator
-        self._accumulator = accumulator
+        self._executor, self._orchestrator, self._accumulator = executor, orchestrator, accumulator
         self._display_name, self._new_id, self._clock = display_name, id_factory, clock
         self.portal = Portal()
         """Where the synchronous calls run."""
@@ -178,15 +179,10 @@ class Agent(Generic[Deps]):
         """
         check_options(how)
         new, how = opening(prompt, how, new_id=self._new_id, clock=self._clock)
-        output_schema = how.get("output_schema")
-        output: Output[Any] | None = None
-        if output_schema is not None:
-            output = json_output(output_schema)
-        elif output_type is not str:
-            output = typed_output(output_type)
+        output = output_of(output_type, how.get("output_schema"))
         chat_model = self._models.chat(how.get("model"))
         request = with_options(self._request, how)
-        tools = (*self._tools, *tools_of(how.get("tools", ())))
+        tools = (*self.tools, *tools_of(how.get("tools", ())))
         has_toolsets = any(isinstance(one, Toolset) for one in tools)
         seal = Seal(self._approval_key, how.get("thread_id"))
         begin = partial(
@@ -222,8 +218,10 @@ class Agent(Generic[Deps]):
             claim=how.get("claim"),
             plan=begun.plan,
         )
+        state.output_options = output.options if output is not None else {}
         state.losses |= dict.fromkeys(begun.losses)
-        make = self._orchestrator or chat_model.provider.orchestrator
+        own = model.orchestrator if isinstance(model := how.get("model"), Provider) else None
+        make = own or self._orchestrator or chat_model.provider.orchestrator
         orchestrator = (
             make()
             if make is not None
@@ -239,6 +237,7 @@ class Agent(Generic[Deps]):
             limits=how.get("limits") or self._limits,
             convert=output.convert if output is not None else str,
             agent_name=self.display_name,
+            hooks=self._hooks,
         )
 
     def pending(
@@ -260,7 +259,7 @@ class Agent(Generic[Deps]):
             TypeError: the history holds something else than messages.
         """
         seal = Seal(self._approval_key if trusted_history else None, thread_id)
-        return pending(history, tools=(*self._tools, *tools_of(tools)), seal=seal)
+        return pending(history, tools=(*self.tools, *tools_of(tools)), seal=seal)
 
     async def send(self, prompt: Prompt, **how: Unpack[RunOptions]) -> ChatResult[str]:
         """Sends a prompt → the whole answer. `how`: see `RunOptions`."""
@@ -304,6 +303,8 @@ class Agent(Generic[Deps]):
                 yield event
             if run.exception is not None:
                 raise run.exception
+
+    as_tool = agent_tool
 
     async def embed_query(self, text: str, **how: Unpack[EmbeddingsOptions]) -> EmbeddingsResult:
         """A text to search with → its vector. See `EmbeddingsModel.embed_query`.
@@ -376,23 +377,23 @@ class Agent(Generic[Deps]):
             self.portal.close()
 
     async def __aenter__(self) -> Self:
-        if self._toolset is not None:
-            await self._toolset.__aenter__()
+        if self.toolset is not None:
+            await self.toolset.__aenter__()
         return self
 
     async def __aexit__(self, *error: object) -> None:
         try:
-            if self._toolset is not None:
-                await self._toolset.__aexit__(None, None, None)
+            if self.toolset is not None:
+                await self.toolset.__aexit__(None, None, None)
         finally:
             await self.close()
 
     def __enter__(self) -> Self:
-        if self._toolset is not None:
-            self.portal.call(self._toolset.__aenter__())
+        if self.toolset is not None:
+            self.portal.call(self.toolset.__aenter__())
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._toolset is not None and self.portal.started:
-            self.portal.call(self._toolset.__aexit__(None, None, None))
+        if self.toolset is not None and self.portal.started:
+            self.portal.call(self.toolset.__aexit__(None, None, None))
         self.close_sync()

@@ -128,7 +128,12 @@ class DecodeError(DragomanError):
 
 
 class ToolError(DragomanError):
-    """A tool that cannot be built, or whose call cannot be answered."""
+    """A tool that cannot be built, or whose call cannot be answered. `content`: what the model is told in place of the message, as a tool
+    returns it: parts, or any JSON value."""
+
+    def __init__(self, message: str, *, content: Any = None, **where: Any) -> None:
+        super().__init__(message, **where)
+        self.content = content
 
 
 class TypedOutputError(DragomanError):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast, get_args
 
 from dragoman.arguments import expect, expect_callable, expect_each, wrong
 from dragoman.errors import InvalidRequestError, ResumeError
+from dragoman.hooks import Hooks
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.limits import Limits
 from dragoman.loss import Loss, refusal
@@ -138,6 +139,7 @@ def check_agent(given: Mapping[str, Any]) -> None:
         if not isinstance(one, Tool | Toolset):
             expect_callable(f"tools[{place}]", one, "a function, a Tool or a Toolset")
     expect_each("server_tools", given["server_tools"], ServerTool)
+    expect_each("hooks", given["hooks"], Hooks)
     for place, layer in enumerate(given["middleware"]):
         if not isinstance(layer, BatchMiddleware):
             expect_callable(f"middleware[{place}]", layer, "a function (request, next) -> events")

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from contextlib import aclosing
 from logging import DEBUG, WARNING
 from time import monotonic
-from typing import Any, Generic, Literal, Self, TypeVar, cast
+from typing import Any, Generic, Literal, Self, TypeGuard, TypeVar, cast
 
 import anyio
 import msgspec
@@ -17,18 +17,22 @@ from dragoman.errors import DragomanError, LimitReachedError
 from dragoman.event import Event, RunError, RunFinished, RunStarted, StepFinished, StepStarted
 from dragoman.event_loop import running_loop
 from dragoman.fold import unfold
+from dragoman.hooks import Hooks, RunStart, active
 from dragoman.limits import Limits, Spent, reached
 from dragoman.logs import logger
 from dragoman.loss import Loss
-from dragoman.message import FinishReason, Message
+from dragoman.message import FinishReason, Message, Origin
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
 from dragoman.orchestration.foreign_error import foreign
 from dragoman.orchestration.going_on import go_on
+from dragoman.orchestration.handing_over import hand_over
 from dragoman.orchestration.output import RETURN_RESULT
 from dragoman.orchestration.transcript import Transcript
-from dragoman.result import ChatResult
+from dragoman.orchestration.watch import Ending, watched
+from dragoman.result import ChatResult, spent
 from dragoman.run_info import RunInfo
+from dragoman.tools import ToolContext
 
 __all__ = ["Run"]
 
@@ -58,6 +62,7 @@ class Run(Generic[T]):
         convert: Callable[[str], T],
         agent_name: str = "",
         begin: Callable[[], Sequence[Message]] | None = None,
+        hooks: tuple[Hooks, ...] = (),
     ) -> None:
         """Made by `Agent.run`. `opening`: the messages with which it begins, which its history holds. `convert`: the output's text → the typed value.
         `begin`: gives the opening once the tools of sets are known, where that needs them."""
@@ -76,8 +81,12 @@ class Run(Generic[T]):
         self._schema = output_schema
         self._limits = limits
         self._convert = convert
+        self._hooks = active(hooks)
         self._steps = self._drive()
-        state.check_tool_calls = lambda calls: self._check(tool_calls=calls)
+        if self._hooks:
+            target = Origin(model.provider.name, None, model.name)
+            self._steps = watched(self._steps, self._started, state, target, self._outcome)
+        state.account.reached = self._reached
         self._transcript = Transcript(state, typed=output_schema is not None)
         by_call = getattr(orchestrator, "provider_hint", None) == RETURN_RESULT
         self._typed: Literal["text", "call"] | None = None if output_schema is None else "call" if by_call else "text"
@@ -103,10 +112,26 @@ class Run(Generic[T]):
 
     async def close(self) -> None:
         """Ends the run where it stands. What it holds (connection, tools) is given back."""
+        await self.leave()
+
+    async def leave(self) -> list[Event]:
+        """`close` → the events that end the run; none where it had ended, or never begun."""
+        is_open = self._loop is not None and not self._ended
         self._end()
         await self._steps.aclose()
-        self._transcript.cut(FinishReason.cancelled)
-        self._state.outbox.close()
+        events = self._left(FinishReason.cancelled)
+        return [*events, RunFinished(self.id, "cancelled", self._transcript.usage)] if is_open else []
+
+    def within(self, context: ToolContext[Any], *, share_state: bool = False) -> None:
+        """Makes it a part of the run in whose tool it is: before it begins. What it takes is taken there, too. `share_state`: both
+        have one state."""
+        self.parent_id = context.run_id or None
+        if self.thread_id == self.id:  # nobody gave it one
+            self.thread_id = context.thread_id or self.id
+        if context.account is not None:
+            self._state.account.join(context.account)
+        if share_state:
+            self._state.shared = context.state
 
     def cancel(self) -> None:
         """Stops the run, from any thread. It ends with outcome `cancelled`, and its result is what there is."""
@@ -159,7 +184,8 @@ class Run(Generic[T]):
                 raise RuntimeError("this run is being read already; read it in one place at a time")
             self._waiting = asyncio.current_task()
             try:
-                if self._stop is not None:
+                if self._stop is not None and not self._transcript.is_complete:
+                    self._interrupted = True
                     await self._steps.aclose()
                     step = self._stopped(self._stop)
                 else:
@@ -186,11 +212,33 @@ class Run(Generic[T]):
         """What there is by now, its output as text; of a message that has not come to its end what was shown of it."""
         return self._transcript.result()
 
+    def _identify(self) -> RunInfo:
+        """Whatever asks in the run's name can say so from now on."""
+        state = self._state
+        state.thread_id = self.thread_id
+        info = RunInfo(self.id, self.thread_id, state.resource_id, self.parent_id, self.agent_name, self._hooks)
+        state.request = state.request.replace(model=self._model.string, run=info)
+        return info
+
+    def _started(self) -> RunStart:
+        """What hooks are told first."""
+        return RunStart(self._identify(), self._model.string, self._state.conversation_history)
+
+    def _outcome(self, raised: Exception | None) -> Ending:
+        """How the run ended, what it gave, and why it failed."""
+        result = self.so_far()
+        if self._transcript.is_complete:
+            return "pending" if result.pending else "success", result, None
+        if raised is None and self._stop not in (None, _CANCELLED):
+            raised = LimitReachedError(self._stop)
+        if raised is None:
+            return "cancelled", result, None
+        return "error", result, raised if isinstance(raised, DragomanError) else foreign(raised)
+
     async def _drive(self) -> AsyncGenerator[StreamingIterationResult, None]:
         state, orchestrator, transcript = self._state, self._orchestrator, self._transcript
-        state.thread_id = self.thread_id
-        info = RunInfo(self.id, state.thread_id, state.resource_id, self.parent_id, self.agent_name)
-        state.request = state.request.replace(model=self._model.string, run=info)
+        if state.request.run is None:
+            self._identify()
         started = RunStarted(self.id, state.thread_id, self.parent_id, state.resource_id, self._typed)
         first = StreamingIterationResult(events=[started, *state.shared.snapshot()])
         yield first if len(first.events) == 1 else transcript.recorded(first)
@@ -208,26 +256,34 @@ class Run(Generic[T]):
                 async with aclosing(go_on(state, state.plan)) as steps:
                     async for step in steps:
                         yield transcript.absorb(step)
+                state.account.check()
             goes_on = not transcript.pending
-            while goes_on:
-                self._check(model_calls=1)
-                if await state.list_tools():
-                    model = self._bound()
-                transcript.model_calls += 1
-                self._step = step = f"model call {transcript.model_calls}"
-                goes_on = False
-                _LOG.debug("run %s: %s to %s", self.id, step, self._model.name)
+            while goes_on or state.transfer is not None:
+                transfer, state.transfer, goes_on = state.transfer, None, False
+                if transfer is None:
+                    state.account.begin(model_calls=1)
+                    if await state.list_tools():
+                        model = self._bound()
+                    transcript.model_calls += 1
+                self._step = step = (
+                    f"hand-off to {transfer.tool.to}" if transfer else f"model call {transcript.model_calls}"
+                )
+                _LOG.debug("run %s: %s, %s", self.id, step, self._model.name)
                 yield transcript.recorded(StreamingIterationResult(events=[StepStarted(step)]))
-                results = orchestrator.process_iteration(model, state, self._schema)
+                if transfer is None:
+                    results = orchestrator.process_iteration(model, state, self._schema)
+                else:
+                    results = hand_over(state, transfer, by_call=self._typed == "call")
                 try:
                     async for result in results:
                         goes_on = result.should_continue
-                        if result.events and isinstance(last := result.events[-1], RunError):
+                        if result.events and self._fails(last := result.events[-1]):
                             yield transcript.recorded(msgspec.structs.replace(result, events=result.events[:-1]))
                             raise last.error
                         yield transcript.absorb(result)
                 finally:
                     await results.aclose()
+                state.account.check()
                 self._step = None
                 losses = self._new_losses()
                 yield transcript.recorded(StreamingIterationResult(events=[StepFinished(step, losses)], losses=losses))
@@ -244,6 +300,10 @@ class Run(Generic[T]):
         if left := state.outbox.close():
             yield transcript.recorded(StreamingIterationResult(events=left))
         yield StreamingIterationResult(events=[finished])
+
+    def _fails(self, event: Event) -> TypeGuard[RunError]:
+        """Whether the event is the failure of this run, and not of one in its tools."""
+        return isinstance(event, RunError) and event.run_id in (None, self.id)
 
     def _opened(self) -> StreamingIterationResult:
         """The step that tells the messages with which it begins."""
@@ -264,21 +324,24 @@ class Run(Generic[T]):
         with anyio.CancelScope(shield=True):
             await self._orchestrator.finalize(self._state)
 
-    def _check(self, *, model_calls: int = 0, tool_calls: int = 0) -> None:
-        """Raises `LimitReachedError` where the run may not make so many more calls."""
-        spent = Spent(
-            model_calls=self._transcript.model_calls,
-            tool_calls=self._state.tool_calls_made,
-            total_tokens=(self._transcript.usage and self._transcript.usage.total_tokens) or 0,
+    def _reached(self, model_calls: int, tool_calls: int) -> str | None:
+        """The limit that leaves no room for so many more calls."""
+        account, usage = self._state.account, None
+        if self._limits.total_tokens is not None:
+            usage = spent(account.calls)
+        taken = Spent(
+            model_calls=account.model_calls,
+            tool_calls=account.tool_calls,
+            total_tokens=(usage and usage.total_tokens) or 0,
+            cost=None if self._limits.cost is None else self._transcript.cost(),
             seconds=monotonic() - self._began_at,
         )
-        if reason := reached(self._limits, spent, model_calls=model_calls, tool_calls=tool_calls):
-            raise LimitReachedError(reason)
+        return reached(self._limits, taken, model_calls=model_calls, tool_calls=tool_calls)
 
     def _interrupt(self) -> None:
         if self._state.tool_round is not None:
             self._state.tool_round.cancel()
-        if self._waiting is not None and not self._interrupted:
+        if self._waiting is not None and not self._interrupted and not self._transcript.is_complete:
             self._interrupted = True
             self._waiting.cancel()
 

@@ -19,6 +19,7 @@ from dragoman.codec.history import History, Turn
 from dragoman.codec.marks import without_waits
 from dragoman.errors import DecodeError, DragomanError, ProviderConnectionError, ProviderError, SettingsError
 from dragoman.event import Event, MessageStarted, PartFinished, PartStarted, RunError
+from dragoman.hooks import Hooks, ModelStart, active
 from dragoman.loss import Loss, refusal
 from dragoman.message import Message, Origin, ToolCallPart
 from dragoman.model.access import Access, Key, unsendable
@@ -26,6 +27,7 @@ from dragoman.model.chunks import answer_chunks
 from dragoman.model.linking import unlinked
 from dragoman.model.middleware import Batches, Middleware, wrap
 from dragoman.model.strings import ModelString
+from dragoman.model.watch import Watch
 from dragoman.providers.address import joined
 from dragoman.providers.provider import Provider
 from dragoman.repair import repaired
@@ -77,12 +79,13 @@ class ChatModel:
         middleware: Sequence[Middleware] = (),
         provider_middleware: Sequence[Middleware] = (),
         others: Callable[[str], ChatModel] | None = None,
+        hooks: Iterable[Hooks] = (),
         new_id: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
         """`access`: the way to the provider, where several models share one; else it is made of what follows it.
         `provider_middleware`: what the provider needs, below all others. `others`: a model string → the model that a request with
-        this string goes to.
+        this string goes to. `hooks` watch requests that no run makes; those of a run are watched by its own.
 
         Raises:
             SettingsError: the provider has no default model and none is given.
@@ -102,6 +105,7 @@ class ChatModel:
         self._new_id = new_id
         self._clock = clock
         self._middleware = tuple(middleware)
+        self._hooks = tuple(hooks)
         self._provider_middleware = tuple(provider_middleware)
         self._others = others
         self.fallbacks: Mapping[str, ChatModel] = {}
@@ -189,14 +193,20 @@ class ChatModel:
         )
 
     async def _call(self, request: ModelRequest) -> AsyncGenerator[list[Event], None]:
+        hooks = request.run.hooks if request.run is not None else active(self._hooks)
+        watch = Watch(hooks) if hooks else None
+        response: Response | None = None
         try:
-            opened = await self._open(request)
-        except (DragomanError, UnicodeEncodeError) as error:
-            ours = unsendable(error) if isinstance(error, UnicodeEncodeError) else error
-            yield [RunError(ours.at(provider=self.provider.name))]
-            return
-        response = opened.response
-        try:
+            try:
+                opened = await self._open(request, watch)
+            except (DragomanError, UnicodeEncodeError) as error:
+                ours = unsendable(error) if isinstance(error, UnicodeEncodeError) else error
+                events: list[Event] = [RunError(ours.at(provider=self.provider.name))]
+                if watch is not None:
+                    watch.add(events)
+                yield events
+                return
+            response = opened.response
             while True:
                 broken: ProviderError | None = None
                 try:
@@ -204,31 +214,44 @@ class ChatModel:
                 except ProviderError as error:
                     data, broken = b"", error
                 if events := self._events(opened, data, broken):
+                    if watch is not None:
+                        watch.add(events)
                     yield events
                 if not data:
                     return
+        except Exception as error:
+            if watch is not None:
+                watch.raised = error
+            raise
         finally:
-            await response.close()
+            if response is not None:
+                await response.close()
+            if watch is not None:
+                await watch.end()
 
-    async def _open(self, request: ModelRequest) -> _OpenResponse:
+    async def _open(self, request: ModelRequest, watch: Watch | None) -> _OpenResponse:
         """Sends a request, and once more where only its link to a stored response was refused → the open response."""
         base_url = await self._access.base_url(self.name)
         request = request.replace(model=self.name, messages=without_waits(request.messages))
         target = Origin(self.provider.name, public_url(base_url), self.name)
+        if watch is not None:
+            await watch.begin(ModelStart(request.run, target, self.wire.name, request))
         try:
             http, sent_prefix, losses = self._dumped(request, target)
             if request.on_loss == "error" and (refused := refusal(losses)) is not None:
                 raise refused
             if self.losses is not None:
                 self.losses |= dict.fromkeys(losses)
+            if watch is not None:
+                await watch.leave_out(tuple(dict.fromkeys(losses)))
             sent = {"content-type": "application/json", **http.headers}
-            response = await self._access.send(
-                HttpRequest(joined(base_url, http.path), sent, http.body, http.method, retries=request.retries)
-            )
+            asked = HttpRequest(joined(base_url, http.path), sent, http.body, http.method, retries=request.retries)
+            send = self._access.send
+            response = await (send(asked) if watch is None else watch.send(send, asked))
         except DragomanError as error:
             if (again := unlinked(request, error)) is None:
                 raise
-            return await self._open(again)
+            return await self._open(again, watch)
         origin = msgspec.structs.replace(target, prefix=sent_prefix)
         decoder = self.wire.decoder(origin=origin, new_id=self._new_id)
         return _OpenResponse(response, decoder, http.names, tuple(dict.fromkeys(losses)))

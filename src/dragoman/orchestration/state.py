@@ -19,7 +19,7 @@ from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.tool_round import ToolRound
 from dragoman.request import ModelRequest
-from dragoman.result import ChatResult, ModelCall
+from dragoman.result import ChatResult
 from dragoman.tools import (
     BoundExecutor,
     Outbox,
@@ -33,6 +33,8 @@ from dragoman.tools import (
     split_tools,
     tool_map,
 )
+from dragoman.tools.account import Account
+from dragoman.tools.handoff import Transfer
 from dragoman.tools.record import CallRecords
 
 __all__ = ["Claim", "StreamingState"]
@@ -113,18 +115,21 @@ class StreamingState:
         self.done = False
         self.should_prefix_next_message = False
         self.empty_after_tools_continuations = 0
-        self.tool_calls_made = 0
-        self.check_tool_calls: Callable[[int], None] = lambda calls: None  # noqa: ARG005
-        """Raises `LimitReachedError` where so many more calls would pass a limit."""
+        self.account = Account()
+        """What the run and those in its tools have taken."""
         self.losses: dict[Loss, None] = {}
         """What the requests of the run had to leave out, each once and in order."""
-        self.calls: list[ModelCall] = []
+        self.calls = self.account.calls
         """The calls of models that have ended, those of agents within tools included."""
         self.output: str | None = None
         """The output where it is not the text of the messages (a `return_result` call)."""
         self.suppressed_text = ""
         self.set_aside: dict[str, Any] | None = None
         """Metadata of the message that ended the first of two phases; `None`: there is one phase, or it is the first."""
+        self.output_options: Mapping[str, Any] = {}
+        """By which options of a send the output is held to its type."""
+        self.transfer: Transfer | None = None
+        """To which agent the conversation is handed over, once what was called beside it is done."""
         self.failure: DragomanError | None = None
         """Why the run cannot go on, once what it has done is told."""
         self.new_accumulator = accumulator
@@ -155,6 +160,8 @@ class StreamingState:
             state=self.shared,
             outbox=self.outbox,
             records=self.records,
+            run=self.request.run,
+            account=self.account,
         )
 
     async def enter(self) -> None:
@@ -191,8 +198,7 @@ class StreamingState:
         return True
 
     def _count_tool_calls(self, calls: int) -> None:
-        self.check_tool_calls(calls)
-        self.tool_calls_made += calls
+        self.account.begin(tool_calls=calls)
 
     def begin(self, beginning: Beginning) -> tuple[Message, ...]:
         """How the run begins, where that had to wait for the sets' tools → the messages that are its own."""

@@ -6,21 +6,29 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from types import CoroutineType
 from typing import Any
 
 import anyio
 
-from dragoman.errors import ProviderConnectionError, ProviderTimeoutError
+from dragoman.errors import DragomanError, ProviderConnectionError, ProviderTimeoutError
 from dragoman.logs import logger
 from dragoman.request import HttpRequest
 from dragoman.retry_after import retry_after
 from dragoman.transport.base import ConnectionLostError, Response, Transport
 
-__all__ = ["Retry"]
+__all__ = ["Failed", "RETRIED", "RETRIED_STATUSES", "Retry"]
+
+Failed = Callable[[int, float, int | None, DragomanError | None], Awaitable[None]]
+"""Takes an attempt that failed: its number, the seconds until the next, the HTTP status or the error that it ended with."""
+
+RETRIED: ContextVar[Failed | None] = ContextVar("dragoman_retried", default=None)
+"""Called before a request of the current context is sent again."""
 
 _LOG = logger("transport.retry")
-_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+"""Statuses after which the same request may well succeed."""
 _DRAIN_SECONDS = 1.0
 
 
@@ -73,19 +81,26 @@ class Retry:
         lost = False
         for attempt in range(attempts - 1):
             wait = min(self._base * 2**attempt, self._cap) * self._random()
+            status: int | None = None
+            error: DragomanError | None = None
+            at_once = False
             try:
                 response = await self._transport.send(request)
                 if not _is_retried(response):
                     return await _begun(response)
-            except ConnectionLostError:
-                if not lost:
-                    lost = True
-                    continue
-            except (ProviderConnectionError, ProviderTimeoutError):
-                pass
+            except (ProviderConnectionError, ProviderTimeoutError) as raised:
+                error = raised
+                at_once = isinstance(raised, ConnectionLostError) and not lost
+                lost = lost or at_once
             else:
+                status = response.status
                 wait = min(retry_after(response.headers, self._now()) or wait, self._cap)
                 await _drain(response)
+            if (failed := RETRIED.get()) is not None:
+                await failed(attempt + 1, 0.0 if at_once else wait, status, error)
+            error = None  # it holds this frame
+            if at_once:
+                continue
             _LOG.warning("attempt %d of %d failed; next in %.1f s", attempt + 1, attempts, wait)
             await self._sleep(wait)
         return await self._transport.send(request)
@@ -94,7 +109,9 @@ class Retry:
         """Sends what is not to be sent again; on another connection, where the server had closed the one that was idle."""
         try:
             return await self._transport.send(request)
-        except ConnectionLostError:
+        except ConnectionLostError as error:
+            if (failed := RETRIED.get()) is not None:
+                await failed(1, 0.0, None, error)
             return await self._transport.send(request)
 
     async def close(self) -> None:
@@ -136,7 +153,9 @@ async def _begun(response: Response) -> Response:
 
 def _is_retried(response: Response) -> bool:
     verdict = response.headers.get("x-should-retry")
-    return response.status >= 400 and (verdict == "true" or (response.status in _STATUSES and verdict != "false"))
+    return response.status >= 400 and (
+        verdict == "true" or (response.status in RETRIED_STATUSES and verdict != "false")
+    )
 
 
 async def _drain(response: Response) -> None:
