@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Self
 
 import pytest
@@ -211,6 +212,33 @@ async def test_names_twice_within_a_set_are_told_with_the_sets_within() -> None:
     assert await listed(toolset([BOTH, look])) == ["look", "delete"]
     with pytest.raises(ToolError, match="of both and one of both"):
         await toolset([BOTH.rename({"delete": "look"})]).list_tools(CONTEXT)
+
+
+async def test_sets_are_asked_side_by_side_and_one_that_fails_ends_the_others() -> None:
+    met = asyncio.Barrier(2)
+    ended: list[str] = []
+
+    class Meeting(Toolset):
+        def __init__(self, name: str, tools: list[Tool] | None) -> None:
+            self.name, self._given = name, tools
+
+        async def list_tools(self, context: ToolContext[Any]) -> list[Tool]:
+            await met.wait()
+            if self._given is None:
+                raise OSError("no")
+            try:
+                await asyncio.sleep(0 if context.deps == "both" else 60)
+            except asyncio.CancelledError:
+                ended.append(self.name)
+                raise
+            return self._given
+
+    tools = toolset([Meeting("a", [look]), Tool("b", handler=lambda: 1), Meeting("c", [delete])])
+    assert await listed(tools, "both") == ["look", "b", "delete"]
+    with pytest.raises(ToolError, match="the tools of c cannot be listed: no") as caught:
+        await toolset([Meeting("a", [look]), Meeting("c", None)]).list_tools(CONTEXT)
+    assert ended == ["a"]
+    assert caught.value.__cause__ is not None
 
 
 async def test_a_set_without_a_name_is_called_by_its_class() -> None:
