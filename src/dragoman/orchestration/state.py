@@ -165,7 +165,7 @@ class StreamingState:
         )
 
     async def enter(self) -> None:
-        """Enters the sets.
+        """Enters the sets, where there are some.
 
         Raises:
             ToolError: one cannot be entered; none is then.
