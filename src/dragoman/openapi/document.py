@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -122,24 +122,30 @@ def _parsed(text: str) -> Any:
 
 def _json(value: Any) -> Any:
     """A copy of a value, as JSON has it: keys are texts, and nothing nests too deep."""
-    left = [value]
-    for _ in range(_MOST_VALUES):
-        if not left:
-            break
-        left += _within(left.pop())
-    else:
-        raise SettingsError("the OpenAPI document is too large, or holds itself")
     try:
+        _size(value, {})
         return json_bytes.decode(msgspec.json.encode(value))
     except (ValueError, TypeError, RecursionError) as error:
         raise SettingsError(f"the OpenAPI document cannot be read as JSON: {error}") from error
 
 
-def _within(value: Any) -> Iterator[Any]:
+def _size(value: Any, known: dict[int, int]) -> int:
+    """How many values it is with all that it holds, what it holds twice counted twice. `known`: of what was counted, by identity; -1 while
+    it is being counted. Raises `ValueError` where it is too large or holds itself."""
     if isinstance(value, Mapping):
-        yield from cast("Mapping[Any, Any]", value).values()
+        below: Iterable[Any] = cast("Mapping[Any, Any]", value).values()
     elif isinstance(value, list):
-        yield from cast("list[Any]", value)
+        below = cast("list[Any]", value)
+    else:
+        return 1
+    if id(value) not in known:
+        known[id(value)] = -1
+        known[id(value)] = size = 1 + sum(_size(each, known) for each in below)
+        if size > _MOST_VALUES:
+            raise ValueError("it is too large")
+    elif known[id(value)] < 0:
+        raise ValueError("it holds itself")
+    return known[id(value)]
 
 
 def _check(root: Mapping[str, Any]) -> None:
