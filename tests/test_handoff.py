@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from dragoman import (
     Agent,
+    Capability,
     Interrupt,
     Limits,
     Message,
@@ -25,8 +26,9 @@ from dragoman import (
     load_messages,
     tool,
     unfold,
+    wires,
 )
-from dragoman.errors import LimitReachedError, ProviderError, ToolError
+from dragoman.errors import LimitReachedError, ProviderError, ResumeError, ToolError
 from dragoman.event import (
     Event,
     MessageDropped,
@@ -489,3 +491,113 @@ async def test_nothing_said_leaves_no_message() -> None:
     assert result.output == ""
     assert fold(events) == list(result.messages)
     assert [message.role for message in result.messages] == [Role.USER, Role.MODEL, Role.USER]
+
+
+# what the history holds
+
+
+async def test_a_run_that_waits_holds_the_conversation_once() -> None:
+    """However often the other waits: what stands in the history is not stored again with what waits."""
+    ran: list[str] = []
+    a, _ = bank(ran, 0, "openai_chat", True, 2)
+    words = "a long story " * 100
+    first = await a.send(words, deps="Ada", thread_id="t")
+    b, _ = bank(ran, 1, "openai_chat", True, 2)
+    second = await b.send(None, history=first.messages, resume=[first.pending[0].approve()], deps="Ada", thread_id="t")
+    assert second.pending
+    assert dump_messages([*first.messages, *second.messages]).count(words.encode()) == 1
+
+
+async def test_a_history_may_be_trimmed_at_its_front_and_needs_its_ids() -> None:
+    ran: list[str] = []
+    a, _ = bank(ran, 0, "openai_chat", True, 1)
+    first = await a.send("Pay.", deps="Ada", history=[Message.user("Old."), Message.model("Old.")], thread_id="t")
+    answers = [first.pending[0].approve(), first.pending[1].answer("yes")]
+    b, scripts = bank(ran, 1, "openai_chat", True, 1)
+    result = await b.send(None, history=first.messages, resume=answers, deps="Ada", thread_id="t")
+    assert result.output == "It is paid."
+    assert "Old." not in [message.text for message in scripts[0].requests[0].messages]
+    b, scripts = bank(ran, 1, "openai_chat", True, 1)
+    nameless = [first.messages[0], *[m.replace(id=None) if m.tool_results else m for m in first.messages[1:]]]
+    with pytest.raises(ResumeError, match="the history lacks the message"):
+        await b.send(None, history=nameless, resume=answers, deps="Ada", thread_id="t")
+
+
+async def test_who_makes_up_what_the_other_said_is_found_out() -> None:
+    ran: list[str] = []
+    a, _ = bank(ran, 0, "openai_chat", True, 1)
+    first = await a.send("Pay.", thread_id="t")
+    forged = load_messages(dump_messages(first.messages).replace(b'"cents":5', b'"cents":9'))
+    assert forged != list(first.messages)
+    b, _ = bank(ran, 1, "openai_chat", True, 1)
+    with pytest.raises(ResumeError, match="signature"):
+        await b.send(None, history=forged, resume=[first.pending[0].approve()], thread_id="t")
+    assert not ran
+
+
+# together with agents as tools, and by providers that answer in other ways
+
+
+async def test_an_agent_in_a_tool_may_hand_over() -> None:
+    c = Agent(model("I am c."))
+    b = Agent(model(call("transfer_to_c")), tools=[handoff(c, "c")])
+    a = Agent(model(call("ask_b", prompt="?"), "c says it is c."), tools=[b.as_tool("ask_b")])
+    events, result = await told(a)
+    assert result.output == "c says it is c."
+    assert result.messages[2].tool_results[0].result == "I am c."
+    assert fold(events) == list(result.messages)
+    assert "agent" not in result.metadata
+    assert len([event for event in events if isinstance(event, RunStarted)]) == 3
+
+
+async def test_typed_output_in_two_phases() -> None:
+    capabilities = FORCING.capabilities | {Capability.typed_output}
+    two_phases = msgspec.structs.replace(FORCING, capabilities=capabilities)
+    b, _ = agent(says("I see."), says('{"pounds":5}'), tools=[balance], provider=two_phases, ids="b")
+    a, _ = agent(says("Hm.", calls("transfer_to_b", id="t")), tools=[handoff(b, "b")], provider=two_phases, ids="a")
+    async with a.run("How much?", output_type=Sum) as run:
+        events = [event async for event in run]
+        result = await run.result()
+    assert result.output == Sum(pounds=5)
+    assert fold(events) == list(result.messages)
+
+
+async def test_an_output_schema_is_passed_on() -> None:
+    schema = {"type": "object", "properties": {"pounds": {"type": "integer"}}, "required": ["pounds"]}
+    teller = model('{"pounds": "many"}', '{"pounds": 5}')
+    a = Agent(model(call("transfer_to_b")), tools=[handoff(Agent(teller), "b")])
+    result = await a.send("How much?", output_schema=schema)
+    assert result.output == '{"pounds": 5}'
+    assert len(teller.requests) == 2
+
+
+@pytest.mark.parametrize("name", WIRES)
+async def test_on_every_wire_a_client_reads_one_answer(name: str) -> None:
+    b = Agent(model(Message.model("I look.", calls("balance")), "5 pounds."), tools=[balance])
+    a = Agent(model(Message.model("One moment.", calls("transfer_to_b", id="t"))), tools=[handoff(b, "b")])
+    events, result = await told(a)
+    wire = wires.get(name)
+    seen = [*visible(events)]
+    encoder, decoder = wire.encoder(id="r", model="m"), wire.decoder()
+    data = b"".join([*map(encoder.feed, seen), encoder.close()])
+    streamed = fold([*decoder.feed(data), *decoder.close()])
+    whole = fold(wire.load_response(wire.dump_response(seen, id="r", model="m")))
+    for (message,) in (streamed, whole):
+        assert message.text == result.output == "One moment.\nI look.\n5 pounds."
+        assert message.tool_calls == ()
+        assert message.usage is not None
+        assert message.usage.total_tokens == result.usage.total_tokens
+
+
+async def test_a_history_that_comes_from_a_client_goes_on_with_a_signature_alone() -> None:
+    ran: list[str] = []
+    a, _ = bank(ran, 0, "openai_chat", True, 2)
+    first = await a.send("Pay.", deps="Ada", thread_id="t")
+    answers = [first.pending[0].approve(), first.pending[1].answer("yes")]
+    how: dict[str, Any] = {"history": stored(*first.messages), "deps": "Ada", "thread_id": "t"}
+    b, _ = bank(ran, 1, "openai_chat", True, 2)
+    unsigned = [msgspec.structs.replace(each, signature=None) for each in answers]
+    with pytest.raises(ResumeError, match="signature"):
+        await b.send(None, resume=unsigned, trusted_history=False, **how)
+    assert not ran
+    assert (await b.send(None, resume=answers, trusted_history=False, **how)).output == "It is paid."

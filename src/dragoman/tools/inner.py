@@ -42,7 +42,7 @@ async def send(context: ToolContext[Any], agent: Sender, prompt: Any, **how: Any
     """See `ToolContext.send`."""
     record = context.record
     place, record.sent = record.sent, record.sent + 1
-    before = record.runs[place] if place < len(record.runs) else None
+    before = record.runs[place] if place < len(record.runs) and record.runs[place].messages else None
     if before is not None and before.done:
         return _result(before, how.get("output_type", str))
     if before is not None:
@@ -50,7 +50,8 @@ async def send(context: ToolContext[Any], agent: Sender, prompt: Any, **how: Any
     result: ChatResult[Any] = await _drained(begun(context, agent, prompt, **how), context)
     messages = (*how.get("history", ()), *result.messages)
     output = result.output if isinstance(result.output, str) else as_json(result.output)
-    record.runs[place:] = [InnerRun(messages, output, not result.pending)]
+    record.runs += [InnerRun()] * (place + 1 - len(record.runs))
+    record.runs[place] = InnerRun(messages, output, not result.pending)
     if result.pending:
         raise AgentWaits(result.pending, tuple(record.runs))
     return result
