@@ -201,9 +201,6 @@ class EmbeddingsRequest(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(self, **changes)
 
 
-Method = Literal["POST", "GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
-
-
 class HttpRequest(msgspec.Struct, frozen=True):
     """A request as HTTP carries it: a wire makes it, a transport sends it."""
 
@@ -213,7 +210,7 @@ class HttpRequest(msgspec.Struct, frozen=True):
     """Those that the wire or the caller sets."""
     body: Mapping[str, Any] | bytes | None = None
     """A JSON object, or bytes as they are; `None`: there is none, as with a GET."""
-    method: Method = "POST"
+    method: Literal["POST", "GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"] = "POST"
     """The HTTP method."""
     names: Mapping[str, str] = {}
     """Name under which a tool was sent → the tool's own name, where they differ. For whoever reads the answer."""
