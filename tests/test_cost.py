@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from genai_prices import data_snapshot, types
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -446,3 +447,22 @@ def test_nothing_is_lost_and_nothing_counted_twice(wire: str, told: list[tuple[i
     assert [each.cost for chunk in chunks for each in chunk.calls] == wanted
     assert result.cost == sum(filter(None, wanted)) == sum(chunk.cost or 0 for chunk in chunks)
     assert result.usage == spent(result.calls) == spent([each for chunk in chunks for each in chunk.calls])
+
+
+def test_prices_of_one_s_own_count() -> None:
+    """As those that were fetched by who wants the newest: `genai_prices` is asked for what it knows now."""
+    mine = types.Provider(
+        id="mine",
+        name="Mine",
+        api_pattern="http://localhost:8000",
+        models=[
+            types.ModelInfo("llama", types.ClauseStartsWith("llama"), prices=types.ModelPrice(input_mtok=Decimal(3)))
+        ],
+    )
+    known = data_snapshot.get_snapshot().providers
+    data_snapshot.set_custom_snapshot(data_snapshot.DataSnapshot([mine, *known], from_auto_update=False))
+    try:
+        assert cost("openai-compatible", "llama-3", endpoint="http://localhost:8000/v1", input_tokens=MILLION) == 3
+    finally:
+        data_snapshot.set_custom_snapshot(None)
+    assert cost("openai-compatible", "llama-3", endpoint="http://localhost:8000/v1", input_tokens=MILLION) is None
