@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from dragoman import (
     Agent,
     Capability,
+    DataPart,
     Interrupt,
     Limits,
     Message,
@@ -601,3 +602,13 @@ async def test_a_history_that_comes_from_a_client_goes_on_with_a_signature_alone
         await b.send(None, resume=unsigned, trusted_history=False, **how)
     assert not ran
     assert (await b.send(None, resume=answers, trusted_history=False, **how)).output == "It is paid."
+
+
+async def test_what_its_requests_leave_out_is_among_the_losses() -> None:
+    sound = DataPart(b"RIFF....WAVE", "audio/wav")
+    b = Agent(model("I am b.", wire="anthropic"))
+    a = Agent(model(call("transfer_to_b"), wire="google"), tools=[handoff(b, "b")])
+    events, result = await told(a, [sound, "What is this?"])
+    lost = [loss for event in events if isinstance(event, StepFinished) and event.run_id for loss in event.losses]
+    assert lost
+    assert set(lost) <= set(result.losses)
