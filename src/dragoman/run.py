@@ -248,7 +248,8 @@ class Run(Generic[T]):
         if self._opening:
             yield self._opened()
         try:
-            await state.enter()
+            if state.toolset is not None:
+                await state.enter()
             if self._begin is not None:
                 await state.list_tools()
                 self._opening = tuple(self._begin())
@@ -265,7 +266,7 @@ class Run(Generic[T]):
                 transfer, state.transfer, goes_on = state.transfer, None, False
                 if transfer is None:
                     state.account.begin(model_calls=1)
-                    if await state.list_tools():
+                    if state.toolset is not None and await state.list_tools():
                         model = self._bound()
                     transcript.model_calls += 1
                 self._step = step = (
@@ -294,7 +295,8 @@ class Run(Generic[T]):
             try:
                 await self._finalize()
             finally:
-                await state.leave()
+                if state.toolset is not None:
+                    await state.leave()
         state.complete()
         transcript.is_complete = True
         _LOG.info("run %s ended: %s, %s", self.id, transcript.finish_reason, transcript.usage)
