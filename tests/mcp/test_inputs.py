@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from mcp import types
 
-from dragoman import Agent, Message, ToolContext, dump_messages, load_messages
+from dragoman import Agent, Message, ToolContext, dump_messages, load_messages, tool
 from dragoman.errors import ToolError
 from dragoman.event import Custom
 from dragoman.mcp import mcp
@@ -136,6 +136,27 @@ async def test_a_model_is_asked_by_an_agent(protocol: str):
     assert [(one.role, one.text) for one in asked.messages] == [("system", "Be brief."), ("user", "Sum up: long")]
     assert (asked.settings.max_tokens, asked.settings.temperature, asked.settings.stop) == (50, 0.5, ("END",))
     assert model.requests[-1].messages[-1].tool_results[0].result == "small-1: Brief."
+
+
+async def test_an_agent_that_is_asked_may_wait_for_somebody(protocol: str):
+    @tool(requires_approval=True)
+    def look() -> str:
+        """Looks."""
+        return "seen"
+
+    small = ScriptedModel([calls("look"), "Brief."])
+    model = ScriptedModel([calls("summary", text="long"), "Done."])
+
+    def agent() -> Agent[None]:
+        helper = Agent(small, tools=[look])
+        return Agent(model, tools=[mcp(mcp_server.server(), protocol=protocol, sampling=helper)])
+
+    first = await agent().send("Go.")
+    (wait,) = first.pending
+    assert (wait.reason, wait.call and wait.call.name) == ("approval", "look")
+    await agent().send(None, history=again(first), resume=[wait.approve()])
+    assert model.requests[-1].messages[-1].tool_results[0].result == "scripted-1: Brief."
+    assert len(small.requests) == 2
 
 
 async def test_a_model_is_asked_by_a_function(protocol: str):
