@@ -9,11 +9,10 @@ import msgspec
 import pytest
 
 from dragoman import Agent, Capability, Message, ModelRequest, RunError, ServerTool, TextPart
-from dragoman.errors import SettingsError
+from dragoman.errors import InvalidRequestError, SettingsError
 from dragoman.event import Event
-from dragoman.message import Origin
 from dragoman.model import ChatModel
-from dragoman.model.middleware import BatchMiddleware, Middleware, Next
+from dragoman.model.middleware import BatchMiddleware, Destination, Middleware, Next
 from dragoman.providers import Provider
 from dragoman.transport import Player
 from support.model import PROVIDER
@@ -122,9 +121,18 @@ async def test_losses_of_the_other_model_are_the_runs() -> None:
     assert net.sent("anthropic").options == {}
 
 
+async def test_losses_are_the_runs_also_where_the_other_model_refuses() -> None:
+    net = Net(anthropic=InvalidRequestError("no"))
+    async with agent(net, "openai", middleware=[to("anthropic")], options={"service_tier": "flex"}) as one:
+        with pytest.raises(InvalidRequestError) as failed:
+            await one.send("Hi")
+    assert failed.value.result is not None
+    assert [loss.what for loss in failed.value.result.losses] == ["option"]
+
+
 async def test_a_batch_middleware_gets_reads_as_they_are_and_knows_where_they_go() -> None:
     sizes: list[int] = []
-    targets: list[Origin | None] = []
+    targets: list[Destination | None] = []
 
     class Look:
         async def batches(self, request: ModelRequest, following: Any, target: Any) -> Any:
@@ -142,8 +150,8 @@ async def test_a_batch_middleware_gets_reads_as_they_are_and_knows_where_they_go
         result = await one.send("Hi")
     assert result.output == "word " * 100
     assert max(sizes) > 1
-    assert targets == [
-        Origin("openai", "https://api.openai.com/v1", "m"),
-        Origin("anthropic", "https://api.anthropic.com/v1", "x"),
+    assert [to and (to.provider, to.endpoint, to.model, to.wire) for to in targets] == [
+        ("openai", "https://api.openai.com/v1", "m", "openai_chat"),
+        ("anthropic", "https://api.anthropic.com/v1", "x", "anthropic"),
         None,
     ]
