@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from mcp import types
 
-from dragoman import DataPart, LinkPart, TextPart, Tool
+from dragoman import DataPart, LinkPart, TextPart, Tool, ToolContext
 from dragoman.errors import ToolError
 from dragoman.mcp import ToolHints, hints
 from dragoman.mcp.content import parts_of, resource_part
 from dragoman.mcp.elicitation import Answers
 from dragoman.mcp.results import result_of
 from dragoman.tools import AskUser
+from dragoman.tools.record import CallRecord, CallRecords
 
 LOUD = types.Annotations(priority=1.0)
 
@@ -153,25 +154,43 @@ def test_no_more_than_the_bound_is_taken(content: Any, structured: Any):
         result_of(types.CallToolResult(content=content, structured_content=structured), 10, "x")
 
 
-def test_answers_go_to_questions_of_their_kind_in_order():
+def answers(*given: Any, to: AskUser | None = None) -> Answers:
+    context = ToolContext[Any](None, records=CallRecords())
+    assert context.records is not None
+    context.records.begin(context.call, CallRecord(given, asked=to.metadata if to is not None else {}))
+    return Answers("x", context)
+
+
+def asked(answers: Answers, question: types.ElicitRequestParams) -> AskUser:
+    with pytest.raises(AskUser) as found:
+        answers.take(question)
+    return found.value
+
+
+def test_an_answer_goes_to_the_very_question_that_was_read():
     form = types.ElicitRequestFormParams(message="m" * 5000, requested_schema={"type": "object"})
     page = types.ElicitRequestURLParams(message="p" * 5000, url="https://a.b")
-    answers = Answers("x", [{"n": 1}, True, "an address", {"n": 2}, False])
-    assert [answers.take(one).action for one in (page, page)] == ["accept", "decline"]
-    assert [answers.take(form).content for _ in "ab"] == [{"n": 1}, {"n": 2}]
-    with pytest.raises(AskUser) as asked:
-        answers.take(form)
-    assert (len(asked.value.message), asked.value.schema) == (4000, {"type": "object"})
-    with pytest.raises(AskUser) as asked:
-        answers.take(page)
-    assert (len(asked.value.message), asked.value.schema) == (4000, {"type": "boolean"})
-    assert asked.value.metadata == {"url": "https://a.b", "server": "x"}
+    first = asked(answers(), form)
+    assert (len(first.message), first.schema) == (4000, {"type": "object"})
+    second = asked(answers({"n": 1}, to=first), page)
+    assert (len(second.message), second.schema) == (4000, {"type": "boolean"})
+    assert (second.metadata["url"], second.metadata["server"]) == ("https://a.b", "x")
+    known = answers({"n": 1}, False, to=second)
+    assert known.take(page) == types.ElicitResult(action="decline")
+    assert known.take(form) == types.ElicitResult(action="accept", content={"n": 1})
+    asked(known, form)  # an answer is given once
+    for other in (
+        types.ElicitRequestFormParams(message="m", requested_schema={"type": "object"}),
+        types.ElicitRequestFormParams(message="m" * 5000, requested_schema={"type": "object", "title": "T"}),
+    ):
+        asked(answers({"n": 1}, to=first), other)
+    asked(answers(True, to=second), types.ElicitRequestURLParams(message="p" * 5000, url="https://evil.example"))
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "file:///etc/passwd", "app://x", ""])
 def test_nobody_is_sent_to_what_is_no_web_page(url: str):
     with pytest.raises(ToolError, match="no web page"):
-        Answers("x", []).take(types.ElicitRequestURLParams(message="", url=url))
+        answers().take(types.ElicitRequestURLParams(message="", url=url))
 
 
 def test_hints_that_are_none_are_not_taken():

@@ -148,6 +148,26 @@ async def test_a_question_that_any_of_several_calls_may_ask_is_not_answered():
             task.cancel()
 
 
+@pytest.mark.parametrize("answered_itself", [True, False])
+async def test_a_question_of_a_call_that_was_left_is_not_another_call_s(answered_itself: bool):
+    """What is left may ask only where the other calls have ended as the server wanted: a cancelled one may be who asked."""
+    inputs = Inputs(mcp("x", sampling=lambda request: "yes")._options, "x")  # pyright: ignore[reportPrivateUsage]
+    asked = types.CreateMessageRequestParams(messages=[], max_tokens=1)
+    with inputs.call(answered()):
+        with inputs.call(answered()) as other:
+            task = asyncio.create_task(inputs.sample(NOBODY, asked), context=Context())
+            await asyncio.sleep(0)
+            other.answered = answered_itself
+        found = await task
+    assert isinstance(found, types.CreateMessageResult) == answered_itself
+
+
+async def test_a_question_without_a_call_is_not_answered():
+    inputs = Inputs(mcp("x")._options, "x")  # pyright: ignore[reportPrivateUsage]
+    asked = types.ElicitRequestFormParams(message="Sure?", requested_schema={"type": "object"})
+    assert await inputs.elicit(NOBODY, asked) == types.ElicitResult(action="cancel")
+
+
 async def test_a_model_is_asked_by_an_agent(protocol: str):
     small = ScriptedModel(["Brief."], chat_model="small-1")
     model = ScriptedModel([calls("summary", text="long"), "Done."])
