@@ -248,7 +248,8 @@ class Run(Generic[T]):
         if self._opening:
             yield self._opened()
         try:
-            await state.enter()
+            if state.toolset is not None:
+                await state.enter()
             if self._begin is not None:
                 await state.list_tools()
                 self._opening = tuple(self._begin())
@@ -265,13 +266,12 @@ class Run(Generic[T]):
                 transfer, state.transfer, goes_on = state.transfer, None, False
                 if transfer is None:
                     state.account.begin(model_calls=1)
-                    if await state.list_tools():
+                    if state.toolset is not None and await state.list_tools():
                         model = self._bound()
                     transcript.model_calls += 1
-                self._step = step = (
-                    f"hand-off to {transfer.tool.to}" if transfer else f"model call {transcript.model_calls}"
-                )
-                _LOG.debug("run %s: %s, %s", self.id, step, self._model.name)
+                whom = transfer.tool.to if transfer else self._model.name
+                self._step = step = f"hand-off to {whom}" if transfer else f"model call {transcript.model_calls}"
+                _LOG.debug("run %s: %s%s", self.id, step, "" if transfer else f" to {whom}")
                 yield transcript.recorded(StreamingIterationResult(events=[StepStarted(step)]))
                 if transfer is None:
                     results = orchestrator.process_iteration(model, state, self._schema)
@@ -294,7 +294,8 @@ class Run(Generic[T]):
             try:
                 await self._finalize()
             finally:
-                await state.leave()
+                if state.toolset is not None:
+                    await state.leave()
         state.complete()
         transcript.is_complete = True
         _LOG.info("run %s ended: %s, %s", self.id, transcript.finish_reason, transcript.usage)
