@@ -47,7 +47,7 @@ from dragoman.fold import fold, unfold
 from dragoman.model import Breaker, fallback
 from dragoman.model.fallbacks import Fallback, model_string, provider_failed
 from support.model import PROVIDER, says
-from support.net import Net, agent
+from support.net import CUT, Net, agent
 
 pytestmark = pytest.mark.anyio
 
@@ -162,6 +162,15 @@ async def test_what_was_begun_is_taken_back() -> None:
     dropped = [event.message_id for event in batches[3] if isinstance(event, MessageDropped)]
     assert dropped == ["m1", "m2"]
     assert [message.text for message in fold([event for batch in batches for event in batch])] == ["Hello."]
+
+
+async def test_what_was_taken_back_already_is_not_taken_back_again() -> None:
+    net = Net(openai_chat=CUT, anthropic=CUT, google=says("Hello."))
+    async with agent(net, ["openai", "google"], middleware=[fallback("anthropic")]) as one:
+        events = [event async for event in one.send_events("Hi")]
+    assert net.asked == ["openai_chat", "anthropic", "google"]
+    dropped = [event.message_id for event in events if isinstance(event, MessageDropped)]
+    assert len(dropped) == len(set(dropped)) == 2
 
 
 async def test_reads_are_passed_on_as_they_are() -> None:
@@ -351,6 +360,15 @@ async def test_where_it_may_stand() -> None:
             await one.send("Hi", **send)
         assert net.asked == asked
     assert net.open == 0
+
+
+async def test_a_model_whose_key_changes_is_asked_once_too() -> None:
+    net = Net(openai_chat=BUSY, anthropic=says("Hello."))
+    layer = fallback("openai:m", "anthropic:n", breaker=Breaker(per="model", failures=2))
+    async with agent(net, "openai:m", api_key=lambda: "k", middleware=[layer]) as one:
+        for _ in range(3):
+            await one.send("Hi")
+    assert net.asked == ["openai_chat", "anthropic"] * 2 + ["anthropic"]
 
 
 async def test_records_are_members_too() -> None:
