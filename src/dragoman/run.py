@@ -97,7 +97,7 @@ class Run(Generic[T]):
         """What it failed with, once it has."""
         self.exception: Exception | None = None
         """What `result()` raises, once it has failed: `error`, or what code of the user's raised, as it is."""
-        self._ended = False
+        self._has_begun = self._ended = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: asyncio.Task[Any] | None = None
         self._stop: str | None = None
@@ -116,11 +116,13 @@ class Run(Generic[T]):
 
     async def leave(self) -> list[Event]:
         """`close` → the events that end the run; none where it had ended, or never begun."""
-        is_open = self._loop is not None and not self._ended
+        is_open = not self._ended
         self._end()
         await self._steps.aclose()
+        if not is_open:
+            return []
         events = self._left(FinishReason.cancelled)
-        return [*events, RunFinished(self.id, "cancelled", self._transcript.usage)] if is_open else []
+        return [*events, RunFinished(self.id, "cancelled", self._transcript.usage)] if self._has_begun else []
 
     def within(self, context: ToolContext[Any], *, share_state: bool = False) -> None:
         """Makes it a part of the run in whose tool it is: before it begins. What it takes is taken there, too. `share_state`: both
@@ -240,12 +242,14 @@ class Run(Generic[T]):
         if state.request.run is None:
             self._identify()
         started = RunStarted(self.id, state.thread_id, self.parent_id, state.resource_id, self._typed)
+        self._has_begun = True
         first = StreamingIterationResult(events=[started, *state.shared.snapshot()])
         yield first if len(first.events) == 1 else transcript.recorded(first)
         if self._opening:
             yield self._opened()
         try:
-            await state.enter()
+            if state.toolset is not None:
+                await state.enter()
             if self._begin is not None:
                 await state.list_tools()
                 self._opening = tuple(self._begin())
@@ -262,13 +266,12 @@ class Run(Generic[T]):
                 transfer, state.transfer, goes_on = state.transfer, None, False
                 if transfer is None:
                     state.account.begin(model_calls=1)
-                    if await state.list_tools():
+                    if state.toolset is not None and await state.list_tools():
                         model = self._bound()
                     transcript.model_calls += 1
-                self._step = step = (
-                    f"hand-off to {transfer.tool.to}" if transfer else f"model call {transcript.model_calls}"
-                )
-                _LOG.debug("run %s: %s, %s", self.id, step, self._model.name)
+                whom = transfer.tool.to if transfer else self._model.name
+                self._step = step = f"hand-off to {whom}" if transfer else f"model call {transcript.model_calls}"
+                _LOG.debug("run %s: %s%s", self.id, step, "" if transfer else f" to {whom}")
                 yield transcript.recorded(StreamingIterationResult(events=[StepStarted(step)]))
                 if transfer is None:
                     results = orchestrator.process_iteration(model, state, self._schema)
@@ -291,7 +294,8 @@ class Run(Generic[T]):
             try:
                 await self._finalize()
             finally:
-                await state.leave()
+                if state.toolset is not None:
+                    await state.leave()
         state.complete()
         transcript.is_complete = True
         _LOG.info("run %s ended: %s, %s", self.id, transcript.finish_reason, transcript.usage)
