@@ -381,6 +381,9 @@ async def test_a_typed_run_may_wait_within_the_other(forcing: bool) -> None:
     b, _ = agent(says("Hm.", calls("ask", id="q")), says('{"pounds":5}'), tools=[ask], ids="b")
     a, _ = agent(says(calls("transfer_to_b", id="t")), tools=[handoff(b, "b")], ids="a", **provider)
     first = await a.send_for("How much?", Sum)
+    *_, said, waits = first.messages
+    assert [each.name for each in said.tool_calls] == ["transfer_to_b"]  # what is no answer is no call of return_result
+    assert waits.role is Role.USER
     history = stored(*first.messages)
     result = await a.send_for(None, Sum, history=history, resume=[first.pending[0].answer("yes")])
     assert result.output == Sum(pounds=5)
