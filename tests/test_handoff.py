@@ -622,3 +622,20 @@ async def test_handing_over_is_a_call_of_a_tool() -> None:
     b = Agent(model("I am b."))
     with pytest.raises(LimitReachedError, match="0 tool calls"):
         await Agent(model(call("transfer_to_b")), tools=[handoff(b, "b")]).send("Go.", limits=Limits(tool_calls=0))
+
+
+async def test_a_hand_off_that_is_approved_before_another_call_is_not_made() -> None:
+    @tool(requires_approval=True)
+    def pay() -> str:
+        return "paid"
+
+    b = Agent(model("I am b."))
+    a = Agent(model([call("transfer_to_b"), call("pay")]), tools=[handoff(b, "b", requires_approval=True), pay])
+    first = await a.send("Go.")
+    transfer, paying = first.pending
+    second = await a.send(None, history=first.messages, resume=[transfer.approve()])
+    assert [each.id for each in second.pending] == [paying.id]
+    assert second.messages[0].tool_results[0].is_error
+    both = await a.send(None, history=first.messages, resume=[transfer.approve(), paying.approve()])
+    assert both.output == "I am b."
+    assert [each.is_error for each in both.messages[0].tool_results] == [False, False]
