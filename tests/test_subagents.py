@@ -361,7 +361,7 @@ async def test_a_tool_that_is_out_of_time_ends_its_agent() -> None:
         return "never"
 
     inner, _ = agent(says("I wait.", call("sleeps", id="s")), tools=[sleeps])
-    slow = Tool("delegate", "", asking(inner).handler, {"type": "object", "properties": {}}, timeout=0.01)
+    slow = Tool("delegate", "", asking(inner).handler, {"type": "object", "properties": {}}, timeout=0.3)
     a, _ = agent(says(call("delegate", id="o")), says("B"), tools=[slow])
     events, result = await told(a)
     assert "did not finish" in result.messages[2].tool_results[0].result["error"]
