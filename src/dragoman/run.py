@@ -269,10 +269,9 @@ class Run(Generic[T]):
                     if state.toolset is not None and await state.list_tools():
                         model = self._bound()
                     transcript.model_calls += 1
-                self._step = step = (
-                    f"hand-off to {transfer.tool.to}" if transfer else f"model call {transcript.model_calls}"
-                )
-                _LOG.debug("run %s: %s, %s", self.id, step, self._model.name)
+                whom = transfer.tool.to if transfer else self._model.name
+                self._step = step = f"hand-off to {whom}" if transfer else f"model call {transcript.model_calls}"
+                _LOG.debug("run %s: %s%s", self.id, step, "" if transfer else f" to {whom}")
                 yield transcript.recorded(StreamingIterationResult(events=[StepStarted(step)]))
                 if transfer is None:
                     results = orchestrator.process_iteration(model, state, self._schema)
