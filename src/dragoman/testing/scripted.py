@@ -110,6 +110,9 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
         msgspec.structs.force_setattr(self, "server", server)
         msgspec.structs.force_setattr(self, "transport", self.transport or server)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name}:{self.chat_model}, {self.wire}, {len(self.requests)} requests)"
+
     @classmethod
     def like(cls, model: str | Provider, answers: Answers | Mapping[Any, Answers], **fields: Any) -> Self:
         """A scripted model in the place of a real one: with its name, wire, capabilities and quirks.
