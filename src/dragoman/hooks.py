@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from decimal import Decimal
 from inspect import isawaitable
 from typing import Any, Literal, TypeAlias, TypeVar
 from weakref import ref
@@ -11,6 +12,7 @@ from weakref import ref
 import anyio
 import msgspec
 
+from dragoman.cost import call_cost
 from dragoman.errors import DragomanError
 from dragoman.event import Event
 from dragoman.fold import fold
@@ -111,6 +113,16 @@ class ModelEnd(msgspec.Struct, frozen=True, eq=False):
     def message(self) -> Message | None:
         """What the model said, or what there is of it; put together each time that it is asked for. `None`: nothing came."""
         return next(iter(fold([event for events in self.reads for event in events])), None)
+
+    @property
+    def cost(self) -> Decimal | None:
+        """What the call cost, in US dollars, as `ModelCall.cost` tells it. `None`: that is not known.
+
+        Raises:
+            SettingsError: the extra `cost` is not installed.
+        """
+        message = self.message
+        return None if message is None else call_cost(self.origin, self.usage, message.created_at, message.native)
 
 
 class ToolStart(msgspec.Struct, frozen=True, eq=False):

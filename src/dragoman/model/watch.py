@@ -53,7 +53,8 @@ class Watch:
         with ExitStack() as stack:
             for make in [each.model_context for each in self._hooks if each.model_context is not None]:
                 stack.enter_context(_guarded(make, self._start))
-            stack.callback(RETRIED.reset, RETRIED.set(self._retried))
+            stack.callback(RETRIED.set, RETRIED.get())  # by its value: a task that is destroyed ends in another context
+            RETRIED.set(self._retried)
             return await send(msgspec.structs.replace(request, headers={**headers(self._hooks), **request.headers}))
 
     def add(self, events: list[Event]) -> None:
