@@ -33,6 +33,7 @@ _OF_A_MODEL_CALL: Mapping[str, tuple[str, str, str, str]] = {
 }
 """Version of the conventions → duration, time to the first chunk, tokens in and out."""
 _SAME_NAME = ({"gen_ai.token.type": "input"}, {"gen_ai.token.type": "output"})
+_NO_EXEMPLAR = Context()
 _USAGE = "gen_ai.client.inference.usage."
 
 
@@ -72,7 +73,7 @@ class Metrics:
         self._tool = seconds("gen_ai.execute_tool.duration", "Duration of a call of a tool.")
 
     def model_call(self, end: ModelEnd, context: Context) -> None:
-        """Records a request to a model."""
+        """Records a request to a model; an exemplar, which leads from a metric to its trace, has its duration alone."""
         whom = target(end.start.target)
         attributes: Attributes = {
             "gen_ai.operation.name": "chat",
@@ -82,7 +83,7 @@ class Metrics:
         if end.origin is not None and end.origin.served_model:
             attributes["gen_ai.response.model"] = end.origin.served_model
         if end.start.request.stream and end.first_seconds is not None:
-            self._first.record(end.first_seconds, attributes, context)
+            self._first.record(end.first_seconds, attributes, _NO_EXEMPLAR)
         used = end.usage
         if used is not None:
             for histogram, count, kind in (
@@ -90,10 +91,10 @@ class Metrics:
                 (self._output, used.output_tokens, self._token_types[1]),
             ):
                 if count is not None:
-                    histogram.record(count, {**attributes, **kind} if kind else attributes, context)
+                    histogram.record(count, {**attributes, **kind} if kind else attributes, _NO_EXEMPLAR)
             for field, counter in self._parts:
                 if count := getattr(used, field):
-                    counter.add(count, {**attributes, "gen_ai.token.modality": "unknown"}, context)
+                    counter.add(count, {**attributes, "gen_ai.token.modality": "unknown"}, _NO_EXEMPLAR)
         if end.error is not None:
             attributes["error.type"] = error_type(end.error)
         self._duration.record(end.seconds, attributes, context)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from contextvars import Token
 from importlib.metadata import version
 from typing import NamedTuple
@@ -65,6 +64,22 @@ class _Call(NamedTuple):
     context: Context
     run: _Run | None
     token: Token[Context] | None = None
+
+
+class _Current:
+    """A context that is the current one for a while."""
+
+    __slots__ = ("_context", "_token")
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def __enter__(self) -> None:
+        self._token = attach(self._context)
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is not GeneratorExit:  # with which a task is destroyed, and its context with it
+            detach(self._token)
 
 
 class Spans:
@@ -149,27 +164,17 @@ class Spans:
 
     def _model_end(self, end: ModelEnd) -> None:
         span, context, _, _ = self._calls.pop(end.start)
-        if span.is_recording():
-            attributes = response(end)
-            if self._content and (message := end.message) is not None:
-                attributes["gen_ai.output.messages"] = content.json_text(content.dumped([message]))
-            span.set_attributes(attributes)
-            if end.error is not None:
-                _failed(span, end.error)
+        attributes = response(end)
+        if self._content and span.is_recording() and (message := end.message) is not None:
+            attributes["gen_ai.output.messages"] = content.json_text(content.dumped([message]))
+        span.set_attributes(attributes)
+        if end.error is not None:
+            _failed(span, end.error)
         self._metrics.model_call(end, context)
         span.end()
 
-    @contextmanager
-    def _model_context(self, start: ModelStart) -> Generator[None]:
-        token = attach(self._calls[start].context)
-        try:
-            yield
-        except GeneratorExit:  # the task was destroyed, and its context with it
-            raise
-        except BaseException:
-            detach(token)
-            raise
-        detach(token)
+    def _model_context(self, start: ModelStart) -> _Current:
+        return _Current(self._calls[start].context)
 
     # tools
 
