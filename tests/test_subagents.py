@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
-from dragoman import Agent, Limits, Message, ToolContext, Usage, fold, tool, unfold
+from dragoman import Agent, Limits, Message, ToolContext, Usage, dump_messages, fold, load_messages, tool, unfold
 from dragoman.errors import LimitReachedError, ProviderError
 from dragoman.event import (
     Custom,
@@ -31,9 +32,11 @@ from dragoman.event import (
 from dragoman.fold import compact
 from dragoman.message import Role
 from dragoman.runs import visible
+from dragoman.testing import ScriptedModel
+from dragoman.testing import call as scripted_call
 from dragoman.tools import Tool
 from dragoman.tools.outbox import BOUND
-from support.model import PROVIDER, agent, call, says
+from support.model import PROVIDER, Script, agent, call, says
 
 pytestmark = pytest.mark.anyio
 
@@ -408,3 +411,131 @@ async def test_it_is_a_message_of_the_history_alone() -> None:
     result = await nested(1).send("Go.")
     assert [message.role for message in result.messages] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL]
     assert isinstance(result.messages[0], Message)
+
+
+async def test_two_that_wait_side_by_side_are_answered_one_by_one() -> None:
+    ran: list[str] = []
+
+    @tool(requires_approval=True)
+    def act(what: str) -> str:
+        ran.append(what)
+        return f"did {what}"
+
+    def made(*left: int) -> Agent[Any]:
+        tools: list[Tool] = []
+        for number, skip in enumerate(left):
+            said = [says(call("act", id="x", what=str(number)), usage=1), says(f"{number} done.", usage=1)][skip:]
+            tools.append(asking(agent(*said, tools=[act], ids=f"in{number}-")[0], f"t{number}"))
+        outer = [says(call("t0", id="c0"), call("t1", id="c1"), usage=1), says("All done.", usage=1)]
+        return agent(*outer[max(left) :], tools=tools, ids="out-")[0]
+
+    events, first = await told(made(0, 0))
+    assert [each.id for each in first.pending] == ["c0/x", "c1/x"]
+    assert [event.outcome for event in events if isinstance(event, RunFinished)] == ["pending"] * 3
+    assert fold(events) == list(first.messages)
+    second = await made(1, 1).send(None, history=first.messages, resume=[first.pending[1].approve()])
+    assert [each.id for each in second.pending] == ["c0/x"]
+    history = [*first.messages, *second.messages]
+    third = await made(1, 1).send(None, history=history, resume=[second.pending[0].approve()])
+    assert (third.output, ran) == ("All done.", ["1", "0"])
+    spent = [each.usage.total_tokens for each in (first, second, third) if each.usage]
+    assert spent == [3, 1, 2]
+
+
+async def test_a_tool_may_ask_several_agents_at_once_and_then_a_person() -> None:
+    """Those that came to their end are not asked again, whichever was the first to do so."""
+    order: list[asyncio.Event] = [asyncio.Event(), asyncio.Event()]
+    scripts: list[Any] = []
+
+    async def slow(request: Any, next: Any) -> Any:
+        await order[0].wait()
+        async for event in next(request):
+            yield event
+
+    async def quick(request: Any, next: Any) -> Any:
+        async for event in next(request):
+            yield event
+        order[0].set()
+
+    helpers: list[Agent[Any]] = []
+    for name, layer in (("slow", slow), ("quick", quick)):
+        scripts.append(Script(says(f"{name}.")))
+        helpers.append(Agent(PROVIDER, middleware=[layer, scripts[-1]]))
+
+    @tool
+    async def survey(ctx: ToolContext[Any]) -> str:
+        results = await asyncio.gather(*[ctx.send(each, "?") for each in helpers])
+        return " ".join([*[each.output for each in results], ctx.ask("Well?")])
+
+    a, _ = agent(says(call("survey", id="c")), says("Done."), tools=[survey])
+    first = await a.send("Go.")
+    second = await a.send(None, history=first.messages, resume=[first.pending[0].answer("Yes.")])
+    assert second.messages[0].tool_results[0].result == "slow. quick. Yes."
+    assert [len(script.requests) for script in scripts] == [1, 1]
+
+
+class Trip(BaseModel):
+    city: str
+
+
+async def test_a_typed_answer_is_the_same_value_when_the_tool_is_run_again() -> None:
+    helper, script = agent(says('{"city":"Oslo"}'))
+    seen: list[Any] = []
+
+    @tool
+    async def plan(ctx: ToolContext[Any]) -> str:
+        seen.append((await ctx.send(helper, "?", output_type=Trip)).output)
+        return f"{seen[-1].city} {ctx.ask('When?')}"
+
+    a, _ = agent(says(call("plan", id="c")), says("Done."), tools=[plan])
+    first = await a.send("Go.")
+    second = await a.send(
+        None, history=load_messages(dump_messages(first.messages)), resume=[first.pending[0].answer("now")]
+    )
+    assert second.messages[0].tool_results[0].result == "Oslo now"
+    assert seen == [Trip(city="Oslo")] * 2
+    assert len(script.requests) == 1
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+async def test_a_bound_of_dollars_holds_for_inner_runs_too(depth: int) -> None:
+    def made() -> Agent[Any]:
+        inner = Agent(ScriptedModel.like("openai:gpt-4o", [scripted_call("nothing"), "x"]))
+        for _ in range(depth):
+            answers = [scripted_call("ask", prompt="?"), "y"]
+            inner = Agent(ScriptedModel.like("openai:gpt-4o", answers), tools=[inner.as_tool("ask")])
+        return inner
+
+    cost = (await made().send("Go.")).cost
+    assert cost
+    with pytest.raises(LimitReachedError, match="US dollars") as raised:
+        await made().send("Go.", limits=Limits(cost=cost / 3))
+    assert raised.value.result is not None
+    assert raised.value.result.cost is not None
+    assert raised.value.result.cost < cost
+
+
+async def test_time_that_is_up_ends_inner_runs() -> None:
+    @tool
+    async def sleeps() -> str:
+        await asyncio.sleep(60)
+        return "never"
+
+    inner, _ = agent(says(call("sleeps", id="s")), tools=[sleeps])
+    for level in range(2):
+        inner, _ = agent(says(call("delegate", id=f"o{level}")), tools=[asking(inner)])
+    async with inner.run("Go.", limits=Limits(seconds=0.05)) as run:
+        events = [event async for event in run]
+        with pytest.raises(LimitReachedError, match="seconds"):
+            await run.result()
+    assert [event.run_id for event in events if isinstance(event, RunFinished)] == ["run-o0", "run-o1"]
+    assert isinstance(events[-1], RunError)
+
+
+async def test_who_asks_a_model_knows_the_run_around() -> None:
+    helper, script = agent(says("ok"))
+    a, _ = agent(says(call("delegate", id="o")), says("B"), tools=[asking(helper)])
+    await a.send("Go.", run_id="root", resource_id="Ada")
+    info = script.requests[0].run
+    assert info is not None
+    assert (info.run_id, info.parent_run_id, info.resource_id) == ("run-o", "root", "Ada")

@@ -21,7 +21,7 @@ from dragoman.model.fallbacks import ModelChoice
 from dragoman.model.middleware import Middleware
 from dragoman.model.models import Models
 from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator, StreamingState, choose_orchestrator
-from dragoman.orchestration.output import Output, json_output, typed_output
+from dragoman.orchestration.output import output_of
 from dragoman.orchestration.seal import Seal
 from dragoman.portal import Portal, synchronous, synchronous_stream
 from dragoman.prompt import (
@@ -41,6 +41,7 @@ from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpe
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
 from dragoman.run import Run
 from dragoman.tools import Tool, ToolExecutor, Toolset, split_tools
+from dragoman.tools.agent_tool import agent_tool
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -178,12 +179,7 @@ class Agent(Generic[Deps]):
         """
         check_options(how)
         new, how = opening(prompt, how, new_id=self._new_id, clock=self._clock)
-        output_schema = how.get("output_schema")
-        output: Output[Any] | None = None
-        if output_schema is not None:
-            output = json_output(output_schema)
-        elif output_type is not str:
-            output = typed_output(output_type)
+        output = output_of(output_type, how.get("output_schema"))
         chat_model = self._models.chat(how.get("model"))
         request = with_options(self._request, how)
         tools = (*self.tools, *tools_of(how.get("tools", ())))
@@ -222,6 +218,7 @@ class Agent(Generic[Deps]):
             claim=how.get("claim"),
             plan=begun.plan,
         )
+        state.output_options = output.options if output is not None else {}
         state.losses |= dict.fromkeys(begun.losses)
         own = model.orchestrator if isinstance(model := how.get("model"), Provider) else None
         make = own or self._orchestrator or chat_model.provider.orchestrator
@@ -306,6 +303,8 @@ class Agent(Generic[Deps]):
                 yield event
             if run.exception is not None:
                 raise run.exception
+
+    as_tool = agent_tool
 
     async def embed_query(self, text: str, **how: Unpack[EmbeddingsOptions]) -> EmbeddingsResult:
         """A text to search with → its vector. See `EmbeddingsModel.embed_query`.

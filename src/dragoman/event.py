@@ -86,7 +86,7 @@ class RunFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_fini
     outcome: Literal["success", "pending", "cancelled"] = "success"
     """`pending`: the run waits for what is in `pending`."""
     usage: Usage | None = None
-    """Sum over the run's model calls."""
+    """Sum over the run's model calls, those of the runs in its tools included."""
     pending: tuple[Interrupt, ...] = ()
     """What somebody must answer before the conversation can go on."""
     result: Any = None

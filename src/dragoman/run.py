@@ -26,6 +26,7 @@ from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
 from dragoman.orchestration.foreign_error import foreign
 from dragoman.orchestration.going_on import go_on
+from dragoman.orchestration.handing_over import hand_over
 from dragoman.orchestration.output import RETURN_RESULT
 from dragoman.orchestration.transcript import Transcript
 from dragoman.orchestration.watch import Ending, watched
@@ -257,16 +258,22 @@ class Run(Generic[T]):
                         yield transcript.absorb(step)
                 state.account.check()
             goes_on = not transcript.pending
-            while goes_on:
-                state.account.begin(model_calls=1)
-                if await state.list_tools():
-                    model = self._bound()
-                transcript.model_calls += 1
-                self._step = step = f"model call {transcript.model_calls}"
-                goes_on = False
-                _LOG.debug("run %s: %s to %s", self.id, step, self._model.name)
+            while goes_on or state.transfer is not None:
+                transfer, state.transfer, goes_on = state.transfer, None, False
+                if transfer is None:
+                    state.account.begin(model_calls=1)
+                    if await state.list_tools():
+                        model = self._bound()
+                    transcript.model_calls += 1
+                self._step = step = (
+                    f"hand-off to {transfer.tool.to}" if transfer else f"model call {transcript.model_calls}"
+                )
+                _LOG.debug("run %s: %s, %s", self.id, step, self._model.name)
                 yield transcript.recorded(StreamingIterationResult(events=[StepStarted(step)]))
-                results = orchestrator.process_iteration(model, state, self._schema)
+                if transfer is None:
+                    results = orchestrator.process_iteration(model, state, self._schema)
+                else:
+                    results = hand_over(state, transfer, by_call=self._typed == "call")
                 try:
                     async for result in results:
                         goes_on = result.should_continue

@@ -393,9 +393,10 @@ def test_the_rooms_names_are_found_where_they_are_and_no_others() -> None:
     from dragoman.model.fallbacks import fallback
     from dragoman.model.middleware import Middleware
     from dragoman.model.strings import parse_model_string
+    from dragoman.model.throttle import Throttle
 
     found = [getattr(dragoman.model, name) for name in dragoman.model.__all__]
-    assert found == [Breaker, Chat, EmbeddingsModel, Middleware, fallback, parse_model_string]
+    assert found == [Breaker, Chat, EmbeddingsModel, Middleware, Throttle, fallback, parse_model_string]
     with pytest.raises(AttributeError, match=r"'dragoman\.model' has no attribute 'nothing'"):
         dragoman.model.nothing  # noqa: B018
 

@@ -27,7 +27,7 @@ NAMES = {
 FOUR = list(NAMES)
 KEYS = {name: "none" for each in NAMES.values() for name in providers.get(each).key_names}
 Reply = Message | DragomanError | Answer
-CUT = Answer(said=Message.model("Once upon a time there was a king who had"), cut=True)
+CUT = Answer(content=Message.model("Once upon a time there was a king who had"), cut=True)
 
 
 class Net:
@@ -39,7 +39,7 @@ class Net:
         self.servers: dict[str, ScriptedServer] = {}
         for wire, given in replies.items():
             url = providers.get(NAMES[wire]).base_url
-            self.servers[wire] = ScriptedServer(wires.get(wire), _function(given), base_url=str(url))
+            self.servers[wire] = ScriptedServer(wires.get(wire), _function(given), base_url=str(url), remembers=True)
 
     async def send(self, request: HttpRequest) -> Any:
         for wire, server in self.servers.items():

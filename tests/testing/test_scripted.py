@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 
+import anyio
+import anyio.lowlevel
+import pydantic
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from dragoman import Agent, ModelRequest, errors, wires
-from dragoman.testing import Answer, ScriptedModel, ScriptError, call, outline, typed
+from dragoman import (
+    Agent,
+    Capability,
+    Chat,
+    FinishReason,
+    Message,
+    ModelRequest,
+    Role,
+    RunRequest,
+    Settings,
+    TextPart,
+    ThinkingPart,
+    Tool,
+    ToolCallPart,
+    errors,
+    fold,
+    providers,
+    unfold,
+    wires,
+)
+from dragoman.event import PartDelta, StepStarted
+from dragoman.message import Content
+from dragoman.run import Run
+from dragoman.runs import Runs, open_log
+from dragoman.testing import Answer, ScriptedModel, ScriptError, assert_calls, call, events_of, outline, typed
+from dragoman.transport import Exchange
 
 pytestmark = pytest.mark.anyio
 
@@ -88,3 +120,313 @@ async def test_what_was_not_asked_for_is_an_error() -> None:
     await Agent(model).send("?")
     with pytest.raises(ScriptError, match=r"1 answers were not asked for; the next is 'Two\.'"):
         model.assert_exhausted()
+
+
+async def test_an_answer_may_be_written_in_many_ways() -> None:
+    said = Message.model("A message.")
+    exchange = Exchange(
+        body=b'data: {"choices":[{"index":0,"delta":{"content":"An exchange."}}]}\n\ndata: [DONE]\n\n', chunks=3
+    )
+
+    async def asynchronous(request: ModelRequest) -> str:
+        return f"You said {request.messages[-1].text}"
+
+    answers = [
+        "Text.",
+        TextPart("A part."),
+        [ThinkingPart("Hm."), "Two ", TextPart("parts.")],
+        said,
+        unfold([said.replace(id="m1", finish_reason=FinishReason.length)]),
+        asynchronous,
+        lambda request: lambda request: "A function's function.",
+        exchange,
+        exchange.body,
+        Answer(content="An answer.", headers={"x-request-id": "r7"}),
+    ]
+    model = ScriptedModel(answers)
+    agent = Agent(model)
+    results = [await agent.send("Hi") for _ in answers]
+    model.assert_exhausted()
+    assert [result.output for result in results] == [
+        "Text.",
+        "A part.",
+        "Two parts.",
+        "A message.",
+        "A message.",
+        "You said Hi",
+        "A function's function.",
+        "An exchange.",
+        "An exchange.",
+        "An answer.",
+    ]
+    assert results[2].thinking == "Hm."
+    assert results[4].finish_reason is FinishReason.length
+
+
+async def test_one_answer_alone_and_answers_without_end() -> None:
+    assert (await Agent(ScriptedModel("Alone.")).send("?")).output == "Alone."
+    model = ScriptedModel(repeat("Always."))
+    agent = Agent(model)
+    assert [(await agent.send("?")).output for _ in range(3)] == ["Always."] * 3
+    model.assert_exhausted()
+    assert (await Agent(ScriptedModel(lambda request: request.messages[-1].text)).send("Echo.")).output == "Echo."
+
+
+async def test_what_a_model_cannot_say_is_told() -> None:
+    with pytest.raises(Exception, match="a scripted model cannot say int"):
+        await Agent(ScriptedModel([[1]])).send("?")  # type: ignore[list-item]
+
+
+async def test_the_request_is_as_the_wire_wrote_it_and_as_http_had_it() -> None:
+    model = ScriptedModel(["Hello."], wire="anthropic")
+    agent = Agent(model, system="Be brief.", tools=[get_weather], settings=Settings(temperature=0.5, max_tokens=9))
+    await agent.send("Hi")
+    (request,), (sent,) = model.requests, model.sent
+    assert (request.settings.temperature, request.settings.max_tokens, request.stream) == (0.5, 9, True)
+    assert [tool.name for tool in request.tools] == ["get_weather"]
+    assert outline(request) == ["system: Be brief.", "user: Hi"]
+    assert sent.path == "http://scripted.invalid/v1/messages"
+    assert (model.bodies[0]["max_tokens"], model.bodies[0]["system"]) == (9, "Be brief.")
+
+
+@pytest.mark.parametrize("wire", wires.names())
+async def test_a_conversation_is_whole_in_each_request_also_where_it_is_linked(wire: str) -> None:
+    agent = Agent(model := ScriptedModel(["One.", "Two.", "Three."], wire=wire), system="Be brief.")
+    chat = Chat(agent)
+    for prompt in ("a", "b", "c"):
+        await chat.send(prompt)
+    assert outline(model.requests[-1]) == [
+        "system: Be brief.", "user: a", "model: One.", "user: b", "model: Two.", "user: c",
+    ]  # fmt: skip
+
+
+async def test_conversations_have_answers_of_their_own() -> None:
+    model = ScriptedModel(
+        {"Oslo": [call("get_weather", city="Oslo"), "Rain."], "Rome": ["Sun.", "Still sun."]}, wire="google"
+    )
+    agent = Agent(model, tools=[get_weather])
+    results: dict[str, str] = {}
+
+    async def ask(city: str) -> None:
+        results[city] = (await agent.send(city)).output
+
+    async with anyio.create_task_group() as tasks:
+        for city in ("Rome", "Oslo"):
+            tasks.start_soon(ask, city)
+    assert results == {"Oslo": "Rain.", "Rome": "Sun."}
+    with pytest.raises(ScriptError, match="1 answers of the conversation 'Rome' were not asked for"):
+        model.assert_exhausted()
+    with pytest.raises(ScriptError, match="no conversation 'Paris'; it has 'Oslo', 'Rome'"):
+        await agent.send("Paris")
+
+
+def test_threads_and_event_loops_may_share_a_model() -> None:
+    model = ScriptedModel([str(number) for number in range(40)])
+    agent = Agent(model)
+    with ThreadPoolExecutor(4) as threads:
+        outputs = list(threads.map(lambda _: asyncio.run(_send(agent)), range(40)))
+    assert sorted(map(int, outputs)) == list(range(40))
+    model.assert_exhausted()
+
+
+async def _send(agent: Agent[None]) -> str:
+    return (await agent.send("?")).output
+
+
+@each_wire
+async def test_a_gate_holds_an_answer_back_until_it_opens(wire: str, stream: bool) -> None:
+    gate = anyio.Event()
+    model = ScriptedModel([Answer(content="abc " * 30, gate=gate, share=0.8)], wire=wire, stream=stream)
+    async with Agent(model).run("?") as run:
+        async for event in run:
+            if isinstance(event, StepStarted if not stream else PartDelta):
+                gate.set()
+        assert (await run.result()).output == "abc " * 30
+
+
+@each_wire
+async def test_a_run_is_cancelled_while_the_model_is_silent(wire: str, stream: bool) -> None:
+    model = ScriptedModel([Answer(content="abc " * 30, gate=anyio.Event())], wire=wire, stream=stream)
+    async with Agent(model).run("?") as run, anyio.create_task_group() as tasks:
+        tasks.start_soon(_cancel_when_asked, model, run)
+        assert (await run.result()).finish_reason is FinishReason.cancelled
+    assert model.server is not None and model.server.open == 0
+
+
+async def _cancel_when_asked(model: ScriptedModel, run: Run[str]) -> None:
+    while not model.requests:
+        await anyio.lowlevel.checkpoint()
+    for _ in range(20):
+        await anyio.lowlevel.checkpoint()
+    run.cancel()
+
+
+async def test_a_generator_that_is_left_ends() -> None:
+    ended: list[str] = []
+
+    async def speak(request: ModelRequest) -> AsyncIterator[str]:
+        try:
+            yield "one "
+            await anyio.sleep_forever()
+        finally:
+            ended.append("ended")
+
+    async with Agent(ScriptedModel([speak])).run("?") as run:
+        async for event in run:
+            if isinstance(event, PartDelta) and event.delta == "one ":
+                break
+    assert ended == ["ended"]
+
+
+@each_wire
+async def test_what_a_generator_raises(wire: str, stream: bool) -> None:
+    def breaks(request: ModelRequest) -> Iterator[str]:
+        yield "one two three four five six"
+        raise errors.ProviderConnectionError("gone")
+
+    def fails(request: ModelRequest) -> Iterator[str]:
+        yield "one two three four five six"
+        raise errors.OverloadedError("no capacity")
+
+    agent = Agent(ScriptedModel([breaks, fails], wire=wire, stream=stream))
+    with pytest.raises(errors.ProviderConnectionError):
+        await agent.send("?")
+    with pytest.raises(errors.OverloadedError if stream else errors.ProviderError, match="no capacity"):
+        await agent.send("?")
+
+
+@pytest.mark.parametrize("wire", wires.names())
+@pytest.mark.parametrize("error", [errors.AuthenticationError, errors.ContextLengthError, errors.ModelNotFoundError])
+async def test_refusals_have_the_status_that_they_are_given(wire: str, error: type[errors.ProviderError]) -> None:
+    with pytest.raises(error):
+        await Agent(ScriptedModel([error("no")], wire=wire)).send("?")
+    with pytest.raises(errors.ProviderTimeoutError, match="too late"):
+        await Agent(ScriptedModel([errors.ProviderTimeoutError("too late")], wire=wire)).send("?")
+    with pytest.raises(errors.OverloadedError) as caught:
+        await Agent(ScriptedModel([errors.OverloadedError("no", status=529)], wire=wire)).send("?")
+    assert caught.value.status == 529
+
+
+class Weather(pydantic.BaseModel):
+    city: str
+    degrees: int
+
+
+CAN = Capability.chat, Capability.tools, Capability.parallel_tools
+MODES = {
+    "with tools": (*CAN, Capability.typed_output, Capability.typed_output_with_tools),
+    "two phases": (*CAN, Capability.typed_output),
+    "by a forced tool": (*CAN, Capability.forced_tools),
+    "by a tool": CAN,
+    "constrained": (Capability.chat, Capability.typed_output),
+}
+
+
+@pytest.mark.parametrize(
+    "value", [Weather(city="Oslo", degrees=7), 42, [Weather(city="Rome", degrees=30)], {"result": 1}]
+)
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "constrained"])
+@pytest.mark.parametrize("wire", ["openai_chat", "anthropic", "google", "openai_responses"])
+async def test_typed_output_in_each_of_a_providers_modes(wire: str, mode: str, value: object) -> None:
+    kind = list[Weather] if isinstance(value, list) else dict[str, int] if isinstance(value, dict) else type(value)
+    aside = ["Done."] if mode == "two phases" else []  # what the first phase ends with
+    model = ScriptedModel(
+        [call("get_weather", city="Oslo"), *aside, typed(value)], wire=wire, capabilities=frozenset(MODES[mode])
+    )
+    assert (await Agent(model, tools=[get_weather]).send_for("?", kind)).output == value
+    model.assert_exhausted()
+
+
+async def test_a_model_in_the_place_of_a_real_one_has_its_name_and_quirks() -> None:
+    model = ScriptedModel.like("openai:gpt-5", ["Hello."])
+    result = await Agent(model, settings=Settings(max_tokens=9)).send("Hi")
+    origin = result.messages[-1].origin
+    assert origin is not None
+    assert (origin.provider, origin.endpoint, origin.model) == ("openai", "https://api.openai.com/v1", "gpt-5")
+    assert model.bodies[0]["max_completion_tokens"] == 9
+
+
+@pytest.mark.parametrize("name", [provider.name for provider in providers.REGISTRY.providers()])
+async def test_every_provider_has_its_like(name: str) -> None:
+    model = ScriptedModel.like(name, ["Hello."])
+    assert (await Agent(model).send("Hi")).output == "Hello."
+    assert await Agent("local").send("Hi", model=ScriptedModel.like(name, ["Hello."]))
+
+
+async def test_a_run_is_said_again() -> None:
+    answers = [[ThinkingPart("Hm."), call("get_weather", city="Oslo")], "It rains."]
+    agent = Agent(ScriptedModel(answers), tools=[get_weather])
+    events = await events_of(agent.run("How?"))
+    for again in (ScriptedModel.from_run(events), ScriptedModel.from_run(fold(events), wire="anthropic")):
+        result = await Agent(again, tools=[get_weather]).send("How?")
+        assert outline(result) == outline(events)
+        again.assert_exhausted()
+    async with open_log("memory:") as log:
+        async with Runs(log) as runs:
+            run_id = await runs.start(
+                Agent(ScriptedModel(answers), tools=[get_weather]), RunRequest([Message.user("How?")])
+            )
+            async for _ in runs.attach(run_id):
+                pass
+        again = await ScriptedModel.from_log(log, run_id)
+    assert (await Agent(again, tools=[get_weather]).send("How?")).output == "It rains."
+
+
+async def test_calls_are_asserted_by_name_and_arguments() -> None:
+    result = await Agent(ScriptedModel([[call("a", x=1), call("b")], "Done."])).send("?")
+    assert_calls(result, call("a", x=1), call("b"))
+    assert_calls(result.messages, call("b"), call("a", x=1), any_order=True)
+    with pytest.raises(AssertionError, match=r'the calls are\n  a {"x":1}\n  b {}\nand must be\n  a {"x":2}'):
+        assert_calls(result, call("a", x=2))
+
+
+@pytest.mark.parametrize("wire", [wire for wire in wires.names() if wires.embeddings(wire)])
+async def test_texts_have_vectors_and_take_no_answers(wire: str) -> None:
+    model = ScriptedModel(["Hello."], wire=wire)
+    agent = Agent(model)
+    one, two = (await agent.embed_documents(["one", "two"])).embeddings
+    assert one == pytest.approx((await agent.embed_query("one")).embeddings, rel=1e-5) and one != two
+    assert (await agent.send("?")).output == "Hello."
+    own = Agent(ScriptedModel(wire=wire, vectors=lambda text: [float(len(text)), 0.5]))
+    assert (await own.embed_query("four")).embeddings == [4.0, 0.5]
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+words = st.text(min_size=1)
+calls = st.builds(
+    lambda arguments: ToolCallPart("", "echo", arguments), st.dictionaries(st.text(), json_values, max_size=3)
+)
+says = st.lists(words.map(TextPart) | words.map(ThinkingPart), max_size=3)
+rounds = st.lists(
+    st.builds(lambda before, made: [*before, *made], says, st.lists(calls, min_size=1, max_size=3)), max_size=2
+)
+
+
+@each_wire
+@settings(max_examples=20)
+@given(rounds=rounds, last=words, chunks=st.integers(1, 200))
+def test_any_conversation_comes_back_as_it_was_said(
+    wire: str, stream: bool, rounds: list[list[Content]], last: str, chunks: int
+) -> None:
+    async def run() -> None:
+        model = ScriptedModel([*rounds, last], wire=wire, stream=stream, chunks=chunks)
+        echo = Tool("echo", "Says it again.", lambda **arguments: arguments, {"type": "object"})
+        result = await Agent(model, tools=[echo]).send("?")
+        model.assert_exhausted()
+        said = [message for message in result.messages if message.role is Role.MODEL]
+        assert [facts_of(message.content) for message in said] == [
+            facts_of(each) for each in (*rounds, [TextPart(last)])
+        ]
+
+    asyncio.run(run())
+
+
+def facts_of(content: Sequence[Content]) -> tuple[str, str, list[object]]:
+    """What no wire loses: all of the text, all of the thinking, all calls in order."""
+    text = "".join(piece.text for piece in content if isinstance(piece, TextPart))
+    thinking = "".join(piece.text for piece in content if isinstance(piece, ThinkingPart))
+    return text, thinking, [piece.arguments for piece in content if isinstance(piece, ToolCallPart)]

@@ -45,6 +45,8 @@ class Connection:
         self._tail = Tail()
         self._lists_changes = True
         self._tools: tuple[types.Tool, ...] | None = None
+        self.has_listed = False
+        """The server has listed its tools, if only once."""
         self.inputs = Inputs(options, name)
         """What the server asks while it works, and the calls for which it does."""
 
@@ -66,6 +68,7 @@ class Connection:
 
     @tools.setter
     def tools(self, tools: tuple[types.Tool, ...]) -> None:
+        self.has_listed = True
         self._tools = tools if self._lists_changes else None
 
     async def open(self) -> None:
@@ -184,6 +187,7 @@ class Connection:
             return
         try:
             async with client.listen(tools_list_changed=True) as changes:
+                self._tools = None  # it may have changed before this was open
                 async for _ in changes:
                     self._tools = None
         except Exception as error:  # noqa: BLE001 - without it the tools are asked for each time

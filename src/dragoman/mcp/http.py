@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import anyio
 import httpx2
 from mcp.client.auth import OAuthFlowError
 from mcp.client.streamable_http import streamable_http_client
@@ -25,6 +27,15 @@ _MOST_FAILURES = 100
 """Of a connection's failures, so many of the last are known."""
 _SESSION = "mcp-session-id"
 _UNREACHED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
+
+
+def _is_of_use(record: logging.LogRecord) -> bool:
+    """Not what the library logs, with its traceback, of an answer that comes when the session has just been left."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, anyio.BrokenResourceError | anyio.ClosedResourceError)
+
+
+logging.getLogger("mcp.client.streamable_http").addFilter(_is_of_use)
 
 
 class Failures:

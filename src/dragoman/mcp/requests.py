@@ -41,8 +41,7 @@ class Requests:
 
         async def listed(connection: Connection) -> tuple[types.Tool, ...]:
             if (known := connection.tools) is None or anew:
-                session = connection.client.session
-                connection.tools = known = await _all(lambda params: session.list_tools(params=params), "tools")
+                known = await _listed(connection)
             return known
 
         return await self._send(listed, repeats=True)
@@ -123,6 +122,8 @@ class Requests:
         """What came of a call. `repeats`: it does no harm to run it twice."""
 
         async def called(connection: Connection) -> Any:
+            if not connection.has_listed:  # the library wants to know a tool before it is called
+                await _listed(connection)
             with connection.inputs.call(context) as call:
                 try:
                     result = await call.run(connection.client.session, name, dict(arguments))
@@ -173,6 +174,12 @@ class Requests:
             if wanted:
                 return VisitPage(wanted[0].url, wanted[0].message, self._name)
         return ToolError(f"{self._name}: {error.message[:2000] or 'it refuses, and does not say why'}")
+
+
+async def _listed(connection: Connection) -> tuple[types.Tool, ...]:
+    session = connection.client.session
+    connection.tools = found = await _all(lambda params: session.list_tools(params=params), "tools")
+    return found
 
 
 async def _all(page: Callable[[types.PaginatedRequestParams | None], Awaitable[Any]], field: str) -> tuple[Any, ...]:

@@ -7,8 +7,9 @@ import time
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 
+import httpx2
 import msgspec
-from mcp.client.auth import OAuthClientProvider, PKCEParameters
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError, PKCEParameters
 from mcp.client.auth.utils import validate_authorization_response_iss
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 from pydantic import AnyUrl
@@ -108,6 +109,13 @@ class SignInAuth(OAuthClientProvider):
                 await _save(self._server, self._oauth, msgspec.structs.replace(kept, begun=begun))
             self._asked = Failure("sign_in", "somebody must sign in", begun.url)
         raise SignInNeeded(self._asked)
+
+    async def _handle_token_response(self, response: httpx2.Response) -> None:
+        try:
+            await super()._handle_token_response(response)
+        except OAuthFlowError as error:  # nobody is asked again by the same connection, so that this is said
+            self._asked = Failure("status", f"signing in failed: {error}")
+            raise
 
     def _begin(self) -> _Begun:
         context = self.context

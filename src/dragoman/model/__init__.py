@@ -12,14 +12,16 @@ if TYPE_CHECKING:
     from dragoman.model.fallbacks import fallback
     from dragoman.model.middleware import Middleware
     from dragoman.model.strings import parse_model_string
+    from dragoman.model.throttle import Throttle
 
-__all__ = ["Breaker", "ChatModel", "EmbeddingsModel", "Middleware", "fallback", "parse_model_string"]
+__all__ = ["Breaker", "ChatModel", "EmbeddingsModel", "Middleware", "Throttle", "fallback", "parse_model_string"]
 
 _MODULES = {
     "Breaker": "breaker",
     "ChatModel": "chat_model",
     "EmbeddingsModel": "embeddings_model",
     "Middleware": "middleware",
+    "Throttle": "throttle",
     "fallback": "fallbacks",
     "parse_model_string": "strings",
 }

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Seque
 from contextlib import aclosing
 from copy import copy
 from inspect import isawaitable
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 import msgspec
 
@@ -27,6 +27,7 @@ from dragoman.errors import (
 )
 from dragoman.event import Event, MessageDropped, MessageStarted, PartDelta, RunError
 from dragoman.fold import fold
+from dragoman.hooks import ModelRetry, active, fire
 from dragoman.logs import logger
 from dragoman.message import FinishReason, Message
 from dragoman.model.breaker import Breaker
@@ -109,12 +110,7 @@ class Fallback(msgspec.Struct, frozen=True, eq=False):
                 failures.append((model, error))
             if begun:
                 yield [MessageDropped(message_id, _DROPPED) for message_id in begun]
-            _LOG.warning(
-                "%s %s; %s is asked",
-                model,
-                f"failed ({error})" if error else "gave no answer to take",
-                models[place + 1],
-            )
+            await _told(request.replace(model=model), target, place + 1, error, models[place + 1])
 
     def _asked(self, request: ModelRequest, following: Batches, target: Target) -> AsyncGenerator[list[Event], None]:
         return following(request) if self.breaker is None else self.breaker.batches(request, following, target)
@@ -212,9 +208,22 @@ def model_string(model: str | Provider) -> str:
     return model
 
 
+async def _told(
+    request: ModelRequest, target: Target, attempt: int, error: DragomanError | None, following: str
+) -> None:
+    """Says that another model is asked: in the log, and to hooks."""
+    what = "gave an answer that is not taken" if error is None else f"failed ({error})"
+    _LOG.warning("%s %s; %s is asked", request.model, what, following)
+    if watching := active(()) if request.run is None else request.run.hooks:
+        provider = (error and error.provider) or ((whom := target(request)) and whom.provider) or ""
+        status = None if error is None else error.status
+        retry = ModelRetry(request.run, provider, attempt, status=status, error=error, fallback=following)
+        await fire(watching, "retry", retry)
+
+
 def _rule(on: On | Iterable[On]) -> Callable[[DragomanError], bool]:
     """One function that says whether an error is one of those."""
-    each = (cast("On", on),) if callable(on) else tuple(on)
+    each = (on,) if callable(on) else tuple(on)
     for one in each:
         if not (issubclass(one, DragomanError) if isinstance(one, type) else callable(one)):
             raise wrong("on", one, "classes of DragomanError, or functions of an error")

@@ -10,6 +10,7 @@ import msgspec
 
 from dragoman.fold import unfold
 from dragoman.message import FinishReason, TextPart, ToolCallPart, ToolResultPart
+from dragoman.orchestration.handing_over import is_handoff, transfer_results
 from dragoman.orchestration.held_back import question_of
 from dragoman.orchestration.interrupts import Waiting, expiry, interrupt_for, needs_mark
 from dragoman.orchestration.iteration import StreamingIterationResult
@@ -39,6 +40,7 @@ async def go_on(state: StreamingState, plan: Plan) -> AsyncGenerator[StreamingIt
     tool_round = state.tool_round = ToolRound(state, calls)
     waiting: list[Waiting] = []
     runs: dict[int, tuple[Decision, ToolCallPart]] = {}
+    transfers: dict[int, Decision] = {}
     for decision in plan.decisions:
         place = number[decision.waiting.call.position, decision.waiting.call.place]
         outcome = decision.result or await _stopped(state, decision)
@@ -46,6 +48,8 @@ async def go_on(state: StreamingState, plan: Plan) -> AsyncGenerator[StreamingIt
             tool_round.add(place, outcome)
         elif outcome is not None:
             waiting.append(outcome)
+        elif is_handoff(state, decision.call):
+            transfers[place] = decision
         else:
             runs[place] = decision, decision.call
     if runs:
@@ -59,6 +63,12 @@ async def go_on(state: StreamingState, plan: Plan) -> AsyncGenerator[StreamingIt
         place = next(place for place, each in enumerate(calls) if each is call)
         decision, as_run = runs[place]
         waiting.append(question_of(state, opened[place], question, state.records.of(as_run), decision))
+    for place, decision in transfers.items():
+        known = {"runs": decision.runs, "resume": decision.resume, "new": plan.new}
+        for part in transfer_results(
+            state, [decision.call], waits=bool(waiting or (plan.left and not plan.speaks)), **known
+        ):
+            tool_round.add(place, part)
     left = () if plan.speaks else (*waiting, *plan.left)
     if not left:
         for one in open_calls((*history, *tool_round.messages(), *plan.new)):

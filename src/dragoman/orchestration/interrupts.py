@@ -58,7 +58,15 @@ class Waiting(msgspec.Struct, frozen=True, omit_defaults=True):
         """What the call has been through, as JSON; empty: nothing."""
         if not (self.answers or self.arguments is not None or self.approved or self.runs):
             return b""
-        runs = [([msgspec.Raw(one.to_json()) for one in run.messages], run.output, run.done) for run in self.runs]
+        runs = [
+            (
+                [msgspec.Raw(one.to_json()) for one in run.messages],
+                run.output,
+                run.done,
+                *([run.after] if run.after else []),
+            )
+            for run in self.runs
+        ]
         return _ENCODER.encode((self.answers, self.arguments, self.approved, runs))
 
     def mark(self) -> MarkPart:
@@ -76,7 +84,10 @@ class Waiting(msgspec.Struct, frozen=True, omit_defaults=True):
             self.arguments,
             self.approved,
             tuple(
-                [_Run([msgspec.Raw(one.to_json()) for one in run.messages], run.output, run.done) for run in self.runs]
+                [
+                    _Run([msgspec.Raw(one.to_json()) for one in run.messages], run.output, run.done, run.after)
+                    for run in self.runs
+                ]
             ),
         )
         return MarkPart(INTERRUPT, {OURS: msgspec.json.decode(msgspec.json.encode(mark))})
@@ -88,6 +99,7 @@ class _Run(msgspec.Struct, frozen=True, omit_defaults=True):
     messages: list[Any]
     output: Any = None
     done: bool = False
+    after: str | None = None
 
 
 class _Mark(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -236,7 +248,10 @@ def _marked(one: OpenCall, mark: _Mark) -> Waiting:
         tuple(
             [
                 InnerRun(
-                    tuple([Message.from_json(msgspec.json.encode(each)) for each in run.messages]), run.output, run.done
+                    tuple([Message.from_json(msgspec.json.encode(each)) for each in run.messages]),
+                    run.output,
+                    run.done,
+                    run.after,
                 )
                 for run in mark.runs
             ]

@@ -34,6 +34,7 @@ from dragoman.tools import (
     tool_map,
 )
 from dragoman.tools.account import Account
+from dragoman.tools.handoff import Transfer
 from dragoman.tools.record import CallRecords
 
 __all__ = ["Claim", "StreamingState"]
@@ -125,6 +126,10 @@ class StreamingState:
         self.suppressed_text = ""
         self.set_aside: dict[str, Any] | None = None
         """Metadata of the message that ended the first of two phases; `None`: there is one phase, or it is the first."""
+        self.output_options: Mapping[str, Any] = {}
+        """By which options of a send the output is held to its type."""
+        self.transfer: Transfer | None = None
+        """To which agent the conversation is handed over, once what was called beside it is done."""
         self.failure: DragomanError | None = None
         """Why the run cannot go on, once what it has done is told."""
         self.new_accumulator = accumulator

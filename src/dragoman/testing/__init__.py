@@ -21,6 +21,7 @@ from dragoman import providers, wires
 from dragoman.errors import SettingsError
 from dragoman.message import ThinkingPart
 from dragoman.providers.provider import Provider
+from dragoman.testing.assertions import assert_calls, events_of
 from dragoman.testing.check import BoundCheck, Check, CheckFailed, Doubtful, Skipped
 from dragoman.testing.outline import outline
 from dragoman.testing.provider import CHECKS as PROVIDER_CHECKS
@@ -44,8 +45,10 @@ __all__ = [
     "ScriptedModel",
     "ScriptedServer",
     "Skipped",
+    "assert_calls",
     "call",
     "checks",
+    "events_of",
     "outline",
     "provider_checks",
     "run",

@@ -62,8 +62,9 @@ class Script:
         Raises:
             ScriptError: there is none.
         """
+        key = None if self._scripts is None else self._by(request)
         with self._lock:
-            script = self._script if self._scripts is None else self._scripts.get(key := self._by(request))
+            script = self._script if self._scripts is None else self._scripts.get(key)
             if script is not None and script.has_next():
                 return script.next()
             self._unanswered.append(request)

@@ -11,12 +11,17 @@ import msgspec
 from dragoman import wires
 from dragoman.capability import Capability
 from dragoman.errors import DragomanError
+from dragoman.event import Event
+from dragoman.message import Role
 from dragoman.model.defaults import resolve
 from dragoman.providers.provider import Provider
 from dragoman.request import EmbeddingsRequest, HttpRequest, ModelRequest
 from dragoman.result import Vector
+from dragoman.runs.log import RunLog
+from dragoman.testing.outline import Source, messages_of
 from dragoman.testing.script import Answers, Script, first_prompt
 from dragoman.testing.server import ScriptedServer
+from dragoman.transport.exchange import request_body
 
 __all__ = ["ScriptedModel", "ScriptedRecord"]
 
@@ -115,8 +120,27 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
         string, provider = resolve(model)
         base_url = provider.base_url if isinstance(provider.base_url, str) else _URL
         own = {name: getattr(provider, name) for name in Provider.__struct_fields__ if name not in _OF_THE_NETWORK}
-        named = {"base_url": base_url, "chat_model": string.chat or provider.chat_model or "scripted-1"}
+        named: dict[str, Any] = {"base_url": base_url, "chat_model": string.chat or provider.chat_model or "scripted-1"}
         return cls(answers, **{**own, **named, **fields})
+
+    @classmethod
+    def from_run(cls, run: Source, **fields: Any) -> Self:
+        """A scripted model that says again what the model said in a run: in its result, its events or its history. What was retracted
+        is left out."""
+        said = [message for message in messages_of(run) if message.role is Role.MODEL]
+        return cls([message.replace(id=None, origin=None) for message in said], **fields)
+
+    @classmethod
+    async def from_log(cls, log: RunLog, run_id: str, **fields: Any) -> Self:
+        """The same of a run that a log holds, as far as it is stored.
+
+        Raises:
+            RunLogError: the store cannot be reached, or answers with an error.
+        """
+        events: list[Event] = []
+        while more := await log.read(run_id, len(events)):
+            events += more
+        return cls.from_run(events, **fields)
 
     @property
     def requests(self) -> list[ModelRequest]:
@@ -127,6 +151,11 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
     def sent(self) -> list[HttpRequest]:
         """All requests as HTTP has them: URL, headers and body."""
         return self._server.sent
+
+    @property
+    def bodies(self) -> list[Any]:
+        """Their bodies, as parsed JSON."""
+        return [request_body(request) for request in self._server.sent]
 
     @property
     def embedded(self) -> list[EmbeddingsRequest]:

@@ -7,8 +7,10 @@ from typing import Any, Protocol, TypeAlias, cast, get_args
 
 import msgspec
 
+from dragoman.codec.json_values import if_object
 from dragoman.event import Event
 from dragoman.message import Content, FinishReason, Message, ToolCallPart, Usage
+from dragoman.orchestration.output import RETURN_RESULT
 from dragoman.request import ModelRequest, ToolSpec
 from dragoman.transport.exchange import Exchange
 
@@ -144,18 +146,17 @@ def typed(value: Any) -> Callable[[ModelRequest], Message]:
     def answer(request: ModelRequest) -> Message:
         from pydantic_core import to_jsonable_python
 
-        given = to_jsonable_python(value, fallback=msgspec.to_builtins)
+        given: Any = to_jsonable_python(value, fallback=msgspec.to_builtins)
         tools = {tool.name: tool.input_schema for tool in request.tools if isinstance(tool, ToolSpec)}
-        by_tool = request.output_schema is None and _RESULT in tools
-        schema: Mapping[str, Any] = request.output_schema or tools.get(_RESULT, {})
-        if [*schema.get("properties", {})] == ["result"] and not (isinstance(given, dict) and [*given] == ["result"]):
+        by_tool = request.output_schema is None and RETURN_RESULT in tools
+        schema: Mapping[str, Any] = request.output_schema or tools.get(RETURN_RESULT, {})
+        if [*schema.get("properties", {})] == ["result"] and "result" not in if_object(given):
             given = {"result": given}
-        return Message.model(call(_RESULT, **given) if by_tool else msgspec.json.encode(given).decode())
+        return Message.model(call(RETURN_RESULT, **given) if by_tool else msgspec.json.encode(given).decode())
 
     return answer
 
 
-_RESULT = "return_result"
 _EVENTS: tuple[type, ...] = get_args(Event)
 _PIECES: tuple[type, ...] = (str, *get_args(Content), *_EVENTS)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import aclosing
 from typing import Any
 
 import anyio.lowlevel
@@ -88,17 +89,18 @@ async def live_events(
     emitter, calls = Emitter(lambda: f"m{number}"), 0
     given: list[Event] = []
     try:
-        async for piece in _each(pieces):
-            if isinstance(piece, str):
-                emitter.text("text", piece)
-            elif isinstance(piece, Content):
-                emitter.close_all()
-                calls += isinstance(piece, ToolCallPart)
-                emitter.whole(with_id(piece, f"call_{number}_{calls}"))
-            else:
-                emitter.events.append(piece)
-            given += (events := emitter.take())
-            yield events
+        async with aclosing(_each(pieces)) as every:
+            async for piece in every:
+                if isinstance(piece, str):
+                    emitter.text("text", piece)
+                elif isinstance(piece, Content):
+                    emitter.close_all()
+                    calls += isinstance(piece, ToolCallPart)
+                    emitter.whole(with_id(piece, f"call_{number}_{calls}"))
+                else:
+                    emitter.events.append(piece)
+                given += (events := emitter.take())
+                yield events
     except (ProviderConnectionError, ProviderTimeoutError):
         raise
     except DragomanError as error:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from itertools import takewhile
 from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
@@ -123,7 +125,10 @@ class ScriptedServer:
     def _linked(self, wanted: ModelRequest) -> ModelRequest:
         """A request that goes on from a stored response, with the conversation up to there, as the provider has it."""
         stored = self._stored.get(str(wanted.options.get("previous_response_id")), ())
-        return wanted.replace(messages=(*stored, *wanted.messages)) if stored else wanted
+        if not stored:
+            return wanted
+        instructions = tuple(takewhile(lambda message: message.role is Role.SYSTEM, wanted.messages))
+        return wanted.replace(messages=(*instructions, *stored, *wanted.messages[len(instructions) :]))
 
     def _store(self, wanted: ModelRequest, events: Sequence[Event], number: int) -> None:
         if not self._remembers:
@@ -181,10 +186,11 @@ class ScriptedServer:
         """The bytes of an answer whose pieces come one by one."""
         made: list[Event] = []
         encoder = self._wire.encoder(**_envelope(wanted, number))
-        async for events in live_events(pieces, wanted, number):
-            made += events
-            if self._streams(wanted, answer) and (data := b"".join(map(encoder.feed, events))):
-                yield data
+        async with aclosing(live_events(pieces, wanted, number)) as batches:
+            async for events in batches:
+                made += events
+                if self._streams(wanted, answer) and (data := b"".join(map(encoder.feed, events))):
+                    yield data
         whole = self._written(wanted, made, answer, number)
         yield encoder.close() if self._streams(wanted, answer) else whole
 

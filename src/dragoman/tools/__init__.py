@@ -5,6 +5,7 @@ from __future__ import annotations
 from dragoman.tools.ask import AskUser, SignIn
 from dragoman.tools.context import PRELIMINARY, PROGRESS, ToolContext
 from dragoman.tools.executor import BoundExecutor, ParallelToolExecutor, Report, ToolExecutor, runnable
+from dragoman.tools.handoff import Handoff, handoff
 from dragoman.tools.ids import (
     ToolIdCoordinator,
     assign_tool_call_ids,
@@ -24,6 +25,7 @@ __all__ = [
     "CombinedToolset",
     "Emission",
     "FunctionTool",
+    "Handoff",
     "Outbox",
     "PRELIMINARY",
     "PROGRESS",
@@ -40,6 +42,7 @@ __all__ = [
     "assign_tool_call_ids",
     "check_tool_ids",
     "generate_tool_call_id",
+    "handoff",
     "is_valid_tool_call_id",
     "runnable",
     "split_tools",

@@ -10,6 +10,7 @@ import anyio
 
 from dragoman.interrupt import Interrupt
 from dragoman.tools.ask import AskUser
+from dragoman.tools.outcome import as_json
 from dragoman.tools.record import InnerRun
 from dragoman.tools.relay import Relay
 
@@ -41,14 +42,16 @@ async def send(context: ToolContext[Any], agent: Sender, prompt: Any, **how: Any
     """See `ToolContext.send`."""
     record = context.record
     place, record.sent = record.sent, record.sent + 1
-    before = record.runs[place] if place < len(record.runs) else None
+    before = record.runs[place] if place < len(record.runs) and record.runs[place].messages else None
     if before is not None and before.done:
-        return _result(before)
+        return _result(before, how.get("output_type", str))
     if before is not None:
         prompt, how = None, {**how, "history": before.messages, "resume": record.resume}
     result: ChatResult[Any] = await _drained(begun(context, agent, prompt, **how), context)
     messages = (*how.get("history", ()), *result.messages)
-    record.runs[place:] = [InnerRun(messages, result.output, not result.pending)]
+    output = result.output if isinstance(result.output, str) else as_json(result.output)
+    record.runs += [InnerRun()] * (place + 1 - len(record.runs))
+    record.runs[place] = InnerRun(messages, output, not result.pending)
     if result.pending:
         raise AgentWaits(result.pending, tuple(record.runs))
     return result
@@ -84,7 +87,12 @@ async def _drained(run: Any, context: ToolContext[Any]) -> ChatResult[Any]:
             outbox.put(relay.feed(await run.leave()))
 
 
-def _result(run: InnerRun) -> ChatResult[Any]:
+def _result(run: InnerRun, output_type: Any) -> ChatResult[Any]:
+    """What a run gave that was told before."""
     from dragoman.result import ChatResult
 
-    return ChatResult(run.output, run.messages)
+    if output_type is str:
+        return ChatResult(run.output, run.messages)
+    from pydantic import TypeAdapter
+
+    return ChatResult(TypeAdapter(output_type).validate_python(run.output), run.messages)

@@ -18,11 +18,13 @@ class InnerRun(msgspec.Struct, frozen=True):
     """A run of an agent within a tool, as far as it came."""
 
     messages: tuple[Message, ...] = ()
-    """All of its conversation."""
+    """All of its conversation; with `after`, what is not also that of the run around it. Empty: it has not begun, or left nothing."""
     output: Any = None
     """What it gave, once it is done."""
     done: bool = False
     """Whether it came to its end."""
+    after: str | None = None
+    """Id of the message of the conversation around it up to which that is also its own; `None`: no message of it is."""
 
 
 class CallRecord:

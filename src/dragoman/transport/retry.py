@@ -18,7 +18,7 @@ from dragoman.request import HttpRequest
 from dragoman.retry_after import retry_after
 from dragoman.transport.base import ConnectionLostError, Response, Transport
 
-__all__ = ["Failed", "RETRIED", "Retry"]
+__all__ = ["Failed", "RETRIED", "RETRIED_STATUSES", "Retry"]
 
 Failed = Callable[[int, float, int | None, DragomanError | None], Awaitable[None]]
 """Takes an attempt that failed: its number, the seconds until the next, the HTTP status or the error that it ended with."""
@@ -27,7 +27,8 @@ RETRIED: ContextVar[Failed | None] = ContextVar("dragoman_retried", default=None
 """Called before a request of the current context is sent again."""
 
 _LOG = logger("transport.retry")
-_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+"""Statuses after which the same request may well succeed."""
 _DRAIN_SECONDS = 1.0
 
 
@@ -152,7 +153,9 @@ async def _begun(response: Response) -> Response:
 
 def _is_retried(response: Response) -> bool:
     verdict = response.headers.get("x-should-retry")
-    return response.status >= 400 and (verdict == "true" or (response.status in _STATUSES and verdict != "false"))
+    return response.status >= 400 and (
+        verdict == "true" or (response.status in RETRIED_STATUSES and verdict != "false")
+    )
 
 
 async def _drain(response: Response) -> None:
