@@ -213,7 +213,8 @@ async def test_a_run_that_is_left_ends_once(leave: str, wait: bool) -> None:
                 break
         del events, event
         gc.collect()
-        await asyncio.sleep(0.01)
+        for _ in range(1000):
+            await asyncio.sleep(0)
     elif leave == "cancel":
         async with run:
             await read(until=3)

@@ -20,7 +20,7 @@ def telemetry(
     *,
     content: bool = False,
     propagate: bool = True,
-    metric_names: Literal["0.1", "1.41"] = "0.1",
+    conventions: Literal["0.1", "1.41"] = "0.1",
 ) -> Hooks:
     """Hooks that make spans and metrics: for `Agent(hooks=…)`, or for all agents with `dragoman.hooks.everywhere`.
 
@@ -33,8 +33,9 @@ def telemetry(
         content: whether spans hold what is said: messages, system instructions, descriptions and schemas of tools, arguments and results.
         propagate: whether requests to models carry the header `traceparent`, by which a gateway of yours joins their trace. Baggage is
             never sent.
-        metric_names: names of the metrics of a model call: those of the conventions for generative AI 0.1, or of the semantic conventions
-            1.41, before these became conventions of their own, which many dashboards read.
+        conventions: of which version names are: of the conventions for generative AI, or of the semantic conventions of which these were a
+            part until 1.41, as many dashboards have them. They differ in the metrics of a model call and in the tokens that were written
+            to a cache.
 
     Raises:
         SettingsError: `opentelemetry-api` is not installed.
@@ -44,4 +45,4 @@ def telemetry(
     except ImportError as error:
         raise SettingsError('telemetry needs opentelemetry-api: pip install "dragoman[otel]"') from error
 
-    return Spans(tracer_provider, meter_provider, content=content, metric_names=metric_names).hooks(propagate=propagate)
+    return Spans(tracer_provider, meter_provider, content=content, conventions=conventions).hooks(propagate=propagate)

@@ -53,6 +53,7 @@ _SETTINGS: Mapping[str, str] = {
     "stop": "gen_ai.request.stop_sequences",
     "seed": "gen_ai.request.seed",
 }
+_CACHE_WRITE = {"0.1": "gen_ai.usage.cache_write.input_tokens", "1.41": "gen_ai.usage.cache_creation.input_tokens"}
 _FLOATS = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
 _NOTHING = Settings()
 
@@ -94,8 +95,8 @@ def request(start: ModelStart) -> Attributes:
     return found | conversation(start.run)
 
 
-def response(end: ModelEnd) -> Attributes:
-    """What came of a request, without its content."""
+def response(end: ModelEnd, conventions: str) -> Attributes:
+    """What came of a request, without its content, with the names of a version of the conventions."""
     found: Attributes = {}
     if (origin := end.origin) is not None:
         if origin.response_id:
@@ -110,7 +111,7 @@ def response(end: ModelEnd) -> Attributes:
         found |= usage(used)
         for name, count in (
             ("gen_ai.usage.cache_read.input_tokens", used.cache_read_tokens),
-            ("gen_ai.usage.cache_write.input_tokens", used.cache_write_tokens),
+            (_CACHE_WRITE[conventions], used.cache_write_tokens),
             ("gen_ai.usage.reasoning.output_tokens", used.reasoning_tokens),
         ):
             if count is not None:

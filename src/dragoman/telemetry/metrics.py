@@ -40,14 +40,14 @@ _USAGE = "gen_ai.client.inference.usage."
 class Metrics:
     """Takes ends, and records what they say. Tokens that are a part of others (cached, reasoning) are counted where there are any."""
 
-    def __init__(self, meter: Meter, names: str) -> None:
+    def __init__(self, meter: Meter, conventions: str) -> None:
         def seconds(name: str, text: str, buckets: tuple[float, ...] = SECONDS):  # noqa: ANN202
             return meter.create_histogram(name, "s", text, explicit_bucket_boundaries_advisory=buckets)
 
         def counts(name: str, unit: str, text: str, buckets: tuple[float, ...]):  # noqa: ANN202
             return meter.create_histogram(name, unit, text, explicit_bucket_boundaries_advisory=buckets)
 
-        duration, first, tokens_in, tokens_out = _OF_A_MODEL_CALL[names]
+        duration, first, tokens_in, tokens_out = _OF_A_MODEL_CALL[conventions]
         self._token_types: tuple[Mapping[str, str], Mapping[str, str]] = (
             ({}, {}) if tokens_in != tokens_out else _SAME_NAME
         )

@@ -91,12 +91,12 @@ class Spans:
         meter_provider: metrics.MeterProvider | None,
         *,
         content: bool,
-        metric_names: str,
+        conventions: str,
     ) -> None:
         release = version("dragoman")
         self._tracer = trace.get_tracer(_SCOPE, release, tracer_provider)
-        self._metrics = Metrics(metrics.get_meter(_SCOPE, release, meter_provider), metric_names)
-        self._content = content
+        self._metrics = Metrics(metrics.get_meter(_SCOPE, release, meter_provider), conventions)
+        self._content, self._conventions = content, conventions
         self._runs: dict[int, _Run] = {}
         self._calls: dict[ModelStart | ToolStart, _Call] = {}
 
@@ -164,7 +164,7 @@ class Spans:
 
     def _model_end(self, end: ModelEnd) -> None:
         span, context, _, _ = self._calls.pop(end.start)
-        attributes = response(end)
+        attributes = response(end, self._conventions)
         if self._content and span.is_recording() and (message := end.message) is not None:
             attributes["gen_ai.output.messages"] = content.json_text(content.dumped([message]))
         span.set_attributes(attributes)
