@@ -45,10 +45,10 @@ def url(requests: Requests) -> Iterator[str]:
         yield f"{served}/mcp"
 
 
-def answered(*answers: Any) -> ToolContext[Any]:
+def answered(*answers: Any, to: AskUser | None = None) -> ToolContext[Any]:
     context = ToolContext[Any](None, records=CallRecords())
     assert context.records is not None
-    context.records.begin(context.call, CallRecord(answers))
+    context.records.begin(context.call, CallRecord(answers, asked=to.metadata if to is not None else {}))
     return context
 
 
@@ -76,8 +76,18 @@ async def test_cancelling_a_call_reaches_the_server(url: str, protocol: str, log
 async def test_questions_of_calls_side_by_side_are_told_apart(url: str, protocol: str):
     async with mcp(url, protocol=protocol) as server:
         sizes = {"a": "small", "b": "large", "c": "small"}
-        calls = [server.call_tool("order", {"what": what}, answered({"size": size})) for what, size in sizes.items()]
-        assert await asyncio.gather(*calls) == ["1 small a", "1 large b", "1 small c"]
+
+        async def order(what: str, size: str) -> str:
+            with pytest.raises(AskUser) as asked:
+                await server.call_tool("order", {"what": what}, answered())
+            assert what in str(asked.value)
+            return await server.call_tool("order", {"what": what}, answered({"size": size}, to=asked.value))
+
+        assert await asyncio.gather(*(order(what, size) for what, size in sizes.items())) == [
+            "1 small a",
+            "1 large b",
+            "1 small c",
+        ]
         slow = asyncio.create_task(server.call_tool("slow", {"seconds": 30}))
         with pytest.raises(AskUser, match="box"):
             await server.call_tool("order", {"what": "box"}, answered())

@@ -14,7 +14,7 @@ from mcp import types
 from dragoman import Agent, Message, ToolContext, dump_messages, load_messages
 from dragoman.errors import ToolError
 from dragoman.event import Custom
-from dragoman.mcp import mcp
+from dragoman.mcp import MCPToolset, mcp
 from dragoman.mcp.inputs import Inputs
 from dragoman.request import ModelRequest
 from dragoman.result import ChatResult
@@ -39,12 +39,19 @@ def again(result: ChatResult[Any], *before: Message) -> list[Message]:
     return load_messages(dump_messages([*before, *result.messages]))
 
 
-def answered(*answers: Any) -> ToolContext[Any]:
-    """What a tool knows whose questions got these answers."""
+def answered(*answers: Any, to: AskUser | None = None) -> ToolContext[Any]:
+    """What a tool knows whose questions got these answers. `to`: the last of them."""
     context = ToolContext[Any](None, records=CallRecords())
     assert context.records is not None
-    context.records.begin(context.call, CallRecord(answers))
+    context.records.begin(context.call, CallRecord(answers, asked=to.metadata if to is not None else {}))
     return context
+
+
+async def question(server: MCPToolset, name: str, **arguments: Any) -> AskUser:
+    """What a call asks."""
+    with pytest.raises(AskUser) as asked:
+        await server.call_tool(name, arguments, answered())
+    return asked.value
 
 
 async def test_a_form_is_a_question_and_its_answer_is_given_when_the_server_asks_again(protocol: str, tmp_path: Path):
@@ -75,8 +82,20 @@ async def test_a_form_that_nobody_fills_ends_the_call(protocol: str):
 
 async def test_an_answer_that_does_not_fit_what_is_asked_now_is_not_given(protocol: str):
     async with mcp(mcp_server.server(), protocol=protocol) as server:
-        with pytest.raises(ToolError, match=r"asks something else|not fit|failed"):
-            await server.call_tool("order", {"what": "box"}, answered({"colour": "red"}))
+        asked = await question(server, "order", what="box")
+        with pytest.raises(ToolError, match=r"not fit|failed"):
+            await server.call_tool("order", {"what": "box"}, answered({"colour": "red"}, to=asked))
+
+
+async def test_an_answer_is_given_to_the_question_that_was_read_and_to_no_other(protocol: str):
+    """A server that asks something else, or whose run takes another way, has a person asked again."""
+    async with mcp(mcp_server.server(), protocol=protocol) as server:
+        asked = await question(server, "order", what="box")
+    async with mcp(mcp_server.server(), protocol=protocol) as server:  # which cannot read what the first one wrote
+        with pytest.raises(AskUser, match="How big is the house") as other:
+            await server.call_tool("order", {"what": "house"}, answered({"size": "large"}, to=asked))
+        both = answered({"size": "large"}, {"size": "small", "count": 3}, to=other.value)
+        assert await server.call_tool("order", {"what": "house"}, both) == "3 small house"
 
 
 async def test_a_page_is_a_sign_in(protocol: str):
@@ -91,7 +110,8 @@ async def test_a_page_is_a_sign_in(protocol: str):
 
 async def test_a_page_may_be_declined(protocol: str):
     async with mcp(mcp_server.server(), protocol=protocol) as server:
-        assert await server.call_tool("pay", {}, answered(False)) == "decline"
+        asked = await question(server, "pay")
+        assert await server.call_tool("pay", {}, answered(False, to=asked)) == "decline"
 
 
 async def test_a_call_that_is_refused_until_somebody_went_to_a_page(tmp_path: Path):
@@ -101,9 +121,10 @@ async def test_a_call_that_is_refused_until_somebody_went_to_a_page(tmp_path: Pa
             await server.call_tool("locked", {"key": str(key)}, answered())
         assert (asked.value.reason, asked.value.metadata["url"]) == ("auth", "https://lock.example.com")
         key.touch()
-        with pytest.raises(AskUser, match="What then"):
-            await server.call_tool("locked", {"key": str(key)}, answered(True))
-        assert await server.call_tool("locked", {"key": str(key)}, answered(True, {"size": "small"})) == "small"
+        with pytest.raises(AskUser, match="What then") as then:
+            await server.call_tool("locked", {"key": str(key)}, answered(True, to=asked.value))
+        small = answered(True, {"size": "small"}, to=then.value)
+        assert await server.call_tool("locked", {"key": str(key)}, small) == "small"
 
 
 async def test_which_of_several_calls_asks_is_never_guessed(tmp_path: Path):

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from mcp import Client, MCPError
-from mcp_types import CallToolResult, ElicitRequestURLParams, InputRequiredResult
+from mcp_types import CallToolResult, ElicitRequestURLParams, ElicitResult, InputRequiredResult
 
 from dragoman import Tool, ToolContext, tool
 from dragoman.mcp import server
 from dragoman.tools import SignIn
-from support.mcp import CANCELLED, DECLINED, ERAS, User, accepted, connected, text
+from support.mcp import CANCELLED, DECLINED, ERAS, Told, User, accepted, connected, text
 from support.model import agent, call, says
 
 pytestmark = pytest.mark.anyio
@@ -203,15 +203,17 @@ async def test_a_question_that_no_form_can_ask_is_answered_in_json(era: str) -> 
 
 
 @in_both_eras
-async def test_questions_one_after_the_other_and_an_approval_before_them(era: str) -> None:
+async def test_questions_follow_one_another_behind_an_approval_and_progress_goes_on(era: str) -> None:
     @tool(requires_approval=True)
-    def book(ctx: ToolContext[Any], city: str) -> str:
+    async def book(ctx: ToolContext[Any], city: str) -> str:
+        await ctx.progress(1 + len(ctx.answers))
         nights = ctx.ask("How many nights?", {"type": "integer"})
         return f"{nights} nights in {city}, breakfast: {ctx.ask('Breakfast?', {'type': 'boolean'})}"
 
-    user = User(accepted(approved=True), accepted(answer=3), accepted(answer=True))
+    user, told = User(accepted(approved=True), accepted(answer=3), accepted(answer=True)), Told()
     async with connected(server([book]), era, user) as client:
-        result = await client.call_tool("book", {"city": "Bern"})
+        result = await client.call_tool("book", {"city": "Bern"}, progress_callback=told)
+    assert [done for done, _, _ in told.all] == [1, 2, 3]
     assert text(result) == "3 nights in Bern, breakfast: True"
     assert len(user.asked) == 3
 
@@ -233,8 +235,6 @@ async def test_a_sign_in_is_an_address_that_the_client_opens(era: str) -> None:
         if not ctx.answers:
             raise SignIn("https://example.com/login", "Sign in to your mail.")
         return "3 mails"
-
-    from support.mcp import ElicitResult
 
     user = User(ElicitResult(action="accept"))
     async with connected(server([mails]), era, user) as client:

@@ -564,7 +564,9 @@ def wordy(event: Event) -> Event:
 
 
 def never_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scripted_response.ScriptedResponse, "_end", lambda self: None)
+    async def close(self: object) -> None: ...
+
+    monkeypatch.setattr(scripted_response.ScriptedResponse, "close", close)
 
 
 def no_retry(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,9 @@ def ask_or_give_up(prompt):
         return "sorry"
 """
 
+ANTHROPIC = APP.replace("openai-compatible:tiny", "anthropic")
+"""The same with a provider that must have a key."""
+
 
 class Project:
     """A project whose application asks a model by an agent that stands in a module."""
@@ -97,9 +100,8 @@ def test_the_transport_is_itself_again_afterwards(project: Project) -> None:
     assert AiohttpTransport.send is before
 
 
-def test_exchanges_are_recorded_once_and_replayed_without_a_server_and_a_key(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_exchanges_are_recorded_once_and_replayed_without_a_server_and_a_key(project: Project) -> None:
+    project.pytester.makepyfile(app=ANTHROPIC)
     project.run(RECORDED, "--dragoman-record=once")
     assert [str(path) for path in project.recorded] == [
         "recordings/test_app/test_asks/0001.json",
@@ -109,7 +111,7 @@ def test_exchanges_are_recorded_once_and_replayed_without_a_server_and_a_key(
     assert "4711" not in first
     project.llm.server.shutdown()
     project.llm.server.server_close()
-    project.pytester.makepyfile(app=APP.replace(', api_key="sk-secret-4711"', ""))
+    project.pytester.makepyfile(app=ANTHROPIC.replace(', api_key="sk-secret-4711"', ""))
     project.run(RECORDED)
     project.run(RECORDED, "--dragoman-record=once")
     assert len(project.llm.requests) == 2

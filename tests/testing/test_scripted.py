@@ -19,6 +19,7 @@ from dragoman import (
     Capability,
     Chat,
     FinishReason,
+    Limits,
     Message,
     ModelRequest,
     Role,
@@ -36,6 +37,7 @@ from dragoman import (
 )
 from dragoman.event import PartDelta, StepStarted
 from dragoman.message import Content
+from dragoman.model.fallbacks import fallback
 from dragoman.run import Run
 from dragoman.runs import Runs, open_log
 from dragoman.testing import Answer, ScriptedModel, ScriptError, assert_calls, call, events_of, outline, typed
@@ -172,9 +174,38 @@ async def test_one_answer_alone_and_answers_without_end() -> None:
     assert (await Agent(ScriptedModel(lambda request: request.messages[-1].text)).send("Echo.")).output == "Echo."
 
 
-async def test_what_a_model_cannot_say_is_told() -> None:
-    with pytest.raises(Exception, match="a scripted model cannot say int"):
-        await Agent(ScriptedModel([[1]])).send("?")  # type: ignore[list-item]
+@pytest.mark.parametrize("answer", [1, [1], errors.RateLimitError, None])
+async def test_what_a_model_cannot_say_is_told_when_it_is_made(answer: object) -> None:
+    with pytest.raises(TypeError, match="a scripted model cannot say"):
+        ScriptedModel(["Hello.", answer])  # type: ignore[list-item]
+
+
+async def test_an_error_that_a_function_raises_is_the_answer() -> None:
+    def refuse(request: ModelRequest) -> str:
+        raise errors.RateLimitError("slower", retry_after=3)
+
+    with pytest.raises(errors.RateLimitError, match="slower") as caught:
+        await Agent(ScriptedModel(refuse, wire="anthropic")).send("?")
+    assert caught.value.body is not None and caught.value.retry_after == 3
+
+
+@pytest.mark.parametrize("wire", ["openai_chat", "anthropic", "google", "openai_responses"])
+async def test_as_members_of_a_fallback(wire: str) -> None:
+    one = ScriptedModel([Answer(content="abc " * 30, cut=True), errors.OverloadedError("no")], wire=wire, name="one")
+    two = ScriptedModel([call("get_weather", city="Oslo"), "Rain."], wire=wire, name="two")
+    three = ScriptedModel(["Not asked."], name="three")
+    result = await Agent(fallback(one, two, three), tools=[get_weather], limits=Limits(model_calls=9)).send("How?")
+    assert result.output.endswith("Rain.")
+    assert [message.origin.provider for message in result.messages if message.origin] == ["two", "two"]
+    assert not three.requests
+
+
+async def test_a_stored_response_that_it_does_not_know_is_refused_as_the_provider_does() -> None:
+    first = await Agent(ScriptedModel("One.", wire="openai_responses")).send("a")
+    model = ScriptedModel("Two.", wire="openai_responses")
+    await Agent(model).send("b", history=first.messages)
+    assert [body.get("previous_response_id") for body in model.bodies] == ["kit-1", None]
+    assert outline(model.requests[0]) == ["user: a", "model: One.", "user: b"]
 
 
 async def test_the_request_is_as_the_wire_wrote_it_and_as_http_had_it() -> None:

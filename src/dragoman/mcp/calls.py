@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from mcp import ClientSession, types
+from mcp import ClientSession, MCPError, types
 
 from dragoman.errors import ToolError
 from dragoman.logs import logger
@@ -32,7 +32,7 @@ class ServerCall:
     def __init__(self, options: Options, name: str, context: ToolContext[Any]) -> None:
         self._options = options
         self._context = context
-        self._answers = Answers(name, context.answers)
+        self._answers = Answers(name, context)
         self._variables = copy_context()
         self._tasks: set[asyncio.Task[types.InputResponse | types.ErrorData]] = set()
         self._ended = asyncio.Event()
@@ -60,29 +60,50 @@ class ServerCall:
         raise AssertionError("a call that is cancelled has a question")  # unreachable: `_end` raises it
 
     async def _result(self, session: ClientSession, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
+        result = self._left()
         responses: types.InputResponses | None = None
-        state: str | None = None
         for again in range(_MOST_ROUNDS):
-            result = await session.call_tool(
-                name,
-                arguments,
-                progress_callback=self._progress,
-                input_responses=responses,
-                request_state=state,
-                allow_input_required=True,
-                allow_claimed=False,
-            )
-            if isinstance(result, types.CallToolResult):
-                return result
-            state, responses = result.request_state, None
-            for key, asked in (result.input_requests or {}).items():
-                given = await self.answer(asked)
-                if isinstance(given, types.ErrorData):
-                    raise ToolError(f"{self._name} asks for what is not to be had here: {given.message}")
-                responses = {**(responses or {}), key: given}
-            if responses is None:
-                await asyncio.sleep(min(0.05 * 2**again, _LONGEST_WAIT))
+            if result is not None:
+                responses = await self._responses(result)
+                if responses is None:
+                    await asyncio.sleep(min(0.05 * 2**again, _LONGEST_WAIT))
+            try:
+                given = await session.call_tool(
+                    name,
+                    arguments,
+                    progress_callback=self._progress,
+                    input_responses=responses,
+                    request_state=None if result is None else result.request_state,
+                    allow_input_required=True,
+                    allow_claimed=False,
+                )
+            except MCPError as error:
+                if again or result is None or error.code != types.INVALID_PARAMS:
+                    raise
+                result, responses = None, None  # the server knows no more of it, and so has not gone on: from the start
+                self._answers.start_again()
+                continue
+            if isinstance(given, types.CallToolResult):
+                return given
+            result = given
         raise ToolError(f"{self._name} asked for something {_MOST_ROUNDS} times and did not answer")
+
+    def _left(self) -> types.InputRequiredResult | None:
+        """What the server wanted to know when the call was run before; `None`: it is to begin."""
+        if self._answers.round is None:
+            return None
+        return types.InputRequiredResult.model_validate(self._answers.round)
+
+    async def _responses(self, result: types.InputRequiredResult) -> types.InputResponses | None:
+        """What the server wants to know before it goes on; `None`: nothing."""
+        self._answers.round = result.model_dump(by_alias=True, mode="json", exclude_none=True)
+        responses: types.InputResponses = {}
+        for key, asked in (result.input_requests or {}).items():
+            given = await self.answer(asked)
+            if isinstance(given, types.ErrorData):
+                raise ToolError(f"{self._name} asks for what is not to be had here: {given.message}")
+            responses[key] = given
+        return responses or None
 
     async def _progress(self, progress: float, total: float | None, message: str | None) -> None:
         await self._context.progress(progress, total, None if message is None else message[:1000])

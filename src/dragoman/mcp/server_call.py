@@ -90,6 +90,8 @@ async def answered(
     waiting = Waiting.from_json(params.request_state) if params.request_state is not None else None
     given: Mapping[str, Any] = params.input_responses or {}
     problem: str | None = None
+    if waiting is not None and call_id is not None:
+        call_id = next(call.id for message in waiting.messages for call in message.tool_calls)
     progress = Progress(context.session.report_progress, call_id)
     for _ in range(_ROUNDS):
         try:
@@ -163,4 +165,6 @@ async def _elicited(context: Context, asked: ElicitRequestFormParams | ElicitReq
 
 def _unasked(waiting: Waiting) -> CallToolResult:
     lines = "\n".join(summary(one) for one in waiting.pending)
-    return error_result(f"it waits for what this client did not get from its user (elicitation):\n{lines}")
+    return error_result(
+        f"not done: it needs this, which the client did not get from its user (MCP elicitation):\n{lines}"
+    )

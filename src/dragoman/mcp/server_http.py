@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
 from hmac import compare_digest
 from ipaddress import ip_address
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from anyio import CancelScope
 from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
@@ -16,6 +18,9 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman.errors import SettingsError
+
+if TYPE_CHECKING:
+    import uvicorn
 
 __all__ = ["http_app", "serve_http"]
 
@@ -72,7 +77,19 @@ async def serve_http(
         config = uvicorn.Config(
             app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=_CLOSING_SECONDS
         )
-        await uvicorn.Server(config).serve(sockets=[listener])
+        await _served(uvicorn.Server(config), listener)
+
+
+async def _served(serving: uvicorn.Server, listener: socket.socket) -> None:
+    """Serves to the end; when this is cancelled, calls are ended first."""
+    task = asyncio.create_task(serving.serve(sockets=[listener]))
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        serving.should_exit = True
+        with CancelScope(shield=True):
+            await asyncio.wait((task,))
+        raise
 
 
 class _TokenRequired:

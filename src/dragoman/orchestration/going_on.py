@@ -95,7 +95,8 @@ async def _run(state: StreamingState, tool_round: ToolRound, runs: Mapping[int, 
     places = list(runs)
     calls = [call for _, call in runs.values()]
     for decision, call in runs.values():
-        state.records.begin(call, CallRecord(decision.answers, decision.runs, decision.resume))
+        asked = decision.waiting.interrupts[0].metadata
+        state.records.begin(call, CallRecord(decision.answers, decision.runs, decision.resume, asked))
 
     def report(place: int, result: ToolExecutionResult) -> None:
         decision, _ = runs[places[place]]

@@ -23,6 +23,7 @@ from dragoman.message import ThinkingPart
 from dragoman.providers.provider import Provider
 from dragoman.testing.assertions import assert_calls, events_of
 from dragoman.testing.check import BoundCheck, Check, CheckFailed, Doubtful, Skipped
+from dragoman.testing.obliging import obliging
 from dragoman.testing.outline import outline
 from dragoman.testing.provider import CHECKS as PROVIDER_CHECKS
 from dragoman.testing.report import run
@@ -49,6 +50,7 @@ __all__ = [
     "call",
     "checks",
     "events_of",
+    "obliging",
     "outline",
     "provider_checks",
     "run",

@@ -11,7 +11,7 @@ from dragoman.event import Event
 from dragoman.message import Content, Message, Role
 from dragoman.request import ModelRequest
 from dragoman.testing.outline import outline
-from dragoman.testing.scripted_answer import Answer, Answerable, Answering
+from dragoman.testing.scripted_answer import Answer, Answerable, Answering, check_answer
 from dragoman.transport.exchange import Exchange
 
 __all__ = ["Answers", "Script", "ScriptError", "first_prompt"]
@@ -69,7 +69,10 @@ class Script:
                 return script.next()
             self._unanswered.append(request)
         if script is None:
-            raise _error(f"the script has no conversation {key!r}; it has {_names(self._scripts or {})}", request)
+            raise _error(
+                f"the script has no conversation {key!r}; it has {', '.join(map(repr, self._scripts or ())) or 'none'}",
+                request,
+            )
         raise _error(
             f"request {script.given + 1} has no answer: the script has {script.given}; give it another, or a function",
             request,
@@ -95,6 +98,9 @@ class _Answers:
         alone = isinstance(answers, _ONE)
         every: Iterable[Any] = () if callable(answers) else (answers,) if alone else cast("Iterable[Any]", answers)
         self._counted = isinstance(every, Sequence)
+        if isinstance(every, Sequence):
+            for each in every:
+                check_answer(each)
         self._rest: Iterator[Any] = iter(every)
         self._next: list[Any] = []
 
@@ -119,7 +125,3 @@ class _Answers:
 def _error(problem: str, request: ModelRequest) -> ScriptError:
     shown = "\n".join(f"  {line}" for line in outline(request.messages[-_LAST:]))
     return ScriptError(f"{problem}. The last request ended with:\n{shown}")
-
-
-def _names(scripts: Mapping[Any, Any]) -> str:
-    return ", ".join(repr(key) for key in scripts) or "none"

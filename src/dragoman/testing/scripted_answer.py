@@ -23,6 +23,7 @@ __all__ = [
     "as_answer",
     "as_message",
     "call",
+    "check_answer",
     "counted",
     "finished",
     "typed",
@@ -46,7 +47,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     content: Message | Piece | Sequence[Piece] | Exception | AsyncIterator[Piece] | Iterator[Piece] | None = None
     """What the model says, or the error that it is refused with; `None`: `body` is all. Of an iterator each piece is sent when it
-    comes; a `ProviderConnectionError` that it raises breaks the connection, another error is told within the stream."""
+    comes, whatever the fields below say; a `ProviderConnectionError` that it raises breaks the connection, another error is told
+    within the stream."""
     status: int | None = None
     """HTTP status; `None`: 200, or what the wire has for the error."""
     headers: Mapping[str, str] = {}
@@ -84,6 +86,14 @@ def as_answer(given: Answerable | AsyncIterator[Piece] | Iterator[Piece]) -> Ans
     return Answer(content=cast("Any", given))
 
 
+def check_answer(given: Any) -> None:
+    """Raises `TypeError` where something is no answer. What a function or an iterator gives is not known yet."""
+    if isinstance(given, type) or not (
+        isinstance(given, _WHOLE) or callable(given) or isinstance(given, AsyncIterator | Iterator)
+    ):
+        as_message(given)
+
+
 def as_message(content: Any) -> Message | None:
     """Texts and parts as a message of the model's; `None`: there are events among them.
 
@@ -92,14 +102,12 @@ def as_message(content: Any) -> Message | None:
     """
     if isinstance(content, Message):
         return content
-    pieces: list[Any] = [content] if isinstance(content, _PIECES) else list(content)
-    if any(isinstance(piece, _EVENTS) for piece in pieces):
-        return None
+    pieces: list[Any] = [*cast("Sequence[Any]", content)] if isinstance(content, list | tuple) else [content]
     for piece in pieces:
         if not isinstance(piece, _PIECES):
-            raise TypeError(
-                f"a scripted model cannot say {type(piece).__name__}: give text, parts, a message or events"
-            )
+            raise TypeError(f"a scripted model cannot say {piece!r:.100}: give text, parts, a message or events")
+    if any(isinstance(piece, _EVENTS) for piece in pieces):
+        return None
     return Message.model(*[piece for piece in pieces if piece != ""])
 
 
@@ -158,6 +166,7 @@ def typed(value: Any) -> Callable[[ModelRequest], Message]:
 
 
 _EVENTS: tuple[type, ...] = get_args(Event)
+_WHOLE = (Exception, bytes, Exchange, Answer)
 _PIECES: tuple[type, ...] = (str, *get_args(Content), *_EVENTS)
 
 

@@ -21,35 +21,32 @@ __all__ = ["ScriptedResponse", "delivered", "live_events", "written_events"]
 
 
 class ScriptedResponse:
-    """A `Response` that is made up. `ended` is called when it is over, once."""
+    """A `Response` that is made up. `ended` is called with it when it is over."""
 
     def __init__(
-        self, status: int, headers: Mapping[str, str], pieces: AsyncGenerator[bytes], ended: Callable[[], None]
+        self, status: int, headers: Mapping[str, str], pieces: AsyncGenerator[bytes], ended: Callable[[object], None]
     ) -> None:
         self.status = status
         self.headers = headers
         self._pieces = pieces
-        self._ended: Callable[[], None] | None = ended
+        self._ended = ended
+        self._closed = False
 
     async def read(self) -> bytes:
         """See `Response.read`."""
-        if self._ended is None:
+        if self._closed:
             raise ProviderConnectionError("the answer was closed before this read: read it first")
         await anyio.lowlevel.checkpoint()
         piece = await anext(self._pieces, b"")
         if not piece:
-            self._end()
+            self._ended(self)
         return piece
 
     async def close(self) -> None:
         """See `Response.close`."""
-        self._end()
+        self._closed = True
+        self._ended(self)
         await self._pieces.aclose()
-
-    def _end(self) -> None:
-        ended, self._ended = self._ended, None
-        if ended is not None:
-            ended()
 
 
 async def delivered(answer: Answer, data: bytes, size: int) -> AsyncGenerator[bytes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from itertools import takewhile
+from itertools import count, takewhile
 from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
@@ -13,7 +13,13 @@ import anyio.lowlevel
 import msgspec
 
 from dragoman import wires
-from dragoman.errors import DragomanError, ProviderConnectionError, ProviderTimeoutError
+from dragoman.errors import (
+    DragomanError,
+    InvalidRequestError,
+    ProviderConnectionError,
+    ProviderError,
+    ProviderTimeoutError,
+)
 from dragoman.event import Event
 from dragoman.fold import fold
 from dragoman.message import Message, Role, Usage
@@ -21,6 +27,7 @@ from dragoman.request import EmbeddingsRequest, HttpRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, Vector
 from dragoman.testing.scripted_answer import Answer, Answering, as_answer
 from dragoman.testing.scripted_response import ScriptedResponse, delivered, live_events, written_events
+from dragoman.testing.wire.bench import cut_into
 from dragoman.transport.base import Response
 from dragoman.transport.exchange import Exchange
 from dragoman.transport.player import Player
@@ -58,7 +65,6 @@ class ScriptedServer:
         requests: the requests as the wire read them.
         embedded: those for embeddings.
         sent: all requests as HTTP had them.
-        open: answers that are neither read to their end nor closed.
     """
 
     def __init__(
@@ -76,7 +82,8 @@ class ScriptedServer:
         self.requests: list[ModelRequest] = []
         self.embedded: list[EmbeddingsRequest] = []
         self.sent: list[HttpRequest] = []
-        self.open = 0
+        self._open: set[object] = set()
+        self._numbers = count(1)
         self._wire = wire
         self._reply = reply
         self._base_url = base_url
@@ -87,6 +94,11 @@ class ScriptedServer:
         self._remembers = remembers
         self._stored: dict[str, tuple[Message, ...]] = {}
 
+    @property
+    def open(self) -> int:
+        """Answers that are neither read to their end nor closed."""
+        return len(self._open)
+
     async def send(self, request: HttpRequest) -> Response:
         """See `Transport.send`.
 
@@ -94,9 +106,8 @@ class ScriptedServer:
             ProviderConnectionError: the request goes to another base URL, or the answer is this error.
         """
         self.sent.append(request)
-        place = (
-            _host(self._base_url) if request.method == "GET" else self._base_url
-        )  # lists may stand beside the API's version
+        # lists may stand beside the API's version
+        place = _host(self._base_url) if request.method == "GET" else self._base_url
         if not request.path.startswith(place):
             raise ProviderConnectionError(f"a request went to {request.path} and must go to {self._base_url}")
         await anyio.lowlevel.checkpoint()
@@ -109,12 +120,15 @@ class ScriptedServer:
         if self._vectors is not None and not self._is_chat(path):
             return self._embeddings(body, path, self._vectors)
         headers = {name.lower(): value for name, value in request.headers.items()}
-        wanted = self._linked(self._wire.load_request(body, path=path, headers=headers))
+        wanted = self._wire.load_request(body, path=path, headers=headers)
+        if self._remembers and (response_id := wanted.options.get("previous_response_id")) is not None:
+            if response_id not in self._stored:
+                unknown = InvalidRequestError(f"Previous response with id '{response_id}' not found.")
+                return self._response(wanted, Answer(content=unknown), 0)
+            wanted = _linked(wanted, self._stored[response_id])
         self.requests.append(wanted)
-        number = len(self.requests)
-        reply: Any = self._reply
-        while callable(reply) or inspect.isawaitable(reply):
-            reply = reply(wanted) if callable(reply) else await reply
+        number = next(self._numbers)
+        reply = await self._replied(wanted)
         if isinstance(reply, Exchange):
             return await Player([reply]).send(request)
         return self._response(wanted, as_answer(reply), number)
@@ -122,19 +136,21 @@ class ScriptedServer:
     async def close(self) -> None:
         """Nothing is open."""
 
-    def _linked(self, wanted: ModelRequest) -> ModelRequest:
-        """A request that goes on from a stored response, with the conversation up to there, as the provider has it."""
-        stored = self._stored.get(str(wanted.options.get("previous_response_id")), ())
-        if not stored:
-            return wanted
-        instructions = tuple(takewhile(lambda message: message.role is Role.SYSTEM, wanted.messages))
-        return wanted.replace(messages=(*instructions, *stored, *wanted.messages[len(instructions) :]))
+    async def _replied(self, wanted: ModelRequest) -> Any:
+        """The answer, whatever function gives it. A provider's error that one raises is the answer."""
+        reply: Any = self._reply
+        try:
+            while inspect.isawaitable(reply) or (callable(reply) and not isinstance(reply, type)):
+                reply = reply(wanted) if callable(reply) else await reply
+        except ProviderError as error:
+            return error
+        return reply
 
     def _store(self, wanted: ModelRequest, events: Sequence[Event], number: int) -> None:
         if not self._remembers:
             return
-        told = [message for message in wanted.messages if message.role is not Role.SYSTEM]
-        self._stored[_envelope(wanted, number)["id"]] = (*told, *fold(events))
+        asked = [message for message in wanted.messages if message.role is not Role.SYSTEM]
+        self._stored[_envelope(wanted, number)["id"]] = (*asked, *fold(events))
 
     def _is_chat(self, path: str) -> bool:
         """Whether a path is one of those at which the API answers a chat: their last words tell."""
@@ -157,11 +173,9 @@ class ScriptedServer:
         return self._opened(200, {}, delivered(Answer(), msgspec.json.encode(value), self._piece))
 
     def _opened(self, status: int, headers: Mapping[str, str], pieces: AsyncGenerator[bytes]) -> Response:
-        self.open += 1
-        return ScriptedResponse(status, headers, pieces, self._closed)
-
-    def _closed(self) -> None:
-        self.open -= 1
+        response = ScriptedResponse(status, headers, pieces, self._open.discard)
+        self._open.add(response)
+        return response
 
     def _response(self, wanted: ModelRequest, answer: Answer, number: int) -> Response:
         headers = {"x-request-id": f"kit-request-{number}", **answer.headers}
@@ -189,10 +203,12 @@ class ScriptedServer:
         async with aclosing(live_events(pieces, wanted, number)) as batches:
             async for events in batches:
                 made += events
-                if self._streams(wanted, answer) and (data := b"".join(map(encoder.feed, events))):
-                    yield data
+                if self._streams(wanted, answer):
+                    for piece in cut_into(b"".join(map(encoder.feed, events)), self._piece):
+                        yield piece
         whole = self._written(wanted, made, answer, number)
-        yield encoder.close() if self._streams(wanted, answer) else whole
+        for piece in cut_into(encoder.close() if self._streams(wanted, answer) else whole, self._piece):
+            yield piece
 
     def _streams(self, wanted: ModelRequest, answer: Answer) -> bool:
         return wanted.stream and (self._stream if answer.stream is None else answer.stream)
@@ -204,6 +220,12 @@ class ScriptedServer:
             return msgspec.json.encode(self._wire.dump_response(events, **envelope))
         encoder = self._wire.encoder(**envelope)
         return b"".join([*[encoder.feed(event) for event in events], encoder.close()])
+
+
+def _linked(wanted: ModelRequest, stored: tuple[Message, ...]) -> ModelRequest:
+    """A request that goes on from a stored response, with the conversation up to there, as the provider has it."""
+    instructions = tuple(takewhile(lambda message: message.role is Role.SYSTEM, wanted.messages))
+    return wanted.replace(messages=(*instructions, *stored, *wanted.messages[len(instructions) :]))
 
 
 def _envelope(wanted: ModelRequest, number: int) -> dict[str, Any]:

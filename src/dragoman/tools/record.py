@@ -3,7 +3,7 @@ its start, and finds them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -31,10 +31,16 @@ class CallRecord:
     """Of one call, while its tool runs."""
 
     def __init__(
-        self, answers: Iterable[Any] = (), runs: Iterable[InnerRun] = (), resume: Iterable[Resume] = ()
+        self,
+        answers: Iterable[Any] = (),
+        runs: Iterable[InnerRun] = (),
+        resume: Iterable[Resume] = (),
+        asked: Mapping[str, Any] = {},
     ) -> None:
         self.answers = tuple(answers)
         """To the questions of the tool, in the order in which they were asked."""
+        self.asked = asked
+        """The metadata with which the tool asked the last of them."""
         self.runs = list(runs)
         """Runs of agents in the tool, in order."""
         self.resume = tuple(resume)
