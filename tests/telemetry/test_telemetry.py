@@ -207,7 +207,7 @@ async def test_content_is_there_where_it_is_wanted() -> None:
         {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "double", "arguments": {"x": 2}}]},
         {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": 4}]},
     ]
-    said = [{"role": "assistant", "parts": [{"type": "text", "content": "It is 4."}]}]
+    said = [{"role": "assistant", "parts": [{"type": "text", "content": "It is 4."}], "finish_reason": "stop"}]
     assert json.loads(second["gen_ai.output.messages"]) == said
     [definition] = json.loads(second["gen_ai.tool.definitions"])
     assert (definition["type"], definition["name"]) == ("function", "double")

@@ -23,7 +23,7 @@ from dragoman.message import (
 )
 from dragoman.request import ServerTool, ToolSpec
 
-__all__ = ["conversation", "dumped", "json_text", "result", "tool_definitions"]
+__all__ = ["answer", "conversation", "dumped", "json_text", "result", "tool_definitions"]
 
 _ROLES = {Role.SYSTEM: "system", Role.USER: "user", Role.MODEL: "assistant"}
 
@@ -48,6 +48,11 @@ def conversation(messages: Sequence[Message]) -> dict[str, str]:
 def dumped(messages: Iterable[Message]) -> list[dict[str, Any]]:
     """Messages with the conventions' roles and parts. Results of tools are messages of their own there."""
     return [one for message in messages for one in _messages(message)]
+
+
+def answer(message: Message, finish_reason: str | None) -> str:
+    """What a model said, as the only choice that it gave. Why it stopped stands there too, since readers ask for it."""
+    return json_text([{**one, "finish_reason": finish_reason or "stop"} for one in dumped([message])])
 
 
 def result(part: ToolResultPart) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextvars import Token
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 
 from opentelemetry import metrics, trace
@@ -93,7 +93,7 @@ class Spans:
         content: bool,
         conventions: str,
     ) -> None:
-        release = version("dragoman")
+        release = _release()
         self._tracer = trace.get_tracer(_SCOPE, release, tracer_provider)
         self._metrics = Metrics(metrics.get_meter(_SCOPE, release, meter_provider), conventions)
         self._content, self._conventions = content, conventions
@@ -138,7 +138,7 @@ class Spans:
             if reason is not None:
                 attributes["gen_ai.response.finish_reasons"] = (reason,)
             if self._content and (said := [one for one in result.messages if one.role is Role.MODEL][-1:]):
-                attributes["gen_ai.output.messages"] = content.json_text(content.dumped(said))
+                attributes["gen_ai.output.messages"] = content.answer(said[0], reason)
             span.set_attributes(attributes)
             if end.error is not None:
                 _failed(span, end.error)
@@ -166,7 +166,7 @@ class Spans:
         span, context, _, _ = self._calls.pop(end.start)
         attributes = response(end, self._conventions)
         if self._content and span.is_recording() and (message := end.message) is not None:
-            attributes["gen_ai.output.messages"] = content.json_text(content.dumped([message]))
+            attributes["gen_ai.output.messages"] = content.answer(message, finish_reason(end.finish_reason))
         span.set_attributes(attributes)
         if end.error is not None:
             _failed(span, end.error)
@@ -224,6 +224,14 @@ class Spans:
         run = self._of(loss.run)
         attributes: Attributes = {"dragoman.loss.what": loss.loss.what.value, "dragoman.loss.why": loss.loss.why}
         _event(trace.get_current_span() if run is None else run.span, "dragoman.loss", attributes)
+
+
+def _release() -> str | None:
+    """The version of this package; `None`: it is not installed as one."""
+    try:
+        return version("dragoman")
+    except PackageNotFoundError:
+        return None
 
 
 def _agent_name(start: RunStart) -> Attributes:
