@@ -33,6 +33,7 @@ from dragoman.telemetry import content, telemetry
 from dragoman.transport import Exchange, Player, Retry
 from support.answers import MODELS, agent_of, answer
 from support.conventions import CONTENT, METRICS, PROVIDERS, SAMPLING, SPANS, check_attributes
+from support.mcp import ERAS
 from support.model import call
 
 pytestmark = pytest.mark.anyio
@@ -485,6 +486,25 @@ async def test_traceparent_and_baggage() -> None:
             assert "baggage" not in player.requests[0].headers
     finally:
         context.detach(token)
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_call_over_mcp_takes_the_trace_along(era: str) -> None:
+    """By the library's own means: it writes the current context into the request."""
+    from dragoman.mcp import mcp, server
+
+    @tool
+    def where() -> str:
+        """Tells the trace."""
+        return f"{trace.get_current_span().get_span_context().trace_id:032x}"
+
+    spy = Telemetry()
+    toolset = mcp(server([where]), protocol=era)
+    both = (answer("openai_chat", call("where")), answer("openai_chat", "ok"))
+    agent, _ = agent_of("openai_chat", *both, tools=[toolset], hooks=spy.hooks)
+    result = await agent.send("hi")
+    [given] = result.messages[2].tool_results
+    assert f"{spy.one('execute_tool').context.trace_id:032x}" in str(given.result)
 
 
 async def test_an_agent_is_named_only_where_it_was_given_a_name() -> None:
