@@ -13,6 +13,7 @@ from dragoman import Agent, Limits, Usage, tool, wires
 from dragoman.cost import call_cost
 from dragoman.errors import LimitReachedError, SettingsError
 from dragoman.event import MessageFinished
+from dragoman.hooks import Hooks
 from dragoman.message import Origin, ToolCallPart
 from dragoman.result import ModelCall, cost_of
 from support.answers import MODELS, agent_of, answer
@@ -361,3 +362,12 @@ def test_a_wire_s_own_notes_are_read() -> None:
         assert isinstance(end, MessageFinished), wire
         seen[wire] = call_cost(end.origin, end.usage, None, end.native)
     assert set(seen.values()) == {Decimal("0.25")}, seen
+
+
+@pytest.mark.parametrize("wire", MODELS)
+async def test_hooks_are_told_the_cost_of_each_call(wire: str) -> None:
+    seen: list[Decimal | None] = []
+    hooks = Hooks(model_end=lambda end: seen.append(end.cost))
+    result = await two_calls(wire, whole=False, hooks=hooks).send("1 + 1?")
+    assert seen == [each.cost for each in result.calls]
+    assert sum(filter(None, seen)) == result.cost

@@ -26,6 +26,7 @@ from dragoman import (
     load_messages,
     tool,
     unfold,
+    wires,
 )
 from dragoman.errors import LimitReachedError, ProviderError, ResumeError, ToolError
 from dragoman.event import (
@@ -568,3 +569,35 @@ async def test_an_output_schema_is_passed_on() -> None:
     result = await a.send("How much?", output_schema=schema)
     assert result.output == '{"pounds": 5}'
     assert len(teller.requests) == 2
+
+
+@pytest.mark.parametrize("name", WIRES)
+async def test_on_every_wire_a_client_reads_one_answer(name: str) -> None:
+    b = Agent(model(Message.model("I look.", calls("balance")), "5 pounds."), tools=[balance])
+    a = Agent(model(Message.model("One moment.", calls("transfer_to_b", id="t"))), tools=[handoff(b, "b")])
+    events, result = await told(a)
+    wire = wires.get(name)
+    seen = [*visible(events)]
+    encoder, decoder = wire.encoder(id="r", model="m"), wire.decoder()
+    data = b"".join([*map(encoder.feed, seen), encoder.close()])
+    streamed = fold([*decoder.feed(data), *decoder.close()])
+    whole = fold(wire.load_response(wire.dump_response(seen, id="r", model="m")))
+    for (message,) in (streamed, whole):
+        assert message.text == result.output == "One moment.\nI look.\n5 pounds."
+        assert message.tool_calls == ()
+        assert message.usage is not None
+        assert message.usage.total_tokens == result.usage.total_tokens
+
+
+async def test_a_history_that_comes_from_a_client_goes_on_with_a_signature_alone() -> None:
+    ran: list[str] = []
+    a, _ = bank(ran, 0, "openai_chat", True, 2)
+    first = await a.send("Pay.", deps="Ada", thread_id="t")
+    answers = [first.pending[0].approve(), first.pending[1].answer("yes")]
+    how: dict[str, Any] = {"history": stored(*first.messages), "deps": "Ada", "thread_id": "t"}
+    b, _ = bank(ran, 1, "openai_chat", True, 2)
+    unsigned = [msgspec.structs.replace(each, signature=None) for each in answers]
+    with pytest.raises(ResumeError, match="signature"):
+        await b.send(None, resume=unsigned, trusted_history=False, **how)
+    assert not ran
+    assert (await b.send(None, resume=answers, trusted_history=False, **how)).output == "It is paid."

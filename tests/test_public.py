@@ -86,7 +86,7 @@ MADE_BY_DECODING = re.compile(
 NAMED_ONLY = {
     "codec.error_rules.ErrorInfo", "codec.error_rules.ErrorRules", "codec.json_dialect.Dialect", "codec.outgoing.Outgoing", "hooks.Hooks",
         "limits.Limits", "limits.Spent", "mcp.oauth.OAuth", "mcp.options.Options", "message.Usage",
-    "orchestration.iteration.StreamingIterationResult", "providers.provider.Provider", "request.Settings", "runs.sql_tables.Dialect",
+    "orchestration.iteration.StreamingIterationResult", "providers.provider.Provider", "request.Settings", "sql.dialects.Dialect",
     "wires.anthropic.content.Outgoing", "wires.google.tools.Outgoing",
     "testing.check.Check", "testing.scripted.ScriptedRecord", "testing.scripted_answer.Answer", "transport.base.Bounds", "transport.base.Timeouts",
     "transport.exchange.Exchange", "wires.openai_responses.items.Conversation", "wires.openai_responses.tools.Kind",

@@ -126,6 +126,16 @@ class ModelEnd(msgspec.Struct, frozen=True, eq=False):
         message = self.message
         return None if message is None else call_cost(self.origin, self.usage, message.created_at, message.native)
 
+    @property
+    def cost(self) -> Decimal | None:
+        """US dollars, as `ModelCall.cost`; looked up each time that it is asked for. `None`: unknown.
+
+        Raises:
+            SettingsError: the extra `cost` is not installed.
+        """
+        message = self.message or Message.model()
+        return call_cost(self.origin, self.usage, message.created_at, message.native)
+
 
 class ToolStart(msgspec.Struct, frozen=True, eq=False):
     """A call is about to be run. Called in the task in which the tool then runs: what is set in its context, the tool sees."""

@@ -97,7 +97,7 @@ class Run(Generic[T]):
         """What it failed with, once it has."""
         self.exception: Exception | None = None
         """What `result()` raises, once it has failed: `error`, or what code of the user's raised, as it is."""
-        self._ended = False
+        self._has_begun = self._ended = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: asyncio.Task[Any] | None = None
         self._stop: str | None = None
@@ -116,11 +116,13 @@ class Run(Generic[T]):
 
     async def leave(self) -> list[Event]:
         """`close` → the events that end the run; none where it had ended, or never begun."""
-        is_open = self._loop is not None and not self._ended
+        is_open = not self._ended
         self._end()
         await self._steps.aclose()
+        if not is_open:
+            return []
         events = self._left(FinishReason.cancelled)
-        return [*events, RunFinished(self.id, "cancelled", self._transcript.usage)] if is_open else []
+        return [*events, RunFinished(self.id, "cancelled", self._transcript.usage)] if self._has_begun else []
 
     def within(self, context: ToolContext[Any], *, share_state: bool = False) -> None:
         """Makes it a part of the run in whose tool it is: before it begins. What it takes is taken there, too. `share_state`: both
@@ -240,6 +242,7 @@ class Run(Generic[T]):
         if state.request.run is None:
             self._identify()
         started = RunStarted(self.id, state.thread_id, self.parent_id, state.resource_id, self._typed)
+        self._has_begun = True
         first = StreamingIterationResult(events=[started, *state.shared.snapshot()])
         yield first if len(first.events) == 1 else transcript.recorded(first)
         if self._opening:

@@ -11,9 +11,8 @@ import pytest
 from dragoman import Agent, Capability, Message, ModelRequest, RunError, ServerTool, TextPart
 from dragoman.errors import SettingsError
 from dragoman.event import Event
-from dragoman.message import Origin
 from dragoman.model import ChatModel
-from dragoman.model.middleware import BatchMiddleware, Middleware, Next
+from dragoman.model.middleware import BatchMiddleware, Destination, Middleware, Next
 from dragoman.providers import Provider
 from dragoman.transport import Player
 from support.model import PROVIDER
@@ -124,7 +123,7 @@ async def test_losses_of_the_other_model_are_the_runs() -> None:
 
 async def test_a_batch_middleware_gets_reads_as_they_are_and_knows_where_they_go() -> None:
     sizes: list[int] = []
-    targets: list[Origin | None] = []
+    targets: list[Destination | None] = []
 
     class Look:
         async def batches(self, request: ModelRequest, following: Any, target: Any) -> Any:
@@ -142,8 +141,8 @@ async def test_a_batch_middleware_gets_reads_as_they_are_and_knows_where_they_go
         result = await one.send("Hi")
     assert result.output == "word " * 100
     assert max(sizes) > 1
-    assert targets == [
-        Origin("openai", "https://api.openai.com/v1", "m"),
-        Origin("anthropic", "https://api.anthropic.com/v1", "x"),
+    assert [to and (to.provider, to.endpoint, to.model, to.wire) for to in targets] == [
+        ("openai", "https://api.openai.com/v1", "m", "openai_chat"),
+        ("anthropic", "https://api.anthropic.com/v1", "x", "anthropic"),
         None,
     ]

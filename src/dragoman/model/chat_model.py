@@ -25,7 +25,7 @@ from dragoman.message import Message, Origin, ToolCallPart
 from dragoman.model.access import Access, Key, unsendable
 from dragoman.model.chunks import answer_chunks
 from dragoman.model.linking import unlinked
-from dragoman.model.middleware import Batches, Middleware, wrap
+from dragoman.model.middleware import Batches, Destination, Middleware, wrap
 from dragoman.model.strings import ModelString
 from dragoman.model.watch import Watch
 from dragoman.providers.address import joined
@@ -142,13 +142,22 @@ class ChatModel:
         """The same model, with these middlewares around its own, which may ask `fallbacks` in its place."""
         return self._with(_middleware=(*middleware, *self._middleware), fallbacks=fallbacks)
 
-    def target(self, request: ModelRequest) -> Origin | None:
+    def target(self, request: ModelRequest) -> Destination | None:
         """Whom a request goes to, by its model string; see `Target`."""
         try:
             model = self._named(request.model)
         except DragomanError:
             return None
-        return Origin(model.provider.name, model._access.endpoint, model.name)
+        access = model._access
+        headers, credentials = access.identity
+        return Destination(
+            model.provider.name,
+            access.endpoint,
+            model.name,
+            wire=model.wire.name,
+            headers=headers,
+            credentials=credentials,
+        )
 
     def send_stream(
         self, messages: Iterable[Message], output_schema: Mapping[str, Any] | None = None

@@ -10,7 +10,19 @@ from dragoman.event import Event
 from dragoman.message import Origin
 from dragoman.request import ModelRequest
 
-__all__ = ["BatchMiddleware", "Batches", "Middleware", "Next", "Target", "wrap"]
+__all__ = ["BatchMiddleware", "Batches", "Destination", "Middleware", "Next", "Target", "wrap"]
+
+
+class Destination(Origin, frozen=True):
+    """Whom a request goes to, and how: provider, endpoint and model of what will be the answer's origin."""
+
+    wire: str = ""
+    """Name of the wire that is spoken."""
+    headers: str = ""
+    """Digest of the headers that requests carry, as far as settings say them, without those that are secret."""
+    credentials: str = ""
+    """Digest of those that are: keys, and what tells who the user is."""
+
 
 Next: TypeAlias = Callable[[ModelRequest], AsyncIterator[Event]]
 """Goes on with a request, as it is or changed; may be called several times. A request with another model string in `model` goes to
@@ -19,7 +31,7 @@ that model."""
 Batches: TypeAlias = Callable[[ModelRequest], AsyncGenerator[list[Event], None]]
 """Events as they come from the network: one list per read, none of them empty."""
 
-Target: TypeAlias = Callable[[ModelRequest], Origin | None]
+Target: TypeAlias = Callable[[ModelRequest], Destination | None]
 """Whom a request goes to: provider, endpoint (empty where only credentials or a server that is yet to be started say it) and model.
 `None`: nobody knows the model; who goes on is told so."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import msgspec
 
-from dragoman.errors import ResumeError
+from dragoman.errors import ResumeError, ToolError
 from dragoman.event import (
     Event,
     MessageDropped,
@@ -35,6 +35,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
+from dragoman.model.chat_model import new_id
 from dragoman.orchestration.accumulator import MessageAccumulator
 from dragoman.orchestration.held_back import closed_round, question_of
 from dragoman.orchestration.intake import Intake
@@ -73,25 +74,24 @@ def transfer_results(
     for call in calls:
         tool = state.tool_map[call.name]
         assert isinstance(tool, Handoff)
-        problem = None
-        if waits or state.output is not None:
-            problem = (
-                "not handed over, since another call of the same answer comes first; call it again when that is done"
-            )
-        elif state.transfer is not None:
-            problem = f"not handed over: {state.transfer.tool.to} goes on"
-        if problem is None:
-            try:
-                tool.checked(call.arguments)
-            except Exception as error:  # noqa: BLE001 - the model is told
-                results.append(failed(call, error).part)
-                continue
-            state.account.begin(tool_calls=1)
-            state.transfer = Transfer(tool, **known)
-            results.append(ToolResultPart(call.id, call.name, f"Handed over to {tool.to}, who goes on from here."))
-        else:
-            results.append(ToolResultPart(call.id, call.name, {"error": problem}, is_error=True))
+        try:
+            _check(state, tool, call, waits=waits)
+        except Exception as error:  # noqa: BLE001 - a schema of the user's may raise anything: the model is told
+            results.append(failed(call, error).part)
+            continue
+        state.account.begin(tool_calls=1)
+        state.transfer = Transfer(tool, **known)
+        results.append(ToolResultPart(call.id, call.name, f"Handed over to {tool.to}, who goes on from here."))
     return results
+
+
+def _check(state: StreamingState, tool: Handoff, call: ToolCallPart, *, waits: bool) -> None:
+    """Raises `ToolError` where a call cannot hand over."""
+    if waits or state.output is not None:
+        raise ToolError("not handed over: another call of the same answer comes first; call it again after that")
+    if state.transfer is not None:
+        raise ToolError(f"not handed over: {state.transfer.tool.to} goes on")
+    tool.checked(call.arguments)
 
 
 async def hand_over(
@@ -103,12 +103,11 @@ async def hand_over(
         Exception: what the other's run failed with.
     """
     tool, context = transfer.tool, state.tool_context()
-    around = [*dropwhile(_is_system, state.conversation_history)]
-    before = transfer.runs[-1] if transfer.runs else InnerRun(after=around[-1].id)
+    history = [*dropwhile(_is_system, state.conversation_history)]
+    before, prompt = InnerRun(after=history[-1].id), None
     if transfer.runs:
-        around = _until(around, before.after)
-    history = [*around, *before.messages]
-    prompt = _joined(transfer.new) if transfer.runs else None
+        before, prompt = transfer.runs[-1], _joined(transfer.new)
+        history = [*_until(history, before.after), *before.messages]
     how: dict[str, Any] = {**state.output_options, "history": history, "resume": transfer.resume}
     if tool.limits is not None:
         how["limits"] = tool.limits
@@ -125,7 +124,7 @@ async def hand_over(
         raise run.exception
     result: ChatResult[str] = run.so_far()
     if result.pending:
-        call = ToolCallPart(answer.new_id(), tool.name)
+        call = ToolCallPart((state.new_id or new_id)(), tool.name)
         yield answer.ends(result, call)
         own = InnerRun((*before.messages, *result.messages), after=before.after)
         yield _waiting(state, call, AgentWaits(result.pending, (own,)))
@@ -139,32 +138,28 @@ async def hand_over(
 
 
 class _Answer:
-    """What the other agent says, as a message of this run while it is said."""
+    """What the other agent says, as a message of this run's model while it is streamed."""
 
     def __init__(self, state: StreamingState, to: str, *, by_call: bool) -> None:
         self._state, self._to, self._by_call = state, to, by_call
-        self._text = ""
+        self._new_id = state.new_id or new_id
         self._id = ""
+        self._texts: list[str] = []
         self._open: ToolCallPart | OpenText = OpenText()
         self._intake = state.intake = Intake(MessageAccumulator(), state.losses)
         state.shows = _is_returned if by_call else is_text
         self.returned: ToolCallPart | None = None
         """The call whose arguments are the output, once it is whole."""
 
-    def new_id(self) -> str:
-        """An id for a message or a call."""
-        new_id = self._state.new_id
-        return new_id() if new_id is not None else f"{self._state.run_id}-{self._to}"
-
     def feed(self, pieces: Sequence[ChatResult[str]]) -> Sequence[Event]:
         """What is shown of the other's run → the same, of this one's message."""
         events: list[Event] = []
         for piece in pieces:
             if piece.retracted:
-                events += self._void(self._text.removesuffix(piece.retracted))
+                events += self._void("".join(self._texts).removesuffix(piece.retracted))
             if piece.output:
                 events += [*self._begun(), PartDelta(self._id, 0, piece.output)]
-                self._text += piece.output
+                self._texts.append(piece.output)
         return self._intake.feed(events)
 
     def ends(self, result: ChatResult[str], call: ToolCallPart | None = None) -> StreamingIterationResult:
@@ -175,8 +170,8 @@ class _Answer:
         if rest and not self._id:
             events += self._started()
         place = 0
-        if self._text:
-            part = TextPart(self._text) if isinstance(self._open, OpenText) else parse_call(self._open, self._text)
+        if text := "".join(self._texts):
+            part = TextPart(text) if isinstance(self._open, OpenText) else parse_call(self._open, text)
             self.returned = part if isinstance(part, ToolCallPart) else None
             events.append(PartFinished(self._id, 0, part))
             place = 1
@@ -188,15 +183,14 @@ class _Answer:
         if not self._id:
             state.intake = None
             return StreamingIterationResult(should_continue=False, finish_reason=reason, metadata=metadata)
-        told = {"agent": metadata["agent"]}
-        events.append(MessageFinished(self._id, reason, origin=_origin(result.messages), metadata=told))
-        passed = self._intake.feed(events)
+        origin, agent = _origin(result.messages), {"agent": metadata["agent"]}
+        shown = self._intake.feed([*events, MessageFinished(self._id, reason, origin=origin, metadata=agent)])
         message, state.intake = self._intake.message(), None
         state.add_to_history(message)
         if self.returned is not None:
-            state.output = self._text
+            state.output = text
         return StreamingIterationResult(
-            events=[*passed, *self._intake.end()],
+            events=[*shown, *self._intake.end()],
             messages=(message,),
             should_continue=False,
             finish_reason=reason,
@@ -204,23 +198,23 @@ class _Answer:
         )
 
     def _begun(self) -> list[Event]:
-        """The start of the message and of its text, where that was not told yet."""
+        """The start of the message and of its text, where it has none yet."""
         if self._id:
             return []
         started = self._started()
-        self._open = ToolCallPart(self.new_id(), RETURN_RESULT) if self._by_call else OpenText()
+        self._open = ToolCallPart(self._new_id(), RETURN_RESULT) if self._by_call else OpenText()
         return [*started, PartStarted(self._id, 0, self._open)]
 
     def _started(self) -> list[Event]:
-        self._id = self.new_id()
+        self._id = self._new_id()
         return [MessageStarted(self._id, Role.MODEL, created_at=self._state.clock())]
 
     def _void(self, left: str) -> list[Event]:
-        """What was told is void, but for its beginning."""
+        """The text is void, but for its beginning."""
         if not self._id:
             return []
         dropped = MessageDropped(self._id, f"{self._to} began again")
-        self._id, self._text = "", left
+        self._id, self._texts = "", [left] if left else []
         return [dropped, *([*self._begun(), PartDelta(self._id, 0, left)] if left else [])]
 
 
@@ -262,8 +256,8 @@ def _joined(messages: Sequence[Message]) -> Message | None:
 
 def _files(messages: Sequence[Message]) -> list[Content]:
     """What the other's model made beside text."""
-    said = [part for message in messages if message.role is Role.MODEL for part in message.parts]
-    return [part for part in said if isinstance(part, _FILES)]
+    parts = [part for message in messages if message.role is Role.MODEL for part in message.parts]
+    return [part for part in parts if isinstance(part, _FILES)]
 
 
 def _origin(messages: Sequence[Message]) -> Origin | None:

@@ -29,6 +29,7 @@ from dragoman.event import (
     StepStarted,
 )
 from dragoman.fold import arguments_text, whole_part
+from dragoman.inner_runs import InnerRuns
 from dragoman.message import (
     Content,
     FinishReason,
@@ -72,14 +73,13 @@ class Visible:
     def __init__(self, *, retractable: bool = False) -> None:
         """`retractable`: the client can take back."""
         self._retractable = retractable
+        self._inner = InnerRuns()
         self._begin(None)
 
     def _begin(self, run: RunStarted | None) -> None:
         self._run_id = None if run is None else run.run_id
         self._typed = None if run is None else run.typed
         self._in_step = self._over = self._after_tools = False
-        self._inner: set[str] = set()
-        """Ids of the runs within tools."""
         self._messages: dict[str, SeenMessage] = {}
         self._answer: MessageStarted | None = None
         """The start of the one message that the model's are told as, once it is told."""
@@ -95,23 +95,20 @@ class Visible:
 
     def feed(self, event: Event) -> list[Event]:
         """The next event → what the client may see now."""
+        if isinstance(event, PartDelta):  # nearly all of a stream
+            return [] if self._over else self._delta(event)
+        if self._inner.has(event):
+            return []
         if isinstance(event, RunStarted):
-            if not self._over and event.parent_run_id and event.parent_run_id in (self._run_id, *self._inner):
-                self._inner.add(event.run_id)
-                return []
             ended = self.close()
             self._begin(event)
             return [*ended, event]
         if self._over:
             return []
-        if isinstance(event, PartDelta):  # nearly all of a stream
-            return self._delta(event)
         if isinstance(event, PartStarted):
             return self._part_started(event)
         if isinstance(event, PartFinished):
             return self._part_finished(event)
-        if self._is_inner(event):
-            return []
         if isinstance(event, MessageStarted):
             return self._message_started(event)
         if isinstance(event, MessageFinished):
@@ -130,13 +127,6 @@ class Visible:
         ended = [] if self._over else self._ended(None)
         self._over = True
         return ended
-
-    def _is_inner(self, event: Event) -> bool:
-        """Whether an event says that it is of a run within a tool; parts do not, and belong to no message that is known."""
-        run_id = getattr(event, "run_id", None)
-        if isinstance(event, RunFinished | RunError):
-            return run_id in self._inner
-        return run_id is not None and run_id != self._run_id
 
     def _message_started(self, event: MessageStarted) -> list[Event]:
         """The start is told with the first part that is seen."""

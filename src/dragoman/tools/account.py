@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from dragoman.errors import LimitReachedError
 from dragoman.result import ModelCall
@@ -49,13 +49,17 @@ class Account:
         Raises:
             LimitReachedError: a limit of this run or of one around it leaves no room for them.
         """
-        for account in self._outward():
+        account: Account | None = self
+        while account is not None:
             if (why := account.reached(model_calls, tool_calls)) is not None:
                 self._fill(account, why)
                 raise LimitReachedError(why)
-        for account in self._outward():
+            account = account._outer
+        account = self
+        while account is not None:
             account.model_calls += model_calls
             account.tool_calls += tool_calls
+            account = account._outer
 
     def check(self) -> None:
         """Raises `LimitReachedError` where a run in a tool has met a limit that is also this run's."""
@@ -64,13 +68,7 @@ class Account:
 
     def _fill(self, last: Account, why: str) -> None:
         """None of the runs up to and with the last can go on."""
-        for account in self._outward():
-            account.full = account.full or why
-            if account is last:
-                return
-
-    def _outward(self) -> Iterator[Account]:
         account: Account | None = self
         while account is not None:
-            yield account
-            account = account._outer
+            account.full = account.full or why
+            account = account._outer if account is not last else None

@@ -81,10 +81,10 @@ def agent_tool(
     run: dict[str, Any] = {key: fields.pop(key) for key in ("limits", "share_state") if key in fields}
     if output_type is not str:
         run["output_type"] = output_type
-    schema, ask = _arguments(prompt)
+    schema, prompt_of = _arguments(prompt)
 
     async def handler(context_: ToolContext[Any], **arguments: Any) -> Any:
-        result = await context_.send(agent, await ask(context_, arguments), **run)
+        result = await context_.send(agent, await prompt_of(context_, arguments), **run)
         return _answer(result.output, context_.record.runs[-1].messages)
 
     if description is None:
@@ -128,8 +128,8 @@ async def _text(_: ToolContext[Any], arguments: Mapping[str, Any]) -> str:
 
 def _answer(output: Any, messages: tuple[Message, ...]) -> Any:
     """What the other agent is given: the output, and the files beside it."""
-    said = [part for message in messages if message.role is Role.MODEL for part in message.parts]
-    files = [part for part in said if isinstance(part, _FILES)]
+    parts = [part for message in messages if message.role is Role.MODEL for part in message.parts]
+    files = [part for part in parts if isinstance(part, _FILES)]
     if not files:
         return output
     text = output if isinstance(output, str) else msgspec.json.encode(as_json(output)).decode()

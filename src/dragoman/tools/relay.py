@@ -37,12 +37,12 @@ class Relay:
         self._new_ids: dict[str, str] = {}
 
     def feed(self, events: Sequence[Event]) -> list[Event]:
-        """The run's next events → the same, as those around it are told of them."""
+        """The run's next events → the same, as they stand in the stream around it."""
         if self._new_ids:
-            return [self._told(event) for event in events]
-        return [event if type(event) is PartDelta else self._told(event) for event in events]
+            return [self._stamped(event) for event in events]
+        return [event if type(event) is PartDelta else self._stamped(event) for event in events]
 
-    def _told(self, event: Event) -> Event:
+    def _stamped(self, event: Event) -> Event:
         if isinstance(event, RunStarted | RunFinished | RunError):
             return event
         changes: dict[str, Any] = {}
