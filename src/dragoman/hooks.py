@@ -118,16 +118,6 @@ class ModelEnd(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def cost(self) -> Decimal | None:
-        """What the call cost, in US dollars, as `ModelCall.cost` tells it. `None`: that is not known.
-
-        Raises:
-            SettingsError: the extra `cost` is not installed.
-        """
-        message = self.message
-        return None if message is None else call_cost(self.origin, self.usage, message.created_at, message.native)
-
-    @property
-    def cost(self) -> Decimal | None:
         """US dollars, as `ModelCall.cost`; looked up each time that it is asked for. `None`: unknown.
 
         Raises:

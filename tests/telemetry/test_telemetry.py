@@ -294,6 +294,19 @@ async def test_what_tools_do_stands_under_their_spans() -> None:
     assert {span.context.trace_id for span in spy.spans} == {task.context.trace_id}
 
 
+async def test_an_agent_within_a_tool_is_seen_by_the_hooks_of_the_one_around_it() -> None:
+    spy = Telemetry()
+    inner, _ = agent_of("google", answer("google", "4"), display_name="Inner")
+    both = (answer("openai_chat", call("adder", prompt="2+2?")), answer("openai_chat", "ok"))
+    tools = [inner.as_tool("adder", "Adds.")]
+    agent, _ = agent_of("openai_chat", *both, tools=tools, hooks=spy.hooks)
+    await agent.send("hi")
+    spy.check()
+    spans = {span.name: span for span in spy.spans}
+    assert parent(spans["invoke_agent Inner"]) == spans["execute_tool adder"].context.span_id
+    assert "gen_ai.conversation.id" not in spans["invoke_agent Inner"].attributes
+
+
 async def test_a_synchronous_agent_in_a_thread_stands_under_its_tool() -> None:
     spy = Telemetry()
     inner, _ = agent_of("google", answer("google", "4"), hooks=spy.hooks, display_name="Inner")

@@ -143,8 +143,8 @@ def tool_call(start: ToolStart) -> Attributes:
 
 
 def conversation(run: RunInfo | None) -> Attributes:
-    """The conversation, where it has an id of its own, and not that of its only run."""
-    if run is None or run.thread_id is None or run.thread_id == run.run_id:
+    """The conversation, where it has an id of its own, and not that of its run or of the one around it."""
+    if run is None or run.thread_id is None or run.thread_id in (run.run_id, run.parent_run_id):
         return {}
     return {"gen_ai.conversation.id": run.thread_id}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -30,7 +31,10 @@ _ROLES = {Role.SYSTEM: "system", Role.USER: "user", Role.MODEL: "assistant"}
 
 def json_text(value: Any) -> str:
     """A value as JSON, as span attributes have it."""
-    return msgspec.json.encode(value, enc_hook=str).decode()
+    try:
+        return msgspec.json.encode(value, enc_hook=str).decode()
+    except UnicodeEncodeError:  # half a character, which only an escape can hold
+        return json.dumps(msgspec.to_builtins(value, enc_hook=str))
 
 
 def conversation(messages: Sequence[Message]) -> dict[str, str]:

@@ -125,9 +125,9 @@ class Spans:
         attributes: Attributes = {"gen_ai.operation.name": "invoke_agent", **name, **conversation(start.run)}
         title = " ".join(["invoke_agent", *[str(value) for value in name.values()]])
         span = self._tracer.start_span(title, kind=SpanKind.INTERNAL, attributes=attributes)
+        self._runs[id(start.run)] = _Run(span, name)
         if self._content and span.is_recording():
             span.set_attributes(content.conversation(start.messages))
-        self._runs[id(start.run)] = _Run(span, name)
 
     def _run_end(self, end: RunEnd) -> None:
         run = self._runs.pop(id(end.start.run))
@@ -153,14 +153,14 @@ class Spans:
         span = self._tracer.start_span(
             f"chat {start.target.model}", context, SpanKind.CLIENT, attributes=request(start)
         )
+        self._calls[start] = _Call(span, set_span_in_context(span, context), run)
+        if run is not None:
+            run.model_calls += 1
         if self._content and span.is_recording():
             attributes = content.conversation(start.request.messages)
             if start.request.tools:
                 attributes["gen_ai.tool.definitions"] = content.json_text(content.tool_definitions(start.request.tools))
             span.set_attributes(attributes)
-        if run is not None:
-            run.model_calls += 1
-        self._calls[start] = _Call(span, set_span_in_context(span, context), run)
 
     def _model_end(self, end: ModelEnd) -> None:
         span, context, _, _ = self._calls.pop(end.start)
@@ -188,10 +188,10 @@ class Spans:
         span = self._tracer.start_span(
             f"execute_tool {start.call.name}", context, SpanKind.INTERNAL, attributes=attributes
         )
-        if self._content and span.is_recording():
-            span.set_attribute("gen_ai.tool.call.arguments", content.json_text(start.call.arguments))
         context = set_span_in_context(span, context)
         self._calls[start] = _Call(span, context, run, attach(context))
+        if self._content and span.is_recording():
+            span.set_attribute("gen_ai.tool.call.arguments", content.json_text(start.call.arguments))
 
     def _tool_end(self, end: ToolEnd) -> None:
         span, context, run, token = self._calls.pop(end.start)
@@ -226,12 +226,12 @@ class Spans:
         _event(trace.get_current_span() if run is None else run.span, "dragoman.loss", attributes)
 
 
-def _release() -> str | None:
-    """The version of this package; `None`: it is not installed as one."""
+def _release() -> str:
+    """The version of this package; `""`: it is not installed as one."""
     try:
         return version("dragoman")
     except PackageNotFoundError:
-        return None
+        return ""
 
 
 def _agent_name(start: RunStart) -> Attributes:
