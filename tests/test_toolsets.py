@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import Any, Self
@@ -408,6 +409,22 @@ async def test_typed_output_needs_its_name_also_where_a_set_has_it() -> None:
     a, _ = agent(says("."), provider=FORCING, tools=[Counted([Tool("return_result", handler=lambda: "")])])
     with pytest.raises(SettingsError, match="'return_result', which typed output needs"):
         await a.send_for("hi", int)
+
+
+async def test_a_run_without_sets_pays_for_none() -> None:
+    entered: list[str] = []
+
+    def profile(frame: Any, kind: str, _: Any) -> None:
+        if kind == "call" and frame.f_code.co_filename.endswith("tools/toolset.py"):
+            entered.append(frame.f_code.co_name)
+
+    a, _ = agent(says(call("look")), says("Done."), tools=[look])
+    sys.setprofile(profile)
+    try:
+        await a.send("hi")
+    finally:
+        sys.setprofile(None)
+    assert [name for name in entered if name != "<listcomp>"] == ["split_tools"]
 
 
 # on four wires

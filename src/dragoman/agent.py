@@ -182,8 +182,8 @@ class Agent(Generic[Deps]):
         output = output_of(output_type, how.get("output_schema"))
         chat_model = self._models.chat(how.get("model"))
         request = with_options(self._request, how)
-        tools = (*self.tools, *tools_of(how.get("tools", ())))
-        has_toolsets = any(isinstance(one, Toolset) for one in tools)
+        tools = (*self.tools, *(added := tools_of(how.get("tools", ()))))
+        has_toolsets = self.toolset is not None or any(isinstance(one, Toolset) for one in added)
         seal = Seal(self._approval_key, how.get("thread_id"))
         begin = partial(
             beginning,

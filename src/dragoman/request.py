@@ -209,9 +209,9 @@ class HttpRequest(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = {}
     """Those that the wire or the caller sets."""
     body: Mapping[str, Any] | bytes | None = None
-    """A JSON object, or bytes as they are; `None` for a GET."""
-    method: Literal["POST", "GET"] = "POST"
-    """A GET has no body."""
+    """A JSON object, or bytes as they are; `None`: there is none, as with a GET."""
+    method: Literal["POST", "GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"] = "POST"
+    """The HTTP method."""
     names: Mapping[str, str] = {}
     """Name under which a tool was sent → the tool's own name, where they differ. For whoever reads the answer."""
     secret: bool = False

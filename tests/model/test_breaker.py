@@ -73,6 +73,7 @@ async def test_failures_within_the_window_open_it_and_a_trial_closes_it() -> Non
     await bench.ask(BROKEN)
     bench.now = 10.0  # the first is out of the window
     await bench.ask(BROKEN)
+    assert not await bench.is_open()
     bench.now = 19.0
     await bench.ask(BROKEN)
     bench.now = 20.0
@@ -81,12 +82,12 @@ async def test_failures_within_the_window_open_it_and_a_trial_closes_it() -> Non
     assert isinstance(refused.error, CircuitOpenError)
     assert (refused.error.provider, refused.error.retry_after) == ("p", 4.0)
     assert "Try again in 4.0 s" in refused.error.message
-    assert len(bench.sent) == 3
+    assert len(bench.sent) == 4
     bench.now = 24.0
     await bench.ask()
     await bench.ask(BROKEN)
     await bench.ask()
-    assert len(bench.sent) == 6
+    assert len(bench.sent) == 7
 
 
 async def test_a_trial_that_fails_opens_it_again() -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from dragoman import Agent, Capability, Message, ModelRequest, RunError, ServerTool, TextPart
-from dragoman.errors import SettingsError
+from dragoman.errors import InvalidRequestError, SettingsError
 from dragoman.event import Event
 from dragoman.model import ChatModel
 from dragoman.model.middleware import BatchMiddleware, Destination, Middleware, Next
@@ -119,6 +119,15 @@ async def test_losses_of_the_other_model_are_the_runs() -> None:
         result = await one.send("Hi")
     assert {loss.what for loss in result.losses} >= {"option"}
     assert net.sent("anthropic").options == {}
+
+
+async def test_losses_are_the_runs_also_where_the_other_model_refuses() -> None:
+    net = Net(anthropic=InvalidRequestError("no"))
+    async with agent(net, "openai", middleware=[to("anthropic")], options={"service_tier": "flex"}) as one:
+        with pytest.raises(InvalidRequestError) as failed:
+            await one.send("Hi")
+    assert failed.value.result is not None
+    assert [loss.what for loss in failed.value.result.losses] == ["option"]
 
 
 async def test_a_batch_middleware_gets_reads_as_they_are_and_knows_where_they_go() -> None:

@@ -117,6 +117,21 @@ async def test_a_stream_that_is_left_gives_its_place_back() -> None:
     assert bench.throttle._queues[Origin("p", "https://p")].quota.running == 0
 
 
+async def test_nobody_overtakes_who_was_let_go_and_has_not_gone_yet() -> None:
+    bench = Bench(concurrency=1)
+    first = bench.open("0")
+    await anext(first)
+    waiting = asyncio.create_task(bench.ask("1"))
+    await turns()
+    await first.aclose()
+    late = asyncio.create_task(anext(bench.open("2")))
+    await turns()
+    bench.ended.set()
+    await waiting
+    await late
+    assert bench.began == ["0", "1", "2"]
+
+
 async def test_so_many_a_minute() -> None:
     bench = Bench(requests_per_minute=2)
     bench.ended.set()

@@ -76,7 +76,7 @@ async def go_on(state: StreamingState, plan: Plan) -> AsyncGenerator[StreamingIt
     else:
         tool_round.name_twins(opened)
         for each in waiting:
-            if needs_mark(each, state.own_tools):
+            if needs_mark(each, state.fixed_tools):
                 tool_round.append(each.mark())
     events, messages, state.tool_round = [*tool_round.close()], (*tool_round.messages(), *plan.new), None
     state.add_to_history(*messages)

@@ -76,10 +76,10 @@ class StreamingState:
             ToolError: two tools have one name.
         """
         self._history = list(conversation_history)
-        self.own_tools, self.toolset = split_tools(tools)
+        self.fixed_tools, self.toolset = split_tools(tools)
         """The tools that are always there, by name; and all in one set, where some come from sets."""
         self._entered = False
-        self.tool_map = self.own_tools
+        self.tool_map = self.fixed_tools
         """The tools of this step, by name: those that the model was offered, and that are run."""
         self.specs = tuple(tool.spec for tool in self.tool_map.values())
         """The same for requests."""
@@ -165,7 +165,7 @@ class StreamingState:
         )
 
     async def enter(self) -> None:
-        """Enters the sets.
+        """Enters the sets, where there are some.
 
         Raises:
             ToolError: one cannot be entered; none is then.

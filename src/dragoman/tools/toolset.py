@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -101,7 +102,7 @@ class Toolset:
 
 
 class CombinedToolset(Toolset):
-    """Tools and sets in one, in their order. All sets are entered, and left in reverse; one that raises then is logged.
+    """Tools and sets in one, in their order. All sets are entered, asked side by side, and left in reverse; one that raises then is logged.
 
     Raises:
         ToolError: a function can be no tool.
@@ -120,9 +121,10 @@ class CombinedToolset(Toolset):
             ToolError: a set cannot tell its tools, or two tools have one name; each is named with the set that it comes from.
         """
         found: dict[str, tuple[Tool, Toolset | None]] = {}
+        lists = iter(await _each_listed(self.sets, context))
         for one in self._tools:
             source = one if isinstance(one, Toolset) else None
-            for each in (one,) if isinstance(one, Tool) else await _listed(one, context):
+            for each in (one,) if isinstance(one, Tool) else next(lists):
                 known, where = found.setdefault(each.name, (each, source))
                 if known is not each:
                     raise ToolError(
@@ -270,6 +272,19 @@ async def _leave(sets: Sequence[Toolset]) -> None:
                 await one.__aexit__(None, None, None)
             except Exception as error:  # noqa: BLE001 - code of the user's, after all is done
                 _LOG.warning("the toolset %s could not be left: %s", _label(one), words(error))
+
+
+async def _each_listed(sets: Sequence[Toolset], context: ToolContext[Any]) -> list[Sequence[Tool]]:
+    """The tools of each set. They are asked side by side: a set that must connect first keeps no other waiting."""
+    if len(sets) == 1:
+        return [await _listed(sets[0], context)]
+    try:
+        async with asyncio.TaskGroup() as group:
+            asked = [group.create_task(_listed(one, context)) for one in sets]
+    except ExceptionGroup as errors:
+        first = errors.exceptions[0]
+        raise first from first.__cause__
+    return [task.result() for task in asked]
 
 
 async def _listed(one: Toolset, context: ToolContext[Any]) -> Sequence[Tool]:
