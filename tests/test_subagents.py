@@ -34,7 +34,7 @@ from dragoman.message import Role
 from dragoman.runs import visible
 from dragoman.testing import ScriptedModel
 from dragoman.testing import call as scripted_call
-from dragoman.tools import Tool
+from dragoman.tools import Tool, handoff
 from dragoman.tools.outbox import BOUND
 from support.model import PROVIDER, Script, agent, call, says
 
@@ -361,7 +361,7 @@ async def test_a_tool_that_is_out_of_time_ends_its_agent() -> None:
         return "never"
 
     inner, _ = agent(says("I wait.", call("sleeps", id="s")), tools=[sleeps])
-    slow = Tool("delegate", "", asking(inner).handler, {"type": "object", "properties": {}}, timeout=0.01)
+    slow = Tool("delegate", "", asking(inner).handler, {"type": "object", "properties": {}}, timeout=0.3)
     a, _ = agent(says(call("delegate", id="o")), says("B"), tools=[slow])
     events, result = await told(a)
     assert "did not finish" in result.messages[2].tool_results[0].result["error"]
@@ -516,15 +516,19 @@ async def test_a_bound_of_dollars_holds_for_inner_runs_too(depth: int) -> None:
 
 
 async def test_time_that_is_up_ends_inner_runs() -> None:
+    runs: list[Any] = []
+
     @tool
     async def sleeps() -> str:
+        runs[0]._expire()
         await asyncio.sleep(60)
         return "never"
 
     inner, _ = agent(says(call("sleeps", id="s")), tools=[sleeps])
     for level in range(2):
         inner, _ = agent(says(call("delegate", id=f"o{level}")), tools=[asking(inner)])
-    async with inner.run("Go.", limits=Limits(seconds=0.05)) as run:
+    async with inner.run("Go.", limits=Limits(seconds=600)) as run:
+        runs.append(run)
         events = [event async for event in run]
         with pytest.raises(LimitReachedError, match="seconds"):
             await run.result()
@@ -539,3 +543,41 @@ async def test_who_asks_a_model_knows_the_run_around() -> None:
     info = script.requests[0].run
     assert info is not None
     assert (info.run_id, info.parent_run_id, info.resource_id) == ("run-o", "root", "Ada")
+
+
+@pytest.mark.parametrize("over", [False, True], ids=["tool", "hand-off"])
+async def test_leaving_a_run_in_the_middle_of_an_inner_one_leaves_nothing_behind(over: bool) -> None:
+    inner, script = agent(says("a long answer " * 50), ids="i")
+    tools = [handoff(inner, "it")] if over else [asking(inner)]
+    a, _ = agent(says(call("transfer_to_it" if over else "delegate", id="o")), says("B"), tools=tools, ids="o")
+    before = asyncio.all_tasks()
+    async with a.run("Go.") as run:
+        async for event in run:
+            if isinstance(event, PartDelta) and event.message_id == "i1":
+                break
+    assert script.closed == 1
+    assert asyncio.all_tasks() == before
+    stream = a.send_stream("Go.")
+    async for _ in stream:
+        if script.requests[1:]:
+            break
+    await stream.aclose()
+    assert asyncio.all_tasks() == before
+
+
+async def test_a_step_of_an_inner_run_voids_nothing_of_a_typed_one() -> None:
+    @tool
+    def ask(ctx: ToolContext[Any]) -> str:
+        return ctx.ask("Sure?")
+
+    def made() -> Agent[Any]:
+        inner, _ = agent(says(call("ask", id="i")), tools=[ask], ids="i")
+        return agent(says("Hm.", call("delegate", id="o")), tools=[asking(inner)], ids="o")[0]
+
+    async with made().run("Go.", output_type=Trip) as run:
+        result: Any = await run.result()
+    assert result.pending
+    assert result.output == "Hm."
+    assert (
+        "".join([chunk.output async for chunk in made().send_stream("Go.", output_schema={"type": "object"})]) == "Hm."
+    )

@@ -160,6 +160,19 @@ def test_attempts_that_were_made_again_are_not_kept_and_a_last_failure_is_not_tr
     assert len(project.llm.requests) == 6 and len(project.recorded) == 2
 
 
+@pytest.mark.parametrize("option", ["once", "all"])
+def test_tests_may_share_a_folder(project: Project, option: str) -> None:
+    test = """
+@pytest.mark.dragoman_record("tapes")
+@pytest.mark.parametrize("prompt", ["a", "b"])
+def test_asks(prompt): assert ask(prompt) == f"You said: {prompt}"
+"""
+    for _ in range(2):
+        project.run(test, f"--dragoman-record={option}", passed=2)
+        assert [str(path) for path in project.recorded] == ["tapes/0001.json", "tapes/0002.json"]
+    project.run(test, passed=2)
+
+
 def test_what_differs_each_time_may_be_left_out(project: Project) -> None:
     project.pytester.makeconftest("def asked(body): return {**body, 'messages': len(body['messages'])}")
     test = """
@@ -197,6 +210,17 @@ def test_asks_another(scripted_model):
 """,
         passed=2,
     )
+
+
+def test_scripted_models_may_stand_at_one_place(project: Project) -> None:
+    project.run("""
+def test_asks(scripted_model):
+    places = ["openai:gpt-4o", "openai:gpt-5", "openai-responses:gpt-4o", "google:gemini-1", "google:gemini-2"]
+    for place in places:
+        scripted_model.replace(place, place)
+    for place in places[::-1]:
+        assert agent.send_sync("Hi", model=place).output == place
+""")
 
 
 def test_a_script_that_is_not_at_its_end_is_an_error_of_a_test_that_passed(project: Project) -> None:
