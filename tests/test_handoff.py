@@ -639,3 +639,14 @@ async def test_a_hand_off_that_is_approved_before_another_call_is_not_made() -> 
     both = await a.send(None, history=first.messages, resume=[transfer.approve(), paying.approve()])
     assert both.output == "I am b."
     assert [each.is_error for each in both.messages[0].tool_results] == [False, False]
+
+
+@pytest.mark.parametrize("text", ["A cat.", ""])
+async def test_files_that_the_other_made_stand_in_its_message(text: str) -> None:
+    picture = DataPart(b"png", "image/png")
+    b, _ = agent(says(*([text] if text else []), picture), ids="b")
+    a, _ = agent(says(calls("transfer_to_b", id="t")), tools=[handoff(b, "b")], ids="a")
+    events, result = await told(a)
+    assert result.output == text
+    assert result.messages[-1].content == (*([TextPart(text)] if text else []), picture)
+    assert fold(events) == list(result.messages)
