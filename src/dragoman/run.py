@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from contextlib import aclosing
 from logging import DEBUG, WARNING
 from time import monotonic
-from typing import Any, Generic, Literal, Self, TypeGuard, TypeVar, cast
+from typing import Any, Generic, Literal, Self, TypeVar, cast
 
 import anyio
 import msgspec
@@ -81,11 +81,7 @@ class Run(Generic[T]):
         self._schema = output_schema
         self._limits = limits
         self._convert = convert
-        self._hooks = active(hooks)
-        self._steps = self._drive()
-        if self._hooks:
-            target = Origin(model.provider.name, None, model.name)
-            self._steps = watched(self._steps, self._started, state, target, self._outcome)
+        self._watch(active(hooks))
         state.account.reached = self._reached
         self._transcript = Transcript(state, typed=output_schema is not None)
         by_call = getattr(orchestrator, "provider_hint", None) == RETURN_RESULT
@@ -134,6 +130,14 @@ class Run(Generic[T]):
             self._state.account.join(context.account)
         if share_state:
             self._state.shared = context.state
+        if context.run is not None and context.run.hooks:
+            self._watch(tuple(dict.fromkeys((*context.run.hooks, *self._hooks))))
+
+    def _watch(self, hooks: tuple[Hooks, ...]) -> None:
+        self._hooks, self._steps = hooks, self._drive()
+        if hooks:
+            target = Origin(self._model.provider.name, None, self._model.name)
+            self._steps = watched(self._steps, self._started, self._state, target, self._outcome)
 
     def cancel(self) -> None:
         """Stops the run, from any thread. It ends with outcome `cancelled`, and its result is what there is."""
@@ -280,7 +284,7 @@ class Run(Generic[T]):
                 try:
                     async for result in results:
                         goes_on = result.should_continue
-                        if result.events and self._fails(last := result.events[-1]):
+                        if result.events and type(last := result.events[-1]) is RunError and self._is_own(last):
                             yield transcript.recorded(msgspec.structs.replace(result, events=result.events[:-1]))
                             raise last.error
                         yield transcript.absorb(result)
@@ -305,9 +309,9 @@ class Run(Generic[T]):
             yield transcript.recorded(StreamingIterationResult(events=left))
         yield StreamingIterationResult(events=[finished])
 
-    def _fails(self, event: Event) -> TypeGuard[RunError]:
-        """Whether the event is the failure of this run, and not of one in its tools."""
-        return isinstance(event, RunError) and event.run_id in (None, self.id)
+    def _is_own(self, error: RunError) -> bool:
+        """Whether it is this run that failed, and not one in its tools."""
+        return error.run_id in (None, self.id)
 
     def _opened(self) -> StreamingIterationResult:
         """The step that tells the messages with which it begins."""

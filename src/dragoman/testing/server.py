@@ -117,7 +117,7 @@ class ScriptedServer:
             request.body if isinstance(request.body, bytes) else msgspec.json.encode(request.body)
         )
         path = request.path[len(self._base_url) :]
-        if self._vectors is not None and not self._is_chat(path):
+        if self._vectors is not None and not self.is_chat(path):
             return self._embeddings(body, path, self._vectors)
         headers = {name.lower(): value for name, value in request.headers.items()}
         wanted = self._wire.load_request(body, path=path, headers=headers)
@@ -152,8 +152,8 @@ class ScriptedServer:
         asked = [message for message in wanted.messages if message.role is not Role.SYSTEM]
         self._stored[_envelope(wanted, number)["id"]] = (*asked, *fold(events))
 
-    def _is_chat(self, path: str) -> bool:
-        """Whether a path is one of those at which the API answers a chat: their last words tell."""
+    def is_chat(self, path: str) -> bool:
+        """Whether a path, or a URL, is one of those at which the API answers a chat: their last words tell."""
         chats = {_last_word(route.path) for route in getattr(self._wire, "routes", ()) if route.purpose == "chat"}
         return _last_word(path) in chats
 
