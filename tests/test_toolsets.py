@@ -360,6 +360,25 @@ async def test_a_call_of_a_sets_tool_that_needs_approval_waits_in_the_history_al
     assert tools.inside == 0
 
 
+async def test_a_deferred_call_waits_for_the_client_in_the_history_alone() -> None:
+    def deferred() -> Counted:
+        return Counted([look, delete])
+
+    a, _ = agent(says(call("look", place="there"), call("delete", id="c2", path="x")), tools=[deferred().defer()])
+    first = await a.send("hi")
+    assert [(one.id, one.reason) for one in first.pending] == [("c1", "tool"), ("c2", "tool")]
+    history = again(first)
+    b, script = agent(says("Done."), tools=[deferred().defer()])
+    assert b.pending(history) == first.pending
+    answers = [one.answer(f"{number} by the client") for number, one in enumerate(first.pending)]
+    second = await b.send(None, history=history, resume=answers)
+    assert second.output == "Done."
+    assert [part.result for part in script.requests[0].messages[-1].tool_results] == [
+        "0 by the client",
+        "1 by the client",
+    ]
+
+
 async def test_a_call_of_a_set_that_nobody_ran_is_made_up_for_and_waits_for_nobody() -> None:
     history = [Message.user("hi"), Message.model(call("look"))]
     for tools in ([look], [], [delete]):
