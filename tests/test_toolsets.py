@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import Any, Self
 
+import anyio
 import msgspec
 import pytest
 
@@ -289,6 +290,21 @@ async def test_a_run_that_is_cancelled_leaves_the_sets(where: str) -> None:
         result = await reading
     assert result.finish_reason is FinishReason.cancelled
     assert (first.inside, slow.inside) == (0, 0)
+
+
+async def test_a_run_in_a_scope_that_is_cancelled_leaves_the_sets() -> None:
+    scope = anyio.CancelScope()
+
+    async def stops() -> None:
+        scope.cancel()
+        await asyncio.sleep(60)
+
+    tools = Counted([Tool("stop", handler=stops)])
+    a, _ = agent(says(call("stop")), tools=[tools])
+    with scope:
+        await a.send("hi")
+    assert scope.cancelled_caught
+    assert (tools.inside, tools.log[-1]) == (0, "leave")
 
 
 async def test_a_limit_of_time_ends_a_list_too() -> None:
