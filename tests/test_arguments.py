@@ -28,7 +28,7 @@ PROMPTS: list[tuple[Any, dict[str, Any], str]] = [
     ("hi", {"history": {"role": "user"}}, "history must be a sequence of Message, not dict"),
     ("hi", {"settings": {"temperature": 1}}, "settings must be Settings, not dict"),
     ("hi", {"limits": {"model_calls": 1}}, "limits must be Limits, not dict"),
-    ("hi", {"model": 3}, "model must be str or Provider, not int"),
+    ("hi", {"model": 3}, "model must be str or Provider or Fallback or list or tuple, not int"),
     ("hi", {"output_schema": int}, "output_schema must be Mapping, not the class int"),
 ]
 
@@ -43,7 +43,7 @@ async def test_what_is_sent(prompt: Any, how: dict[str, Any], words: str) -> Non
 
 EXECUTOR = "an executor, such as ToolExecutor()"
 EACH: list[tuple[dict[str, Any], str]] = [
-    ({"model": b"x"}, "model must be str or Provider, not bytes"),
+    ({"model": b"x"}, "model must be str or Provider or Fallback or list or tuple, not bytes"),
     ({"system": 1}, "system must be str, not int"),
     ({"settings": 1}, "settings must be Settings, not int"),
     ({"options": ["x"]}, "options must be Mapping, not list"),
@@ -96,7 +96,7 @@ HOWS: list[tuple[Any, dict[str, Any], str]] = [
     ("hi", {"history": "x"}, f"history must be a sequence of Message, not str; {A_FILE}"),
     ("hi", {"history": 3}, "history must be a sequence of Message, not int"),
     ("hi", {"history": [Message.user("a"), {}]}, f"history[1] must be Message, not dict; {A_FORMAT}"),
-    ("hi", {"model": 1}, "model must be str or Provider, not int"),
+    ("hi", {"model": 1}, "model must be str or Provider or Fallback or list or tuple, not int"),
     ("hi", {"output_schema": "x"}, "output_schema must be Mapping, not str"),
     ("hi", {"settings": {}}, "settings must be Settings, not dict"),
     ("hi", {"limits": {}}, "limits must be Limits, not dict"),

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from dragoman import (
     Agent,
     Capability,
+    DataPart,
     Interrupt,
     Limits,
     Message,
@@ -94,6 +95,7 @@ async def test_another_agent_answers_in_the_place_of_the_first(wire: str, stream
     assert (said.role, said.text, said.content) == (Role.MODEL, "I look.\nYou have 5 pounds.", (TextPart(said.text),))
     assert said.origin is not None
     assert said.origin.endpoint == teller.base_url
+    assert said.origin.response_id is None  # the first model's provider has no such response in this conversation
     assert said.metadata["agent"] == result.metadata["agent"] == "billing"
     assert said.usage is None
     (started,) = [event for event in events if isinstance(event, RunStarted) and event.parent_run_id == "outer"]
@@ -601,3 +603,19 @@ async def test_a_history_that_comes_from_a_client_goes_on_with_a_signature_alone
         await b.send(None, resume=unsigned, trusted_history=False, **how)
     assert not ran
     assert (await b.send(None, resume=answers, trusted_history=False, **how)).output == "It is paid."
+
+
+async def test_what_its_requests_leave_out_is_among_the_losses() -> None:
+    sound = DataPart(b"RIFF....WAVE", "audio/wav")
+    b = Agent(model("I am b.", wire="anthropic"))
+    a = Agent(model(call("transfer_to_b"), wire="google"), tools=[handoff(b, "b")])
+    events, result = await told(a, [sound, "What is this?"])
+    lost = [loss for event in events if isinstance(event, StepFinished) and event.run_id for loss in event.losses]
+    assert lost
+    assert set(lost) <= set(result.losses)
+
+
+async def test_handing_over_is_a_call_of_a_tool() -> None:
+    b = Agent(model("I am b."))
+    with pytest.raises(LimitReachedError, match="0 tool calls"):
+        await Agent(model(call("transfer_to_b")), tools=[handoff(b, "b")]).send("Go.", limits=Limits(tool_calls=0))

@@ -34,7 +34,7 @@ from dragoman.message import Role
 from dragoman.runs import visible
 from dragoman.testing import ScriptedModel
 from dragoman.testing import call as scripted_call
-from dragoman.tools import Tool
+from dragoman.tools import Tool, handoff
 from dragoman.tools.outbox import BOUND
 from support.model import PROVIDER, Script, agent, call, says
 
@@ -539,3 +539,41 @@ async def test_who_asks_a_model_knows_the_run_around() -> None:
     info = script.requests[0].run
     assert info is not None
     assert (info.run_id, info.parent_run_id, info.resource_id) == ("run-o", "root", "Ada")
+
+
+@pytest.mark.parametrize("over", [False, True], ids=["tool", "hand-off"])
+async def test_leaving_a_run_in_the_middle_of_an_inner_one_leaves_nothing_behind(over: bool) -> None:
+    inner, script = agent(says("a long answer " * 50), ids="i")
+    tools = [handoff(inner, "it")] if over else [asking(inner)]
+    a, _ = agent(says(call("transfer_to_it" if over else "delegate", id="o")), says("B"), tools=tools, ids="o")
+    before = asyncio.all_tasks()
+    async with a.run("Go.") as run:
+        async for event in run:
+            if isinstance(event, PartDelta) and event.message_id == "i1":
+                break
+    assert script.closed == 1
+    assert asyncio.all_tasks() == before
+    stream = a.send_stream("Go.")
+    async for _ in stream:
+        if script.requests[1:]:
+            break
+    await stream.aclose()
+    assert asyncio.all_tasks() == before
+
+
+async def test_a_step_of_an_inner_run_voids_nothing_of_a_typed_one() -> None:
+    @tool
+    def ask(ctx: ToolContext[Any]) -> str:
+        return ctx.ask("Sure?")
+
+    def made() -> Agent[Any]:
+        inner, _ = agent(says(call("ask", id="i")), tools=[ask], ids="i")
+        return agent(says("Hm.", call("delegate", id="o")), tools=[asking(inner)], ids="o")[0]
+
+    async with made().run("Go.", output_type=Trip) as run:
+        result: Any = await run.result()
+    assert result.pending
+    assert result.output == "Hm."
+    assert (
+        "".join([chunk.output async for chunk in made().send_stream("Go.", output_schema={"type": "object"})]) == "Hm."
+    )

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from contextlib import aclosing
 from logging import DEBUG, WARNING
 from time import monotonic
-from typing import Any, Generic, Literal, Self, TypeGuard, TypeVar, cast
+from typing import Any, Generic, Literal, Self, TypeVar, cast
 
 import anyio
 import msgspec
@@ -269,10 +269,9 @@ class Run(Generic[T]):
                     if state.toolset is not None and await state.list_tools():
                         model = self._bound()
                     transcript.model_calls += 1
-                self._step = step = (
-                    f"hand-off to {transfer.tool.to}" if transfer else f"model call {transcript.model_calls}"
-                )
-                _LOG.debug("run %s: %s, %s", self.id, step, self._model.name)
+                whom = transfer.tool.to if transfer else self._model.name
+                self._step = step = f"hand-off to {whom}" if transfer else f"model call {transcript.model_calls}"
+                _LOG.debug("run %s: %s%s", self.id, step, "" if transfer else f" to {whom}")
                 yield transcript.recorded(StreamingIterationResult(events=[StepStarted(step)]))
                 if transfer is None:
                     results = orchestrator.process_iteration(model, state, self._schema)
@@ -281,7 +280,7 @@ class Run(Generic[T]):
                 try:
                     async for result in results:
                         goes_on = result.should_continue
-                        if result.events and self._fails(last := result.events[-1]):
+                        if result.events and type(last := result.events[-1]) is RunError and self._is_own(last):
                             yield transcript.recorded(msgspec.structs.replace(result, events=result.events[:-1]))
                             raise last.error
                         yield transcript.absorb(result)
@@ -306,9 +305,9 @@ class Run(Generic[T]):
             yield transcript.recorded(StreamingIterationResult(events=left))
         yield StreamingIterationResult(events=[finished])
 
-    def _fails(self, event: Event) -> TypeGuard[RunError]:
-        """Whether the event is the failure of this run, and not of one in its tools."""
-        return isinstance(event, RunError) and event.run_id in (None, self.id)
+    def _is_own(self, error: RunError) -> bool:
+        """Whether it is this run that failed, and not one in its tools."""
+        return error.run_id in (None, self.id)
 
     def _opened(self) -> StreamingIterationResult:
         """The step that tells the messages with which it begins."""

@@ -160,6 +160,19 @@ def test_attempts_that_were_made_again_are_not_kept_and_a_last_failure_is_not_tr
     assert len(project.llm.requests) == 6 and len(project.recorded) == 2
 
 
+@pytest.mark.parametrize("option", ["once", "all"])
+def test_tests_may_share_a_folder(project: Project, option: str) -> None:
+    test = """
+@pytest.mark.dragoman_record("tapes")
+@pytest.mark.parametrize("prompt", ["a", "b"])
+def test_asks(prompt): assert ask(prompt) == f"You said: {prompt}"
+"""
+    for _ in range(2):
+        project.run(test, f"--dragoman-record={option}", passed=2)
+        assert [str(path) for path in project.recorded] == ["tapes/0001.json", "tapes/0002.json"]
+    project.run(test, passed=2)
+
+
 def test_what_differs_each_time_may_be_left_out(project: Project) -> None:
     project.pytester.makeconftest("def asked(body): return {**body, 'messages': len(body['messages'])}")
     test = """

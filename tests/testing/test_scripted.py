@@ -41,6 +41,7 @@ from dragoman.model.fallbacks import fallback
 from dragoman.run import Run
 from dragoman.runs import Runs, open_log
 from dragoman.testing import Answer, ScriptedModel, ScriptError, assert_calls, call, events_of, outline, typed
+from dragoman.testing.wire.bench import SIGNATURE, signed_by_the_kit
 from dragoman.transport import Exchange
 
 pytestmark = pytest.mark.anyio
@@ -163,6 +164,27 @@ async def test_an_answer_may_be_written_in_many_ways() -> None:
     ]
     assert results[2].thinking == "Hm."
     assert results[4].finish_reason is FinishReason.length
+
+
+async def test_calls_have_ids_that_are_the_same_each_time() -> None:
+    def speak(request: ModelRequest) -> Iterator[object]:
+        yield call("b")
+        yield call("b")
+
+    model = ScriptedModel([[call("a"), ToolCallPart("mine", "a"), call("a")], speak, "Done."])
+    result = await Agent(model).send("?")
+    ids = [[each.id for each in message.tool_calls] for message in result.messages if message.tool_calls]
+    assert ids == [["call_1_1", "mine", "call_1_3"], ["call_2_1", "call_2_2"]]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("wire", ["anthropic", "google"])
+async def test_thinking_is_signed_and_goes_back(wire: str, stream: bool) -> None:
+    thought = signed_by_the_kit(wire)
+    model = ScriptedModel([[thought, call("get_weather", city="Oslo")], "Rain."], wire=wire, stream=stream)
+    await Agent(model, tools=[get_weather]).send("How?")
+    assert SIGNATURE in str(model.bodies[1])
+    assert model.requests[1].messages[1].thinking == thought.text
 
 
 async def test_one_answer_alone_and_answers_without_end() -> None:
@@ -338,6 +360,10 @@ async def test_refusals_have_the_status_that_they_are_given(wire: str, error: ty
     assert caught.value.status == 529
 
 
+class Holder(pydantic.BaseModel):
+    result: int
+
+
 class Weather(pydantic.BaseModel):
     city: str
     degrees: int
@@ -359,7 +385,7 @@ MODES = {
 @pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "constrained"])
 @pytest.mark.parametrize("wire", ["openai_chat", "anthropic", "google", "openai_responses"])
 async def test_typed_output_in_each_of_a_providers_modes(wire: str, mode: str, value: object) -> None:
-    kind = list[Weather] if isinstance(value, list) else dict[str, int] if isinstance(value, dict) else type(value)
+    kind = list[Weather] if isinstance(value, list) else type(value)
     aside = ["Done."] if mode == "two phases" else []  # what the first phase ends with
     model = ScriptedModel(
         [call("get_weather", city="Oslo"), *aside, typed(value)], wire=wire, capabilities=frozenset(MODES[mode])
@@ -381,7 +407,9 @@ async def test_a_model_in_the_place_of_a_real_one_has_its_name_and_quirks() -> N
 async def test_every_provider_has_its_like(name: str) -> None:
     model = ScriptedModel.like(name, ["Hello."])
     assert (await Agent(model).send("Hi")).output == "Hello."
-    assert await Agent("local").send("Hi", model=ScriptedModel.like(name, ["Hello."]))
+    value = Weather(city="Oslo", degrees=7)
+    result = await Agent("local").send_for("Hi", Weather, model=ScriptedModel.like(name, [typed(value)]))
+    assert result.output == value
 
 
 async def test_a_run_is_said_again() -> None:

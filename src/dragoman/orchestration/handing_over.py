@@ -123,6 +123,7 @@ async def hand_over(
     if run.exception is not None:
         raise run.exception
     result: ChatResult[str] = run.so_far()
+    state.losses |= dict.fromkeys(result.losses)
     if result.pending:
         call = ToolCallPart((state.new_id or new_id)(), tool.name)
         yield answer.ends(result, call)

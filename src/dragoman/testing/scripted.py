@@ -61,7 +61,7 @@ class ScriptedRecord(Provider, frozen=True, kw_only=True, eq=False):
     """See `Provider.capabilities`: fewer of them make it answer as providers do that can less."""
     stream: bool = True
     """`False`: answers come whole, not as streams."""
-    chunks: int = 64
+    chunks: int = 256
     """Bytes that arrive at a time."""
     by: Callable[[ModelRequest], Hashable] = first_prompt
     """A request → the key of its conversation, where the answers are a mapping; usually the text of its first user message."""
