@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from genai_prices import data_snapshot, types
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from dragoman import Agent, Limits, Usage, tool, wires
+from dragoman import Agent, Limits, Message, Usage, providers, tool, unfold, wires
 from dragoman.cost import call_cost
-from dragoman.errors import LimitReachedError, SettingsError
-from dragoman.event import MessageFinished
+from dragoman.errors import LimitReachedError, OverloadedError, SettingsError
+from dragoman.event import Event, MessageFinished, RunError
 from dragoman.hooks import Hooks
-from dragoman.message import Origin, ToolCallPart
-from dragoman.result import ModelCall, cost_of
+from dragoman.message import FinishReason, Origin, ToolCallPart
+from dragoman.model import fallback
+from dragoman.result import ChatResult, ModelCall, cost_of, spent
 from support.answers import MODELS, agent_of, answer
 from support.model import agent, call, says
 
@@ -262,6 +268,7 @@ async def add(x: int) -> int:
     return x + 1
 
 
+KEYS = {name: "k" for each in MODELS.values() for name in providers.get(each.partition(":")[0]).key_names}
 FIRST = Usage(input_tokens=1000, output_tokens=200, total_tokens=1200)
 SECOND = Usage(input_tokens=1300, output_tokens=70, total_tokens=1370)
 
@@ -371,3 +378,91 @@ async def test_hooks_are_told_the_cost_of_each_call(wire: str) -> None:
     result = await two_calls(wire, whole=False, hooks=hooks).send("1 + 1?")
     assert seen == [each.cost for each in result.calls]
     assert sum(filter(None, seen)) == result.cost
+
+
+@pytest.mark.parametrize("wire", MODELS)
+async def test_what_agents_within_tools_cost_counts_and_is_bounded_by_the_run_around(wire: str) -> None:
+    def agents(**how: Any) -> tuple[Agent[Any], Any]:
+        helper, _ = agent_of(wire, answer(wire, "It rains.", usage=SECOND), display_name="Weatherman")
+        asks = ToolCallPart("c1", "weatherman", {"prompt": "Oslo?"})
+        told = [answer(wire, asks, usage=FIRST), answer(wire, "An umbrella.", usage=FIRST)]
+        return agent_of(wire, *told, tools=[helper.as_tool()], **how)
+
+    result = await agents()[0].send("What shall I wear?")
+    assert [each.usage and each.usage.input_tokens for each in result.calls] == [1000, 1300, 1000]
+    first, child, last = (each.cost or Decimal(0) for each in result.calls)
+    assert result.cost == first + child + last
+    outer, player = agents(limits=Limits(cost=first + child))
+    with pytest.raises(LimitReachedError, match="US dollars"):
+        await outer.send("What shall I wear?")
+    assert len(player.requests) == 1
+
+
+@pytest.mark.parametrize("wire", MODELS)
+async def test_an_attempt_that_failed_and_told_its_tokens_is_paid_for(wire: str) -> None:
+    failed = Message.model("half").replace(
+        id="m", finish_reason=FinishReason.error, usage=FIRST, origin=Origin("xai", None, "grok-4")
+    )
+    broken = [*unfold([failed]), RunError(OverloadedError("busy"))]
+
+    async def first(request: Any, following: Any) -> AsyncIterator[Event]:
+        if request.model.startswith("xai:"):
+            for event in broken:
+                yield event
+            return
+        async for event in following(request):
+            yield event
+
+    chain = fallback("xai:grok-4", MODELS[wire])
+    a, _ = agent_of(wire, answer(wire, "Yes.", usage=SECOND), model=chain, middleware=[first], environment=KEYS)
+    result = await a.send("hi")
+    assert result.output == "Yes."
+    assert [counted.usage and counted.usage.input_tokens for counted in result.calls] == [1000, 1300]
+    paid = [each.cost for each in result.calls]
+    assert paid[0] == call_cost(Origin("xai", None, "grok-4"), FIRST)
+    assert result.cost == sum(filter(None, paid))
+
+
+tokens = st.integers(0, 10**6)
+
+
+@pytest.mark.parametrize("wire", MODELS)
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(told=st.lists(st.tuples(tokens, tokens), min_size=1, max_size=4), whole=st.booleans())
+def test_nothing_is_lost_and_nothing_counted_twice(wire: str, told: list[tuple[int, int]], whole: bool) -> None:
+    """Whatever the tokens: each call's own cost, their sum, the chunks' and the whole's are the same."""
+    usages = [Usage(input_tokens=read, output_tokens=made, total_tokens=read + made) for read, made in told]
+    call = ToolCallPart("c1", "add", {"x": 1})
+    answers = [answer(wire, call, usage=usage, whole=whole) for usage in usages[:-1]]
+    answers.append(answer(wire, "Done.", usage=usages[-1], whole=whole))
+    provider, _, model = MODELS[wire].partition(":")
+    wanted = [call_cost(Origin(provider, None, model), usage) for usage in usages]
+
+    async def both() -> tuple[ChatResult[str], list[ChatResult[str]]]:
+        one, other = (agent_of(wire, *answers, tools=[add])[0] for _ in range(2))
+        return await one.send("hi"), [chunk async for chunk in other.send_stream("hi")]
+
+    result, chunks = asyncio.run(both())
+    assert [each.cost for each in result.calls] == wanted
+    assert [each.cost for chunk in chunks for each in chunk.calls] == wanted
+    assert result.cost == sum(filter(None, wanted)) == sum(chunk.cost or 0 for chunk in chunks)
+    assert result.usage == spent(result.calls) == spent([each for chunk in chunks for each in chunk.calls])
+
+
+def test_prices_of_one_s_own_count() -> None:
+    """As those that were fetched by who wants the newest: `genai_prices` is asked for what it knows now."""
+    mine = types.Provider(
+        id="mine",
+        name="Mine",
+        api_pattern="http://localhost:8000",
+        models=[
+            types.ModelInfo("llama", types.ClauseStartsWith("llama"), prices=types.ModelPrice(input_mtok=Decimal(3)))
+        ],
+    )
+    known = data_snapshot.get_snapshot().providers
+    data_snapshot.set_custom_snapshot(data_snapshot.DataSnapshot([mine, *known], from_auto_update=False))
+    try:
+        assert cost("openai-compatible", "llama-3", endpoint="http://localhost:8000/v1", input_tokens=MILLION) == 3
+    finally:
+        data_snapshot.set_custom_snapshot(None)
+    assert cost("openai-compatible", "llama-3", endpoint="http://localhost:8000/v1", input_tokens=MILLION) is None

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from contextlib import aclosing
 from logging import DEBUG, WARNING
 from time import monotonic
-from typing import Any, Generic, Literal, Self, TypeGuard, TypeVar, cast
+from typing import Any, Generic, Literal, Self, TypeVar, cast
 
 import anyio
 import msgspec
@@ -280,7 +280,7 @@ class Run(Generic[T]):
                 try:
                     async for result in results:
                         goes_on = result.should_continue
-                        if result.events and self._fails(last := result.events[-1]):
+                        if result.events and type(last := result.events[-1]) is RunError and self._is_own(last):
                             yield transcript.recorded(msgspec.structs.replace(result, events=result.events[:-1]))
                             raise last.error
                         yield transcript.absorb(result)
@@ -305,9 +305,9 @@ class Run(Generic[T]):
             yield transcript.recorded(StreamingIterationResult(events=left))
         yield StreamingIterationResult(events=[finished])
 
-    def _fails(self, event: Event) -> TypeGuard[RunError]:
-        """Whether the event is the failure of this run, and not of one in its tools."""
-        return isinstance(event, RunError) and event.run_id in (None, self.id)
+    def _is_own(self, error: RunError) -> bool:
+        """Whether it is this run that failed, and not one in its tools."""
+        return error.run_id in (None, self.id)
 
     def _opened(self) -> StreamingIterationResult:
         """The step that tells the messages with which it begins."""

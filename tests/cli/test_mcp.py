@@ -89,3 +89,13 @@ def test_the_help_shows_how(cli: Cli) -> None:
     code, out, _ = cli("mcp", "--help")
     assert code == 0
     assert "dragoman mcp myagent:agent --http" in out
+
+
+def test_without_the_library_the_extra_is_named(cli: Cli, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("dragoman.mcp.server")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    monkeypatch.setitem(sys.modules, "mcp_types", None)
+    code, out, err = cli("mcp", f"{module}:agent")
+    assert (code, out) == (3, "")
+    assert 'pip install "dragoman[mcp]"' in err

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from mcp import types
 
-from dragoman import Agent, Message, ToolContext, dump_messages, load_messages
+from dragoman import Agent, Message, ToolContext, dump_messages, load_messages, tool
 from dragoman.errors import ToolError
 from dragoman.event import Custom
 from dragoman.mcp import MCPToolset, mcp
@@ -148,6 +148,26 @@ async def test_a_question_that_any_of_several_calls_may_ask_is_not_answered():
             task.cancel()
 
 
+@pytest.mark.parametrize("answered_itself", [True, False])
+async def test_a_question_of_a_call_that_was_left_is_not_another_call_s(answered_itself: bool):
+    """What is left may ask only where the other calls have ended as the server wanted: a cancelled one may be who asked."""
+    inputs = Inputs(mcp("x", sampling=lambda request: "yes")._options, "x")  # pyright: ignore[reportPrivateUsage]
+    asked = types.CreateMessageRequestParams(messages=[], max_tokens=1)
+    with inputs.call(answered()):
+        with inputs.call(answered()) as other:
+            task = asyncio.create_task(inputs.sample(NOBODY, asked), context=Context())
+            await asyncio.sleep(0)
+            other.answered = answered_itself
+        found = await task
+    assert isinstance(found, types.CreateMessageResult) == answered_itself
+
+
+async def test_a_question_without_a_call_is_not_answered():
+    inputs = Inputs(mcp("x")._options, "x")  # pyright: ignore[reportPrivateUsage]
+    asked = types.ElicitRequestFormParams(message="Sure?", requested_schema={"type": "object"})
+    assert await inputs.elicit(NOBODY, asked) == types.ElicitResult(action="cancel")
+
+
 async def test_a_model_is_asked_by_an_agent(protocol: str):
     small = ScriptedModel(["Brief."], chat_model="small-1")
     model = ScriptedModel([calls("summary", text="long"), "Done."])
@@ -157,6 +177,27 @@ async def test_a_model_is_asked_by_an_agent(protocol: str):
     assert [(one.role, one.text) for one in asked.messages] == [("system", "Be brief."), ("user", "Sum up: long")]
     assert (asked.settings.max_tokens, asked.settings.temperature, asked.settings.stop) == (50, 0.5, ("END",))
     assert model.requests[-1].messages[-1].tool_results[0].result == "small-1: Brief."
+
+
+async def test_an_agent_that_is_asked_may_wait_for_somebody(protocol: str):
+    @tool(requires_approval=True)
+    def look() -> str:
+        """Looks."""
+        return "seen"
+
+    small = ScriptedModel([calls("look"), "Brief."])
+    model = ScriptedModel([calls("summary", text="long"), "Done."])
+
+    def agent() -> Agent[None]:
+        helper = Agent(small, tools=[look])
+        return Agent(model, tools=[mcp(mcp_server.server(), protocol=protocol, sampling=helper)])
+
+    first = await agent().send("Go.")
+    (wait,) = first.pending
+    assert (wait.reason, wait.call and wait.call.name) == ("approval", "look")
+    await agent().send(None, history=again(first), resume=[wait.approve()])
+    assert model.requests[-1].messages[-1].tool_results[0].result == "scripted-1: Brief."
+    assert len(small.requests) == 2
 
 
 async def test_a_model_is_asked_by_a_function(protocol: str):

@@ -25,7 +25,7 @@ from dragoman.event import Event, RunError
 from dragoman.mcp import server
 from dragoman.orchestration import DefaultStreamingOrchestrator
 from dragoman.testing import ScriptedModel
-from dragoman.tools import Toolset
+from dragoman.tools import Toolset, handoff
 from support.mcp import DECLINED, ERAS, Told, User, connected, text
 from support.model import agent, call, says
 
@@ -100,8 +100,9 @@ async def test_what_of_an_agent_is_shown_is_chosen(era: str, expose: Any, names:
                 await client.call_tool("add", {"a": 1, "b": 2})
 
 
-async def test_a_tool_that_the_client_of_the_agent_runs_is_not_shown(era: str) -> None:
-    async with connected(server([add, Tool("theirs")]), era) as client:
+async def test_tools_that_nobody_here_runs_are_not_shown(era: str) -> None:
+    other, _ = agent(says("x"), display_name="other")
+    async with connected(server([add, Tool("theirs"), handoff(other)]), era) as client:
         assert [one.name for one in (await client.list_tools()).tools] == ["add"]
         with pytest.raises(MCPError, match="there is no tool named 'theirs'"):
             await client.call_tool("theirs", {})
@@ -179,9 +180,11 @@ async def test_what_the_model_made_follows_what_it_said(era: str) -> None:
 )
 async def test_typed_output_is_structured_content(era: str, output_type: Any, said: str, structured: Any) -> None:
     mine, _ = agent(says(said), display_name="me")
+    told = Told()
     async with connected(server(mine, output_type=output_type), era) as client:
         (listed,) = (await client.list_tools()).tools
-        result = await client.call_tool("me", {"prompt": "which"})
+        result = await client.call_tool("me", {"prompt": "which"}, progress_callback=told)
+    assert told.all == []
     assert listed.output_schema is not None
     assert set(listed.output_schema["properties"]) == set(structured)
     assert result.structured_content == structured

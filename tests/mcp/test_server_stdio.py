@@ -26,6 +26,7 @@ MODULE = '''
 import os, subprocess, sys, time
 import anyio
 from dragoman import Agent, ToolContext, tool
+from dragoman.mcp import server
 from dragoman.testing import ScriptedModel
 
 print("printed while it is imported")
@@ -56,6 +57,7 @@ async def wait(trace: str) -> str:
 
 agent = Agent(ScriptedModel(["I am an agent."]), tools=[add], display_name="My agent")
 one = [add]
+made = server(agent, name="made", expose="tools")
 '''
 
 
@@ -130,6 +132,7 @@ async def test_the_official_client_starts_it_and_leaves_nothing_behind(module: P
         (["served_module:agent", "--tools"], ["add"]),
         (["served_module:agent", "--both", "--name", "x"], ["x", "add"]),
         (["served_module:one"], ["add"]),
+        (["served_module:made"], ["add"]),
     ],
 )
 async def test_what_is_served_is_named_on_the_command_line(

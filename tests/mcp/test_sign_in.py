@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from mcp.shared.auth import OAuthClientInformationFull
+from pydantic import AnyUrl
 
 from dragoman import Agent, ToolContext, dump_messages, load_messages
 from dragoman.errors import ToolError
@@ -125,6 +127,23 @@ async def test_a_code_that_the_server_does_not_take_is_an_error(url: str, protoc
     state = address.partition("state=")[2].partition("&")[0]
     with pytest.raises(ToolError, match="signing in failed"):
         await server.sign_in(f"{BACK}?code=wrong&state={state}")
+
+
+async def test_a_client_that_the_server_knows_is_not_registered(url: str, protocol: str, accounts: Accounts):
+    known = OAuthClientInformationFull(
+        client_id="me",
+        client_secret="s3cret",
+        redirect_uris=[AnyUrl(BACK)],
+        token_endpoint_auth_method="client_secret_post",
+    )
+    accounts.clients["me"] = known
+    oauth = OAuth(redirect_uri=BACK, client_id="me", client_secret="s3cret", scope="read")
+    server = mcp(url, protocol=protocol, oauth=oauth)
+    address = await server.sign_in()
+    assert address is not None
+    assert "client_id=me" in address
+    assert await server.sign_in(go_to(address)) is None
+    assert list(accounts.clients) == ["me"]
 
 
 def test_no_secret_is_shown():

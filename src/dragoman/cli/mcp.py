@@ -26,7 +26,7 @@ def mcp(
         str,
         typer.Argument(
             metavar=f"{_TARGET}|MODULE",
-            help="A Python module, and the agent, toolset or list of tools in it. The module alone: its @tool functions.",
+            help="A Python module, and the agent, toolset, list of tools or server in it. The module alone: its @tool functions.",
             show_default=False,
         ),
     ],
@@ -131,6 +131,8 @@ def _missing(module: str, name: str, values: Mapping[str, Any]) -> str:
 def _server(served: Any, name: str | None, description: str | None, *, tools: bool, both: bool) -> Server[Any]:
     from dragoman.mcp import server
 
+    if hasattr(served, "create_initialization_options"):  # a server already
+        return cast("Server[Any]", served)
     try:
         return server(
             served, name=name, description=description, expose="both" if both else "tools" if tools else "agent"

@@ -15,6 +15,7 @@ from dragoman.logs import logger
 from dragoman.mcp.elicitation import Answers
 from dragoman.mcp.options import Options
 from dragoman.mcp.sampling import sample
+from dragoman.mcp.tasks import ended
 from dragoman.tools import AskUser, ToolContext
 
 __all__ = ["ServerCall", "nobody", "roots"]
@@ -150,11 +151,7 @@ class ServerCall:
             AskUser: a person must be asked.
         """
         self._ended.set()
-        while self._tasks:
-            for task in self._tasks:
-                task.cancel()
-            with anyio.CancelScope(shield=True):
-                await asyncio.wait(self._tasks)
+        await ended(self._tasks)
         if self._question is not None:
             raise self._question
 

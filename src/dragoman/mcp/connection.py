@@ -20,6 +20,7 @@ from dragoman.mcp.logs import least_level, log_message
 from dragoman.mcp.options import Command, Options
 from dragoman.mcp.stdio import Tail, stdio_streams
 from dragoman.mcp.streams import watched
+from dragoman.mcp.tasks import ended
 from dragoman.tools import SignIn
 
 __all__ = ["Connection"]
@@ -96,16 +97,8 @@ class Connection:
     async def close(self) -> None:
         """Ends the session, and waits until nothing of it is left."""
         self._ended.set()
-        task, cancelled = self._task, None
-        while task is not None and not task.done():
-            try:
-                _, late = await asyncio.wait((task,), timeout=_PATIENCE)
-                if late:
-                    task.cancel()
-            except asyncio.CancelledError as error:
-                cancelled = error
-        if cancelled is not None:
-            raise cancelled
+        if self._task is not None:
+            await ended([self._task], _PATIENCE)
 
     def failure(self, error: MCPError) -> Failure | None:
         """What ended a request on our side of the connection; `None`: the server answers with an error."""

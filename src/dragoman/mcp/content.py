@@ -46,14 +46,12 @@ def resource_part(contents: _Contents, beside: Mapping[str, Any] = {}) -> _Part 
     return DataPart(_decoded(contents.blob, uri), mime_type, name, {MCP: {"uri": uri, **beside}})
 
 
-def bounded(parts: Iterable[_Part], most: int, server: str) -> None:
-    """Raises `ToolError` where parts hold more than so many bytes."""
-    size = sum(
-        len(part.text) if isinstance(part, TextPart) else len(part.data) if isinstance(part, DataPart) else 0
-        for part in parts
-    )
-    if size > most:
-        raise ToolError(f"{server} gave {size:,} bytes, and no more than {most:,} are taken; ask for less of it")
+def bounded(parts: Iterable[_Part], most: int, server: str, beside: int = 0) -> None:
+    """Raises `ToolError` where parts, and so many bytes beside them, are more than `most`."""
+    for part in parts:
+        beside += len(part.text) if isinstance(part, TextPart) else len(part.data) if isinstance(part, DataPart) else 0
+    if beside > most:
+        raise ToolError(f"{server} gave {beside:,} bytes, and no more than {most:,} are taken; ask for less of it")
 
 
 def _part(block: Any) -> _Part | None:

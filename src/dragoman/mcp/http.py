@@ -68,10 +68,9 @@ async def http_streams(options: Options, failures: Failures) -> AsyncGenerator[A
     read = max(_READ_SECONDS, options.timeout or 0.0)
     timeout = httpx2.Timeout(_CONNECT_SECONDS, read=read)
     client = _Client(failures, options.max_result, headers=dict(options.headers), timeout=timeout, auth=auth)
-    most = 2 * options.max_result  # base64 and JSON make it longer
     async with (
         client,
-        streamable_http_client(server, http_client=client, max_sse_event_size=most) as streams,
+        streamable_http_client(server, http_client=client, max_sse_event_size=_most(options.max_result)) as streams,
     ):
         yield streams
 
@@ -82,7 +81,7 @@ class _Client(httpx2.AsyncClient):
     def __init__(self, failures: Failures, max_result: int, **how: Any) -> None:
         super().__init__(**how)
         self._failures = failures
-        self._most = 2 * max_result
+        self._most = _most(max_result)
 
     async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
         """As the library's, but for failed posts."""
@@ -103,7 +102,7 @@ class _Client(httpx2.AsyncClient):
             raise
         if response.status_code == 404 and _SESSION in request.headers:
             await response.aclose()
-            return self._failed(request, Failure("unreached", "it does not know the session any more"))
+            return self._failed(request, Failure("forgotten", "it does not know the session any more"))
         if response.status_code >= 400 and not _is_json(response):
             await response.aclose()
             return self._failed(request, Failure("status", _refusal(response.status_code)))
@@ -132,6 +131,11 @@ class _Bounded(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+def _most(max_result: int) -> int:
+    """Bytes of an answer: base64 and JSON make a result longer, and lists of tools are answers too."""
+    return 2 * max_result + 1_000_000
 
 
 def _is_json(response: httpx2.Response) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
@@ -44,7 +45,7 @@ class Requests:
                 known = await _listed(connection)
             return known
 
-        return await self._send(listed, repeats=True)
+        return await self._ask(listed)
 
     async def list_resources(self) -> list[Resource]:
         """The server's resources."""
@@ -56,7 +57,7 @@ class Requests:
                 for one in await _all(lambda params: session.list_resources(params=params), "resources")
             ]
 
-        return await self._send(listed, repeats=True)
+        return await self._ask(listed)
 
     async def list_resource_templates(self) -> list[Resource]:
         """The server's templates of resources."""
@@ -70,7 +71,7 @@ class Requests:
                 )
             ]
 
-        return await self._send(listed, repeats=True)
+        return await self._ask(listed)
 
     async def read_resource(self, uri: str) -> tuple[Any, ...]:
         """What stands in a resource."""
@@ -82,7 +83,7 @@ class Requests:
             bounded(parts, self._options.max_result, self._name)
             return parts
 
-        return await self._send(read, repeats=True)
+        return await self._ask(read)
 
     async def list_prompts(self) -> list[Prompt]:
         """The server's prompts."""
@@ -99,7 +100,7 @@ class Requests:
                 for one in await _all(lambda params: session.list_prompts(params=params), "prompts")
             ]
 
-        return await self._send(listed, repeats=True)
+        return await self._ask(listed)
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> list[Message]:
         """The messages of a prompt."""
@@ -114,7 +115,7 @@ class Requests:
                     messages.append(Message.user(*parts) if one.role == "user" else Message.model(*parts))
             return messages
 
-        return await self._send(got, repeats=True)
+        return await self._ask(got)
 
     async def call_tool(
         self, name: str, arguments: Mapping[str, Any], context: ToolContext[Any], *, repeats: bool
@@ -134,8 +135,25 @@ class Requests:
 
         return await self._send(called, repeats=repeats)
 
+    async def _ask(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Asks what changes nothing, and what a server answers at once.
+
+        Raises:
+            SignIn, ToolError: see `_send`.
+        """
+        seconds = self._options.connect_timeout
+
+        async def in_time(connection: Connection) -> T:
+            async with asyncio.timeout(seconds):
+                return await work(connection)
+
+        try:
+            return await self._send(in_time, repeats=True)
+        except TimeoutError:
+            raise ToolError(f"{self._name} did not answer within {seconds:g} seconds (connect_timeout=)") from None
+
     async def _send(self, work: Callable[[Connection], Awaitable[T]], *, repeats: bool) -> T:
-        """Does it with a session, and once more with a new one where the first broke and it is safe.
+        """Does it with a session, and once more, with a new one where the first is over, if that is safe.
 
         Raises:
             SignIn: somebody must sign in first.
@@ -155,10 +173,11 @@ class Requests:
                         raise SignIn(failure.url, f"Please sign in to {self._name}.") from error
                     if failure.kind == "status":
                         raise ToolError(f"{self._name}: {failure.text}") from error
-                    await self._sessions.drop(connection)
-                    if not again or not (repeats or failure.kind == "unreached"):
-                        known = "" if repeats or failure.kind == "unreached" else _MAYBE
-                        raise ToolError(f"{self._name}: {failure.text}{known}") from error
+                    if failure.kind == "forgotten":
+                        await self._sessions.drop(connection)
+                    safe = repeats or failure.kind != "lost"
+                    if not again or not safe:
+                        raise ToolError(f"{self._name}: {failure.text}{'' if safe else _MAYBE}") from error
                 except ValidationError as error:
                     raise ToolError(f"{self._name} gave what is not of the protocol: {str(error)[:500]}") from error
                 except RuntimeError as error:  # of the library: a result is not as its tool's output schema says

@@ -23,7 +23,8 @@ def result_of(result: types.CallToolResult, most: int, server: str) -> Any:
         ToolError: the tool failed, with what it gave as content; or it gave what cannot be read, or more than `most` bytes.
     """
     parts = parts_of(result.content)
-    bounded(parts, most, server)
+    beside = b"" if result.structured_content is None else msgspec.json.encode(result.structured_content)
+    bounded(parts, most, server, len(beside))
     value = _value(result, parts)
     if not result.is_error:
         return value

@@ -81,18 +81,24 @@ Show: TypeAlias = Callable[[ChatResult[Any], Waiting | None], Awaitable[CallTool
 
 
 async def answered(
-    context: Context, params: CallToolRequestParams, begin: Begin, show: Show, call_id: str | None = None
+    context: Context,
+    params: CallToolRequestParams,
+    begin: Begin,
+    show: Show,
+    call_id: str | None = None,
+    *,
+    typed: bool = False,
 ) -> CallToolResult | InputRequiredResult:
     """Runs it until it has a result, or the client must ask its user before it goes on.
 
-    `call_id`: that of the one call that the run is; `None`: an agent is asked.
+    `call_id`: that of the one call that the run is; `None`: an agent is asked. `typed`: whether its output is held to a type.
     """
     waiting = Waiting.from_json(params.request_state) if params.request_state is not None else None
     given: Mapping[str, Any] = params.input_responses or {}
     problem: str | None = None
     if waiting is not None and call_id is not None:
         call_id = next(call.id for message in waiting.messages for call in message.tool_calls)
-    progress = Progress(context.session.report_progress, call_id)
+    progress = Progress(context.session.report_progress, call_id, typed=typed)
     for _ in range(_ROUNDS):
         try:
             resume = [] if waiting is None else _answers(waiting, given)

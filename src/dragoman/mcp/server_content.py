@@ -46,8 +46,7 @@ def tool_result(part: ToolResultPart) -> CallToolResult:
     if part.is_error and isinstance(value, Mapping):
         words: Any = cast("Mapping[str, Any]", value).get("error")
         value = words if isinstance(words, str) else cast("Mapping[str, Any]", value)
-    result = json_result(value)
-    return result.model_copy(update={"is_error": True, "structured_content": None}) if part.is_error else result
+    return json_result(value).model_copy(update={"is_error": part.is_error})
 
 
 def blocks(parts: Iterable[ResultPart]) -> list[ContentBlock]:

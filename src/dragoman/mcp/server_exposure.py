@@ -29,6 +29,7 @@ from dragoman.prompt import RunOptions
 from dragoman.result import ChatResult
 from dragoman.run import Run
 from dragoman.tools import Tool, ToolContext
+from dragoman.tools.handoff import Handoff
 from dragoman.tools.outcome import as_json
 from dragoman.tools.toolset import CombinedToolset
 
@@ -105,7 +106,7 @@ class Exposure:
             text = joined(before, result.output)
             return CallToolResult(content=blocks([*([TextPart(text)] if text else []), *files]))
 
-        return await answered(context, params, begin, said)
+        return await answered(context, params, begin, said, typed=entry.output_type is not str)
 
     async def _file(self, part: DataPart | FilePart) -> DataPart | FilePart:
         """A file that the provider holds → its bytes, where they can be had."""
@@ -127,12 +128,16 @@ class Exposure:
         return (self._options(context) if callable(self._options) else self._options) or {}
 
     async def _tools(self, context: Context) -> Sequence[Tool]:
-        """The tools that clients may call: those that nobody but the agent's own client can run are not among them."""
+        """The tools that clients may call: not those that the agent's own client runs, or that hand its conversation over."""
         if not self._shows_tools:
             return ()
         given = self._given(context)
         known = ToolContext(given.get("deps"), resource_id=given.get("resource_id"), metadata=given.get("metadata", {}))
-        return [one for one in await self._set.list_tools(known) if one.handler is not None]
+        return [one for one in await self._set.list_tools(known) if _is_callable(one)]
+
+
+def _is_callable(tool: Tool) -> bool:
+    return tool.handler is not None and not isinstance(tool, Handoff)
 
 
 async def _called(result: ChatResult[Any], _: Waiting | None) -> CallToolResult:

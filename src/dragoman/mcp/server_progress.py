@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from dragoman.event import Custom, Event, MessageStarted, PartDelta, PartFinished, PartStarted
 from dragoman.message import Role, ToolCallPart
+from dragoman.orchestration.output import RETURN_RESULT
 from dragoman.orchestration.shown import is_text
 from dragoman.tools.context import PROGRESS
 
@@ -19,11 +20,12 @@ Report = Callable[[float, float | None, str | None], Awaitable[None]]
 class Progress:
     """Tells a client how a run goes on."""
 
-    def __init__(self, report: Report, call_id: str | None = None) -> None:
+    def __init__(self, report: Report, call_id: str | None = None, *, typed: bool = False) -> None:
         """`call_id`: that of the one call that the run is, whose progress is the run's. `None`: an agent is asked, and its
-        progress is counted: one for each call, each step of one, each line of text."""
+        progress is counted: one for each call, each step of one, and each line of text where its output is not `typed`."""
         self._report = report
         self._call_id = call_id
+        self._typed = typed
         self._done = 0.0
         self._names: dict[str, str] = {}
         self._speaks: set[str] = set()
@@ -58,10 +60,12 @@ class Progress:
             if event.role is Role.MODEL:
                 self._speaks.add(event.message_id)
         elif isinstance(event, PartStarted):
-            if event.message_id in self._speaks and is_text(event):
+            if event.message_id in self._speaks and is_text(event) and not self._typed:
                 self._texts.add((event.message_id, event.index))
         elif isinstance(event, PartFinished):
             if isinstance(event.part, ToolCallPart) and event.message_id in self._speaks:
+                if self._typed and event.part.name == RETURN_RESULT:
+                    return
                 self._names[event.part.id] = event.part.name
                 await self._count(f"calls {event.part.name}")
             elif (event.message_id, event.index) in self._texts:

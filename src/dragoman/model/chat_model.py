@@ -185,7 +185,8 @@ class ChatModel:
             model = model._with(losses=self.losses)
             wire = request.wire or self.wire.name
             request = request.replace(model=model.string, wire=wire if request.options else request.wire)
-        return wrap(model._call, model._provider_middleware, model.target)(request)
+        call = model._call
+        return (wrap(call, needed, model.target) if (needed := model._provider_middleware) else call)(request)
 
     def _named(self, string: str) -> ChatModel:
         """The model of a model string: itself, or another."""

@@ -71,4 +71,4 @@ class Account:
         account: Account | None = self
         while account is not None:
             account.full = account.full or why
-            account = account._outer if account is not last else None
+            account = None if account is last else account._outer
