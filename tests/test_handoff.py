@@ -381,6 +381,9 @@ async def test_a_typed_run_may_wait_within_the_other(forcing: bool) -> None:
     b, _ = agent(says("Hm.", calls("ask", id="q")), says('{"pounds":5}'), tools=[ask], ids="b")
     a, _ = agent(says(calls("transfer_to_b", id="t")), tools=[handoff(b, "b")], ids="a", **provider)
     first = await a.send_for("How much?", Sum)
+    *_, said, waits = first.messages
+    assert [each.name for each in said.tool_calls] == ["transfer_to_b"]  # what is no answer is no call of return_result
+    assert waits.role is Role.USER
     history = stored(*first.messages)
     result = await a.send_for(None, Sum, history=history, resume=[first.pending[0].answer("yes")])
     assert result.output == Sum(pounds=5)
@@ -619,3 +622,20 @@ async def test_handing_over_is_a_call_of_a_tool() -> None:
     b = Agent(model("I am b."))
     with pytest.raises(LimitReachedError, match="0 tool calls"):
         await Agent(model(call("transfer_to_b")), tools=[handoff(b, "b")]).send("Go.", limits=Limits(tool_calls=0))
+
+
+async def test_a_hand_off_that_is_approved_before_another_call_is_not_made() -> None:
+    @tool(requires_approval=True)
+    def pay() -> str:
+        return "paid"
+
+    b = Agent(model("I am b."))
+    a = Agent(model([call("transfer_to_b"), call("pay")]), tools=[handoff(b, "b", requires_approval=True), pay])
+    first = await a.send("Go.")
+    transfer, paying = first.pending
+    second = await a.send(None, history=first.messages, resume=[transfer.approve()])
+    assert [each.id for each in second.pending] == [paying.id]
+    assert second.messages[0].tool_results[0].is_error
+    both = await a.send(None, history=first.messages, resume=[transfer.approve(), paying.approve()])
+    assert both.output == "I am b."
+    assert [each.is_error for each in both.messages[0].tool_results] == [False, False]

@@ -48,7 +48,7 @@ def url(requests: Requests) -> Iterator[str]:
 def answered(*answers: Any, to: AskUser | None = None) -> ToolContext[Any]:
     context = ToolContext[Any](None, records=CallRecords())
     assert context.records is not None
-    context.records.begin(context.call, CallRecord(answers, asked=to.metadata if to is not None else {}))
+    context.records.begin(context.call, CallRecord(answers, question_metadata=to.metadata if to is not None else {}))
     return context
 
 
