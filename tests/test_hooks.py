@@ -115,7 +115,10 @@ async def test_a_model_by_itself_is_watched(wire: str) -> None:
         events = [event async for event in model.stream(ModelRequest("", (Message.user("hi"),), stream=True))]
     assert own.names == all_of_them.names == ["model_start", "model_end"]
     [end] = own.of("model_end")
-    assert (end.start.run, [event for read in end.reads for event in read]) == (None, events)
+    assert end.start.run is None
+    assert [event for read in end.reads for event in read if not isinstance(event, PartDelta)] == [
+        event for event in events if not isinstance(event, PartDelta)
+    ]
 
 
 @pytest.mark.parametrize("wire", MODELS)
@@ -210,7 +213,8 @@ async def test_a_run_that_is_left_ends_once(leave: str, wait: bool) -> None:
                 break
         del events, event
         gc.collect()
-        await asyncio.sleep(0.01)
+        for _ in range(1000):
+            await asyncio.sleep(0)
     elif leave == "cancel":
         async with run:
             await read(until=3)
@@ -282,7 +286,7 @@ async def test_time_that_runs_out_is_an_error() -> None:
 
     agent, _ = agent_of("openai_chat", answer("openai_chat", call("slow", x=1)), tools=[slow], hooks=seen.hooks)
     with pytest.raises(LimitReachedError):
-        await agent.send("hi", limits=Limits(seconds=0.05))
+        await agent.send("hi", limits=Limits(seconds=0.5))
     seen.check()
     [tool], [run] = seen.of("tool_end"), seen.of("run_end")
     assert (tool.result, type(tool.error)) == (None, asyncio.CancelledError)

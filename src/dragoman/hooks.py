@@ -14,7 +14,7 @@ import msgspec
 
 from dragoman.cost import call_cost
 from dragoman.errors import DragomanError
-from dragoman.event import Event
+from dragoman.event import Event, PartDelta, PartStarted
 from dragoman.fold import fold
 from dragoman.logs import logger
 from dragoman.loss import Loss
@@ -107,12 +107,14 @@ class ModelEnd(msgspec.Struct, frozen=True, eq=False):
     error: DragomanError | None = None
     """Why it failed, where it did."""
     reads: Sequence[Sequence[Event]] = ()
-    """The events that came, one list for each read from the network."""
+    """The events that came, one list for each read from the network; reads that gave a delta alone are left out."""
 
     @property
     def message(self) -> Message | None:
-        """What the model said, or what there is of it; put together each time that it is asked for. `None`: nothing came."""
-        return next(iter(fold([event for events in self.reads for event in events])), None)
+        """What the model said, without a piece in whose middle it was cut; put together each time that it is asked for. `None`: nothing
+        came."""
+        events = [event for read in self.reads for event in read if not isinstance(event, (PartStarted, PartDelta))]
+        return next(iter(fold(events)), None)
 
     @property
     def cost(self) -> Decimal | None:
@@ -268,7 +270,7 @@ async def _shielded(waits: Awaitable[Any]) -> None:
         await waits
 
 
-def failed(hook: Callable[..., Any], error: Exception) -> None:
+def failed(hook: Callable[..., Any] | None, error: Exception) -> None:
     """Logs what a hook raised, the first time."""
     key = id(hook)
     if key in _failures:

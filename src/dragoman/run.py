@@ -81,11 +81,7 @@ class Run(Generic[T]):
         self._schema = output_schema
         self._limits = limits
         self._convert = convert
-        self._hooks = active(hooks)
-        self._steps = self._drive()
-        if self._hooks:
-            target = Origin(model.provider.name, None, model.name)
-            self._steps = watched(self._steps, self._started, state, target, self._outcome)
+        self._watch(active(hooks))
         state.account.reached = self._reached
         self._transcript = Transcript(state, typed=output_schema is not None)
         by_call = getattr(orchestrator, "provider_hint", None) == RETURN_RESULT
@@ -134,6 +130,14 @@ class Run(Generic[T]):
             self._state.account.join(context.account)
         if share_state:
             self._state.shared = context.state
+        if context.run is not None and context.run.hooks:
+            self._watch(tuple(dict.fromkeys((*context.run.hooks, *self._hooks))))
+
+    def _watch(self, hooks: tuple[Hooks, ...]) -> None:
+        self._hooks, self._steps = hooks, self._drive()
+        if hooks:
+            target = Origin(self._model.provider.name, None, self._model.name)
+            self._steps = watched(self._steps, self._started, self._state, target, self._outcome)
 
     def cancel(self) -> None:
         """Stops the run, from any thread. It ends with outcome `cancelled`, and its result is what there is."""

@@ -18,7 +18,7 @@ from dragoman.codec.error_rules import request_id
 from dragoman.codec.history import History, Turn
 from dragoman.codec.marks import without_waits
 from dragoman.errors import DecodeError, DragomanError, ProviderConnectionError, ProviderError, SettingsError
-from dragoman.event import Event, MessageStarted, PartFinished, PartStarted, RunError
+from dragoman.event import Event, MessageStarted, PartDelta, PartFinished, PartStarted, RunError
 from dragoman.hooks import Hooks, ModelStart, active
 from dragoman.loss import Loss, refusal
 from dragoman.message import Message, Origin, ToolCallPart
@@ -224,7 +224,7 @@ class ChatModel:
                 except ProviderError as error:
                     data, broken = b"", error
                 if events := self._events(opened, data, broken):
-                    if watch is not None:
+                    if watch is not None and (len(events) > 1 or type(events[0]) is not PartDelta):
                         watch.add(events)
                     yield events
                 if not data:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager
 from time import monotonic
 from typing import Any
 
@@ -23,7 +23,7 @@ __all__ = ["Watch"]
 
 
 class Watch:
-    """Tells hooks of one request: `begin`, `add` for each read, `end`. Nothing is told of one that never began."""
+    """Tells hooks of one request: `begin`, `add`, `end`. Nothing is told of one that never began."""
 
     def __init__(self, hooks: tuple[Hooks, ...]) -> None:
         self.raised: Exception | None = None
@@ -49,15 +49,38 @@ class Watch:
 
     async def send(self, send: Callable[[HttpRequest], Awaitable[Response]], request: HttpRequest) -> Response:
         """Sends the request, with what hooks add to it."""
-        assert self._start is not None
-        with ExitStack() as stack:
-            for make in [each.model_context for each in self._hooks if each.model_context is not None]:
-                stack.enter_context(_guarded(make, self._start))
-            stack.callback(RETRIED.reset, RETRIED.set(self._retried))
-            return await send(msgspec.structs.replace(request, headers={**headers(self._hooks), **request.headers}))
+        entered = [one for one in map(self._entered, self._hooks) if one is not None]
+        before, raised = RETRIED.get(), None
+        RETRIED.set(self._retried)
+        try:
+            if more := headers(self._hooks):
+                request = msgspec.structs.replace(request, headers={**more, **request.headers})
+            return await send(request)
+        except BaseException as error:
+            raised = error
+            raise
+        finally:
+            RETRIED.set(before)  # by its value: a task that is destroyed ends in another context
+            for hooks, context in reversed(entered):
+                try:
+                    context.__exit__(None if raised is None else type(raised), raised, None)
+                except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
+                    failed(hooks.model_context, error)
+
+    def _entered(self, hooks: Hooks) -> tuple[Hooks, AbstractContextManager[Any]] | None:
+        """A hook's context manager, entered; `None`: it has none, or it failed."""
+        if hooks.model_context is None or self._start is None:
+            return None
+        try:
+            context = hooks.model_context(self._start)
+            context.__enter__()
+        except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
+            failed(hooks.model_context, error)
+            return None
+        return hooks, context
 
     def add(self, events: list[Event]) -> None:
-        """What one read gave."""
+        """What one read gave, where that is more than a delta: the piece that is finished says it again."""
         if not self._reads:
             self._first_at = monotonic()
         self._reads.append(events)
@@ -100,17 +123,6 @@ class Watch:
         if self._start is not None:
             run, provider = self._start.run, self._start.target.provider
             await fire(self._hooks, "retry", ModelRetry(run, provider, attempt, wait, status, error))
-
-
-@contextmanager
-def _guarded(make: Callable[[ModelStart], AbstractContextManager[Any]], start: ModelStart) -> Generator[None]:
-    """A hook's context manager, which breaks nothing when it fails."""
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(make(start))
-        except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
-            failed(make, error)
-        yield
 
 
 def _opened(reads: Sequence[Sequence[Event]]) -> MessageStarted | None:
