@@ -9,14 +9,12 @@ import subprocess
 import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
-from mcp.server.mcpserver import MCPServer
 
 from dragoman.errors import ToolError
-from dragoman.mcp import MCPToolset, mcp
+from dragoman.mcp import mcp
 from support import mcp_program
 from support.until import until
 
@@ -84,24 +82,6 @@ async def test_a_session_outlives_the_task_that_opened_it(log: Path):
         await asyncio.create_task(server.call_tool("add", {"a": 1, "b": 2}))
         assert await server.call_tool("add", {"a": 2, "b": 2}) == "4"
         assert running(log) == 1
-
-
-async def test_a_session_does_not_keep_the_context_in_which_it_was_opened():
-    """What is set for one call, such as a trace, is not that of all later ones."""
-    of_this_call: ContextVar[str] = ContextVar("of_this_call", default="none")
-    made = MCPServer("here")
-
-    @made.tool(structured_output=False)
-    def context() -> str:
-        return of_this_call.get()
-
-    async def opens(server: MCPToolset) -> None:
-        of_this_call.set("the first")
-        await server.list_tools()
-
-    async with mcp(made, protocol="legacy") as server:
-        await asyncio.create_task(opens(server))
-        assert await server.call_tool("context") == "none"
 
 
 async def test_it_may_be_left_from_another_task(log: Path):
