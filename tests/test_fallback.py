@@ -217,6 +217,24 @@ async def test_a_client_that_cannot_take_back(first: str, second: str) -> None:
         assert _text(events).endswith("There was a king.")
 
 
+@pairs
+async def test_a_typed_answer_is_whole_for_a_client_that_cannot_take_back(first: str, second: str) -> None:
+    both = [providers.get(name) for name in named(first, second)]
+    by_call = choose_orchestrator(*both, typed=True, tools=False).provider_hint == "return_result"
+    texts = ['{"title": "The Queen", "pages": 4}', '{"title": "The King", "pages": 3}']
+    values = [msgspec.json.decode(text) for text in texts]
+    void, sound = [
+        says(ToolCallPart("r1", "return_result", value) if by_call else text)
+        for text, value in zip(texts, values, strict=True)
+    ]
+    net = Net(**{first: Answer(content=void, cut=True, share=0.8), second: sound})
+    async with agent(net, named(first, second)) as one, one.run("Hi", output_type=Story) as run:
+        events = [*visible([event async for event in run], retractable=False)]
+    assert net.asked == [first, second]
+    assert isinstance(events[-1], RunFinished)
+    assert msgspec.json.decode(_text(events)) == values[1]
+
+
 def _text(events: list[Event]) -> str:
     model = [event.message_id for event in events if isinstance(event, MessageStarted) and event.role is Role.MODEL]
     return "".join([str(e.delta) for e in events if isinstance(e, PartDelta) and e.message_id in model])

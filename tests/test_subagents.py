@@ -361,7 +361,7 @@ async def test_a_tool_that_is_out_of_time_ends_its_agent() -> None:
         return "never"
 
     inner, _ = agent(says("I wait.", call("sleeps", id="s")), tools=[sleeps])
-    slow = Tool("delegate", "", asking(inner).handler, {"type": "object", "properties": {}}, timeout=0.01)
+    slow = Tool("delegate", "", asking(inner).handler, {"type": "object", "properties": {}}, timeout=0.3)
     a, _ = agent(says(call("delegate", id="o")), says("B"), tools=[slow])
     events, result = await told(a)
     assert "did not finish" in result.messages[2].tool_results[0].result["error"]
@@ -516,15 +516,19 @@ async def test_a_bound_of_dollars_holds_for_inner_runs_too(depth: int) -> None:
 
 
 async def test_time_that_is_up_ends_inner_runs() -> None:
+    runs: list[Any] = []
+
     @tool
     async def sleeps() -> str:
+        runs[0]._expire()
         await asyncio.sleep(60)
         return "never"
 
     inner, _ = agent(says(call("sleeps", id="s")), tools=[sleeps])
     for level in range(2):
         inner, _ = agent(says(call("delegate", id=f"o{level}")), tools=[asking(inner)])
-    async with inner.run("Go.", limits=Limits(seconds=0.05)) as run:
+    async with inner.run("Go.", limits=Limits(seconds=600)) as run:
+        runs.append(run)
         events = [event async for event in run]
         with pytest.raises(LimitReachedError, match="seconds"):
             await run.result()

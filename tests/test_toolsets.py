@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import Any, Self
 
+import anyio
 import msgspec
 import pytest
 
@@ -291,6 +292,21 @@ async def test_a_run_that_is_cancelled_leaves_the_sets(where: str) -> None:
     assert (first.inside, slow.inside) == (0, 0)
 
 
+async def test_a_run_in_a_scope_that_is_cancelled_leaves_the_sets() -> None:
+    scope = anyio.CancelScope()
+
+    async def stops() -> None:
+        scope.cancel()
+        await asyncio.sleep(60)
+
+    tools = Counted([Tool("stop", handler=stops)])
+    a, _ = agent(says(call("stop")), tools=[tools])
+    with scope:
+        await a.send("hi")
+    assert scope.cancelled_caught
+    assert (tools.inside, tools.log[-1]) == (0, "leave")
+
+
 async def test_a_limit_of_time_ends_a_list_too() -> None:
     class Slow(Counted):
         async def list_tools(self, context: ToolContext[Any]) -> Sequence[Tool]:
@@ -358,6 +374,25 @@ async def test_a_call_of_a_sets_tool_that_needs_approval_waits_in_the_history_al
     assert second.messages[0].tool_results[0].result == "x is deleted"
     assert second.output == "Done."
     assert tools.inside == 0
+
+
+async def test_a_deferred_call_waits_for_the_client_in_the_history_alone() -> None:
+    def deferred() -> Counted:
+        return Counted([look, delete])
+
+    a, _ = agent(says(call("look", place="there"), call("delete", id="c2", path="x")), tools=[deferred().defer()])
+    first = await a.send("hi")
+    assert [(one.id, one.reason) for one in first.pending] == [("c1", "tool"), ("c2", "tool")]
+    history = again(first)
+    b, script = agent(says("Done."), tools=[deferred().defer()])
+    assert b.pending(history) == first.pending
+    answers = [one.answer(f"{number} by the client") for number, one in enumerate(first.pending)]
+    second = await b.send(None, history=history, resume=answers)
+    assert second.output == "Done."
+    assert [part.result for part in script.requests[0].messages[-1].tool_results] == [
+        "0 by the client",
+        "1 by the client",
+    ]
 
 
 async def test_a_call_of_a_set_that_nobody_ran_is_made_up_for_and_waits_for_nobody() -> None:

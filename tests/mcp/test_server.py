@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from dragoman import Agent, DataPart, FilePart, LinkPart, Message, TextPart, Tool, ToolContext, tool
 from dragoman.errors import AuthenticationError, SettingsError, ToolError
 from dragoman.event import Event, RunError
-from dragoman.mcp import server
+from dragoman.mcp import mcp, server
 from dragoman.orchestration import DefaultStreamingOrchestrator
 from dragoman.testing import ScriptedModel
 from dragoman.tools import Toolset, handoff
@@ -69,6 +69,25 @@ async def test_tools_are_listed_with_their_schemas_and_hints(era: str) -> None:
     hints = listed["drop"].annotations
     assert hints is not None
     assert (hints.destructive_hint, hints.idempotent_hint) == (True, True)
+
+
+async def test_what_a_tool_says_of_itself_for_clients_is_told(era: str) -> None:
+    @tool(
+        native={"mcp": {"title": "Look", "annotations": {"readOnlyHint": True, "idempotentHint": False}}},
+        idempotent=True,
+    )
+    def look() -> None:
+        """Looks."""
+
+    inner = server([look, add])
+    async with connected(server([mcp(inner, prefix="x_")]), era) as client:
+        listed = {one.name: one for one in (await client.list_tools()).tools}
+        added = await client.call_tool("x_add", {"a": 1, "b": 2})
+    hints = listed["x_look"].annotations
+    assert hints is not None
+    assert (hints.read_only_hint, hints.idempotent_hint, listed["x_look"].title) == (True, False, "Look")
+    assert listed["x_add"].annotations is None
+    assert added.structured_content == {"sum": 3}
 
 
 def lambda_free() -> None:

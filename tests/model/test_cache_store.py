@@ -121,3 +121,33 @@ def test_making_one_opens_nothing(tmp_path: Path) -> None:
     store: Any = cache(f"sqlite:///{tmp_path}/answers.db").store
     assert isinstance(store, CacheStore)
     assert list(tmp_path.iterdir()) == []
+
+
+PROCESS = """
+import asyncio, sys
+from dragoman.model.cache_store import open_store
+
+async def main() -> None:
+    store = open_store(sys.argv[1], 40)
+    for number in range(60):
+        await store.put(f"{sys.argv[2]} {number}", b"x" * 1000)
+        await store.get("shared")
+        await store.put("shared", sys.argv[2].encode())
+    await store.close()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+async def test_processes_share_a_file(tmp_path: Path) -> None:
+    where = f"sqlite:///{tmp_path}/answers.db"
+    command = [sys.executable, "-c", PROCESS, where]
+    running = [await asyncio.create_subprocess_exec(*command, name) for name in ("a", "b", "c")]
+    assert [await process.wait() for process in running] == [0, 0, 0]
+    store = open_store(where, 40)
+    assert await store.get("shared") in (b"a", b"b", b"c")
+    await store.close()
+    with sqlite3.connect(tmp_path / "answers.db") as connection:
+        assert connection.execute("SELECT count(*) FROM dragoman_answers_1").fetchone() == (40,)
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)

@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dragoman import (
     Agent,
@@ -46,8 +48,9 @@ from dragoman.event import Event
 from dragoman.fold import fold, unfold
 from dragoman.model import Breaker, fallback
 from dragoman.model.fallbacks import Fallback, model_string, provider_failed
+from dragoman.transport import Retry
 from support.model import PROVIDER, says
-from support.net import Net, agent
+from support.net import CUT, KEYS, Net, agent
 
 pytestmark = pytest.mark.anyio
 
@@ -164,6 +167,45 @@ async def test_what_was_begun_is_taken_back() -> None:
     assert [message.text for message in fold([event for batch in batches for event in batch])] == ["Hello."]
 
 
+async def test_what_was_taken_back_already_is_not_taken_back_again() -> None:
+    net = Net(openai_chat=CUT, anthropic=CUT, google=says("Hello."))
+    async with agent(net, ["openai", "google"], middleware=[fallback("anthropic")]) as one:
+        events = [event async for event in one.send_events("Hi")]
+    assert net.asked == ["openai_chat", "anthropic", "google"]
+    dropped = [event.message_id for event in events if isinstance(event, MessageDropped)]
+    assert len(dropped) == len(set(dropped)) == 2
+
+
+PLANS = st.lists(
+    st.sampled_from(["refuses", "cut 1", "cut 2", "cut 3", "cut 4", "answers", "lasting"]), min_size=1, max_size=4
+)
+
+
+@given(plans=PLANS)
+def test_what_is_left_is_the_first_answer_or_an_error_that_tells_of_all(plans: list[str]) -> None:
+    answers: dict[str, Answer] = {}
+    for name, plan in zip("abcd", plans, strict=False):
+        events = unfold([says(f"I am {name}.").replace(id=name)])
+        if plan.startswith("cut"):
+            answers[name] = [[event] for event in events[: int(plan[-1])]] + [[RunError(StreamCutError(name))]]
+        else:
+            answers[name] = {"refuses": BUSY, "lasting": InvalidRequestError(name), "answers": [events]}[plan]
+    models = Models(**answers)
+    told = asyncio.run(models.events(fallback(*answers)))
+    decided = next((n for n, plan in enumerate(plans) if plan in ("answers", "lasting")), len(plans) - 1)
+    assert models.asked == list(answers)[: decided + 1]
+    assert models.closed == decided + 1
+    texts = [message.text for message in fold(told) if message.finish_reason is not None]
+    if plans[decided] == "answers":
+        assert texts == [f"I am {'abcd'[decided]}."]
+        assert not any(isinstance(event, RunError) for event in told)
+    else:
+        assert isinstance(last := told[-1], RunError)
+        assert len(last.error.earlier) == decided
+        assert all(name in last.error.message for name in list(answers)[:decided])
+        assert texts == []
+
+
 async def test_reads_are_passed_on_as_they_are() -> None:
     message = says("Hello.").replace(id="m")
     reads: list[list[Event]] = [[event] for event in unfold([message])]
@@ -214,10 +256,25 @@ async def test_each_model_is_asked_once_and_in_order() -> None:
 
 
 async def test_the_transport_does_not_wait_where_another_model_stands_ready() -> None:
-    for given, own, expected in ((0, None, [0, 0, None]), (2, None, [2, 2, None]), (0, 5, [0, 0, 5])):
+    for ours, own, expected in ((0, None, [0, 0, None]), (2, None, [2, 2, None]), (0, 5, [0, 0, 5])):
         models = Models(a=BUSY, b=BUSY, c=says("Hello."))
-        await models.events(fallback("b", "c", retries=given), retries=own)
+        await models.events(fallback("b", "c", retries=ours), retries=own)
         assert [request.retries for request in models.requests] == expected
+
+
+async def test_nobody_waits_for_a_model_that_another_can_stand_in_for() -> None:
+    """Of the first the transport tries nothing again, of the last all that it always does."""
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    limited = RateLimitError("slow down", retry_after=40.0)
+    net = Net(openai_chat=limited, anthropic=[limited, limited, says("Hello.")])
+    one = Agent(["openai", "anthropic"], transport=Retry(net, sleep=sleep), environment=KEYS, environment_only=True)
+    assert (await one.send("Hi")).output == "Hello."
+    assert net.asked == ["openai_chat", "anthropic", "anthropic", "anthropic"]
+    assert waits == [40.0, 40.0]
 
 
 async def test_an_answer_may_be_refused() -> None:
@@ -351,6 +408,15 @@ async def test_where_it_may_stand() -> None:
             await one.send("Hi", **send)
         assert net.asked == asked
     assert net.open == 0
+
+
+async def test_a_model_whose_key_changes_is_asked_once_too() -> None:
+    net = Net(openai_chat=BUSY, anthropic=says("Hello."))
+    layer = fallback("openai:m", "anthropic:n", breaker=Breaker(per="model", failures=2))
+    async with agent(net, "openai:m", api_key=lambda: "k", middleware=[layer]) as one:
+        for _ in range(3):
+            await one.send("Hi")
+    assert net.asked == ["openai_chat", "anthropic"] * 2 + ["anthropic"]
 
 
 async def test_records_are_members_too() -> None:

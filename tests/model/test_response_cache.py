@@ -412,3 +412,15 @@ async def test_without_a_hit_nothing_is_marked() -> None:
     agent, _ = scripted(cache(), says("Yes."))
     ends = [event for event in [each async for each in agent.send_events("hi")] if isinstance(event, MessageFinished)]
     assert not any(event.cached for event in ends)
+
+
+async def test_an_agent_within_a_tool_answers_for_the_user_of_the_run_around() -> None:
+    inner, script = scripted(cache(), says("It rains."), display_name="Weatherman")
+    outer = Script(*[says(ToolCallPart("c1", "weatherman", {"prompt": "Oslo?"})), says("An umbrella.")] * 3)
+    agent = Agent(PROVIDER, middleware=[outer], tools=[inner.as_tool()])
+    asked = []
+    for user in ("ann", "bob", "ann"):
+        result = await agent.send("What shall I wear?", resource_id=user)
+        asked.append(len(script.requests))
+        assert [each.cached for each in result.calls] == [False, user == "ann" and len(asked) == 3, False]
+    assert asked == [1, 2, 2]

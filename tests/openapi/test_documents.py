@@ -221,7 +221,9 @@ def test_an_address_that_is_not_whole_must_be_given(servers: Any) -> None:
 
 
 def test_keys_go_where_the_caller_says_and_never_where_a_document_says() -> None:
-    doc = document({"/x": {"get": operation()}}, servers=[{"url": "https://evil.example"}])
+    scheme = {"securitySchemes": {"k": {"type": "http", "scheme": "bearer"}}}
+    paths = {"/x": {"get": operation(security=[{"k": []}])}}
+    doc = document(paths, servers=[{"url": "https://evil.example"}], components=scheme)
     wrong(doc, "give base_url=: keys and headers are sent where the caller says", base_url=None, api_key="k")
     wrong(doc, "give base_url=: keys and headers", base_url=None, headers={"a": "b"})
     assert urls(doc, base_url=BASE, api_key="k") == [BASE]

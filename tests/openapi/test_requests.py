@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from dragoman import DataPart, ToolCallPart
+from dragoman.errors import SettingsError
 from dragoman.message import ToolResultPart
 from dragoman.openapi import openapi
 from dragoman.tools import ToolContext, ToolExecutor
@@ -137,6 +138,9 @@ async def test_answers_are_json_text_or_files(server: tuple[str, list[str]]) -> 
     assert await other("text") == "plain"
     assert await other("image") == (DataPart(PNG, "image/png"),)
     assert await other("nothing") == {"status": 204}
+    assert (await other("latin"), await other("odd")) == ("é", "odd")
+    assert (await call(server[0], operation(), "/other/text", "head")).result == {"status": 200}
+    assert (await asked(server[0], operation(), "/echo/x", "options"))["method"] == "OPTIONS"
     assert await other("broken") == "{"
 
 
@@ -219,8 +223,11 @@ async def test_the_first_requirement_for_which_there_are_all_keys_is_met(server:
     assert await sent({"a": "1", "b": "2", "c": "3"}) == ["x-a", "x-b"]
     assert await sent({"b": "2", "c": "3"}) == ["x-c"]
     assert await sent("one") == ["x-c"]
-    assert await sent({"b": "2"}) == []
-    assert await sent("one", security=[]) == []
+    for api_key, fields in (({"b": "2"}, {}), ("one", {"security": []})):
+        with pytest.raises(SettingsError, match="api_key= would go with no request"):
+            await sent(api_key, **fields)
+    with pytest.raises(SettingsError, match="api_key= names d, and the document's security schemes are: a, b, c"):
+        await sent({"c": "1", "d": "2"})
     assert await sent("one", security=[{}, {"a": []}]) == ["x-a"]
 
 

@@ -59,6 +59,10 @@ async def _other(request: Request) -> Response:
             return PlainTextResponse("plain")
         case "image":
             return Response(PNG, media_type="image/png")
+        case "latin":
+            return Response("é".encode("latin-1"), media_type="text/plain; charset=ISO-8859-1")
+        case "odd":
+            return Response(b"odd", media_type="text/plain; charset=none-such")
         case "nothing":
             return Response(status_code=204)
         case "broken":

@@ -212,6 +212,17 @@ def test_asks_another(scripted_model):
     )
 
 
+def test_scripted_models_may_stand_at_one_place(project: Project) -> None:
+    project.run("""
+def test_asks(scripted_model):
+    places = ["openai:gpt-4o", "openai:gpt-5", "openai-responses:gpt-4o", "google:gemini-1", "google:gemini-2"]
+    for place in places:
+        scripted_model.replace(place, place)
+    for place in places[::-1]:
+        assert agent.send_sync("Hi", model=place).output == place
+""")
+
+
 def test_a_script_that_is_not_at_its_end_is_an_error_of_a_test_that_passed(project: Project) -> None:
     out = project.run(
         """

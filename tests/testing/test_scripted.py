@@ -9,6 +9,7 @@ from itertools import repeat
 
 import anyio
 import anyio.lowlevel
+import msgspec
 import pydantic
 import pytest
 from hypothesis import given, settings
@@ -22,6 +23,7 @@ from dragoman import (
     Limits,
     Message,
     ModelRequest,
+    Origin,
     Role,
     RunRequest,
     Settings,
@@ -29,6 +31,7 @@ from dragoman import (
     ThinkingPart,
     Tool,
     ToolCallPart,
+    Usage,
     errors,
     fold,
     providers,
@@ -42,7 +45,7 @@ from dragoman.run import Run
 from dragoman.runs import Runs, open_log
 from dragoman.testing import Answer, ScriptedModel, ScriptError, assert_calls, call, events_of, outline, typed
 from dragoman.testing.wire.bench import SIGNATURE, signed_by_the_kit
-from dragoman.transport import Exchange
+from dragoman.transport import Exchange, Retry
 
 pytestmark = pytest.mark.anyio
 
@@ -119,10 +122,14 @@ async def test_a_script_that_is_at_its_end_says_so_and_shows_what_was_asked() ->
 
 
 async def test_what_was_not_asked_for_is_an_error() -> None:
-    model = ScriptedModel(["One.", "Two."])
-    await Agent(model).send("?")
-    with pytest.raises(ScriptError, match=r"1 answers were not asked for; the next is 'Two\.'"):
+    model = ScriptedModel(["One.", "Two.", "Three."])
+    agent = Agent(model)
+    assert (await agent.send("?")).output == "One."
+    with pytest.raises(ScriptError, match=r"2 answers were not asked for; the next is 'Two\.'"):
         model.assert_exhausted()
+    assert [(await agent.send("?")).output for _ in range(2)] == ["Two.", "Three."]
+    model.assert_exhausted()
+    assert repr(model) == "ScriptedModel(scripted:scripted-1, openai_chat, 3 requests)"
 
 
 async def test_an_answer_may_be_written_in_many_ways() -> None:
@@ -358,6 +365,33 @@ async def test_refusals_have_the_status_that_they_are_given(wire: str, error: ty
     with pytest.raises(errors.OverloadedError) as caught:
         await Agent(ScriptedModel([errors.OverloadedError("no", status=529)], wire=wire)).send("?")
     assert caught.value.status == 529
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("wire", ["openai_chat", "anthropic", "google", "openai_responses"])
+async def test_a_message_says_who_served_it_and_what_it_took(wire: str, stream: bool) -> None:
+    usage = Usage(input_tokens=50, output_tokens=20, total_tokens=70)
+    said = Message.model("Hi.").replace(origin=Origin("p", served_model="snapshot-7"), usage=usage)
+    result = await Agent(ScriptedModel(said, wire=wire, stream=stream)).send("?")
+    origin = result.messages[-1].origin
+    assert origin is not None and result.usage is not None
+    assert (origin.model, origin.served_model) == ("scripted-1", "snapshot-7")
+    assert (result.usage.input_tokens, result.usage.output_tokens) == (50, 20)
+
+
+@pytest.mark.parametrize("wire", wires.names())
+async def test_answers_that_are_a_proxys(wire: str) -> None:
+    page = Answer(body=b"<html>Bad gateway</html>", status=502, headers={"x-request-id": "r7"})
+    with pytest.raises(errors.ProviderError) as caught:
+        await Agent(ScriptedModel([page], wire=wire)).send("?")
+    assert (caught.value.status, caught.value.body, caught.value.request_id) == (502, page.body, "r7")
+
+
+async def test_refusals_are_tried_again_where_a_transport_around_it_does_that() -> None:
+    model = ScriptedModel([errors.RateLimitError("slower"), errors.OverloadedError("full"), "At last."])
+    patient = msgspec.structs.replace(model, transport=Retry(model.server, base=0.001))
+    assert (await Agent(patient).send("?")).output == "At last."
+    assert len(model.requests) == 3 and model.requests is patient.requests
 
 
 class Holder(pydantic.BaseModel):

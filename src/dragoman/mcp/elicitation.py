@@ -49,10 +49,10 @@ class Answers:
     """
 
     def __init__(self, server: str, context: ToolContext[Any]) -> None:
-        notes = if_object(context.record.asked.get(_NOTES))
-        asked = [str(one) for one in if_list(notes.get("asked"))]
+        notes = if_object(context.record.question_metadata.get(_NOTES))
+        questions = [str(one) for one in if_list(notes.get("questions"))]
         self._server = server
-        self._given = list(zip(asked, context.answers[-len(asked) :] if asked else (), strict=False))
+        self._given = list(zip(questions, context.answers[-len(questions) :] if questions else (), strict=False))
         self._unused = list(self._given)
         self.round = if_object(notes.get("round")) or None
         """What the server wants to know before the call goes on, as it said so; `None`: nothing, or it asks by itself."""
@@ -81,7 +81,10 @@ class Answers:
         return types.ElicitResult(action="accept", content=cast("dict[str, Any]", value))
 
     def _question(self, asked: types.ElicitRequestParams, digest: str) -> AskUser:
-        notes = {"asked": [*(one for one, _ in self._given), digest], **({"round": self.round} if self.round else {})}
+        notes = {
+            "questions": [*(one for one, _ in self._given), digest],
+            **({"round": self.round} if self.round else {}),
+        }
         if isinstance(asked, types.ElicitRequestURLParams):
             return VisitPage(asked.url, asked.message, self._server, notes)
         metadata = {"server": self._server, _NOTES: notes}

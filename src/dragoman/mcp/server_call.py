@@ -119,20 +119,21 @@ async def answered(
                 f"{params.name} failed: {type(error).__name__} in the server's own code; its log says more"
             )
         assert waiting is not None
-        asked = {one.id: question(one, context.session.client_capabilities, problem) for one in waiting.pending}
-        questions = {key: one for key, one in asked.items() if one is not None}
-        if len(questions) < len(asked):
-            return _unasked(waiting)
+        capabilities = context.session.client_capabilities
+        questions = {one.id: question(one, capabilities, problem) for one in waiting.pending}
+        possible = {key: one for key, one in questions.items() if one is not None}
+        if len(possible) < len(questions):
+            return _unanswered(waiting)
         if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            requests = {key: ElicitRequest(params=one) for key, one in questions.items()}
+            requests = {key: ElicitRequest(params=one) for key, one in possible.items()}
             return InputRequiredResult(input_requests={**requests}, request_state=waiting.to_json())
         try:
-            given = {key: await _elicited(context, one) for key, one in questions.items()}
+            given = {key: await _elicit(context, one) for key, one in possible.items()}
         except MCPError as error:
             _LOG.info("%s: the client cannot ask its user: %s", params.name, error)
-            return _unasked(waiting)
+            return _unanswered(waiting)
         problem = None
-    return _unasked(waiting) if waiting is not None else error_result(f"{params.name} gave no result")
+    return _unanswered(waiting) if waiting is not None else error_result(f"{params.name} gave no result")
 
 
 async def _ran(run: Run[Any], progress: Progress) -> tuple[Run[Any], ChatResult[Any]]:
@@ -162,14 +163,14 @@ def _answers(waiting: Waiting, given: Mapping[str, Any]) -> list[Resume]:
     return [answer(one, result) for one in waiting.pending if isinstance(result := given.get(one.id), ElicitResult)]
 
 
-async def _elicited(context: Context, asked: ElicitRequestFormParams | ElicitRequestURLParams) -> ElicitResult:
+async def _elicit(context: Context, wanted: ElicitRequestFormParams | ElicitRequestURLParams) -> ElicitResult:
     session, request_id = context.session, context.request_id
-    if isinstance(asked, ElicitRequestURLParams):
-        return await session.elicit_url(asked.message, asked.url, asked.elicitation_id or "", request_id)
-    return await session.elicit_form(asked.message, asked.requested_schema, request_id)
+    if isinstance(wanted, ElicitRequestURLParams):
+        return await session.elicit_url(wanted.message, wanted.url, wanted.elicitation_id or "", request_id)
+    return await session.elicit_form(wanted.message, wanted.requested_schema, request_id)
 
 
-def _unasked(waiting: Waiting) -> CallToolResult:
+def _unanswered(waiting: Waiting) -> CallToolResult:
     lines = "\n".join(summary(one) for one in waiting.pending)
     return error_result(
         f"not done: it needs this, which the client did not get from its user (MCP elicitation):\n{lines}"

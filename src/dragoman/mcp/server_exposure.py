@@ -84,7 +84,7 @@ class Exposure:
             how["model"] = caller(call if waiting is None else None)
             return self._agent.run(None if waiting else f"An MCP client calls {params.name}.", **how)
 
-        return await answered(context, params, begin, _called, call.id)
+        return await answered(context, params, begin, _call_result, call.id)
 
     async def _ask(
         self, context: Context, params: CallToolRequestParams, entry: AgentEntry
@@ -97,7 +97,7 @@ class Exposure:
             how = self._how(context, waiting, resume)
             return self._agent.run(None if waiting else prompt, output_type=entry.output_type, **how)
 
-        async def said(result: ChatResult[Any], before: Waiting | None) -> CallToolResult:
+        async def agent_result(result: ChatResult[Any], before: Waiting | None) -> CallToolResult:
             messages = (*(before.messages if before is not None else ()), *result.messages)
             files = [await self._file(part) for part in self._agent.files(messages)]
             if entry.output_type is not str:
@@ -106,7 +106,7 @@ class Exposure:
             text = joined(before, result.output)
             return CallToolResult(content=blocks([*([TextPart(text)] if text else []), *files]))
 
-        return await answered(context, params, begin, said, typed=entry.output_type is not str)
+        return await answered(context, params, begin, agent_result, typed=entry.output_type is not str)
 
     async def _file(self, part: DataPart | FilePart) -> DataPart | FilePart:
         """A file that the provider holds → its bytes, where they can be had."""
@@ -140,7 +140,7 @@ def _is_callable(tool: Tool) -> bool:
     return tool.handler is not None and not isinstance(tool, Handoff)
 
 
-async def _called(result: ChatResult[Any], _: Waiting | None) -> CallToolResult:
+async def _call_result(result: ChatResult[Any], _: Waiting | None) -> CallToolResult:
     """What came of the one call that a run was."""
     parts = [part for message in result.messages for part in message.content if isinstance(part, ToolResultPart)]
     return tool_result(parts[-1]) if parts else error_result("the call gave no result")

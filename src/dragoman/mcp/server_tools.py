@@ -7,7 +7,11 @@ from typing import Any, NamedTuple
 
 from mcp_types import Tool as MCPTool
 from mcp_types import ToolAnnotations
+from pydantic import ValidationError
 
+from dragoman.codec.json_values import if_object
+from dragoman.errors import ToolError
+from dragoman.mcp.offers import MCP
 from dragoman.orchestration.output import typed_output
 from dragoman.tools import Tool
 
@@ -35,21 +39,25 @@ def valid_name(name: str) -> str:
 
 
 def tool_entry(tool: Tool) -> MCPTool:
-    """A tool as it is listed.
+    """A tool as it is listed. Title and annotations in `native["mcp"]` are told as they are.
 
     Raises:
-        ToolError: its signature has a type without JSON Schema.
+        ToolError: its signature has a type without JSON Schema, or what stands there cannot be told.
     """
     spec = tool.spec
-    annotations = ToolAnnotations(
-        idempotent_hint=tool.idempotent or None, destructive_hint=True if tool.requires_approval else None
-    )
-    return MCPTool(
-        name=spec.name,
-        description=spec.description.strip() or None,
-        input_schema={"type": "object", **spec.input_schema},
-        annotations=annotations if tool.idempotent or tool.requires_approval else None,
-    )
+    own = if_object((tool.native or {}).get(MCP))
+    ours = {"idempotentHint": tool.idempotent, "destructiveHint": bool(tool.requires_approval)}
+    hints = {**{name: True for name, holds in ours.items() if holds}, **if_object(own.get("annotations"))}
+    try:
+        return MCPTool(
+            name=spec.name,
+            title=own.get("title"),
+            description=spec.description.strip() or None,
+            input_schema={"type": "object", **spec.input_schema},
+            annotations=ToolAnnotations.model_validate(hints, by_name=False) if hints else None,
+        )
+    except ValidationError as error:
+        raise ToolError(f"what {tool.name!r} says in native[{MCP!r}] is no title and annotations: {error}") from error
 
 
 def agent_entry(title: str, description: str | None, output_type: Any) -> AgentEntry:

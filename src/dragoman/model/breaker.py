@@ -41,7 +41,7 @@ def endpoint_failed(error: DragomanError) -> bool:
 
 def key_of(target: Origin, per: Per) -> Origin:
     """What stands for all that is counted together with a request to `target`."""
-    return target if per == "model" else Origin(target.provider, target.endpoint)
+    return Origin(target.provider, target.endpoint, target.model if per == "model" else None)
 
 
 class Breaker:

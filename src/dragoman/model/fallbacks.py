@@ -29,8 +29,8 @@ from dragoman.event import Event, MessageDropped, MessageStarted, PartDelta, Run
 from dragoman.fold import fold
 from dragoman.hooks import ModelRetry, active, fire
 from dragoman.logs import logger
-from dragoman.message import FinishReason, Message
-from dragoman.model.breaker import Breaker
+from dragoman.message import FinishReason, Message, Origin
+from dragoman.model.breaker import Breaker, key_of
 from dragoman.model.middleware import Batches, Target
 from dragoman.model.strings import ModelString, parse_model_string
 from dragoman.providers.provider import Provider
@@ -95,7 +95,7 @@ class Fallback(msgspec.Struct, frozen=True, eq=False):
                     if type(last := events[-1]) is RunError:
                         error, events = last.error, events[:-1]
                     if len(events) != 1 or type(events[0]) is not PartDelta:
-                        begun += [event.message_id for event in events if type(event) is MessageStarted]
+                        _note(events, begun)
                     if answer is not None:
                         answer += events
                     if events:
@@ -117,16 +117,14 @@ class Fallback(msgspec.Struct, frozen=True, eq=False):
 
     def _order(self, request: ModelRequest, target: Target) -> list[str]:
         """The model strings to ask, each model once. A turn that its provider paused goes on there and nowhere else."""
-        by_target = {target(request): request.model}
+        by_target = {_whom(request, target): request.model}
         for model in map(model_string, self.models):
-            by_target.setdefault(target(request.replace(model=model)), model)
+            by_target.setdefault(_whom(request.replace(model=model), target), model)
         last = request.messages[-1] if request.messages else None
         if last is None or last.finish_reason is not FinishReason.pause or (origin := last.origin) is None:
             return [*by_target.values()]
         whose = (origin.provider, origin.model)
-        return [
-            next((model for to, model in by_target.items() if to and (to.provider, to.model) == whose), request.model)
-        ]
+        return [next((model for to, model in by_target.items() if (to.provider, to.model) == whose), request.model)]
 
     async def _is_refused(self, events: Iterable[Event]) -> bool:
         answer = next(iter(fold(events)), None)
@@ -208,6 +206,21 @@ def model_string(model: str | Provider) -> str:
     return model
 
 
+def _note(events: Iterable[Event], begun: list[str]) -> None:
+    """Keeps the ids of messages that have begun and were not taken back."""
+    for event in events:
+        if type(event) is MessageStarted:
+            begun.append(event.message_id)
+        elif type(event) is MessageDropped and event.message_id in begun:
+            begun.remove(event.message_id)
+
+
+def _whom(request: ModelRequest, target: Target) -> Origin:
+    """Whom a request goes to, for comparison."""
+    whom = target(request)
+    return Origin("", None, request.model) if whom is None else key_of(whom, "model")
+
+
 async def _told(
     request: ModelRequest, target: Target, attempt: int, error: DragomanError | None, following: str
 ) -> None:
@@ -215,7 +228,7 @@ async def _told(
     what = "gave an answer that is not taken" if error is None else f"failed ({error})"
     _LOG.warning("%s %s; %s is asked", request.model, what, following)
     if watching := active(()) if request.run is None else request.run.hooks:
-        provider = (error and error.provider) or ((whom := target(request)) and whom.provider) or ""
+        provider = (error and error.provider) or _whom(request, target).provider
         status = None if error is None else error.status
         retry = ModelRetry(request.run, provider, attempt, status=status, error=error, fallback=following)
         await fire(watching, "retry", retry)

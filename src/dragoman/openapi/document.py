@@ -138,14 +138,15 @@ def _size(value: Any, known: dict[int, int]) -> int:
         below = cast("list[Any]", value)
     else:
         return 1
-    if id(value) not in known:
-        known[id(value)] = -1
-        known[id(value)] = size = 1 + sum(_size(each, known) for each in below)
+    key = id(cast("object", value))
+    if key not in known:
+        known[key] = -1
+        known[key] = size = 1 + sum(_size(each, known) for each in below)
         if size > _MOST_VALUES:
             raise ValueError("it is too large")
-    elif known[id(value)] < 0:
+    elif known[key] < 0:
         raise ValueError("it holds itself")
-    return known[id(value)]
+    return known[key]
 
 
 def _check(root: Mapping[str, Any]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from email.message import Message
 from http import HTTPStatus
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
@@ -118,7 +120,7 @@ async def _result(response: Response) -> Any:
     pieces: list[bytes] = []
     while data := await response.read():
         pieces.append(data)
-    body, media_type = b"".join(pieces), response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    body, (media_type, charset) = b"".join(pieces), _content_type(response.headers.get("content-type", ""))
     if not 200 <= response.status < 300:
         raise ToolError(_error(response.status, body))
     if not body:
@@ -129,8 +131,20 @@ async def _result(response: Response) -> Any:
         except (ValueError, RecursionError):
             return body.decode(errors="replace")
     if not media_type or media_type.startswith("text/") or media_type.endswith(("+xml", "/xml", "javascript", "yaml")):
-        return body.decode(errors="replace")
+        return body.decode(charset, errors="replace")
     return DataPart(body, media_type)
+
+
+def _content_type(value: str) -> tuple[str, str]:
+    """The media type, and the encoding of its text."""
+    message = Message()
+    message["content-type"] = value
+    charset = message.get_content_charset("utf-8")
+    try:
+        codecs.lookup(charset)
+    except LookupError:
+        charset = "utf-8"
+    return message.get_content_type() if value else "", charset
 
 
 def _error(status: int, body: bytes) -> str:

@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 
 from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.errors import SettingsError
 from dragoman.openapi.document import Document, pointer
 from dragoman.openapi.operations import Operation
 from dragoman.tools import ToolContext
 
-__all__ = ["Credential", "Credentials", "Scheme", "schemes"]
+__all__ = ["Credential", "Credentials", "Scheme", "check_names", "schemes"]
 
 Credential = str | Callable[[ToolContext[Any]], str | Awaitable[str]]
 """A key, or a function, plain or async, that gives it for a call. For basic authentication: `user:password`."""
@@ -45,11 +46,21 @@ class Scheme(msgspec.Struct, frozen=True):
         return self.prefix + key
 
 
+def check_names(document: Document, credentials: Credentials | None) -> None:
+    """Raises `SettingsError` where a key is given for a security scheme that the document does not have."""
+    if credentials is None or isinstance(credentials, str) or callable(credentials):
+        return
+    known = _known(document)
+    if unknown := sorted(credentials.keys() - known.keys()):
+        names = ", ".join(known) or "none"
+        raise SettingsError(f"api_key= names {', '.join(unknown)}, and the document's security schemes are: {names}")
+
+
 def schemes(document: Document, operation: Operation, credentials: Credentials | None) -> list[Scheme]:
     """The keys that an operation's requests have: of the first of its requirements for which there are all."""
     if credentials is None:
         return []
-    known = if_object(if_object(document.root.get("components")).get("securitySchemes"))
+    known = _known(document)
     given = operation.fields.get("security")
     for requirement in if_list(document.root.get("security") if given is None else given):
         names = list(if_object(requirement))
@@ -57,6 +68,10 @@ def schemes(document: Document, operation: Operation, credentials: Credentials |
         if names and None not in found:
             return [one for one in found if one is not None]
     return []
+
+
+def _known(document: Document) -> Mapping[str, Any]:
+    return if_object(if_object(document.root.get("components")).get("securitySchemes"))
 
 
 def _credential(credentials: Credentials, name: str, names: list[str]) -> Credential | None:

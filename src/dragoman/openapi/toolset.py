@@ -15,7 +15,7 @@ from dragoman.logs import logger
 from dragoman.openapi.document import Document, load
 from dragoman.openapi.operations import Body, Operation, Parameter, Unsupported, operations, read_arguments
 from dragoman.openapi.request import Headers, Requests
-from dragoman.openapi.security import Credentials, Scheme, schemes
+from dragoman.openapi.security import Credentials, Scheme, check_names, schemes
 from dragoman.openapi.servers import server_url, url_of
 from dragoman.openapi.writing import write
 from dragoman.tools import Tool, ToolContext, Toolset
@@ -81,16 +81,19 @@ def openapi(
     Requests go to the base URL's host and to no other. Those that read are repeated where they fail, those that write are not.
 
     Raises:
-        SettingsError: the document cannot be read, is wrong, or does not say where it is served; or a library lacks.
+        SettingsError: the document cannot be read, is wrong, does not say where it is served, or has no use for the key; or a library lacks.
         TypeError: `include` is neither names nor a function.
     """
     read = load(document)
     base = server_url(read, base_url, has_keys=api_key is not None or headers is not None)
+    check_names(read, api_key)
     requests = Requests(transport, headers)
     tools: list[Tool] = []
     left_out: dict[str, str] = {}
+    is_used = api_key is None
     for one in _included(operations(read), include):
         keys = schemes(read, one, api_key)
+        is_used = is_used or bool(keys)
         hidden = {(key.location, key.name.lower() if key.location == "header" else key.name) for key in keys}
         if headers is not None and not callable(headers):
             hidden |= {("header", each.lower()) for each in headers}
@@ -102,6 +105,11 @@ def openapi(
         url = url_of(one, base, is_given=base_url is not None)
         handler = _handler(requests, one, url, keys, parameters, body)
         tools.append(Tool(one.name, one.description, handler, schema, idempotent=one.method in _REPEATABLE))
+    if not is_used:
+        raise SettingsError(
+            "api_key= would go with no request: the document does not say how these operations take this key. "
+            'Give it as headers=, such as {"Authorization": "Bearer …"}'
+        )
     called = name or _title(read)
     for operation, reason in left_out.items():
         _LOG.warning("%s: the operation %s is left out: %s", called, operation, reason)

@@ -95,8 +95,8 @@ async def _run(state: StreamingState, tool_round: ToolRound, runs: Mapping[int, 
     places = list(runs)
     calls = [call for _, call in runs.values()]
     for decision, call in runs.values():
-        asked = decision.waiting.interrupts[0].metadata
-        state.records.begin(call, CallRecord(decision.answers, decision.runs, decision.resume, asked))
+        metadata = decision.waiting.interrupts[0].metadata
+        state.records.begin(call, CallRecord(decision.answers, decision.runs, decision.resume, metadata))
 
     def report(place: int, result: ToolExecutionResult) -> None:
         decision, _ = runs[places[place]]

@@ -6,10 +6,13 @@ from collections.abc import Collection, Mapping
 from urllib.parse import urlsplit
 
 from dragoman import providers
+from dragoman.codec.json_values import if_object
 from dragoman.request import HttpRequest
 from dragoman.testing.recordings import Recordings, RequestRefusedError, Send
 from dragoman.testing.scripted import ScriptedModel
+from dragoman.testing.server import ScriptedServer
 from dragoman.transport.base import Response
+from dragoman.transport.exchange import request_body
 from dragoman.transport.redaction import public_url
 
 __all__ = ["ANY", "LOOPBACK", "Network", "placeholder_keys"]
@@ -41,9 +44,8 @@ class Network:
         Raises:
             RequestRefusedError: it has none.
         """
-        for model in self.scripted:
-            if model.server is not None and request.path.startswith(str(model.base_url)):
-                return await model.server.send(request)
+        if (server := self._scripted(request)) is not None:
+            return await server.send(request)
         try:
             if self.recordings is not None:
                 return await self.recordings.send(request, real)
@@ -52,6 +54,19 @@ class Network:
             self._refused.append(refused)
             raise
         return await real(request)
+
+    def _scripted(self, request: HttpRequest) -> ScriptedServer | None:
+        """What stands in the place where a request goes; of several the one with its wire and its model."""
+        there = [model for model in self.scripted if request.path.startswith(str(model.base_url))]
+        if not there:
+            return None
+        name = if_object(request_body(request)).get("model")
+
+        def fits(model: ScriptedModel) -> tuple[bool, bool]:
+            speaks = model.server is not None and model.server.is_chat(request.path)
+            return speaks, name == model.chat_model or f"/{model.chat_model}:" in request.path
+
+        return max(there, key=fits).server
 
     def _let_through(self, request: HttpRequest) -> None:
         host = urlsplit(request.path).hostname or ""

@@ -112,7 +112,7 @@ class _Answers:
 
     def next(self) -> Any:
         self.given += 1
-        return self._next.pop() if self._function is None else self._function
+        return self._next.pop(0) if self._function is None else self._function
 
     def left(self) -> list[Any]:
         """Those that nobody asked for; of an iterator that cannot be known."""

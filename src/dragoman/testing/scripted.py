@@ -110,6 +110,9 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
         msgspec.structs.force_setattr(self, "server", server)
         msgspec.structs.force_setattr(self, "transport", self.transport or server)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name}:{self.chat_model}, {self.wire}, {len(self.requests)} requests)"
+
     @classmethod
     def like(cls, model: str | Provider, answers: Answers | Mapping[Any, Answers], **fields: Any) -> Self:
         """A scripted model in the place of a real one: with its name, wire, capabilities and quirks.
@@ -126,7 +129,7 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
     @classmethod
     def from_run(cls, run: Source, **fields: Any) -> Self:
         """A scripted model that says again what the model said in a run: in its result, its events or its history. What was retracted
-        is left out."""
+        is left out, and what agents within its tools said: of events that is `fold(events, run_id=…)`."""
         said = [message for message in messages_of(run) if message.role is Role.MODEL]
         return cls([message.replace(id=None, origin=None) for message in said], **fields)
 

@@ -20,7 +20,7 @@ from dragoman.errors import (
     ProviderError,
     ProviderTimeoutError,
 )
-from dragoman.event import Event
+from dragoman.event import Event, MessageStarted
 from dragoman.fold import fold
 from dragoman.message import Message, Role, Usage
 from dragoman.request import EmbeddingsRequest, HttpRequest, ModelRequest
@@ -117,7 +117,7 @@ class ScriptedServer:
             request.body if isinstance(request.body, bytes) else msgspec.json.encode(request.body)
         )
         path = request.path[len(self._base_url) :]
-        if self._vectors is not None and not self._is_chat(path):
+        if self._vectors is not None and not self.is_chat(path):
             return self._embeddings(body, path, self._vectors)
         headers = {name.lower(): value for name, value in request.headers.items()}
         wanted = self._wire.load_request(body, path=path, headers=headers)
@@ -152,8 +152,8 @@ class ScriptedServer:
         asked = [message for message in wanted.messages if message.role is not Role.SYSTEM]
         self._stored[_envelope(wanted, number)["id"]] = (*asked, *fold(events))
 
-    def _is_chat(self, path: str) -> bool:
-        """Whether a path is one of those at which the API answers a chat: their last words tell."""
+    def is_chat(self, path: str) -> bool:
+        """Whether a path, or a URL, is one of those at which the API answers a chat: their last words tell."""
         chats = {_last_word(route.path) for route in getattr(self._wire, "routes", ()) if route.purpose == "chat"}
         return _last_word(path) in chats
 
@@ -215,7 +215,7 @@ class ScriptedServer:
 
     def _written(self, wanted: ModelRequest, events: Sequence[Event], answer: Answer, number: int) -> bytes:
         self._store(wanted, events, number)
-        envelope = _envelope(wanted, number)
+        envelope = _envelope(wanted, number, events)
         if not self._streams(wanted, answer):
             return msgspec.json.encode(self._wire.dump_response(events, **envelope))
         encoder = self._wire.encoder(**envelope)
@@ -228,8 +228,10 @@ def _linked(wanted: ModelRequest, stored: tuple[Message, ...]) -> ModelRequest:
     return wanted.replace(messages=(*instructions, *stored, *wanted.messages[len(instructions) :]))
 
 
-def _envelope(wanted: ModelRequest, number: int) -> dict[str, Any]:
-    return {"id": f"kit-{number}", "model": wanted.model}
+def _envelope(wanted: ModelRequest, number: int, events: Sequence[Event] = ()) -> dict[str, Any]:
+    """Id and model of an answer: the model that the message says served it, else the one that was asked for."""
+    origins = (event.origin for event in events if isinstance(event, MessageStarted) and event.origin is not None)
+    return {"id": f"kit-{number}", "model": next((each.served_model for each in origins), None) or wanted.model}
 
 
 def _last_word(path: str) -> str:

@@ -35,12 +35,12 @@ class CallRecord:
         answers: Iterable[Any] = (),
         runs: Iterable[InnerRun] = (),
         resume: Iterable[Resume] = (),
-        asked: Mapping[str, Any] = {},
+        question_metadata: Mapping[str, Any] = {},
     ) -> None:
         self.answers = tuple(answers)
         """To the questions of the tool, in the order in which they were asked."""
-        self.asked = asked
-        """The metadata with which the tool asked the last of them."""
+        self.question_metadata = question_metadata
+        """With which the tool asked the last of them."""
         self.runs = list(runs)
         """Runs of agents in the tool, in order."""
         self.resume = tuple(resume)
