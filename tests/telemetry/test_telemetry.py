@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 from opentelemetry import trace
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -65,11 +67,18 @@ class Telemetry:
         self._exporter, self._reader, self.sampler = InMemorySpanExporter(), InMemoryMetricReader(), Sampled()
         self.tracers = TracerProvider(sampler=self.sampler)
         self.tracers.add_span_processor(SimpleSpanProcessor(self._exporter))
-        self.hooks = telemetry(self.tracers, MeterProvider([self._reader]), **how)
+        self._logs = InMemoryLogRecordExporter()
+        loggers = LoggerProvider()
+        loggers.add_log_record_processor(SimpleLogRecordProcessor(self._logs))
+        self.hooks = telemetry(self.tracers, MeterProvider([self._reader]), loggers, **how)
 
     @property
     def spans(self) -> list[ReadableSpan]:
         return list(self._exporter.get_finished_spans())
+
+    @property
+    def events(self) -> list[Any]:
+        return [one.log_record for one in self._logs.get_finished_logs()]
 
     def named(self, name: str) -> list[ReadableSpan]:
         return [span for span in self.spans if span.name.split(" ")[0] == name]
@@ -267,6 +276,32 @@ async def test_an_error_is_on_the_request_and_on_the_run(wire: str) -> None:
         assert (span.status.status_code.name, [event.name for event in span.events]) == ("ERROR", ["exception"])
     [duration] = spy.metrics()["gen_ai.client.inference.duration"]
     assert duration.attributes["error.type"] == "RateLimitError"
+    [event] = spy.events
+    assert (event.event_name, event.severity_number.value) == ("gen_ai.client.operation.exception", 13)
+    assert (event.span_id, event.attributes["exception.type"]) == (
+        spy.one("chat").context.span_id,
+        "dragoman.errors.RateLimitError",
+    )
+
+
+async def test_a_tool_that_fails_is_an_error_of_its_span_alone() -> None:
+    spy = Telemetry(content=True)
+
+    def fail() -> None:
+        raise ValueError("half of one: \ud83d")
+
+    both = (answer("openai_chat", call("fail")), answer("openai_chat", "ok"))
+    agent, _ = agent_of("openai_chat", *both, tools=[fail], hooks=spy.hooks)
+    await agent.send("hi")
+    spy.check()
+    assert [span.name for span in spy.spans if span.status.status_code.name == "ERROR"] == ["execute_tool fail"]
+    span, [event] = spy.one("execute_tool"), spy.events
+    assert span.attributes["error.type"] == "ValueError"
+    assert (event.event_name, event.attributes["exception.type"]) == ("gen_ai.execute_tool.exception", "ValueError")
+
+
+def test_half_a_character_is_escaped() -> None:
+    assert json.loads(content.json_text({"text": "\ud83d", "data": b"\x00"})) == {"text": "\ud83d", "data": "AA=="}
 
 
 async def test_what_tools_do_stands_under_their_spans() -> None:

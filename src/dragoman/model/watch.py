@@ -50,8 +50,8 @@ class Watch:
     async def send(self, send: Callable[[HttpRequest], Awaitable[Response]], request: HttpRequest) -> Response:
         """Sends the request, with what hooks add to it."""
         entered = [one for one in map(self._entered, self._hooks) if one is not None]
-        before, raised = RETRIED.get(), None
-        RETRIED.set(self._retried)
+        raised: BaseException | None = None
+        token = RETRIED.set(self._retried)
         try:
             if more := headers(self._hooks):
                 request = msgspec.structs.replace(request, headers={**more, **request.headers})
@@ -60,7 +60,8 @@ class Watch:
             raised = error
             raise
         finally:
-            RETRIED.set(before)  # by its value: a task that is destroyed ends in another context
+            if not isinstance(raised, GeneratorExit):  # with which a task is destroyed, in somebody else's context
+                RETRIED.reset(token)
             for hooks, context in reversed(entered):
                 try:
                     context.__exit__(None if raised is None else type(raised), raised, None)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextvars import Token
 from importlib.metadata import PackageNotFoundError, version
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from opentelemetry import metrics, trace
 from opentelemetry.context import Context, attach, detach, get_current
-from opentelemetry.trace import Span, SpanKind, StatusCode, set_span_in_context
+from opentelemetry.trace import Span, SpanKind, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from dragoman import providers
@@ -38,8 +38,12 @@ from dragoman.telemetry.attributes import (
     tool_call,
     usage,
 )
+from dragoman.telemetry.failure import recorder
 from dragoman.telemetry.metrics import Metrics
 from dragoman.tools.ask import AskUser
+
+if TYPE_CHECKING:
+    from opentelemetry._logs import LoggerProvider
 
 __all__ = ["Spans"]
 
@@ -89,6 +93,7 @@ class Spans:
         self,
         tracer_provider: trace.TracerProvider | None,
         meter_provider: metrics.MeterProvider | None,
+        logger_provider: LoggerProvider | None,
         *,
         content: bool,
         conventions: str,
@@ -96,6 +101,7 @@ class Spans:
         release = _release()
         self._tracer = trace.get_tracer(_SCOPE, release, tracer_provider)
         self._metrics = Metrics(metrics.get_meter(_SCOPE, release, meter_provider), conventions)
+        self._failed = recorder(_SCOPE, release, logger_provider)
         self._content, self._conventions = content, conventions
         self._runs: dict[int, _Run] = {}
         self._calls: dict[ModelStart | ToolStart, _Call] = {}
@@ -132,18 +138,21 @@ class Spans:
     def _run_end(self, end: RunEnd) -> None:
         run = self._runs.pop(id(end.start.run))
         span, result = run.span, end.result
-        if span.is_recording():
+        try:
             attributes: Attributes = {} if result.usage is None else usage(result.usage)
             reason = "error" if end.outcome in ("cancelled", "error") else finish_reason(result.finish_reason)
             if reason is not None:
                 attributes["gen_ai.response.finish_reasons"] = (reason,)
-            if self._content and (said := [one for one in result.messages if one.role is Role.MODEL][-1:]):
-                attributes["gen_ai.output.messages"] = content.answer(said[0], reason)
+            if self._content and span.is_recording():
+                said = [one for one in result.messages if one.role is Role.MODEL][-1:]
+                if said:
+                    attributes["gen_ai.output.messages"] = content.answer(said[0], reason)
             span.set_attributes(attributes)
             if end.error is not None:
-                _failed(span, end.error)
-        self._metrics.run(end, run.name, run.context, run.model_calls, run.tool_calls)
-        span.end()
+                self._failed("", span, run.context, end.error)
+            self._metrics.run(end, run.name, run.context, run.model_calls, run.tool_calls)
+        finally:
+            span.end()
 
     # model calls
 
@@ -164,14 +173,16 @@ class Spans:
 
     def _model_end(self, end: ModelEnd) -> None:
         span, context, _, _ = self._calls.pop(end.start)
-        attributes = response(end, self._conventions)
-        if self._content and span.is_recording() and (message := end.message) is not None:
-            attributes["gen_ai.output.messages"] = content.answer(message, finish_reason(end.finish_reason))
-        span.set_attributes(attributes)
-        if end.error is not None:
-            _failed(span, end.error)
-        self._metrics.model_call(end, context)
-        span.end()
+        try:
+            attributes = response(end, self._conventions)
+            if self._content and span.is_recording() and (message := end.message) is not None:
+                attributes["gen_ai.output.messages"] = content.answer(message, finish_reason(end.finish_reason))
+            span.set_attributes(attributes)
+            if end.error is not None:
+                self._failed("client.operation", span, context, end.error)
+            self._metrics.model_call(end, context)
+        finally:
+            span.end()
 
     def _model_context(self, start: ModelStart) -> _Current:
         return _Current(self._calls[start].context)
@@ -198,14 +209,15 @@ class Spans:
         if token is not None and not isinstance(end.error, GeneratorExit):
             detach(token)
         error = end.error if isinstance(end.error, Exception) and not isinstance(end.error, AskUser) else None
-        if span.is_recording():
-            if self._content and end.result is not None:
+        try:
+            if self._content and end.result is not None and span.is_recording():
                 span.set_attribute("gen_ai.tool.call.result", content.json_text(content.result(end.result)))
             if error is not None:
-                _failed(span, error)
-        name = {} if run is None else run.name
-        self._metrics.tool_call(end, name, None if error is None else error_type(error), context)
-        span.end()
+                self._failed("execute_tool", span, context, error)
+            name = {} if run is None else run.name
+            self._metrics.tool_call(end, name, None if error is None else error_type(error), context)
+        finally:
+            span.end()
 
     # what happens between
 
@@ -242,12 +254,6 @@ def _agent_name(start: RunStart) -> Attributes:
         provider = ""
     name = start.run.agent
     return {"gen_ai.agent.name": name} if name not in ("", provider) else {}
-
-
-def _failed(span: Span, error: BaseException) -> None:
-    span.set_attribute("error.type", error_type(error))
-    span.set_status(StatusCode.ERROR, str(error))
-    span.record_exception(error)
 
 
 def _event(span: Span, name: str, attributes: Attributes) -> None:
