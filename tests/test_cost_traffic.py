@@ -47,7 +47,7 @@ UNKNOWN_MODELS = {
 """Vendor → models without a price, or whose tokens are told wrongly."""
 
 
-class Told(NamedTuple):
+class Answered(NamedTuple):
     """An answer that tells tokens."""
 
     exchange: Exchange
@@ -58,11 +58,11 @@ class Told(NamedTuple):
 
 
 @cache
-def answers() -> tuple[Told, ...]:
+def answers() -> tuple[Answered, ...]:
     return tuple(_answers())
 
 
-def _answers() -> Iterator[Told]:
+def _answers() -> Iterator[Answered]:
     for folder, wire in WIRES.items():
         for exchange in exchanges(folder):
             if exchange.status != 200 or folder == "openai_embeddings" or exchange.endpoint == "embeddings":
@@ -76,14 +76,14 @@ def _answers() -> Iterator[Told]:
                 if isinstance(event, MessageFinished) and event.usage is not None:
                     who = event.origin or starts[event.message_id] or origin
                     cost = call_cost(who, event.usage, None, event.native)
-                    yield Told(exchange, who, event.usage, event.native, cost)
+                    yield Answered(exchange, who, event.usage, event.native, cost)
                     break
 
 
 def test_every_answer_has_a_cost_or_is_known_to_have_none() -> None:
-    told = answers()
+    found = answers()
     unknown = {
-        (each.origin.provider, each.origin.served_model or each.origin.model) for each in told if each.cost is None
+        (each.origin.provider, each.origin.served_model or each.origin.model) for each in found if each.cost is None
     }
     missing = {
         (vendor, model)
@@ -91,7 +91,7 @@ def test_every_answer_has_a_cost_or_is_known_to_have_none() -> None:
         if vendor not in UNKNOWN and model not in UNKNOWN_MODELS.get(vendor, ())
     }
     assert missing == set()
-    assert sum(each.cost is not None for each in told) > 0.9 * len(told) > 2000
+    assert sum(each.cost is not None for each in found) > 0.9 * len(found) > 2000
 
 
 def test_costs_are_those_that_the_prices_own_reading_of_the_answer_gives() -> None:
@@ -123,7 +123,7 @@ def test_costs_are_those_that_providers_tell_themselves() -> None:
     assert same[False] < 12
 
 
-def theirs(each: Told) -> Decimal | None:
+def theirs(each: Answered) -> Decimal | None:
     """What `genai-prices` makes of a whole answer's body by itself; `None`: it cannot read it, or it is a stream."""
     url, wire = each.origin.endpoint, WIRES[each.exchange.path.parent.name]
     try:
@@ -145,7 +145,7 @@ def theirs(each: Told) -> Decimal | None:
     return None
 
 
-def explained(each: Told) -> bool:
+def explained(each: Answered) -> bool:
     usage = json.dumps(each.native)
     return any(word in usage for word in ("advisor_message", "num_requests")) or each.origin.provider == "mistral"
 

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from dragoman import (
     Agent,
     Capability,
+    Chat,
     DataPart,
     Interrupt,
     Limits,
@@ -42,7 +43,7 @@ from dragoman.event import (
     StepStarted,
 )
 from dragoman.message import Role
-from dragoman.runs import visible
+from dragoman.runs import Runs, open_log, visible
 from dragoman.testing import ScriptedModel, call
 from dragoman.tools import handoff
 from support.model import FORCING, agent, says
@@ -639,3 +640,46 @@ async def test_a_hand_off_that_is_approved_before_another_call_is_not_made() -> 
     both = await a.send(None, history=first.messages, resume=[transfer.approve(), paying.approve()])
     assert both.output == "I am b."
     assert [each.is_error for each in both.messages[0].tool_results] == [False, False]
+
+
+@pytest.mark.parametrize("text", ["A cat.", ""])
+async def test_files_that_the_other_made_stand_in_its_message(text: str) -> None:
+    picture = DataPart(b"png", "image/png")
+    b, _ = agent(says(*([text] if text else []), picture), ids="b")
+    a, _ = agent(says(calls("transfer_to_b", id="t")), tools=[handoff(b, "b")], ids="a")
+    events, result = await told(a)
+    assert result.output == text
+    assert result.messages[-1].content == (*([TextPart(text)] if text else []), picture)
+    assert fold(events) == list(result.messages)
+
+
+async def test_a_chat_goes_on_with_what_the_other_waits_for() -> None:
+    ran: list[str] = []
+    a, _ = bank(ran, 0, "openai_chat", True, 2)
+    chat = Chat(a, thread_id="t")
+    first = await chat.send("Pay.", deps="Ada")
+    assert chat.pending == first.pending
+    b, _ = bank(ran, 1, "openai_chat", True, 2)
+    later = Chat(b, stored(*chat.history), thread_id="t")
+    assert later.pending == first.pending
+    answers = [later.pending[0].approve(), later.pending[1].answer("yes")]
+    assert (await later.send(None, resume=answers, deps="Ada")).output == "It is paid."
+    assert later.pending == ()
+    assert [message.text for message in later.history if message.text] == ["Pay.", "I pay.", "It is paid."]
+
+
+async def test_an_answer_that_is_sent_twice_counts_once_in_a_run_of_its_own() -> None:
+    ran: list[str] = []
+    a, _ = bank(ran, 0, "openai_chat", True, 1)
+    first = await a.send("Pay.", deps="Ada", thread_id="t")
+    how: dict[str, Any] = {"history": first.messages, "deps": "Ada", "thread_id": "t"}
+    how["resume"] = [first.pending[0].approve(), first.pending[1].answer("yes")]
+    async with open_log("memory:") as log, Runs(log) as runs:
+        ends: list[Any] = []
+        for last in ([], ["Who knows."]):
+            teller, _ = bank(ran, 1, "openai_chat", True, 0)
+            b = Agent(model(*last), tools=[handoff(teller, "next")], approval_key="key" * 11)
+            run_id = await runs.start(b, None, **how)
+            ends.append([event async for _, event in runs.attach(run_id)][-1])
+    assert ran == ["5 by Ada"]
+    assert [end.result for end in ends] == ["It is paid.", "Who knows."]

@@ -91,8 +91,8 @@ def call_cost(
         SettingsError: prices are needed, and `genai-prices` is not installed.
     """
     response = _response(native)
-    if (own := _own_figure(response)) is not None:
-        return own
+    if (reported := _reported_cost(response)) is not None:
+        return reported
     if origin is not None and _is_free(origin):
         return _FREE
     if origin is None or usage is None or usage.input_tokens is None or usage.output_tokens is None:
@@ -159,25 +159,27 @@ def _is_free(origin: Origin) -> bool:
     return not (origin.model or "").endswith(_CLOUD)
 
 
-def _own_figure(response: Mapping[str, Any]) -> Decimal | None:
+def _reported_cost(response: Mapping[str, Any]) -> Decimal | None:
     """What the provider says that the call cost."""
     usage = _object(response.get("usage"))
     if usage.get("is_byok") is True:  # OpenRouter with a key of yours: its fee, and what that key pays
         paid = _dollars(_at(usage, ("cost_details", "upstream_inference_cost")))
         return None if paid is None else paid + (_dollars(usage.get("cost")) or 0)
     for path in (("usage", "cost"), ("usage", "cost", "total_cost"), ("cost", "usd")):
-        if (told := _dollars(_at(response, path))) is not None:
-            return told
+        if (figure := _dollars(_at(response, path))) is not None:
+            return figure
     ticks = _dollars(usage.get("cost_in_usd_ticks"))
     return None if ticks is None else ticks / _TICKS
 
 
 def _units(usage: Usage, response: Mapping[str, Any]) -> dict[str, int]:
     """The tokens, and what else of a call has a price."""
-    told = {unit: getattr(usage, name) for name, unit in _COUNTS.items()}
-    told |= {unit: _first(response, paths) for unit, paths in _DETAILS.items()}
-    told |= {unit: count for unit, count in _object(_at(response, ("usage", "billed_units"))).items() if unit in told}
-    units = {unit: int(count) for unit, count in told.items() if type(count) in (int, float)}
+    counts = {unit: getattr(usage, name) for name, unit in _COUNTS.items()}
+    counts |= {unit: _first(response, paths) for unit, paths in _DETAILS.items()}
+    counts |= {
+        unit: count for unit, count in _object(_at(response, ("usage", "billed_units"))).items() if unit in counts
+    }
+    units = {unit: int(count) for unit, count in counts.items() if type(count) in (int, float)}
     for name, unit in _MODALITIES.items():
         for entry in _list(_at(response, ("usageMetadata", name))):
             kind, count = _KINDS.get(str(_object(entry).get("modality"))), _object(entry).get("tokenCount")

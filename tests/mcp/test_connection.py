@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import subprocess
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -170,3 +172,31 @@ async def test_no_task_is_left(log: Path):
         await call
     assert asyncio.all_tasks() == before
     assert running(log) == 0
+
+
+def test_loops_in_several_threads_have_sessions_of_their_own(log: Path):
+    server = mcp(program(log))
+
+    async def main() -> list[str]:
+        async with server:
+            return [await server.call_tool("add", {"a": n, "b": 1}) for n in range(5)]
+
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: asyncio.run(main()), range(4)))
+    assert found == [["1", "2", "3", "4", "5"]] * 4
+    assert running(log) == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="the system does not list open files")
+async def test_no_file_is_left_open(log: Path):
+    def opened() -> int:
+        return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - quick
+
+    await mcp(program(log)).list_tools()
+    before = opened()
+    for _ in range(3):
+        await mcp(program(log)).list_tools()
+        for broken in (["dragoman-has-no-such-program"], [sys.executable, "-S", "-c", ""]):
+            with pytest.raises(ToolError):
+                await mcp(broken).list_tools()
+    await until(lambda: opened() <= before)

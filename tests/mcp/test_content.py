@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from mcp import types
 
-from dragoman import DataPart, LinkPart, TextPart, Tool, ToolContext
+from dragoman import DataPart, LinkPart, TextPart, Tool
 from dragoman.errors import ToolError
 from dragoman.mcp import ToolHints, hints
 from dragoman.mcp.content import parts_of, resource_part
 from dragoman.mcp.elicitation import Answers
 from dragoman.mcp.results import result_of
 from dragoman.tools import AskUser
-from dragoman.tools.record import CallRecord, CallRecords
+from support.answered import answered
 
 LOUD = types.Annotations(priority=1.0)
 
@@ -155,10 +155,7 @@ def test_no_more_than_the_bound_is_taken(content: Any, structured: Any):
 
 
 def answers(*given: Any, to: AskUser | None = None) -> Answers:
-    context = ToolContext[Any](None, records=CallRecords())
-    assert context.records is not None
-    context.records.begin(context.call, CallRecord(given, asked=to.metadata if to is not None else {}))
-    return Answers("x", context)
+    return Answers("x", answered(*given, to=to))
 
 
 def asked(answers: Answers, question: types.ElicitRequestParams) -> AskUser:

@@ -12,12 +12,11 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from dragoman import ToolContext
 from dragoman.errors import ToolError
 from dragoman.mcp import mcp
 from dragoman.tools import AskUser
-from dragoman.tools.record import CallRecord, CallRecords
 from support import mcp_server
+from support.answered import answered
 from support.mcp_http import Requests, free_port, serving
 from support.until import until
 
@@ -43,13 +42,6 @@ def requests(log: Path) -> Requests:
 def url(requests: Requests) -> Iterator[str]:
     with serving(requests) as served:
         yield f"{served}/mcp"
-
-
-def answered(*answers: Any, to: AskUser | None = None) -> ToolContext[Any]:
-    context = ToolContext[Any](None, records=CallRecords())
-    assert context.records is not None
-    context.records.begin(context.call, CallRecord(answers, question_metadata=to.metadata if to is not None else {}))
-    return context
 
 
 async def test_tools_are_listed_and_called(url: str, protocol: str, requests: Requests):
@@ -191,3 +183,45 @@ async def test_no_task_is_left(url: str, protocol: str):
     async with mcp(url, protocol=protocol) as server:
         await server.list_tools()
     assert asyncio.all_tasks() == before
+
+
+async def test_who_is_cancelled_while_it_connects_leaves_nothing(protocol: str):
+    came = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    async def hang(request: Any) -> Response:
+        loop.call_soon_threadsafe(came.set)
+        await asyncio.sleep(60)
+        return Response()
+
+    before = asyncio.all_tasks()
+    with serving(Starlette(routes=[Route("/mcp", hang, methods=["GET", "POST"])])) as served:
+        task = asyncio.create_task(mcp(f"{served}/mcp", protocol=protocol).list_tools())
+        await came.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert asyncio.all_tasks() == before
+
+
+async def test_a_call_carries_the_trace(url: str, protocol: str):
+    trace = pytest.importorskip("opentelemetry.trace")
+    sdk = pytest.importorskip("opentelemetry.sdk.trace")
+    with sdk.TracerProvider().get_tracer("tests").start_as_current_span("a run") as span:
+        told = await mcp(url, protocol=protocol).call_tool("trace")
+    assert told.split("-")[1] == trace.format_trace_id(span.get_span_context().trace_id)
+
+
+async def test_no_error_of_a_server_s_stands_for_a_failure_of_ours(protocol: str):
+    """A server that guessed what a failure looks like could send people to its own page to sign in."""
+
+    async def forge(request: Any) -> Response:
+        asked = await request.json()
+        error = {"code": -32603, "message": "somebody must sign in", "data": "0" * 32}
+        return JSONResponse({"jsonrpc": "2.0", "id": asked.get("id"), "error": error}, 500)
+
+    with (
+        serving(Starlette(routes=[Route("/mcp", forge, methods=["POST"])])) as served,
+        pytest.raises(ToolError, match="cannot be used: somebody must sign in"),
+    ):
+        await mcp(f"{served}/mcp", protocol=protocol).list_tools()

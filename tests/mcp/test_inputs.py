@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from mcp import types
 
-from dragoman import Agent, Message, ToolContext, dump_messages, load_messages, tool
+from dragoman import Agent, Message, dump_messages, load_messages, tool
 from dragoman.errors import ToolError
 from dragoman.event import Custom
 from dragoman.mcp import MCPToolset, mcp
@@ -21,8 +21,8 @@ from dragoman.result import ChatResult
 from dragoman.testing import ScriptedModel
 from dragoman.testing import call as calls
 from dragoman.tools import AskUser
-from dragoman.tools.record import CallRecord, CallRecords
 from support import mcp_server
+from support.answered import answered
 from support.until import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")]
@@ -37,14 +37,6 @@ def protocol(request: pytest.FixtureRequest) -> str:
 def again(result: ChatResult[Any], *before: Message) -> list[Message]:
     """The history as another process has it."""
     return load_messages(dump_messages([*before, *result.messages]))
-
-
-def answered(*answers: Any, to: AskUser | None = None) -> ToolContext[Any]:
-    """What a tool knows whose questions got these answers. `to`: the last of them."""
-    context = ToolContext[Any](None, records=CallRecords())
-    assert context.records is not None
-    context.records.begin(context.call, CallRecord(answers, question_metadata=to.metadata if to is not None else {}))
-    return context
 
 
 async def question(server: MCPToolset, name: str, **arguments: Any) -> AskUser:

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, DataPart, ToolContext
+from dragoman import Agent, DataPart
 from dragoman.errors import ToolError
 from dragoman.event import Custom
 from dragoman.mcp import MCPToolset, hints, mcp
 from dragoman.testing import ScriptedModel
 from dragoman.testing import call as calls
 from dragoman.tools import AskUser
-from dragoman.tools.record import CallRecord, CallRecords
+from support.answered import answered
 from support.mcp_http import free_port
 
 pytestmark = [pytest.mark.anyio, pytest.mark.service]
@@ -62,13 +62,6 @@ def server(request: pytest.FixtureRequest) -> Iterator[Any]:
     finally:
         process.terminate()
         process.communicate()
-
-
-def answered(*answers: Any) -> ToolContext[Any]:
-    context = ToolContext[Any](None, records=CallRecords())
-    assert context.records is not None
-    context.records.begin(context.call, CallRecord(answers))
-    return context
 
 
 async def test_the_server_of_the_time_in_an_agent():
@@ -127,7 +120,7 @@ async def test_what_the_server_asks(server: Any, tmp_path: Path):
             await everything.call_tool("trigger-elicitation-request", {}, answered())
         assert asked.value.schema is not None
         answer = {"name": "Ada", "check": True}
-        told = await everything.call_tool("trigger-elicitation-request", {}, answered(answer))
+        told = await everything.call_tool("trigger-elicitation-request", {}, answered(answer, to=asked.value))
         assert "Ada" in str(told)
         await until_there(everything, "get-roots-list")
         assert tmp_path.as_uri() in str(await everything.call_tool("get-roots-list"))

@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 import pytest
 from mcp.shared.auth import OAuthClientInformationFull
 from pydantic import AnyUrl
 
-from dragoman import Agent, ToolContext, dump_messages, load_messages
+from dragoman import Agent, dump_messages, load_messages
 from dragoman.errors import ToolError
 from dragoman.mcp import MemoryTokenStore, OAuth, TokenStore, mcp
 from dragoman.testing import ScriptedModel
 from dragoman.testing import call as calls
 from dragoman.tools import SignIn
-from dragoman.tools.record import CallRecord, CallRecords
+from support.answered import answered
 from support.mcp_http import Accounts, go_to, serving_with_accounts
 
 pytestmark = pytest.mark.anyio
 BACK = "http://127.0.0.1:1/callback"
-
-
-def answered(*answers: Any) -> ToolContext[Any]:
-    """What a tool knows whose questions got these answers."""
-    context = ToolContext[Any](None, records=CallRecords())
-    assert context.records is not None
-    context.records.begin(context.call, CallRecord(answers))
-    return context
 
 
 @pytest.fixture

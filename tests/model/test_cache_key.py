@@ -46,7 +46,7 @@ TO = {
     )
     for wire, model in MODELS.items()
 }
-UNTOLD = {
+IGNORED = {
     ModelRequest: {"run", "retries"},
     Message: {"id", "created_at", "metadata", "usage", "turn"},
     Destination: {"served_model", "response_id", "prefix"},
@@ -66,7 +66,7 @@ def changed(value: Any, name: str = "") -> Iterator[Any]:
         yield from (other for other in OTHER_VALUES[type(value)] if other is not value)
     elif isinstance(value, msgspec.Struct):
         for field in value.__struct_fields__:
-            if field in UNTOLD.get(type(value), ()):
+            if field in IGNORED.get(type(value), ()):
                 continue
             made = (msgspec.structs.replace(value, **{field: each}) for each in changed(getattr(value, field), field))
             yield from (other for other in made if other != value)  # some fields are derived from others

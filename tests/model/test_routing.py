@@ -121,6 +121,19 @@ async def test_losses_of_the_other_model_are_the_runs() -> None:
     assert net.sent("anthropic").options == {}
 
 
+async def test_options_for_the_other_model_say_whose_they_are() -> None:
+    async def layer(request: ModelRequest, following: Next) -> AsyncIterator[Event]:
+        changed = request.replace(model="anthropic:x", options={"service_tier": "auto"}, wire="anthropic")
+        async for event in following(changed):
+            yield event
+
+    net = Net(anthropic=Message.model("c"))
+    async with agent(net, "openai", middleware=[layer]) as one:
+        result = await one.send("Hi")
+    assert result.losses == ()
+    assert net.sent("anthropic").options == {"service_tier": "auto"}
+
+
 async def test_losses_are_the_runs_also_where_the_other_model_refuses() -> None:
     net = Net(anthropic=InvalidRequestError("no"))
     async with agent(net, "openai", middleware=[to("anthropic")], options={"service_tier": "flex"}) as one:

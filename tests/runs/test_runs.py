@@ -490,3 +490,26 @@ def test_the_end_of_a_run_that_was_left_ends_the_runs_in_its_tools_first() -> No
     steps = [event.run_id for event in closing if isinstance(event, StepFinished)]
     assert steps == ["innermost", "inner", None]
     assert [event.run_id for event in closing if isinstance(event, RunError)] == ["innermost", "inner", "outer"]
+
+
+async def test_the_messages_of_a_run_that_goes_on_hold_the_results_that_it_began_with(url: str) -> None:
+    """They answer calls of the history before the run: without them these would be run again."""
+    ran: list[str] = []
+
+    @tool(requires_approval=True)
+    def pay() -> str:
+        ran.append("paid")
+        return "paid"
+
+    a, script = agent(says(call("pay")), says("Done."), tools=[pay])
+    first = await a.send("Pay.")
+    async with open_log(url) as log, Runs(log) as runs:
+        run_id = await runs.start(a, None, history=first.messages, resume=[first.pending[0].approve()])
+        told = await read(runs, run_id)
+        messages = await runs.messages(run_id)
+    assert list(messages) == fold(told)
+    assert messages[0].tool_results[0].result == "paid"
+    result = await a.send("Thanks.", history=[*first.messages, *messages])
+    assert not result.pending
+    assert script.requests[-1].messages[2].tool_results[0].result == "paid"
+    assert ran == ["paid"]

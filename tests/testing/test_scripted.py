@@ -23,6 +23,7 @@ from dragoman import (
     Limits,
     Message,
     ModelRequest,
+    Origin,
     Role,
     RunRequest,
     Settings,
@@ -30,6 +31,7 @@ from dragoman import (
     ThinkingPart,
     Tool,
     ToolCallPart,
+    Usage,
     errors,
     fold,
     providers,
@@ -363,6 +365,18 @@ async def test_refusals_have_the_status_that_they_are_given(wire: str, error: ty
     with pytest.raises(errors.OverloadedError) as caught:
         await Agent(ScriptedModel([errors.OverloadedError("no", status=529)], wire=wire)).send("?")
     assert caught.value.status == 529
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("wire", ["openai_chat", "anthropic", "google", "openai_responses"])
+async def test_a_message_says_who_served_it_and_what_it_took(wire: str, stream: bool) -> None:
+    usage = Usage(input_tokens=50, output_tokens=20, total_tokens=70)
+    said = Message.model("Hi.").replace(origin=Origin("p", served_model="snapshot-7"), usage=usage)
+    result = await Agent(ScriptedModel(said, wire=wire, stream=stream)).send("?")
+    origin = result.messages[-1].origin
+    assert origin is not None and result.usage is not None
+    assert (origin.model, origin.served_model) == ("scripted-1", "snapshot-7")
+    assert (result.usage.input_tokens, result.usage.output_tokens) == (50, 20)
 
 
 @pytest.mark.parametrize("wire", wires.names())

@@ -23,7 +23,7 @@ from dragoman.event import (
 from dragoman.fold import compact
 from dragoman.message import FinishReason, Origin, ToolCallPart
 
-__all__ = ["StoredAnswer", "dump_answer", "is_whole", "load_answer", "told_again"]
+__all__ = ["StoredAnswer", "dump_answer", "is_whole", "load_answer", "replayed"]
 
 _VERSION = 1
 """Of the stored form. What is of another one is not there."""
@@ -84,8 +84,8 @@ def dump_answer(events: Sequence[Event], at: datetime) -> bytes:
     Raises:
         HistoryError: it holds what JSON cannot.
     """
-    told = b",".join(map(event_to_json, compact(events)))
-    return b'{"version":%d,"at":%s,"events":[%b]}' % (_VERSION, msgspec.json.encode(at.timestamp()), told)
+    encoded = b",".join(map(event_to_json, compact(events)))
+    return b'{"version":%d,"at":%s,"events":[%b]}' % (_VERSION, msgspec.json.encode(at.timestamp()), encoded)
 
 
 def load_answer(data: bytes, to: Origin) -> StoredAnswer | None:
@@ -100,7 +100,7 @@ def load_answer(data: bytes, to: Origin) -> StoredAnswer | None:
     return StoredAnswer(stored.at, events) if is_whole(events, to) else None
 
 
-def told_again(answer: StoredAnswer, *, new_id: Callable[[], str], now: datetime) -> Iterator[list[Event]]:
+def replayed(answer: StoredAnswer, *, new_id: Callable[[], str], now: datetime) -> Iterator[list[Event]]:
     """The answer's events as a stream, its messages with ids of their own and made now. Ids of calls stay: they are the provider's."""
     ids: dict[str, str] = {}
     batch: list[Event] = []

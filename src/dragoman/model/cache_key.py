@@ -26,9 +26,9 @@ def cache_key(request: ModelRequest, to: Destination, scope: str | None = None) 
     user = None if request.run is None else request.run.resource_id
     credentials = to.credentials if user is None and scope is None else None
     where = (to.provider, to.endpoint, to.model, to.wire, to.headers)
-    asked = request.replace(messages=tuple(map(_plain, request.messages)), run=None, retries=None)
+    counted = request.replace(messages=tuple(map(_plain, request.messages)), run=None, retries=None)
     try:
-        return sha256(msgspec.json.encode((_VERSION, where, user, scope, credentials, asked))).hexdigest()
+        return sha256(msgspec.json.encode((_VERSION, where, user, scope, credentials, counted))).hexdigest()
     except (TypeError, ValueError, RecursionError):
         return None
 

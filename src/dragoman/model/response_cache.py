@@ -12,7 +12,7 @@ from dragoman.arguments import expect, expect_callable
 from dragoman.errors import SettingsError
 from dragoman.event import Event
 from dragoman.logs import logger
-from dragoman.model.cache_answer import StoredAnswer, dump_answer, is_whole, load_answer, told_again
+from dragoman.model.cache_answer import StoredAnswer, dump_answer, is_whole, load_answer, replayed
 from dragoman.model.cache_key import cache_key
 from dragoman.model.cache_store import CacheStore, open_store
 from dragoman.model.chat_model import new_id, now
@@ -52,17 +52,17 @@ class ResponseCache:
         to = target(request) if self._takes(request) else None
         key = None if to is None else cache_key(request, to, self._scope)
         if to is not None and key is not None and (answer := await self._found(key, to)) is not None:
-            for events in told_again(answer, new_id=self._new_id, now=self._clock()):
+            for events in replayed(answer, new_id=self._new_id, now=self._clock()):
                 yield events
             return
-        told: list[Event] = []
+        recorded: list[Event] = []
         async with aclosing(following(request)) as batches:
             async for events in batches:
                 if key is not None:
-                    told += events
+                    recorded += events
                 yield events
         if to is not None and key is not None:
-            await self._keep(key, told, to)
+            await self._keep(key, recorded, to)
 
     @contextmanager
     def off(self) -> Generator[None]:

@@ -20,7 +20,7 @@ from dragoman.errors import (
     ProviderError,
     ProviderTimeoutError,
 )
-from dragoman.event import Event
+from dragoman.event import Event, MessageStarted
 from dragoman.fold import fold
 from dragoman.message import Message, Role, Usage
 from dragoman.request import EmbeddingsRequest, HttpRequest, ModelRequest
@@ -215,7 +215,7 @@ class ScriptedServer:
 
     def _written(self, wanted: ModelRequest, events: Sequence[Event], answer: Answer, number: int) -> bytes:
         self._store(wanted, events, number)
-        envelope = _envelope(wanted, number)
+        envelope = _envelope(wanted, number, events)
         if not self._streams(wanted, answer):
             return msgspec.json.encode(self._wire.dump_response(events, **envelope))
         encoder = self._wire.encoder(**envelope)
@@ -228,8 +228,10 @@ def _linked(wanted: ModelRequest, stored: tuple[Message, ...]) -> ModelRequest:
     return wanted.replace(messages=(*instructions, *stored, *wanted.messages[len(instructions) :]))
 
 
-def _envelope(wanted: ModelRequest, number: int) -> dict[str, Any]:
-    return {"id": f"kit-{number}", "model": wanted.model}
+def _envelope(wanted: ModelRequest, number: int, events: Sequence[Event] = ()) -> dict[str, Any]:
+    """Id and model of an answer: the model that the message says served it, else the one that was asked for."""
+    origins = (event.origin for event in events if isinstance(event, MessageStarted) and event.origin is not None)
+    return {"id": f"kit-{number}", "model": next((each.served_model for each in origins), None) or wanted.model}
 
 
 def _last_word(path: str) -> str:
