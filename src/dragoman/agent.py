@@ -174,7 +174,7 @@ class Agent(Generic[Deps]):
         Raises:
             SettingsError: as the constructor, or the provider, or one of a fallback, can give no typed output.
             InvalidRequestError: nothing to send.
-            ResumeError: an answer in `resume` does not fit what the history waits for.
+            ResumeError: an answer in `resume` does not fit what the history waits for; with toolsets it is the run's error.
             TypeError: an argument that `RunOptions` does not know.
         """
         check_options(how)

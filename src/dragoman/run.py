@@ -6,29 +6,22 @@ import asyncio
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from logging import DEBUG, WARNING
 from time import monotonic
-from typing import Any, Generic, Literal, Self, TypeVar, cast
+from typing import Any, Generic, Self, TypeVar, cast
 
-import anyio
 import msgspec
 
 from dragoman.errors import DragomanError, LimitReachedError
-from dragoman.event import Event, RunError, RunFinished, RunStarted, StepFinished, StepStarted
+from dragoman.event import Event, RunError, RunFinished
 from dragoman.event_loop import running_loop
-from dragoman.fold import unfold
 from dragoman.hooks import Hooks, RunStart, active
 from dragoman.limits import Limits, Spent, reached
 from dragoman.logs import logger
-from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, Origin
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
 from dragoman.orchestration.foreign_error import foreign
-from dragoman.orchestration.going_on import go_on
-from dragoman.orchestration.handing_over import hand_over
-from dragoman.orchestration.output import RETURN_RESULT
-from dragoman.orchestration.transcript import Transcript
+from dragoman.orchestration.loop import Loop
 from dragoman.orchestration.watch import Ending, watched
 from dragoman.result import ChatResult, spent
 from dragoman.run_info import RunInfo
@@ -70,30 +63,23 @@ class Run(Generic[T]):
         self.thread_id = state.thread_id
         """Id of the conversation; before it begins, it may be given another."""
         self._model = model
-        self._orchestrator = orchestrator
         self._state = state
-        self._opening = tuple(opening)
-        self._begin = begin
         self.parent_id: str | None = None
         """Id of the run within whose tool this one runs."""
         self.agent_name = agent_name
         """The agent's name for people."""
-        self._schema = output_schema
         self._limits = limits
         self._convert = convert
+        self._work = Loop(model, orchestrator, state, opening=tuple(opening), begin=begin, output_schema=output_schema)
+        self._transcript = self._work.transcript
         self._watch(active(hooks))
         state.account.reached = self._reached
-        self._transcript = Transcript(state, typed=output_schema is not None)
-        by_call = getattr(orchestrator, "provider_hint", None) == RETURN_RESULT
-        self._typed: Literal["text", "call"] | None = None if output_schema is None else "call" if by_call else "text"
-        self._step: str | None = None
-        self._losses_named = 0
         self._began_at = monotonic()
         self.error: DragomanError | None = None
         """What it failed with, once it has."""
         self.exception: Exception | None = None
         """What `result()` raises, once it has failed: `error`, or what code of the user's raised, as it is."""
-        self._has_begun = self._ended = False
+        self._ended = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: asyncio.Task[Any] | None = None
         self._stop: str | None = None
@@ -118,7 +104,7 @@ class Run(Generic[T]):
         if not is_open:
             return []
         events = self._left(FinishReason.cancelled)
-        return [*events, RunFinished(self.id, "cancelled", self._transcript.usage)] if self._has_begun else []
+        return [*events, RunFinished(self.id, "cancelled", self._transcript.usage)] if self._work.has_begun else []
 
     def within(self, context: ToolContext[Any], *, share_state: bool = False) -> None:
         """Makes it a part of the run in whose tool it is: before it begins. What it takes is taken there, too. `share_state`: both
@@ -134,7 +120,7 @@ class Run(Generic[T]):
             self._watch(tuple(dict.fromkeys((*context.run.hooks, *self._hooks))))
 
     def _watch(self, hooks: tuple[Hooks, ...]) -> None:
-        self._hooks, self._steps = hooks, self._drive()
+        self._hooks, self._steps = hooks, self._work.steps(self._identify)
         if hooks:
             target = Origin(self._model.provider.name, None, self._model.name)
             self._steps = watched(self._steps, self._started, self._state, target, self._outcome)
@@ -218,17 +204,20 @@ class Run(Generic[T]):
         """What there is by now, its output as text; of a message that has not come to its end what was shown of it."""
         return self._transcript.result()
 
-    def _identify(self) -> RunInfo:
-        """Whatever asks in the run's name can say so from now on."""
+    def _identify(self) -> str | None:
+        """Whatever asks in the run's name can say so from now on. → the id of the run around it."""
         state = self._state
-        state.thread_id = self.thread_id
-        info = RunInfo(self.id, self.thread_id, state.resource_id, self.parent_id, self.agent_name, self._hooks)
-        state.request = state.request.replace(model=self._model.string, run=info)
-        return info
+        if state.request.run is None:
+            state.thread_id = self.thread_id
+            info = RunInfo(self.id, self.thread_id, state.resource_id, self.parent_id, self.agent_name, self._hooks)
+            state.request = state.request.replace(model=self._model.string, run=info)
+        return self.parent_id
 
     def _started(self) -> RunStart:
         """What hooks are told first."""
-        return RunStart(self._identify(), self._model.string, self._state.conversation_history)
+        self._identify()
+        assert self._state.request.run is not None
+        return RunStart(self._state.request.run, self._model.string, self._state.conversation_history)
 
     def _outcome(self, raised: Exception | None) -> Ending:
         """How the run ended, what it gave, and why it failed."""
@@ -240,97 +229,6 @@ class Run(Generic[T]):
         if raised is None:
             return "cancelled", result, None
         return "error", result, raised if isinstance(raised, DragomanError) else foreign(raised)
-
-    async def _drive(self) -> AsyncGenerator[StreamingIterationResult, None]:
-        state, orchestrator, transcript = self._state, self._orchestrator, self._transcript
-        if state.request.run is None:
-            self._identify()
-        started = RunStarted(self.id, state.thread_id, self.parent_id, state.resource_id, self._typed)
-        self._has_begun = True
-        first = StreamingIterationResult(events=[started, *state.shared.snapshot()])
-        yield first if len(first.events) == 1 else transcript.recorded(first)
-        if self._opening:
-            yield self._opened()
-        try:
-            if state.toolset is not None:
-                await state.enter()
-            if self._begin is not None:
-                await state.list_tools()
-                self._opening = tuple(self._begin())
-                yield self._opened()
-            await orchestrator.initialize(state)
-            model = self._bound()
-            if state.plan is not None:
-                async with aclosing(go_on(state, state.plan)) as steps:
-                    async for step in steps:
-                        yield transcript.absorb(step)
-                state.account.check()
-            goes_on = not transcript.pending
-            while goes_on or state.transfer is not None:
-                transfer, state.transfer, goes_on = state.transfer, None, False
-                if transfer is None:
-                    state.account.begin(model_calls=1)
-                    if state.toolset is not None and await state.list_tools():
-                        model = self._bound()
-                    transcript.model_calls += 1
-                whom = transfer.tool.to if transfer else self._model.name
-                self._step = step = f"hand-off to {whom}" if transfer else f"model call {transcript.model_calls}"
-                _LOG.debug("run %s: %s%s", self.id, step, "" if transfer else f" to {whom}")
-                yield transcript.recorded(StreamingIterationResult(events=[StepStarted(step)]))
-                if transfer is None:
-                    results = orchestrator.process_iteration(model, state, self._schema)
-                else:
-                    results = hand_over(state, transfer, by_call=self._typed == "call")
-                try:
-                    async for result in results:
-                        goes_on = result.should_continue
-                        if result.events and type(last := result.events[-1]) is RunError and self._is_own(last):
-                            yield transcript.recorded(msgspec.structs.replace(result, events=result.events[:-1]))
-                            raise last.error
-                        yield transcript.absorb(result)
-                finally:
-                    await results.aclose()
-                state.account.check()
-                self._step = None
-                losses = self._new_losses()
-                yield transcript.recorded(StreamingIterationResult(events=[StepFinished(step, losses)], losses=losses))
-        finally:
-            try:
-                await self._finalize()
-            finally:
-                if state.toolset is not None:
-                    await state.leave()
-        state.complete()
-        transcript.is_complete = True
-        _LOG.info("run %s ended: %s, %s", self.id, transcript.finish_reason, transcript.usage)
-        outcome = "pending" if transcript.pending else "success"
-        finished = RunFinished(self.id, outcome, transcript.usage, transcript.pending, transcript.shown.value())
-        if left := state.outbox.close():
-            yield transcript.recorded(StreamingIterationResult(events=left))
-        yield StreamingIterationResult(events=[finished])
-
-    def _is_own(self, error: RunError) -> bool:
-        """Whether it is this run that failed, and not one in its tools."""
-        return error.run_id in (None, self.id)
-
-    def _opened(self) -> StreamingIterationResult:
-        """The step that tells the messages with which it begins."""
-        self._transcript.messages += self._opening
-        return StreamingIterationResult(events=unfold(self._opening), messages=self._opening)
-
-    def _bound(self) -> ChatModel:
-        """The model, which is asked with the tools of the next step."""
-        state = self._state
-        return self._model.bound(state.request.replace(tools=(*state.specs, *state.request.tools)), state.losses)
-
-    async def _finalize(self) -> None:
-        """Calls the orchestrator's `finalize`, also in the middle of a cancellation."""
-        task = asyncio.current_task()
-        if task is None or not task.cancelling():  # the scope is not free
-            await self._orchestrator.finalize(self._state)
-            return
-        with anyio.CancelScope(shield=True):
-            await self._orchestrator.finalize(self._state)
 
     def _reached(self, model_calls: int, tool_calls: int) -> str | None:
         """The limit that leaves no room for so many more calls."""
@@ -378,23 +276,10 @@ class Run(Generic[T]):
 
     def _left(self, reason: FinishReason) -> list[Event]:
         """The events that end what is still open."""
-        step, self._step = self._step, None
-        losses = self._new_losses()
         events = self._transcript.cut(reason)
-        ended = [] if step is None else [StepFinished(step, losses)]
-        return [*events, *self._transcript.shown.dropped(), *self._state.outbox.close(), *ended]
+        return [*events, *self._transcript.shown.dropped(), *self._state.outbox.close(), *self._work.left()]
 
     def _end(self) -> None:
         self._ended = True
         if self._timer is not None:
             self._timer.cancel()
-
-    def _new_losses(self) -> tuple[Loss, ...]:
-        """What requests had to leave out and the run has not named yet."""
-        if len(self._state.losses) == self._losses_named:
-            return ()
-        losses = tuple(self._state.losses)[self._losses_named :]
-        self._losses_named += len(losses)
-        for loss in losses:
-            _LOG.log(DEBUG if loss.is_minor else WARNING, "run %s: left out %s", self.id, loss)
-        return losses

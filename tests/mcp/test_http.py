@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -117,14 +118,35 @@ async def test_a_call_whose_server_is_gone_may_have_run(protocol: str, log: Path
     await server.__aexit__(None, None, None)
 
 
-async def test_one_request_that_breaks_costs_no_other(protocol: str, log: Path):
+async def test_one_request_that_breaks_costs_no_other(
+    url: str, protocol: str, log: Path, monkeypatch: pytest.MonkeyPatch
+):
+    send = httpx2.AsyncClient.send
+
+    async def breaking(self: httpx2.AsyncClient, request: httpx2.Request, **how: Any) -> httpx2.Response:
+        if b'"big"' in request.content:
+            raise httpx2.ReadError("it broke")
+        return await send(self, request, **how)
+
+    monkeypatch.setattr(httpx2.AsyncClient, "send", breaking)
+    async with mcp(url, protocol=protocol) as server:
+        slow = asyncio.create_task(server.call_tool("slow", {"seconds": 0.5}))
+        await until(lambda: log.exists() and "slow begins" in log.read_text())
+        with pytest.raises(ToolError, match="the connection broke: it broke; it may have run or not"):
+            await server.call_tool("big", {"size": 1})
+        assert await server.call_tool("add", {"a": 1, "b": 2}) == "3"
+        assert await slow == "done"
+
+
+async def test_one_answer_that_breaks_costs_no_other(protocol: str, log: Path):
     app = mcp_server.server(log=log).streamable_http_app()
 
     async def breaking(scope: Any, receive: Any, send: Any) -> None:
         message = await receive() if scope["type"] == "http" else None
         if message is not None and b'"big"' in message.get("body", b""):
-            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"9")]})
-            await send({"type": "http.response.body", "body": b"", "more_body": True})
+            headers = [(b"content-length", b"9"), (b"content-type", b"application/json")]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": b"{", "more_body": True})
             raise ConnectionError
 
         async def first() -> Any:
@@ -136,9 +158,9 @@ async def test_one_request_that_breaks_costs_no_other(protocol: str, log: Path):
 
     with serving(breaking) as served:
         async with mcp(f"{served}/mcp", protocol=protocol) as server:
-            slow = asyncio.create_task(server.call_tool("slow", {"seconds": 1}))
+            slow = asyncio.create_task(server.call_tool("slow", {"seconds": 0.5}))
             await until(lambda: log.exists() and "slow begins" in log.read_text())
-            with pytest.raises(ToolError):
+            with pytest.raises(ToolError, match="may have run or not"):
                 await server.call_tool("big", {"size": 1})
             assert await server.call_tool("add", {"a": 1, "b": 2}) == "3"
             assert await slow == "done"

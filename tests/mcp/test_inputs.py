@@ -56,6 +56,7 @@ async def test_a_form_is_a_question_and_its_answer_is_given_when_the_server_asks
     assert wait.schema is not None
     assert wait.schema["properties"].keys() == {"size", "count"}
     assert wait.metadata["server"] == server.name
+    assert "answered" not in log.read_text()  # the call is over before its question gets any answer
 
     elsewhere = Agent(model, tools=[mcp(mcp_server.server(log=log), protocol=protocol)])
     result = await elsewhere.send(None, history=again(first), resume=[wait.answer({"size": "large", "count": 2})])

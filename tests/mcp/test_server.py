@@ -19,9 +19,10 @@ from mcp_types import (
 )
 from pydantic import BaseModel
 
-from dragoman import Agent, DataPart, FilePart, LinkPart, Message, TextPart, Tool, ToolContext, tool
+from dragoman import Agent, DataPart, FilePart, Limits, LinkPart, Message, TextPart, Tool, ToolContext, tool
 from dragoman.errors import AuthenticationError, SettingsError, ToolError
 from dragoman.event import Event, RunError
+from dragoman.hooks import Hooks
 from dragoman.mcp import mcp, server
 from dragoman.orchestration import DefaultStreamingOrchestrator
 from dragoman.testing import ScriptedModel
@@ -350,6 +351,24 @@ async def test_an_agents_own_orchestrator_is_not_asked_for_a_call_of_a_tool(era:
     mine, _ = agent(says("x"), tools=[add], orchestrator=Strange)
     async with connected(server(mine, expose="tools"), era) as client:
         assert (await client.call_tool("add", {"a": 1, "b": 2})).structured_content == {"sum": 3}
+
+
+async def test_hooks_and_limits_of_the_agent_hold_for_calls_of_its_tools(era: str) -> None:
+    ends: list[str] = []
+    hooks = Hooks(
+        run_end=lambda end: ends.append(end.outcome),
+        tool_end=lambda end: ends.append(end.start.call.name),
+        model_start=lambda _: ends.append("a model is asked"),
+    )
+    mine, _ = agent(says("x"), tools=[add], hooks=hooks)
+    strict, _ = agent(says("x"), tools=[add], limits=Limits(tool_calls=0))
+    async with connected(server(mine, expose="tools"), era) as client:
+        assert (await client.call_tool("add", {"a": 1, "b": 2})).structured_content == {"sum": 3}
+    assert ends == ["add", "success"]
+    async with connected(server(strict, expose="tools"), era) as client:
+        result = await client.call_tool("add", {"a": 1, "b": 2})
+    assert result.is_error
+    assert "tool" in text(result)
 
 
 async def test_the_options_of_runs_may_depend_on_the_request(era: str) -> None:

@@ -13,6 +13,7 @@ from dragoman.errors import SettingsError
 from dragoman.message import ToolResultPart
 from dragoman.openapi import openapi
 from dragoman.tools import ToolContext, ToolExecutor
+from dragoman.transport import Exchange, Player
 from support.openapi import PNG, document, json_body, operation, parameter, serving
 
 pytestmark = pytest.mark.anyio
@@ -257,6 +258,21 @@ async def test_a_path_of_the_document_leads_to_no_other_host(server: tuple[str, 
         assert "another host" in part.result["error"]
     got = await asked(server[0], operation(parameter("q")), "/echo/x?fixed=1", q="2")
     assert got["query"] == "fixed=1&q=2"
+
+
+async def test_a_transport_of_the_callers_sends_all_once_and_stays_open() -> None:
+    class Kept(Player):
+        closed = False
+
+        async def close(self) -> None:
+            self.closed = True
+
+    player = Kept([Exchange(status=503), Exchange(body=b"[1]", headers={"content-type": "application/json"})])
+    for result in ({"error": "HTTP 503 Service Unavailable"}, [1]):
+        part = await call("https://h.example/v1", operation(parameter("q")), q="é", how={"transport": player})
+        assert part.result == result
+    assert [(one.method, one.path) for one in player.requests] == [("GET", "https://h.example/v1/echo?q=%C3%A9")] * 2
+    assert not player.closed
 
 
 async def test_connections_are_given_back_when_the_last_leaves(server: tuple[str, list[str]]) -> None:

@@ -123,11 +123,14 @@ class _Bounded(httpx2.AsyncByteStream):
         self._left = most
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for data in self._stream:
-            self._left -= len(data)
-            if self._left < 0:
-                raise httpx2.StreamError("the answer is larger than max_result= allows")
-            yield data
+        try:
+            async for data in self._stream:
+                self._left -= len(data)
+                if self._left < 0:
+                    raise httpx2.StreamError("the answer is larger than max_result= allows")
+                yield data
+        except httpx2.TransportError as error:  # the library lets it end the session
+            raise httpx2.StreamError(f"the connection broke ({_words(error)}); it may have run or not") from error
 
     async def aclose(self) -> None:
         await self._stream.aclose()

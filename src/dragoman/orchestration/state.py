@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import is_
 from typing import Any
@@ -18,7 +18,7 @@ from dragoman.orchestration.resume import Beginning, Plan
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.tool_round import ToolRound
-from dragoman.request import ModelRequest
+from dragoman.request import ModelRequest, ToolSpec
 from dragoman.result import ChatResult
 from dragoman.tools import (
     BoundExecutor,
@@ -31,7 +31,6 @@ from dragoman.tools import (
     ToolIdCoordinator,
     Toolset,
     split_tools,
-    tool_map,
 )
 from dragoman.tools.account import Account
 from dragoman.tools.handoff import Transfer
@@ -188,11 +187,13 @@ class StreamingState:
         """
         if self.toolset is None:
             return False
-        self.tool_map = tool_map(await self.toolset.list_tools(self.tool_context()))
-        before = {spec.name: spec for spec in self.specs}
+        self.tool_map = {tool.name: tool for tool in await self.toolset.list_tools(self.tool_context())}
         specs = [tool.spec for tool in self.tool_map.values()]
+        if _same(specs, self.specs):
+            return False
+        before = {spec.name: spec for spec in self.specs}
         specs = [before[spec.name] if before.get(spec.name) == spec else spec for spec in specs]
-        if len(specs) == len(self.specs) and all(map(is_, specs, self.specs)):
+        if _same(specs, self.specs):
             return False
         self.specs = tuple(specs)
         return True
@@ -249,3 +250,8 @@ class StreamingState:
     def has_recent_tool_execution(self) -> bool:
         """Whether a tool result stands among the last two messages."""
         return any(message.role is Role.USER and message.tool_results for message in self._history[-2:])
+
+
+def _same(these: Sequence[ToolSpec], those: Sequence[ToolSpec]) -> bool:
+    """Whether these are the very same."""
+    return len(these) == len(those) and all(map(is_, these, those))
