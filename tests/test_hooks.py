@@ -349,6 +349,14 @@ async def test_what_is_left_out_is_told_once_a_run() -> None:
     assert {(one.run, one.target.provider) for one in losses} == {(seen.of("run_start")[0].run, "openai")}
 
 
+async def test_what_a_request_that_fails_leaves_out_is_told_too() -> None:
+    seen = Seen()
+    agent, _ = agent_of("openai_chat", Exchange(status=429), hooks=seen.hooks)
+    with pytest.raises(RateLimitError):
+        await agent.send(["look", DataPart(b"\x00\x01", "application/x-strange", "f.bin")])
+    assert seen.names == ["run_start", "model_start", "model_end", "loss", "run_end"]
+
+
 async def test_of_a_model_by_itself_what_is_left_out_is_told_for_each_request() -> None:
     seen = Seen()
     model = ChatModel(get("openai"), "m", transport=Player(answers("openai_chat")), api_key="k", hooks=[seen.hooks])

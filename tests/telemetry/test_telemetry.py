@@ -10,6 +10,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from contextvars import copy_context
+from types import coroutine
 from typing import Any
 
 import pytest
@@ -26,13 +28,25 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler
 from dragoman import Agent, DataPart, Message, ToolContext, Usage, tool
 from dragoman.errors import ProviderConnectionError, RateLimitError
 from dragoman.event import PartDelta
-from dragoman.hooks import Hooks, ModelRetry, everywhere, fire
-from dragoman.message import FilePart, LinkPart, MarkPart, ProviderPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.hooks import Hooks, ModelRetry, ModelStart, everywhere, fire
+from dragoman.message import (
+    FilePart,
+    LinkPart,
+    MarkPart,
+    Origin,
+    ProviderPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.model import ChatModel
+from dragoman.model.watch import Watch
 from dragoman.providers import get
-from dragoman.request import ModelRequest, ServerTool, Settings
+from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings
 from dragoman.telemetry import content, telemetry
+from dragoman.tools import ToolExecutor
 from dragoman.transport import Exchange, Player, Retry
+from dragoman.transport.retry import RETRIED
 from support.answers import MODELS, agent_of, answer
 from support.conventions import CONTENT, METRICS, PROVIDERS, SAMPLING, SPANS, check_attributes
 from support.mcp import ERAS
@@ -121,7 +135,9 @@ def no_complaints(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     with caplog.at_level(logging.WARNING):
         yield
     assert [
-        one.getMessage() for one in caplog.records if one.name.startswith(("opentelemetry", "dragoman.hooks"))
+        one.getMessage()
+        for one in caplog.get_records("call")
+        if one.name.startswith(("opentelemetry", "dragoman.hooks"))
     ] == []
 
 
@@ -467,7 +483,29 @@ def test_a_loop_that_is_closed_over_a_request_makes_no_noise() -> None:
     with suppress(RuntimeError):  # a generator that is running cannot be closed
         task.get_coro().close()
     loop.close()
+    del task
+    gc.collect()
     assert trace.get_current_span() is trace.INVALID_SPAN
+
+
+def test_a_request_whose_task_is_destroyed_leaves_other_contexts_alone() -> None:
+    """Its end then runs where the garbage is collected."""
+    spy = Telemetry()
+    watch, elsewhere = Watch((spy.hooks,)), copy_context()
+
+    @coroutine
+    def stuck(_: Any) -> Any:
+        yield
+
+    start = ModelStart(None, Origin("openai", "http://127.0.0.1/v1", "m"), "openai_chat", ModelRequest("m"))
+    with pytest.raises(StopIteration):
+        elsewhere.run(watch.begin(start).send, None)
+    sending = watch.send(stuck, HttpRequest("http://127.0.0.1/v1"))
+    elsewhere.run(sending.send, None)
+    token = RETRIED.set(mine := lambda *_: None)  # type: ignore[arg-type]
+    sending.close()
+    assert RETRIED.get() is mine
+    RETRIED.reset(token)
 
 
 async def test_retries_and_losses_are_events() -> None:
@@ -519,6 +557,15 @@ async def test_a_model_by_itself_and_a_tool_that_asks() -> None:
         assert (await agent.send("hi")).pending
     spy.check()
     assert spy.one("execute_tool").status.status_code.name == "UNSET"
+
+
+async def test_tools_that_are_run_by_themselves_stand_side_by_side() -> None:
+    spy = Telemetry()
+    with everywhere(spy.hooks):
+        calls = [call("double", id="a", x=1), call("double", id="b", x=2)]
+        await ToolExecutor().execute_batch(calls, {"double": tool(double)})
+    spy.check()
+    assert [parent(span) for span in spy.named("execute_tool")] == [None, None]
 
 
 async def test_traceparent_and_baggage() -> None:
