@@ -28,7 +28,7 @@ PROMPTS: list[tuple[Any, dict[str, Any], str]] = [
     ("hi", {"history": {"role": "user"}}, "history must be a sequence of Message, not dict"),
     ("hi", {"settings": {"temperature": 1}}, "settings must be Settings, not dict"),
     ("hi", {"limits": {"model_calls": 1}}, "limits must be Limits, not dict"),
-    ("hi", {"model": 3}, "model must be str or Provider, not int"),
+    ("hi", {"model": 3}, "model must be str or Provider or Fallback or list or tuple, not int"),
     ("hi", {"output_schema": int}, "output_schema must be Mapping, not the class int"),
 ]
 
@@ -43,7 +43,7 @@ async def test_what_is_sent(prompt: Any, how: dict[str, Any], words: str) -> Non
 
 EXECUTOR = "an executor, such as ToolExecutor()"
 EACH: list[tuple[dict[str, Any], str]] = [
-    ({"model": b"x"}, "model must be str or Provider, not bytes"),
+    ({"model": b"x"}, "model must be str or Provider or Fallback or list or tuple, not bytes"),
     ({"system": 1}, "system must be str, not int"),
     ({"settings": 1}, "settings must be Settings, not int"),
     ({"options": ["x"]}, "options must be Mapping, not list"),
@@ -56,7 +56,7 @@ EACH: list[tuple[dict[str, Any], str]] = [
     ({"transport": Player}, "transport must be a transport, not the class Player"),
     ({"executor": 1}, f"executor must be {EXECUTOR}, not int"),
     ({"executor": ToolExecutor}, f"executor must be {EXECUTOR}, not the class ToolExecutor"),
-    ({"tools": [max, 1]}, "tools[1] must be a function or a Tool, not int"),
+    ({"tools": [max, 1]}, "tools[1] must be a function, a Tool or a Toolset, not int"),
     ({"middleware": [1]}, "middleware[0] must be a function (request, next) -> events, not int"),
     ({"middleware": [print, 1]}, "middleware[1] must be a function (request, next) -> events, not int"),
     ({"server_tools": [ServerTool("a"), 1]}, "server_tools[1] must be ServerTool, not int"),
@@ -96,7 +96,7 @@ HOWS: list[tuple[Any, dict[str, Any], str]] = [
     ("hi", {"history": "x"}, f"history must be a sequence of Message, not str; {A_FILE}"),
     ("hi", {"history": 3}, "history must be a sequence of Message, not int"),
     ("hi", {"history": [Message.user("a"), {}]}, f"history[1] must be Message, not dict; {A_FORMAT}"),
-    ("hi", {"model": 1}, "model must be str or Provider, not int"),
+    ("hi", {"model": 1}, "model must be str or Provider or Fallback or list or tuple, not int"),
     ("hi", {"output_schema": "x"}, "output_schema must be Mapping, not str"),
     ("hi", {"settings": {}}, "settings must be Settings, not dict"),
     ("hi", {"limits": {}}, "limits must be Limits, not dict"),

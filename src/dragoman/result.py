@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from dragoman.cost import call_cost
 from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, Native, Origin, Usage
 
-__all__ = ["BatchEmbeddingsResult", "ChatResult", "EmbeddingsResult", "ModelCall", "ModelInfo", "Vector", "spent"]
+__all__ = [
+    "BatchEmbeddingsResult",
+    "ChatResult",
+    "EmbeddingsResult",
+    "ModelCall",
+    "ModelInfo",
+    "Vector",
+    "cost_of",
+    "spent",
+]
 
 T = TypeVar("T")
 
@@ -40,6 +51,16 @@ class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True):
     native: Native = None
     """What the provider said beside the tokens, as in `MessageFinished`."""
 
+    @property
+    def cost(self) -> Decimal | None:
+        """US dollars: the provider's own figure where it told one, else by the prices of that time; of a cached answer 0. `None`: what it
+        took, or the price of that, is unknown.
+
+        Raises:
+            SettingsError: the extra `cost` is not installed.
+        """
+        return Decimal(0) if self.cached else call_cost(self.origin, self.usage, self.created_at, self.native)
+
 
 def spent(calls: Iterable[ModelCall]) -> Usage | None:
     """The tokens of calls together; those whose answer came from a cache took none. `None`: no call told any."""
@@ -48,6 +69,20 @@ def spent(calls: Iterable[ModelCall]) -> Usage | None:
         usage = _NO_TOKENS if call.cached else call.usage
         if usage is not None:
             total = usage if total is None else total + usage
+    return total
+
+
+def cost_of(calls: Iterable[ModelCall]) -> Decimal | None:
+    """US dollars of calls together; `None`: that of one of them is unknown.
+
+    Raises:
+        SettingsError: the extra `cost` is not installed.
+    """
+    total = Decimal(0)
+    for call in calls:
+        if (cost := call.cost) is None:
+            return None
+        total += cost
     return total
 
 
@@ -83,6 +118,15 @@ class ChatResult(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
     calls: tuple[ModelCall, ...] = ()
     """The calls of models that this took, in the order in which they ended, cut and retracted ones included, and those of agents within
     tools. Of a chunk: those that ended since the last chunk that had any. `usage` is their sum."""
+
+    @property
+    def cost(self) -> Decimal | None:
+        """US dollars of all `calls`, of agents within tools too. `None`: what one of them cost is unknown.
+
+        Raises:
+            SettingsError: the extra `cost` is not installed.
+        """
+        return cost_of(self.calls)
 
     def joined(self: ChatResult[str], text: str) -> str:
         """The output of the chunks before this one → the output with this one."""

@@ -57,4 +57,5 @@ def small(events: Iterable[Event]) -> Iterable[Event]:
 def agent_of(wire: str, *answers: Exchange | Exception, **how: Any) -> tuple[Agent[Any], Player]:
     """An agent of a provider that speaks this wire, and what answers it."""
     player = Player(answers)
-    return Agent(MODELS[wire], transport=player, api_key="k", environment_only=True, **how), player
+    own = {"model": MODELS[wire], "transport": player, "api_key": "k", "environment_only": True}
+    return Agent(**{**own, **how}), player

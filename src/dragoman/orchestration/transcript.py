@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from dragoman.message import FinishReason, Message, Role, Usage
 from dragoman.orchestration.iteration import StreamingIterationResult, metadata_of
 from dragoman.orchestration.shown import Shown
 from dragoman.orchestration.state import StreamingState
-from dragoman.result import ChatResult, ModelCall, spent
+from dragoman.result import ChatResult, ModelCall, cost_of, spent
 
 __all__ = ["Transcript"]
 
@@ -33,7 +34,8 @@ class Transcript:
         self.finish_reason = FinishReason.unspecified
         self.pending: tuple[Interrupt, ...] = ()
         self.model_calls = 0
-        self._counted = 0
+        self._counted = self._priced = 0
+        self._cost: Decimal | None = Decimal(0)
         self.chunks = True
         """Whether anybody reads the steps' `chunks()`."""
         self.is_complete = False
@@ -112,6 +114,17 @@ class Transcript:
             state.shared.value,
             calls=tuple(state.calls),
         )
+
+    def cost(self) -> Decimal | None:
+        """US dollars of the model calls that have ended; `None`: that of one is unknown.
+
+        Raises:
+            SettingsError: the extra `cost` is not installed.
+        """
+        more = cost_of(self._state.calls[self._priced :])
+        self._priced = len(self._state.calls)
+        self._cost = None if self._cost is None or more is None else self._cost + more
+        return self._cost
 
     def _with_calls(self, step: StreamingIterationResult) -> StreamingIterationResult:
         """The step with the model calls that have ended since the last one. An orchestrator that reads the model in its own way

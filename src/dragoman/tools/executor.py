@@ -10,12 +10,14 @@ from itertools import groupby
 from typing import Any
 
 from dragoman.errors import SettingsError, ToolError
+from dragoman.hooks import ToolStart, active
 from dragoman.logs import logger
 from dragoman.message import ToolCallPart
 from dragoman.tools.ask import AskUser
 from dragoman.tools.context import ToolContext
 from dragoman.tools.outcome import ToolExecutionResult, failed, succeeded
 from dragoman.tools.tool import Tool
+from dragoman.tools.watch import watched
 
 __all__ = ["BoundExecutor", "ParallelToolExecutor", "Report", "ToolExecutor", "runnable"]
 
@@ -74,13 +76,23 @@ class ToolExecutor:
     async def execute_single(
         self, call: ToolCallPart, tools: Mapping[str, Tool], context: ToolContext[Any] | None = None
     ) -> ToolExecutionResult:
-        """Runs one call, approved or not. Any `Exception` becomes an error result. `context`: in place of the run's.
+        """Runs one call, approved or not, in sight of hooks. Any `Exception` becomes an error result. `context`: in place of the run's.
 
         Raises:
             BaseException: cancellation of the caller, and what else is no `Exception`.
         """
+        context = context or self.context
+        if hooks := context.run.hooks if context.run is not None else active():
+            tool = tools.get(call.name)
+            start = ToolStart(context.run, call, "" if tool is None else tool.description)
+            return await watched(hooks, start, self._run(call, tools, context))
+        return await self._run(call, tools, context)
+
+    async def _run(
+        self, call: ToolCallPart, tools: Mapping[str, Tool], context: ToolContext[Any]
+    ) -> ToolExecutionResult:
         try:
-            return succeeded(call, await _find(call, tools).run(call, context or self.context))
+            return succeeded(call, await _find(call, tools).run(call, context))
         except AskUser as question:
             return failed(call, question)
         except Exception as error:  # noqa: BLE001 - the model is told
