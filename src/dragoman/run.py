@@ -174,7 +174,7 @@ class Run(Generic[T]):
         while not self._ended:
             if self._waiting is not None:
                 raise RuntimeError("this run is being read already; read it in one place at a time")
-            self._waiting = asyncio.current_task()
+            self._waiting = asyncio.current_task(loop)
             try:
                 if self._stop is not None and not self._transcript.is_complete:
                     self._interrupted = True

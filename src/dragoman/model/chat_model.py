@@ -168,7 +168,7 @@ class ChatModel:
 
     def _with(self, **changes: Any) -> ChatModel:
         model = object.__new__(type(self))
-        model.__dict__ |= self.__dict__ | changes
+        model.__dict__.update(self.__dict__, **changes)
         model.batches = model._wrapped()
         return model
 

@@ -74,6 +74,8 @@ class Models:
             return self._own
         first, layer = (None, None) if model is None else chosen(model)
         found = self._one(first)
+        if layer is None and not self._fallbacks:
+            return found
         layers = [] if layer is None else [layer]
         members = self._members(found, [*layers, *self._fallbacks])
         return found.led_by(layers, members) if layers or members else found
