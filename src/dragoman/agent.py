@@ -33,6 +33,7 @@ from dragoman.prompt import (
     check_options,
     opening,
     pending,
+    sequences,
     tools_of,
     with_options,
 )
@@ -106,8 +107,8 @@ class Agent(Generic[Deps]):
             TypeError: an argument is of another type; the message names it.
         """
         log_from_environment()
-        tools, middleware, server_tools = tuple(tools), tuple(middleware), tuple(server_tools)
-        hooks = (hooks,) if isinstance(hooks, Hooks) else tuple(hooks)
+        hooks = (hooks,) if isinstance(hooks, Hooks) else hooks
+        tools, middleware, server_tools, hooks = sequences(tools, middleware, server_tools, hooks)
         check_agent(locals())
         self.tools = tools_of(tools)
         """The tools and sets that it was given."""
