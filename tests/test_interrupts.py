@@ -25,12 +25,11 @@ from dragoman import (
     load_messages,
     repair,
     tool,
-    wires,
 )
 from dragoman.errors import InvalidRequestError, ResumeError
 from dragoman.message import FinishReason, Role
 from dragoman.result import ChatResult
-from dragoman.testing import ScriptedServer
+from dragoman.testing import ScriptedModel
 from support.model import agent, call, says
 
 pytestmark = pytest.mark.anyio
@@ -81,13 +80,10 @@ CALLS = says(
 TOOLS = [look, delete, ASK, move]
 
 
-def served(wire: str, *answers: Message, **how: Any) -> tuple[Agent[Any], ScriptedServer]:
+def served(wire: str, *answers: Message, **how: Any) -> tuple[Agent[Any], ScriptedModel]:
     """An agent whose provider is a script that speaks the wire."""
-    left = list(answers)
-    server = ScriptedServer(wires.get(wire), lambda _: left.pop(0))
-    a = Agent(f"{WIRES[wire]}:model", transport=server, api_key="none", **how)
-    server._base_url = ""
-    return a, server
+    model = ScriptedModel.like(f"{WIRES[wire]}:model", answers)
+    return Agent(model, **how), model
 
 
 async def test_an_approved_call_is_run_in_another_process_and_the_model_goes_on() -> None:
@@ -276,8 +272,8 @@ def splits(count: int) -> list[list[tuple[int, ...]]]:
 async def test_any_split_of_the_answers_sends_what_answering_at_once_sends(wire: str, twins: bool) -> None:
     one = CALLS if not twins else says(*[msgspec.structs.replace(each, id="same") for each in CALLS.tool_calls])
 
-    async def bodies(groups: list[tuple[int, ...]]) -> list[bytes]:
-        a, server = served(
+    async def bodies(groups: list[tuple[int, ...]]) -> list[Any]:
+        a, model = served(
             wire, one, says("Done."), says("Yes."), tools=TOOLS, id_factory=iter(map(str, range(99))).__next__
         )
         result = await a.send("hi")
@@ -289,9 +285,7 @@ async def test_any_split_of_the_answers_sends_what_answering_at_once_sends(wire:
             history = again(result, *history)
         assert result.output == "Done."
         await a.send("More?", history=history)
-        return [
-            msgspec.json.encode(each.body) if not isinstance(each.body, bytes) else each.body for each in server.sent
-        ]
+        return model.bodies
 
     at_once = await bodies([(0, 1, 2)])
     assert len(at_once) == 3
@@ -307,9 +301,8 @@ def test_splits_are_all_of_them() -> None:
 SECOND_PROCESS = """
 import asyncio, sys
 import msgspec
-from dragoman import Agent, Resume, dump_messages, load_messages, tool, wires
-from dragoman.message import Message
-from dragoman.testing import ScriptedServer
+from dragoman import Agent, Resume, load_messages, tool
+from dragoman.testing import ScriptedModel
 
 @tool(requires_approval=True)
 def delete(path: str) -> str:
@@ -317,12 +310,10 @@ def delete(path: str) -> str:
     return f"{path} is deleted"
 
 async def main():
-    wire, model, history, resume = sys.argv[1:]
-    server = ScriptedServer(wires.get(wire), lambda _: Message.model("Done."))
-    agent = Agent(model, transport=server, api_key="none", tools=[delete])
-    result = await agent.send(None, history=load_messages(history), resume=msgspec.json.decode(resume, type=list[Resume]))
-    body = server.sent[0].body
-    sys.stdout.buffer.write(body if isinstance(body, bytes) else msgspec.json.encode(body))
+    name, history, resume = sys.argv[1:]
+    agent = Agent(model := ScriptedModel.like(name, "Done."), tools=[delete])
+    await agent.send(None, history=load_messages(history), resume=msgspec.json.decode(resume, type=list[Resume]))
+    sys.stdout.buffer.write(msgspec.json.encode(model.bodies[0]))
 
 asyncio.run(main())
 """
@@ -331,24 +322,23 @@ asyncio.run(main())
 @pytest.mark.parametrize("wire", WIRES)
 async def test_another_process_goes_on_with_the_stored_history_alone(wire: str) -> None:
     one = says("Well.", call("delete", path="x"))
-    a, server = served(wire, one, says("Done."), tools=[delete])
+    a, model = served(wire, one, says("Done."), tools=[delete])
     first = await a.send("Delete x.")
     history = dump_messages(first.messages)
     resume = msgspec.json.encode([first.pending[0].approve()])
     await a.send(None, history=first.messages, resume=[first.pending[0].approve()])
-    here = server.sent[1].body
     there = subprocess.run(  # noqa: ASYNC221
-        [sys.executable, "-c", SECOND_PROCESS, wire, f"{WIRES[wire]}:model", history.decode(), resume.decode()],
+        [sys.executable, "-c", SECOND_PROCESS, f"{WIRES[wire]}:model", history.decode(), resume.decode()],
         capture_output=True,
         check=True,
     ).stdout
-    assert there == (here if isinstance(here, bytes) else msgspec.json.encode(here))
+    assert there == msgspec.json.encode(model.bodies[1])
 
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("way", ["send", "send_stream", "send_events", "chat"])
 async def test_a_run_goes_on_the_same_however_it_is_read(wire: str, way: str) -> None:
-    a, server = served(wire, CALLS, says("Done."), tools=TOOLS)
+    a, model = served(wire, CALLS, says("Done."), tools=TOOLS)
     chat = Chat(a)
     first = await chat.send("hi") if way == "chat" else await a.send("hi")
     b, c, d = first.pending
@@ -371,9 +361,8 @@ async def test_a_run_goes_on_the_same_however_it_is_read(wire: str, way: str) ->
         (d.call.id if d.call else "", "z is in trash", False),
     ]
     assert messages[1].text == "Done."
-    sent = server.requests[1].messages
-    linked = 2 if wire == "openai_responses" else 0  # it goes on from the stored response
-    assert [message.role for message in sent] == [Role.USER, Role.MODEL, Role.USER][linked:]
+    sent = model.requests[1].messages
+    assert [message.role for message in sent] == [Role.USER, Role.MODEL, Role.USER]
     assert len(sent[-1].tool_results) == 4
     if way == "chat":
         assert [message.role for message in chat.history] == [Role.USER, Role.MODEL, Role.USER, Role.USER, Role.MODEL]

@@ -247,7 +247,7 @@ async def test_a_claimed_call_is_not_run_twice_unless_that_does_no_harm() -> Non
         [True, False],
     ]
     assert "outcome unknown" in results[1].messages[0].tool_results[0].result["error"]
-    assert ran == ["once", "often", "often"]
+    assert sorted(ran) == ["often", "often", "once"]  # they are run in threads
 
 
 def nested(depth: int, ran: list[str]) -> tuple[Agent[Any], list[Any]]:

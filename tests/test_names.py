@@ -19,6 +19,7 @@ SOURCES = sorted((ROOT / "src" / "dragoman").rglob("*.py"))
 LOADED = {
     "capability",
     "content",
+    "cost",
     "error_json",
     "errors",
     "event",

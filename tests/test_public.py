@@ -85,10 +85,10 @@ MADE_BY_DECODING = re.compile(
 """Where structs stand that are never shown: those of stored files and of the wires' fast paths."""
 NAMED_ONLY = {
     "codec.error_rules.ErrorInfo", "codec.error_rules.ErrorRules", "codec.json_dialect.Dialect", "codec.outgoing.Outgoing", "hooks.Hooks",
-        "limits.Limits", "limits.Spent", "message.Usage",
-    "orchestration.iteration.StreamingIterationResult", "providers.provider.Provider", "request.Settings", "runs.sql_tables.Dialect",
+        "limits.Limits", "limits.Spent", "mcp.oauth.OAuth", "mcp.options.Options", "message.Usage",
+    "orchestration.iteration.StreamingIterationResult", "providers.provider.Provider", "request.Settings", "sql.dialects.Dialect",
     "wires.anthropic.content.Outgoing", "wires.google.tools.Outgoing",
-    "testing.check.Check", "testing.server.Answer", "transport.base.Bounds", "transport.base.Timeouts",
+    "testing.check.Check", "testing.scripted.ScriptedRecord", "testing.scripted_answer.Answer", "transport.base.Bounds", "transport.base.Timeouts",
     "transport.exchange.Exchange", "wires.openai_responses.items.Conversation", "wires.openai_responses.tools.Kind",
     "wires.chat.dialect.Chat", "wires.chat.dialect.Outgoing",
     *(f"wires.{wire}.quirks.Quirks" for wire in ("anthropic", "chat", "cohere", "google", "mistral", "ollama", "openai_chat", "openai_responses")),

@@ -14,6 +14,7 @@ import dragoman
 from dragoman import Agent, Usage
 from dragoman.event import Event, MessageFinished, MessageStarted, OpenText, PartDelta, PartFinished, PartStarted
 from dragoman.message import FinishReason, Role, TextPart
+from dragoman.model import Breaker, Throttle, fallback
 from dragoman.model.chat_model import ChatModel
 
 pytestmark = pytest.mark.anyio
@@ -34,7 +35,9 @@ def reads(size: int) -> list[list[Event]]:
     ]
 
 
-async def calls(monkeypatch: pytest.MonkeyPatch, size: int, use: Callable[[Agent[None]], Awaitable[str]]) -> int:
+async def calls(
+    monkeypatch: pytest.MonkeyPatch, size: int, use: Callable[[Agent[None]], Awaitable[str]], **how: Any
+) -> int:
     """How many functions of the library are entered, or resumed."""
     found = 0
 
@@ -47,7 +50,7 @@ async def calls(monkeypatch: pytest.MonkeyPatch, size: int, use: Callable[[Agent
         found += event == "call" and frame.f_code.co_filename.startswith(OURS)
 
     monkeypatch.setattr(ChatModel, "_call", batches)
-    agent = Agent("openai", api_key="x")
+    agent = Agent(**{"model": "openai", "api_key": "x", **how})
     sys.setprofile(count)
     try:
         output = await use(agent)
@@ -77,3 +80,20 @@ async def test_calls_for_each_delta(
     await calls(monkeypatch, SMALL, use)  # what is imported or compiled first
     few, many = await calls(monkeypatch, SMALL, use), await calls(monkeypatch, LARGE, use)
     assert many - few <= most * (LARGE - SMALL) * READS + SLACK
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"model": ["openai", "anthropic"]},
+        {"model": fallback("openai", "anthropic", breaker=Breaker())},
+        {"middleware": [Throttle(concurrency=1, requests_per_minute=1000, tokens_per_minute=10**9)]},
+    ],
+    ids=["fallback", "breaker", "throttle"],
+)
+async def test_what_stands_around_a_model_by_the_read_costs_nothing_for_a_delta(
+    monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
+) -> None:
+    await calls(monkeypatch, SMALL, sent, **how)
+    few, many = await calls(monkeypatch, SMALL, sent, **how), await calls(monkeypatch, LARGE, sent, **how)
+    assert many - few <= SLACK

@@ -27,7 +27,7 @@ from dragoman.loss import Loss
 from dragoman.message import FinishReason, Origin, ProviderPart, Role, TextPart, ThinkingPart
 from dragoman.repair import INTERRUPTED
 from dragoman.request import ToolSpec
-from dragoman.result import ChatResult
+from dragoman.result import ChatResult, spent
 from support.model import FORCING, PROVIDER, agent, call, says, waiting, waits_for
 
 pytestmark = pytest.mark.anyio
@@ -296,13 +296,15 @@ CASES = [
 
 
 def plain(result: ChatResult[Any]) -> ChatResult[Any]:
-    """A result without what no test can know: ids and times of the run's own messages."""
+    """A result without what no test can know (ids and times of the run's own messages), and without calls, whose tokens are its usage."""
+    assert spent(result.calls) == result.usage
     own = {message.id: None for message in result.messages if message.role is Role.USER}
     return msgspec.structs.replace(
         result,
         messages=tuple(
             message.replace(id=own.get(message.id, message.id), created_at=None) for message in result.messages
         ),
+        calls=(),
     )
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman import Agent, Message, ModelRequest, ToolContext, fold, tool, wires
+from dragoman import Agent, ModelRequest, ToolContext, fold, tool
 from dragoman.errors import ProviderError
 from dragoman.event import (
     Custom,
@@ -33,13 +33,12 @@ from dragoman.event import (
     StepFinished,
     StepStarted,
 )
-from dragoman.message import ToolCallPart, ToolResultPart
+from dragoman.message import ToolResultPart
 from dragoman.model.middleware import Next
 from dragoman.orchestration import DefaultStreamingOrchestrator
-from dragoman.testing.server import ScriptedServer
+from dragoman.testing import ScriptedModel
 from dragoman.tools import AskUser, ParallelToolExecutor, SignIn, ToolExecutionResult, ToolExecutor
 from support.model import agent, call, says
-from support.switching import PROVIDERS
 
 pytestmark = pytest.mark.anyio
 
@@ -524,17 +523,11 @@ async def test_tools_at_work_on_every_wire_streamed_and_whole(wire: str, stream:
             await second_is_told.wait()
         return f"result {n}"
 
-    def reply(request: ModelRequest) -> Message:
-        if request.messages[-1].tool_results:
-            return Message.model("Done.")
-        return Message.model(*[ToolCallPart(f"call0000{n}", "work", {"n": n}) for n in range(2)])
-
     def whole(request: ModelRequest, next_: Next) -> AsyncIterator[Event]:
         return next_(request.replace(stream=stream))
 
-    provider = msgspec.structs.replace(PROVIDERS[wire], base_url="https://kit.invalid")
-    server = ScriptedServer(wires.get(wire), reply, base_url="https://kit.invalid")
-    a = Agent(provider, transport=server, api_key="none", tools=[work], middleware=[whole])
+    model = ScriptedModel([[call("work", id=f"c{n}", n=n) for n in range(2)], "Done."], wire=wire)
+    a = Agent(model, tools=[work], middleware=[whole])
     told: list[Any] = []
     async with asyncio.timeout(10), a.run("hi") as run:
         async for event in run:
@@ -546,6 +539,6 @@ async def test_tools_at_work_on_every_wire_streamed_and_whole(wire: str, stream:
         result = await run.result()
     assert told == [0, 1, "result 1", "result 0"]
     assert [part.result for part in result.messages[2].tool_results] == ["result 0", "result 1"]
-    sent = [part.result for message in server.requests[1].messages for part in message.tool_results]
+    sent = [part.result for message in model.requests[1].messages for part in message.tool_results]
     assert sent == ["result 0", "result 1"]
     assert result.output == "Done."

@@ -60,7 +60,9 @@ if TYPE_CHECKING:
     from dragoman.agent import Agent
     from dragoman.chat import Chat
     from dragoman.embeddings.similarity import cosine_similarity, most_similar
+    from dragoman.hooks import Hooks
     from dragoman.limits import Limits
+    from dragoman.model.fallbacks import fallback
     from dragoman.prompt import RunOptions
     from dragoman.providers import Provider
     from dragoman.run import Run
@@ -71,7 +73,10 @@ if TYPE_CHECKING:
         ToolExecutionResult,
         ToolExecutor,
         ToolIdCoordinator,
+        Toolset,
+        handoff,
         tool,
+        toolset,
     )
 
 __all__ = [
@@ -87,6 +92,7 @@ __all__ = [
     "Event",
     "FilePart",
     "FinishReason",
+    "Hooks",
     "Interrupt",
     "Limits",
     "LinkPart",
@@ -128,25 +134,31 @@ __all__ = [
     "ToolIdCoordinator",
     "ToolResultPart",
     "ToolSpec",
+    "Toolset",
     "Usage",
     "compact",
     "cosine_similarity",
     "dump_messages",
+    "fallback",
     "fold",
+    "handoff",
     "load_messages",
     "most_similar",
     "repair",
     "tool",
+    "toolset",
     "unfold",
 ]
 
 _LAZY = {
     "Agent": "dragoman.agent",
     "Chat": "dragoman.chat",
+    "Hooks": "dragoman.hooks",
     "Limits": "dragoman.limits",
     "Provider": "dragoman.providers",
     "Run": "dragoman.run",
     "RunOptions": "dragoman.prompt",
+    "fallback": "dragoman.model",
     "cosine_similarity": "dragoman.embeddings.similarity",
     "most_similar": "dragoman.embeddings.similarity",
     "ParallelToolExecutor": "dragoman.tools",
@@ -155,7 +167,10 @@ _LAZY = {
     "ToolExecutionResult": "dragoman.tools",
     "ToolExecutor": "dragoman.tools",
     "ToolIdCoordinator": "dragoman.tools",
+    "Toolset": "dragoman.tools",
+    "handoff": "dragoman.tools",
     "tool": "dragoman.tools",
+    "toolset": "dragoman.tools",
 }
 
 

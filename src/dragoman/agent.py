@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, overload
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, cast, overload
 
 from typing_extensions import TypeForm, TypeVar
 
 from dragoman.event import Event
+from dragoman.hooks import Hooks
 from dragoman.interrupt import Interrupt
 from dragoman.limits import Limits
 from dragoman.logs import log_from_environment
@@ -15,10 +17,11 @@ from dragoman.message import DataPart, FilePart, Message
 from dragoman.model.access import Key
 from dragoman.model.chat_model import new_id, now
 from dragoman.model.defaults import default_transport
+from dragoman.model.fallbacks import ModelChoice
 from dragoman.model.middleware import Middleware
 from dragoman.model.models import Models
 from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator, StreamingState, choose_orchestrator
-from dragoman.orchestration.output import Output, json_output, typed_output
+from dragoman.orchestration.output import output_of
 from dragoman.orchestration.seal import Seal
 from dragoman.portal import Portal, synchronous, synchronous_stream
 from dragoman.prompt import (
@@ -30,6 +33,7 @@ from dragoman.prompt import (
     check_options,
     opening,
     pending,
+    sequences,
     tools_of,
     with_options,
 )
@@ -37,7 +41,8 @@ from dragoman.providers import Provider
 from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpec
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
 from dragoman.run import Run
-from dragoman.tools import Tool, ToolExecutor, tool, tool_map
+from dragoman.tools import Tool, ToolExecutor, Toolset, split_tools
+from dragoman.tools.agent_tool import agent_tool
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -60,9 +65,9 @@ class Agent(Generic[Deps]):
 
     def __init__(
         self,
-        model: str | Provider | None = None,
+        model: ModelChoice | None = None,
         *,
-        tools: Iterable[Tool | Callable[..., Any]] = (),
+        tools: Iterable[Tool | Toolset | Callable[..., Any]] = (),
         system: str | None = None,
         settings: Settings | None = None,
         server_tools: Iterable[ServerTool] = (),
@@ -74,6 +79,7 @@ class Agent(Generic[Deps]):
         environment_only: bool = False,
         transport: Transport | None = None,
         middleware: Iterable[Middleware] = (),
+        hooks: Hooks | Iterable[Hooks] = (),
         limits: Limits | None = None,
         on_loss: OnLoss = "tell",
         approval_key: str | bytes | None = None,
@@ -84,15 +90,16 @@ class Agent(Generic[Deps]):
         id_factory: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        """`model`: a model string or a provider's record; left out, the environment's DRAGOMAN_MODEL, else `local`.
+        """`model`: a model string or a provider's record; left out, the environment's DRAGOMAN_MODEL, else `local`. Several of them,
+        as a list or a `fallback`: where one fails, the next is asked. Key, base URL and headers are for the first one's provider.
 
         `api_key` may be a function that gives the key, or a promise of it, whenever a request is made: for keys that change.
-        `environment` holds variables that go before those of the process (keys, base URLs, `DRAGOMAN_MODEL`);
-        `environment_only` leaves those of the process out. `options` are body fields that have no neutral name, passed on as
-        they are. `on_loss`: what the provider cannot take (a file, a setting, another's thinking) is left out and named in
-        `ChatResult.losses`; `error` refuses the request instead. `approval_key` signs what runs wait for: an approval or an answer
-        counts then only with the signature of what was asked; any secret of 32 bytes or more, the same in all processes. `executor`, `orchestrator` and `accumulator` replace the
-        provider's, where its record names some, else ours.
+        `environment` holds variables that go before those of the process (keys, base URLs, `DRAGOMAN_MODEL`); `environment_only` leaves
+        those of the process out. `options` are body fields that have no neutral name, passed on as they are. `hooks` are told of its
+        runs. `on_loss`: what the provider cannot take (a file, a setting, another's thinking) is left out and named in
+        `ChatResult.losses`; `error` refuses the request instead. `approval_key` signs what runs wait for: an approval or an answer counts
+        then only with the signature of what was asked; any secret of 32 bytes or more, the same in all processes. `executor`,
+        `orchestrator` and `accumulator` replace the provider's, where its record names some, else ours.
 
         Raises:
             SettingsError: the model string is malformed, or no provider has that name.
@@ -100,16 +107,16 @@ class Agent(Generic[Deps]):
             TypeError: an argument is of another type; the message names it.
         """
         log_from_environment()
-        tools, middleware, server_tools = tuple(tools), tuple(middleware), tuple(server_tools)
+        hooks = (hooks,) if isinstance(hooks, Hooks) else hooks
+        tools, middleware, server_tools, hooks = sequences(tools, middleware, server_tools, hooks)
         check_agent(locals())
-        self._tools = tuple(given if isinstance(given, Tool) else tool(given) for given in tools)
-        tool_map(self._tools)
+        self.tools = tools_of(tools)
+        """The tools and sets that it was given."""
+        self.toolset = split_tools(self.tools)[1]
         self._system = Message.system(system) if system else None
-        self._request = ModelRequest(
-            "", (), tuple(server_tools), settings or Settings(), None, True, options or {}, on_loss=on_loss
-        )
-        self._own_transport = transport is None
-        self._transport = transport if transport is not None else default_transport()
+        settings, options = settings or Settings(), options or {}
+        self._request = ModelRequest("", (), server_tools, settings, None, True, options, on_loss=on_loss)
+        self._own_transport, self._transport = transport is None, transport or default_transport()
         self._models = Models(
             model,
             transport=self._transport,
@@ -122,11 +129,9 @@ class Agent(Generic[Deps]):
             new_id=id_factory,
             clock=clock,
         )
-        self._limits = limits or Limits()
+        self._hooks, self._limits = hooks, limits or Limits()
         self._approval_key = approval_key.encode() if isinstance(approval_key, str) else approval_key
-        self._executor = executor
-        self._orchestrator = orchestrator
-        self._accumulator = accumulator
+        self._executor, self._orchestrator, self._accumulator = executor, orchestrator, accumulator
         self._display_name, self._new_id, self._clock = display_name, id_factory, clock
         self.portal = Portal()
         """Where the synchronous calls run."""
@@ -168,36 +173,34 @@ class Agent(Generic[Deps]):
         """A run, to be used in `async with`. Nothing happens before it is iterated over or asked for its result.
 
         Raises:
-            SettingsError: as the constructor, or the provider can give no typed output.
+            SettingsError: as the constructor, or the provider, or one of a fallback, can give no typed output.
             InvalidRequestError: nothing to send.
-            ResumeError: an answer in `resume` does not fit what the history waits for.
+            ResumeError: an answer in `resume` does not fit what the history waits for; with toolsets it is the run's error.
             TypeError: an argument that `RunOptions` does not know.
         """
         check_options(how)
         new, how = opening(prompt, how, new_id=self._new_id, clock=self._clock)
-        output_schema = how.get("output_schema")
-        output: Output[Any] | None = None
-        if output_schema is not None:
-            output = json_output(output_schema)
-        elif output_type is not str:
-            output = typed_output(output_type)
+        output = output_of(output_type, how.get("output_schema"))
         chat_model = self._models.chat(how.get("model"))
         request = with_options(self._request, how)
-        tools = (*self._tools, *tools_of(how.get("tools", ())))
+        tools = (*self.tools, *(added := tools_of(how.get("tools", ()))))
+        has_toolsets = self.toolset is not None or any(isinstance(one, Toolset) for one in added)
         seal = Seal(self._approval_key, how.get("thread_id"))
-        begin = beginning(
+        begin = partial(
+            beginning,
             new,
             how,
             system=self._system,
-            tools=tools,
+            has_toolsets=has_toolsets,
             seal=seal,
             on_loss=request.on_loss,
             new_id=self._new_id,
             clock=self._clock,
         )
+        begun = begin(tools=None if has_toolsets else cast("tuple[Tool, ...]", tools))
         run_id = how.get("run_id") or self._new_id()
         state = StreamingState(
-            begin.history,
+            begun.history,
             tools,
             request=request,
             executor=self._executor,
@@ -214,24 +217,28 @@ class Agent(Generic[Deps]):
             metadata=how.get("metadata", {}),
             seal=seal,
             claim=how.get("claim"),
-            plan=begin.plan,
+            plan=begun.plan,
         )
-        state.losses |= dict.fromkeys(begin.losses)
-        make = self._orchestrator or chat_model.provider.orchestrator
+        state.output_options = output.options if output is not None else {}
+        state.losses |= dict.fromkeys(begun.losses)
+        own = model.orchestrator if isinstance(model := how.get("model"), Provider) else None
+        make = own or self._orchestrator or chat_model.provider.orchestrator
         orchestrator = (
             make()
             if make is not None
-            else choose_orchestrator(chat_model.provider, typed=output is not None, tools=bool(tools))
+            else choose_orchestrator(*chat_model.providers, typed=output is not None, tools=bool(tools))
         )
         return Run(
             chat_model,
             orchestrator,
             state,
-            opening=begin.opening,
+            opening=begun.opening,
+            begin=(lambda: state.begin(begin(tools=state.tool_map.values()))) if begun.needs_tools else None,
             output_schema=output.schema if output is not None else None,
             limits=how.get("limits") or self._limits,
             convert=output.convert if output is not None else str,
             agent_name=self.display_name,
+            hooks=self._hooks,
         )
 
     def pending(
@@ -239,10 +246,11 @@ class Agent(Generic[Deps]):
         history: History,
         *,
         thread_id: str | None = None,
-        tools: Iterable[Tool | ToolSpec | Callable[..., Any]] = (),
+        tools: Iterable[Tool | ToolSpec | Toolset | Callable[..., Any]] = (),
         trusted_history: bool = True,
     ) -> tuple[Interrupt, ...]:
         """What a conversation waits for, read off its messages: what `send(None, history=…)` with these options has as `pending`.
+        No toolset is asked: a call of its tools that waits has a mark in the history that a run of this library left.
 
         With an `approval_key` it is signed. Of a history that comes from a client (`trusted_history=False`) nothing is that no run of yours has
         signed before: it may be made up.
@@ -251,8 +259,8 @@ class Agent(Generic[Deps]):
             HistoryError: a mark in the history cannot be read.
             TypeError: the history holds something else than messages.
         """
-        known = tool_map((*self._tools, *tools_of(tools)))
-        return pending(history, tools=known, seal=Seal(self._approval_key if trusted_history else None, thread_id))
+        seal = Seal(self._approval_key if trusted_history else None, thread_id)
+        return pending(history, tools=(*self.tools, *tools_of(tools)), seal=seal)
 
     async def send(self, prompt: Prompt, **how: Unpack[RunOptions]) -> ChatResult[str]:
         """Sends a prompt → the whole answer. `how`: see `RunOptions`."""
@@ -296,6 +304,8 @@ class Agent(Generic[Deps]):
                 yield event
             if run.exception is not None:
                 raise run.exception
+
+    as_tool = agent_tool
 
     async def embed_query(self, text: str, **how: Unpack[EmbeddingsOptions]) -> EmbeddingsResult:
         """A text to search with → its vector. See `EmbeddingsModel.embed_query`.
@@ -368,13 +378,23 @@ class Agent(Generic[Deps]):
             self.portal.close()
 
     async def __aenter__(self) -> Self:
+        if self.toolset is not None:
+            await self.toolset.__aenter__()
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await self.close()
+        try:
+            if self.toolset is not None:
+                await self.toolset.__aexit__(None, None, None)
+        finally:
+            await self.close()
 
     def __enter__(self) -> Self:
+        if self.toolset is not None:
+            self.portal.call(self.toolset.__aenter__())
         return self
 
     def __exit__(self, *error: object) -> None:
+        if self.toolset is not None and self.portal.started:
+            self.portal.call(self.toolset.__aexit__(None, None, None))
         self.close_sync()

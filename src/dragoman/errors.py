@@ -20,6 +20,7 @@ DragomanError
     ├── ContentRefusedError        the provider's policy refuses the content
     ├── RateLimitError             429: too many requests; `retry_after` seconds
     ├── OverloadedError            503, 529: the provider has no capacity now; `retry_after` too
+    │   └── CircuitOpenError           it failed too often and is not asked for a while; nothing was sent
     ├── ProviderTimeoutError       no answer in time
     └── ProviderConnectionError    no connection
         └── StreamCutError             the stream ended before the answer did; `partial` is what there was
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AuthenticationError",
+    "CircuitOpenError",
     "ContentRefusedError",
     "ContextLengthError",
     "DecodeError",
@@ -71,7 +73,10 @@ class DragomanError(Exception):
         body: the raw answer, as bytes.
         partial: the message as far as it had come.
         result: where a run failed, what there was of it until then, the partial message included.
+        earlier: the errors of the models that a fallback asked before.
     """
+
+    earlier: tuple[DragomanError, ...] = ()
 
     def __init__(
         self,
@@ -123,7 +128,12 @@ class DecodeError(DragomanError):
 
 
 class ToolError(DragomanError):
-    """A tool that cannot be built, or whose call cannot be answered."""
+    """A tool that cannot be built, or whose call cannot be answered. `content`: what the model is told in place of the message, as a tool
+    returns it: parts, or any JSON value."""
+
+    def __init__(self, message: str, *, content: Any = None, **where: Any) -> None:
+        super().__init__(message, **where)
+        self.content = content
 
 
 class TypedOutputError(DragomanError):
@@ -202,6 +212,10 @@ class OverloadedError(ProviderError):
     def __init__(self, message: str, *, retry_after: float | None = None, **where: Any) -> None:
         super().__init__(message, **where)
         self.retry_after = retry_after
+
+
+class CircuitOpenError(OverloadedError):
+    """The endpoint failed too often: a `Breaker` lets nothing through for a while. `retry_after`: seconds until then."""
 
 
 class ProviderTimeoutError(ProviderError):

@@ -3,6 +3,10 @@ transcript and a browser's connection all speak. `fold` turns them into messages
 
 A message is open from `MessageStarted` to `MessageFinished`, a part from `PartStarted` to `PartFinished`. Every delta
 names its message and its part; parts of one message may be open side by side.
+
+Runs of agents within tools are told in the stream of the run around them: each between its own `RunStarted`, whose `parent_run_id`
+says whose tool it is, and its `RunFinished` or `RunError`. What else belongs to such a run has its `run_id`, and parts and deltas
+belong to their message.
 """
 
 from __future__ import annotations
@@ -82,7 +86,7 @@ class RunFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_fini
     outcome: Literal["success", "pending", "cancelled"] = "success"
     """`pending`: the run waits for what is in `pending`."""
     usage: Usage | None = None
-    """Sum over the run's model calls."""
+    """Sum over the run's model calls, those of the runs in its tools included."""
     pending: tuple[Interrupt, ...] = ()
     """What somebody must answer before the conversation can go on."""
     result: Any = None
@@ -109,6 +113,8 @@ class StepStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="step_sta
     """Such as `model call 1`; no other step of the run has it."""
     native: Native = None
     """What a format has beside these fields, by its name."""
+    run_id: str | None = None
+    """Of a run within a tool: its id; `None`: of the run whose stream this is."""
 
 
 class StepFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="step_finished"):
@@ -120,6 +126,8 @@ class StepFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="step_fi
     """What its requests had to leave out and no earlier step of the run did; positions are those in what was sent."""
     native: Native = None
     """What a format has beside these fields, by its name."""
+    run_id: str | None = None
+    """Of a run within a tool: its id; `None`: of the run whose stream this is."""
 
 
 class MessageStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="message_started"):
@@ -145,6 +153,8 @@ class MessageStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="messa
     """As in `Message`."""
     losses: tuple[Loss, ...] = ()
     """What the request that it answers had to leave out. Of the event alone: no message keeps it."""
+    run_id: str | None = None
+    """Of a run within a tool: its id; `None`: of the run whose stream this is."""
 
 
 class PartStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="part_started"):
@@ -199,6 +209,8 @@ class MessageFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="mess
     """Is added to that of `MessageStarted`."""
     native: Native = None
     """Is added to that of `MessageStarted`."""
+    cached: bool = False
+    """The message came from a response cache, and no model was asked. Of the event alone: no message keeps it."""
 
 
 class MessageDropped(msgspec.Struct, frozen=True, omit_defaults=True, tag="message_dropped"):
@@ -217,6 +229,8 @@ class StateSnapshot(msgspec.Struct, frozen=True, omit_defaults=True, tag="state_
     """Any JSON value."""
     native: Native = None
     """What a format has beside these fields, by its name."""
+    run_id: str | None = None
+    """Of a run within a tool: its id; `None`: of the run whose stream this is."""
 
 
 class StateDelta(msgspec.Struct, frozen=True, omit_defaults=True, tag="state_delta"):
@@ -226,6 +240,8 @@ class StateDelta(msgspec.Struct, frozen=True, omit_defaults=True, tag="state_del
     """Operations of JSON Patch (RFC 6902), in order."""
     native: Native = None
     """What a format has beside these fields, by its name."""
+    run_id: str | None = None
+    """Of a run within a tool: its id; `None`: of the run whose stream this is."""
 
 
 class Custom(msgspec.Struct, frozen=True, omit_defaults=True, tag="custom"):
@@ -237,6 +253,8 @@ class Custom(msgspec.Struct, frozen=True, omit_defaults=True, tag="custom"):
     """Any JSON value."""
     native: Native = None
     """What a format has beside these fields, by its name."""
+    run_id: str | None = None
+    """Of a run within a tool: its id; `None`: of the run whose stream this is."""
 
 
 class _BytesDelta(msgspec.Struct, frozen=True, tag="part_delta_bytes"):

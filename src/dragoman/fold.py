@@ -136,8 +136,11 @@ class MessageBuilder:
         return events
 
 
-def fold(events: Iterable[Event]) -> list[Message]:
-    """The messages that these events tell of: candidate 0, without those that were dropped, in order of their start."""
+def fold(events: Iterable[Event], run_id: str | None = None) -> list[Message]:
+    """The messages that these events tell of: candidate 0, without those that were dropped, in order of their start.
+
+    `run_id`: those of a run within a tool; left out, those of the run whose stream it is.
+    """
     builders: dict[MessageBuilder, None] = {}
     latest: dict[str, MessageBuilder] = {}
     for event in events:
@@ -145,6 +148,9 @@ def fold(events: Iterable[Event]) -> list[Message]:
             if (builder := latest.get(event.message_id)) is not None:
                 builder.add(event)
         elif isinstance(event, MessageStarted):
+            if event.run_id != run_id:
+                latest.pop(event.message_id, None)
+                continue
             builder = latest[event.message_id] = MessageBuilder(event)
             if event.candidate == 0:
                 builders[builder] = None

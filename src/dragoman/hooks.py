@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Literal, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from decimal import Decimal
+from inspect import isawaitable
+from typing import Any, Literal, TypeAlias, TypeVar
+from weakref import ref
 
+import anyio
 import msgspec
 
+from dragoman.arguments import expect_callable, expect_each
+from dragoman.cost import call_cost
 from dragoman.errors import DragomanError
+from dragoman.event import Event, PartDelta, PartStarted
+from dragoman.fold import fold
+from dragoman.logs import logger
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, Origin, ToolCallPart, ToolResultPart, Usage
 from dragoman.request import ModelRequest
@@ -16,6 +26,7 @@ from dragoman.run_info import RunInfo
 
 __all__ = [
     "Hook",
+    "HookName",
     "Hooks",
     "ModelEnd",
     "ModelRetry",
@@ -25,6 +36,11 @@ __all__ = [
     "RunStart",
     "ToolEnd",
     "ToolStart",
+    "active",
+    "everywhere",
+    "failed",
+    "fire",
+    "headers",
 ]
 
 T = TypeVar("T")
@@ -91,6 +107,25 @@ class ModelEnd(msgspec.Struct, frozen=True, eq=False):
     """What the request had to leave out."""
     error: DragomanError | None = None
     """Why it failed, where it did."""
+    reads: Sequence[Sequence[Event]] = ()
+    """The events that came, one list for each read from the network; reads that gave a delta alone are left out."""
+
+    @property
+    def message(self) -> Message | None:
+        """What the model said, without a piece in whose middle it was cut; put together each time that it is asked for. `None`: nothing
+        came."""
+        events = [event for read in self.reads for event in read if not isinstance(event, (PartStarted, PartDelta))]
+        return next(iter(fold(events)), None)
+
+    @property
+    def cost(self) -> Decimal | None:
+        """US dollars, as `ModelCall.cost`; looked up each time that it is asked for. `None`: unknown.
+
+        Raises:
+            SettingsError: the extra `cost` is not installed.
+        """
+        message = self.message or Message.model()
+        return call_cost(self.origin, self.usage, message.created_at, message.native)
 
 
 class ToolStart(msgspec.Struct, frozen=True, eq=False):
@@ -147,10 +182,11 @@ class RequestLoss(msgspec.Struct, frozen=True, eq=False):
     """What was left out, and why."""
 
 
-class Hooks(msgspec.Struct, frozen=True, kw_only=True):
+class Hooks(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Functions that are called when something happens, each with one value that says what. `None`: nobody wants to know.
 
-    They are called in order and awaited where they are async: a slow one slows the run. One that raises breaks nothing.
+    Those of several `Hooks` are called in order, those of an end in reverse order, and awaited where they are async: a slow one slows the
+    run. One that raises breaks nothing. For each start there is one end, whatever happens between them.
     """
 
     run_start: Hook[RunStart] | None = None
@@ -169,5 +205,101 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True):
     """Before a failed request is sent again, or another model is asked in its place."""
     loss: Hook[RequestLoss] | None = None
     """For each thing that a request has to leave out."""
+    model_context: Callable[[ModelStart], AbstractContextManager[Any]] | None = None
+    """Stands around the sending of a request, until the beginning of its answer: what it sets in the context, `propagate` and the HTTP
+    client see."""
     propagate: Callable[[], Mapping[str, str]] | None = None
     """Headers that requests of the current context carry, such as `traceparent`."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            expect_callable(name, getattr(self, name), "a function")
+
+
+HookName = Literal["run_start", "run_end", "model_start", "model_end", "tool_start", "tool_end", "retry", "loss"]
+"""Name of one of the functions of `Hooks`."""
+
+_LOG = logger("hooks")
+_ENDS = ("run_end", "model_end", "tool_end")
+_everywhere: tuple[Hooks, ...] = ()
+_failures: dict[int, object] = {}
+"""Id of a function that has failed → a reference to it, which goes when the function does."""
+
+
+def everywhere(*hooks: Hooks) -> ExitStack:
+    """From now on these watch whatever begins in this process, beside what agents have of their own. `close` of what is returned takes
+    them back; so does its end, where it is used in `with`.
+
+    Raises:
+        TypeError: something is no `Hooks`.
+    """
+    global _everywhere
+    _everywhere = (*_everywhere, *expect_each("hooks", hooks, Hooks))
+    stack = ExitStack()
+    stack.callback(_take_back, hooks)
+    return stack
+
+
+def _take_back(hooks: Sequence[Hooks]) -> None:
+    global _everywhere
+    left = [*_everywhere]
+    for one in hooks:
+        left.remove(one)
+    _everywhere = tuple(left)
+
+
+def active(own: tuple[Hooks, ...] = ()) -> tuple[Hooks, ...]:
+    """Those that watch what begins now: everybody's, and its own; each once. A run keeps them in `RunInfo.hooks`."""
+    return tuple(dict.fromkeys((*_everywhere, *own))) if _everywhere else own
+
+
+async def fire(hooks: Iterable[Hooks], name: HookName, value: object) -> None:
+    """Calls what hooks have of that name. What is raised is logged; a cancellation passes, once all are called."""
+    stopped: BaseException | None = None
+    is_end = name in _ENDS
+    for each in reversed(tuple(hooks)) if is_end else hooks:
+        hook = getattr(each, name)
+        if hook is None:
+            continue
+        try:
+            waits = hook(value)
+            if waits is not None and isawaitable(waits):
+                await (_shielded(waits) if is_end else waits)
+        except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
+            failed(hook, error)
+        except BaseException as error:  # noqa: BLE001 - raised below
+            stopped = stopped or error
+    if stopped is not None:
+        raise stopped
+
+
+async def _shielded(waits: Awaitable[Any]) -> None:
+    """Waits also in a scope that is cancelled: what began is told of its end."""
+    with anyio.CancelScope(shield=True):
+        await waits
+
+
+def failed(hook: Callable[..., Any] | None, error: Exception) -> None:
+    """Logs what a hook raised, the first time."""
+    key = id(hook)
+    if key in _failures:
+        return
+    try:
+        _failures[key] = ref(hook, lambda _: _failures.pop(key, None))
+    except TypeError:  # of a class without weak references
+        _failures[key] = hook
+    _LOG.error("a hook failed, and is called all the same: %r", hook, exc_info=error)
+
+
+def headers(hooks: Iterable[Hooks]) -> dict[str, str]:
+    """What requests of the current context carry."""
+    found: dict[str, str] = {}
+    for propagate in [each.propagate for each in hooks if each.propagate is not None]:
+        try:
+            more: dict[Any, Any] = dict(propagate())
+            if not all(isinstance(text, str) for item in more.items() for text in item):
+                raise TypeError(f"headers are texts: {more!r:.200}")  # noqa: TRY301 - as what a hook raises
+            found |= more
+        except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
+            failed(propagate, error)
+    return found

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, InvalidOperation
+
 import msgspec
 
+from dragoman.cost import need_prices
 from dragoman.errors import SettingsError
 
 __all__ = ["Limits", "Spent", "reached"]
@@ -13,7 +16,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Bounds of one run. `None` is no bound. The run that meets one ends with `LimitReachedError`.
 
     Raises:
-        SettingsError: a bound is no number.
+        SettingsError: a bound is no number, or one of cost is set without the extra `cost`.
     """
 
     model_calls: int | None = 50
@@ -22,15 +25,23 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Calls of tools, failed ones included."""
     total_tokens: int | None = None
     """Tokens of all model calls together; no model call begins once so many are spent."""
+    cost: Decimal | float | str | None = None
+    """US dollars of all model calls together, those of agents within tools included; no model call begins once so many are spent. A number
+    or its text, such as `"0.50"`; kept as a `Decimal`. A call whose cost is unknown leaves no room for another."""
     seconds: float | None = None
     """Time since the run began; what is still running then is stopped."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             value: object = getattr(self, name)
+            if name == "cost":
+                continue
             kinds = (int, float) if name == "seconds" else int
             if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
                 raise SettingsError(f"Limits({name}=…) must be a number or None, not {value!r:.100}")
+        if self.cost is not None:
+            msgspec.structs.force_setattr(self, "cost", _dollars(self.cost))
+            need_prices()
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -42,6 +53,8 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Calls of tools."""
     total_tokens: int = 0
     """Tokens of all model calls together."""
+    cost: Decimal | None = Decimal(0)
+    """US dollars of all model calls together; `None`: that of one is unknown."""
     seconds: float = 0.0
     """Since the run began."""
 
@@ -49,16 +62,32 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def reached(limits: Limits, spent: Spent, *, model_calls: int = 0, tool_calls: int = 0) -> str | None:
     """Says which limit leaves no room for so many more calls, as a sentence for the user; `None`: there is room.
 
-    Counts may be used up to their bound; tokens and seconds, which nobody knows beforehand, end the run at theirs.
+    Counts may be used up to their bound; tokens, dollars and seconds, which nobody knows beforehand, end the run at theirs.
     """
     full = {
         "model_calls": limits.model_calls is not None and spent.model_calls + model_calls > limits.model_calls,
         "tool_calls": limits.tool_calls is not None and spent.tool_calls + tool_calls > limits.tool_calls,
         "total_tokens": limits.total_tokens is not None and spent.total_tokens >= limits.total_tokens,
+        "cost": limits.cost is not None and (spent.cost is None or spent.cost >= _dollars(limits.cost)),
         "seconds": limits.seconds is not None and spent.seconds >= limits.seconds,
     }
     for name, is_full in full.items():
         if is_full:
             bound, what = getattr(limits, name), name.replace("_", " ")
+            if name == "cost" and spent.cost is None:
+                return f"what a model call cost is unknown, so that the limit of {bound} US dollars cannot be held; lift it with None"
+            what = "US dollars" if name == "cost" else what
             return f"the limit of {bound} {what} is reached; raise it with Limits({name}=…), or lift it with None"
     return None
+
+
+def _dollars(value: object) -> Decimal:
+    """An amount as people write it, without what binary fractions add to it."""
+    if isinstance(value, (int, float, str, Decimal)) and not isinstance(value, bool):
+        try:
+            amount = Decimal(str(value))
+        except InvalidOperation:
+            amount = Decimal("NaN")
+        if amount.is_finite() and amount >= 0:
+            return amount
+    raise SettingsError(f"Limits(cost=…) must be an amount of US dollars or None, not {value!r:.100}")

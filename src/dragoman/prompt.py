@@ -7,30 +7,30 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, cast, get_args
 
-import msgspec
-
-from dragoman.arguments import expect, expect_callable, expect_each, wrong
+from dragoman.arguments import expect, expect_callable, expect_each, expect_sequence, wrong
 from dragoman.errors import InvalidRequestError, ResumeError
+from dragoman.hooks import Hooks
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.limits import Limits
 from dragoman.loss import Loss, refusal
 from dragoman.message import Content, Message, Role
+from dragoman.model.fallbacks import Fallback, ModelChoice
+from dragoman.model.middleware import BatchMiddleware, Middleware
 from dragoman.orchestration.interrupts import since_model, speaks, waiting_calls
-from dragoman.orchestration.resume import Decision, Plan, decisions
+from dragoman.orchestration.resume import Beginning, Decision, Plan, decisions
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.state import Claim
 from dragoman.providers.provider import Provider
 from dragoman.repair import OpenCall, missing
 from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpec
 from dragoman.run_request import RunRequest
-from dragoman.tools import Tool, tool, tool_map
+from dragoman.tools import Tool, Toolset, split_tools, tool, tool_map
 
 if TYPE_CHECKING:
     from datetime import datetime
 
 __all__ = [
     "History",
-    "Beginning",
     "Prompt",
     "RunOptions",
     "beginning",
@@ -38,6 +38,7 @@ __all__ = [
     "check_options",
     "opening",
     "pending",
+    "sequences",
     "tools_of",
     "with_options",
 ]
@@ -55,8 +56,8 @@ class RunOptions(TypedDict, total=False):
 
     history: History
     """What was said before; copied, never changed."""
-    model: str | Provider | None
-    """Takes this run to another model: a model string, or a provider's record."""
+    model: ModelChoice | None
+    """Takes this run to another model: a model string, or a provider's record; or to several, as a list or a `fallback`."""
     attachments: Sequence[Content]
     """Follow the prompt in the same message; a file by `DataPart.from_file`."""
     output_schema: Mapping[str, Any] | None
@@ -75,7 +76,7 @@ class RunOptions(TypedDict, total=False):
     """Id of the run; left out, one is made."""
     resource_id: str | None
     """Whose conversation it is, such as a user's id."""
-    tools: Iterable[Tool | ToolSpec | Callable[..., Any]]
+    tools: Iterable[Tool | ToolSpec | Toolset | Callable[..., Any]]
     """Of this run, beside the agent's. A `ToolSpec`, or a `Tool` without a handler, is run by the client."""
     context: Sequence[Any]
     """What the client tells beside the conversation: for tools and orchestrators, not for the model."""
@@ -95,18 +96,18 @@ class RunOptions(TypedDict, total=False):
     says whether no run did so before. An answer counts once then, else at least once. Needs a `thread_id`."""
 
 
-def tools_of(given: Iterable[Tool | ToolSpec | Callable[..., Any]]) -> tuple[Tool, ...]:
+def tools_of(given: Iterable[Tool | ToolSpec | Toolset | Callable[..., Any]]) -> tuple[Tool | Toolset, ...]:
     """The tools of one run. A `ToolSpec` is a tool of the client's.
 
     Raises:
-        TypeError: something is no tool, no spec and no function.
+        TypeError: something is no tool, no set, no spec and no function.
     """
-    tools: list[Tool] = []
-    for place, one in enumerate(given):
+    tools: list[Tool | Toolset] = []
+    for place, one in enumerate(expect_sequence("tools", given, "functions, Tools, Toolsets and ToolSpecs")):
         if isinstance(one, ToolSpec):
             one = Tool(one.name, one.description, None, one.input_schema, native=one.native)
-        elif not isinstance(one, Tool):
-            expect_callable(f"tools[{place}]", one, "a function, a Tool or a ToolSpec")
+        elif not isinstance(one, Tool | Toolset):
+            expect_callable(f"tools[{place}]", one, "a function, a Tool, a Toolset or a ToolSpec")
             one = tool(one)
         tools.append(one)
     return tuple(tools)
@@ -127,6 +128,26 @@ def check_options(how: Mapping[str, Any]) -> None:
             expect(name, value, *kind)
 
 
+def sequences(
+    tools: Iterable[Tool | Toolset | Callable[..., Any]],
+    middleware: Iterable[Middleware],
+    server_tools: Iterable[ServerTool],
+    hooks: Iterable[Hooks],
+) -> tuple[
+    tuple[Tool | Toolset | Callable[..., Any], ...],
+    tuple[Middleware, ...],
+    tuple[ServerTool, ...],
+    tuple[Hooks, ...],
+]:
+    """Those arguments of the constructor of an agent, read once. Raises `TypeError` where one is no sequence."""
+    return (
+        expect_sequence("tools", tools, "functions, Tools and Toolsets"),
+        expect_sequence("middleware", middleware, "middlewares"),
+        expect_sequence("server_tools", server_tools, "ServerTool"),
+        expect_sequence("hooks", hooks, "Hooks"),
+    )
+
+
 def check_agent(given: Mapping[str, Any]) -> None:
     """Raises `TypeError` where an argument of the constructor of an agent is of another type."""
     for name, kinds in (_KINDS | _AGENT_KINDS).items():
@@ -136,11 +157,15 @@ def check_agent(given: Mapping[str, Any]) -> None:
         if (value := given[name]) is not None and (isinstance(value, type) or not hasattr(value, method)):
             raise wrong(name, value, what)
     for place, one in enumerate(given["tools"]):
-        if not isinstance(one, Tool):
-            expect_callable(f"tools[{place}]", one, "a function or a Tool")
+        if not isinstance(one, Tool | Toolset):
+            expect_callable(f"tools[{place}]", one, "a function, a Tool or a Toolset")
     expect_each("server_tools", given["server_tools"], ServerTool)
+    expect_each("hooks", given["hooks"], Hooks)
     for place, layer in enumerate(given["middleware"]):
-        expect_callable(f"middleware[{place}]", layer, "a function (request, next) -> events")
+        if isinstance(layer, type) and isinstance(layer, BatchMiddleware):
+            raise wrong(f"middleware[{place}]", layer, "a value of that class")
+        if not isinstance(layer, BatchMiddleware):
+            expect_callable(f"middleware[{place}]", layer, "a function (request, next) -> events")
     for name in ("orchestrator", "accumulator", "id_factory", "clock"):
         expect_callable(name, given[name], "a function or a class")
     if not isinstance(given["api_key"], str):
@@ -148,7 +173,7 @@ def check_agent(given: Mapping[str, Any]) -> None:
 
 
 _KINDS: dict[str, tuple[type, ...]] = {
-    "model": (str, Provider),
+    "model": (str, Provider, Fallback, list, tuple),
     "output_schema": (Mapping,),
     "settings": (Settings,),
     "limits": (Limits,),
@@ -204,25 +229,13 @@ def _of_request(request: RunRequest, how: RunOptions) -> tuple[Sequence[Message]
     return messages[new:], cast("RunOptions", {**fields, **how, "options": options, "history": messages[:new]})
 
 
-class Beginning(msgspec.Struct, frozen=True):
-    """How a run begins."""
-
-    history: list[Message]
-    """The conversation that it goes on with; with a `plan`: without what the plan adds."""
-    opening: tuple[Message, ...]
-    """Messages of the history that are the run's own."""
-    losses: list[Loss]
-    """What was made up in them."""
-    plan: Plan | None = None
-    """What is to be done first; `None`: the model is asked."""
-
-
 def beginning(
     new: Sequence[Message],
     how: RunOptions,
     *,
     system: Message | None,
-    tools: Sequence[Tool],
+    tools: Iterable[Tool] | None,
+    has_toolsets: bool,
     seal: Seal,
     on_loss: OnLoss,
     new_id: Callable[[], str],
@@ -234,6 +247,9 @@ def beginning(
     what was sent once stands in the history from then on, also when the real result comes late. Where the conversation waits, the answers
     come first, and as long as something is waited for and nobody has said anything else, that is all.
 
+    `tools`: all that there are; `None`: those of sets are not known yet, and where they decide something, the beginning `needs_tools`.
+    `has_toolsets`: some of them come from sets.
+
     Raises:
         ResumeError: an answer does not fit what the conversation waits for.
         InvalidRequestError: there is nothing to send, or a result had to be made up and `on_loss` is `error`.
@@ -244,10 +260,12 @@ def beginning(
     messages = _conversation([*history, *new], system=system)
     first = len(messages) - len(new)
     made_up, losses = missing(messages)
-    if resume or made_up:
-        known = tool_map(tools)
-        waiting = waiting_calls(messages, known, seal if how.get("trusted_history", True) else Seal())
-        decided = decisions(resume, waiting, messages, known, seal, clock())
+    if tools is None and (resume or made_up):
+        return Beginning(messages, (), [], needs_tools=True)
+    if tools is not None and (resume or made_up):
+        known, trusted = tool_map(tools), how.get("trusted_history", True)
+        waiting = waiting_calls(messages, known, seal if trusted else Seal(), has_toolsets=has_toolsets)
+        decided = decisions(resume, waiting, messages, known, seal, clock(), has_toolsets=has_toolsets)
         _check_trust(decided, how, seal)
         answered = [one.waiting.call for one in decided]
         left = tuple([one for one in waiting if one.call not in answered])
@@ -274,10 +292,13 @@ def beginning(
     return Beginning(messages, tuple(own), losses)
 
 
-def pending(history: History, *, tools: Mapping[str, Tool], seal: Seal) -> tuple[Interrupt, ...]:
+def pending(history: History, *, tools: Iterable[Tool | Toolset], seal: Seal) -> tuple[Interrupt, ...]:
     """What a conversation waits for; nothing, once somebody has said something."""
     messages = expect_each("history", history, Message, hint=_hint)
-    waiting = [] if speaks(messages) else waiting_calls(messages, tools, seal)
+    if speaks(messages):
+        return ()
+    own, sets = split_tools(tools)
+    waiting = waiting_calls(messages, own, seal, has_toolsets=sets is not None)
     return tuple([interrupt for one in waiting for interrupt in one.interrupts])
 
 

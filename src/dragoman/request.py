@@ -156,6 +156,8 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     whoever the request goes to."""
     run: RunInfo | None = None
     """The run that asks, for middlewares and hooks; no wire writes it."""
+    retries: int | None = None
+    """How often the transport may send it again at most where it fails; `None`: as often as the transport does by itself."""
 
     def __post_init__(self) -> None:
         if self.on_loss not in ("tell", "error"):
@@ -207,13 +209,15 @@ class HttpRequest(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = {}
     """Those that the wire or the caller sets."""
     body: Mapping[str, Any] | bytes | None = None
-    """A JSON object, or bytes as they are; `None` for a GET."""
-    method: Literal["POST", "GET"] = "POST"
-    """A GET has no body."""
+    """A JSON object, or bytes as they are; `None`: there is none, as with a GET."""
+    method: Literal["POST", "GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"] = "POST"
+    """The HTTP method."""
     names: Mapping[str, str] = {}
     """Name under which a tool was sent → the tool's own name, where they differ. For whoever reads the answer."""
     secret: bool = False
     """Its bodies hold credentials: a recorder does not write it down."""
+    retries: int | None = None
+    """How often it may be sent again at most; `None`: as often as the transport does by itself."""
 
     def __repr__(self) -> str:
         scheme, separator, rest = self.path.partition("?")[0].rpartition("://")

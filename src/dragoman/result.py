@@ -2,22 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from dragoman.cost import call_cost
 from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
-from dragoman.message import FinishReason, Message, Usage
+from dragoman.message import FinishReason, Message, Native, Origin, Usage
 
-__all__ = ["BatchEmbeddingsResult", "ChatResult", "EmbeddingsResult", "ModelInfo", "Vector"]
+__all__ = [
+    "BatchEmbeddingsResult",
+    "ChatResult",
+    "EmbeddingsResult",
+    "ModelCall",
+    "ModelInfo",
+    "Vector",
+    "cost_of",
+    "spent",
+]
 
 T = TypeVar("T")
 
 Vector = list[float]
 """A text as numbers. A plain list, because that is what numpy, JSON, SQLite's and Postgres' vector types and every vector
 store take as it is; a number in it costs 32 bytes. To hold millions of vectors pack them: `array("f", vector)` takes 4."""
+
+
+_NO_TOKENS = Usage(input_tokens=0, output_tokens=0, total_tokens=0)
+
+
+class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One call of a model that has begun to answer, also where the answer was cut or retracted."""
+
+    origin: Origin | None = None
+    """Who answered; `None`: nobody that is known, such as a middleware of yours."""
+    usage: Usage | None = None
+    """Tokens; `None`: the provider told none, or its answer was cut before it did."""
+    run_id: str = ""
+    """Id of the run that asked: the run's own, or that of an agent within one of its tools."""
+    created_at: datetime | None = None
+    """When the answer began."""
+    cached: bool = False
+    """The answer came from a response cache, and nothing was asked. `usage` is then that of the call which made it."""
+    native: Native = None
+    """What the provider said beside the tokens, as in `MessageFinished`."""
+
+    @property
+    def cost(self) -> Decimal | None:
+        """US dollars: the provider's own figure where it told one, else by the prices of that time; of a cached answer 0. `None`: what it
+        took, or the price of that, is unknown.
+
+        Raises:
+            SettingsError: the extra `cost` is not installed.
+        """
+        return Decimal(0) if self.cached else call_cost(self.origin, self.usage, self.created_at, self.native)
+
+
+def spent(calls: Iterable[ModelCall]) -> Usage | None:
+    """The tokens of calls together; those whose answer came from a cache took none. `None`: no call told any."""
+    total: Usage | None = None
+    for call in calls:
+        usage = _NO_TOKENS if call.cached else call.usage
+        if usage is not None:
+            total = usage if total is None else total + usage
+    return total
+
+
+def cost_of(calls: Iterable[ModelCall]) -> Decimal | None:
+    """US dollars of calls together; `None`: that of one of them is unknown.
+
+    Raises:
+        SettingsError: the extra `cost` is not installed.
+    """
+    total = Decimal(0)
+    for call in calls:
+        if (cost := call.cost) is None:
+            return None
+        total += cost
+    return total
 
 
 class ChatResult(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
@@ -49,6 +115,18 @@ class ChatResult(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
     retracted: str = ""
     """On a chunk of its own, never with output: the end of what was streamed so far, which is void. The model began again, or
     what it said was not of the type that was asked for. Take it off what you have joined, and tell whoever has read it."""
+    calls: tuple[ModelCall, ...] = ()
+    """The calls of models that this took, in the order in which they ended, cut and retracted ones included, and those of agents within
+    tools. Of a chunk: those that ended since the last chunk that had any. `usage` is their sum."""
+
+    @property
+    def cost(self) -> Decimal | None:
+        """US dollars of all `calls`, of agents within tools too. `None`: what one of them cost is unknown.
+
+        Raises:
+            SettingsError: the extra `cost` is not installed.
+        """
+        return cost_of(self.calls)
 
     def joined(self: ChatResult[str], text: str) -> str:
         """The output of the chunks before this one → the output with this one."""

@@ -6,29 +6,26 @@ import asyncio
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from logging import DEBUG, WARNING
 from time import monotonic
-from typing import Any, Generic, Literal, Self, TypeVar, cast
+from typing import Any, Generic, Self, TypeVar, cast
 
-import anyio
 import msgspec
 
 from dragoman.errors import DragomanError, LimitReachedError
-from dragoman.event import Event, RunError, RunFinished, RunStarted, StepFinished, StepStarted
+from dragoman.event import Event, RunError, RunFinished
 from dragoman.event_loop import running_loop
-from dragoman.fold import unfold
+from dragoman.hooks import Hooks, RunStart, active
 from dragoman.limits import Limits, Spent, reached
 from dragoman.logs import logger
-from dragoman.loss import Loss
-from dragoman.message import FinishReason, Message
+from dragoman.message import FinishReason, Message, Origin
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
 from dragoman.orchestration.foreign_error import foreign
-from dragoman.orchestration.going_on import go_on
-from dragoman.orchestration.output import RETURN_RESULT
-from dragoman.orchestration.transcript import Transcript
-from dragoman.result import ChatResult
+from dragoman.orchestration.loop import Loop
+from dragoman.orchestration.watch import Ending, watched
+from dragoman.result import ChatResult, spent
 from dragoman.run_info import RunInfo
+from dragoman.tools import ToolContext
 
 __all__ = ["Run"]
 
@@ -57,29 +54,26 @@ class Run(Generic[T]):
         limits: Limits,
         convert: Callable[[str], T],
         agent_name: str = "",
+        begin: Callable[[], Sequence[Message]] | None = None,
+        hooks: tuple[Hooks, ...] = (),
     ) -> None:
-        """Made by `Agent.run`. `opening`: the messages with which it begins, which its history holds. `convert`: the output's text → the typed value."""
+        """Made by `Agent.run`. `opening`: the messages with which it begins, which its history holds. `convert`: the output's text → the typed value.
+        `begin`: gives the opening once the tools of sets are known, where that needs them."""
         self.id = state.run_id
         self.thread_id = state.thread_id
         """Id of the conversation; before it begins, it may be given another."""
         self._model = model
-        self._orchestrator = orchestrator
         self._state = state
-        self._opening = tuple(opening)
         self.parent_id: str | None = None
         """Id of the run within whose tool this one runs."""
         self.agent_name = agent_name
         """The agent's name for people."""
-        self._schema = output_schema
         self._limits = limits
         self._convert = convert
-        self._steps = self._drive()
-        state.check_tool_calls = lambda calls: self._check(tool_calls=calls)
-        self._transcript = Transcript(state, typed=output_schema is not None)
-        by_call = getattr(orchestrator, "provider_hint", None) == RETURN_RESULT
-        self._typed: Literal["text", "call"] | None = None if output_schema is None else "call" if by_call else "text"
-        self._step: str | None = None
-        self._losses_named = 0
+        self._work = Loop(model, orchestrator, state, opening=tuple(opening), begin=begin, output_schema=output_schema)
+        self._transcript = self._work.transcript
+        self._watch(active(hooks))
+        state.account.reached = self._reached
         self._began_at = monotonic()
         self.error: DragomanError | None = None
         """What it failed with, once it has."""
@@ -100,10 +94,36 @@ class Run(Generic[T]):
 
     async def close(self) -> None:
         """Ends the run where it stands. What it holds (connection, tools) is given back."""
+        await self.leave()
+
+    async def leave(self) -> list[Event]:
+        """`close` → the events that end the run; none where it had ended, or never begun."""
+        is_open = not self._ended
         self._end()
         await self._steps.aclose()
-        self._transcript.cut(FinishReason.cancelled)
-        self._state.outbox.close()
+        if not is_open:
+            return []
+        events = self._left(FinishReason.cancelled)
+        return [*events, RunFinished(self.id, "cancelled", self._transcript.usage)] if self._work.has_begun else []
+
+    def within(self, context: ToolContext[Any], *, share_state: bool = False) -> None:
+        """Makes it a part of the run in whose tool it is: before it begins. What it takes is taken there, too. `share_state`: both
+        have one state."""
+        self.parent_id = context.run_id or None
+        if self.thread_id == self.id:  # nobody gave it one
+            self.thread_id = context.thread_id or self.id
+        if context.account is not None:
+            self._state.account.join(context.account)
+        if share_state:
+            self._state.shared = context.state
+        if context.run is not None and context.run.hooks:
+            self._watch(tuple(dict.fromkeys((*context.run.hooks, *self._hooks))))
+
+    def _watch(self, hooks: tuple[Hooks, ...]) -> None:
+        self._hooks, self._steps = hooks, self._work.steps(self._identify)
+        if hooks:
+            target = Origin(self._model.provider.name, None, self._model.name)
+            self._steps = watched(self._steps, self._started, self._state, target, self._outcome)
 
     def cancel(self) -> None:
         """Stops the run, from any thread. It ends with outcome `cancelled`, and its result is what there is."""
@@ -154,9 +174,10 @@ class Run(Generic[T]):
         while not self._ended:
             if self._waiting is not None:
                 raise RuntimeError("this run is being read already; read it in one place at a time")
-            self._waiting = asyncio.current_task()
+            self._waiting = asyncio.current_task(loop)
             try:
-                if self._stop is not None:
+                if self._stop is not None and not self._transcript.is_complete:
+                    self._interrupted = True
                     await self._steps.aclose()
                     step = self._stopped(self._stop)
                 else:
@@ -183,80 +204,50 @@ class Run(Generic[T]):
         """What there is by now, its output as text; of a message that has not come to its end what was shown of it."""
         return self._transcript.result()
 
-    async def _drive(self) -> AsyncGenerator[StreamingIterationResult, None]:
-        state, orchestrator, transcript = self._state, self._orchestrator, self._transcript
-        state.thread_id = self.thread_id
-        info = RunInfo(self.id, state.thread_id, state.resource_id, self.parent_id, self.agent_name)
-        state.request = state.request.replace(model=self._model.string, run=info)
-        started = RunStarted(self.id, state.thread_id, self.parent_id, state.resource_id, self._typed)
-        first = StreamingIterationResult(events=[started, *state.shared.snapshot()])
-        yield first if len(first.events) == 1 else transcript.recorded(first)
-        if self._opening:
-            transcript.messages += self._opening
-            yield StreamingIterationResult(events=unfold(self._opening), messages=self._opening)
-        try:
-            await orchestrator.initialize(state)
-            model = self._model.bound(state.request.replace(tools=(*state.specs, *state.request.tools)), state.losses)
-            if state.plan is not None:
-                async with aclosing(go_on(state, state.plan)) as steps:
-                    async for step in steps:
-                        yield transcript.absorb(step)
-            goes_on = not transcript.pending
-            while goes_on:
-                self._check(model_calls=1)
-                transcript.model_calls += 1
-                self._step = step = f"model call {transcript.model_calls}"
-                goes_on = False
-                _LOG.debug("run %s: %s to %s", self.id, step, self._model.name)
-                yield transcript.recorded(StreamingIterationResult(events=[StepStarted(step)]))
-                results = orchestrator.process_iteration(model, state, self._schema)
-                try:
-                    async for result in results:
-                        goes_on = result.should_continue
-                        if result.events and isinstance(last := result.events[-1], RunError):
-                            yield transcript.recorded(msgspec.structs.replace(result, events=result.events[:-1]))
-                            raise last.error
-                        yield transcript.absorb(result)
-                finally:
-                    await results.aclose()
-                self._step = None
-                losses = self._new_losses()
-                yield transcript.recorded(StreamingIterationResult(events=[StepFinished(step, losses)], losses=losses))
-        finally:
-            await self._finalize()
-        state.complete()
-        transcript.is_complete = True
-        _LOG.info("run %s ended: %s, %s", self.id, transcript.finish_reason, transcript.usage)
-        outcome = "pending" if transcript.pending else "success"
-        finished = RunFinished(self.id, outcome, transcript.usage, transcript.pending, transcript.shown.value())
-        if left := state.outbox.close():
-            yield transcript.recorded(StreamingIterationResult(events=left))
-        yield StreamingIterationResult(events=[finished])
+    def _identify(self) -> str | None:
+        """Whatever asks in the run's name can say so from now on. → the id of the run around it."""
+        state = self._state
+        if state.request.run is None:
+            state.thread_id = self.thread_id
+            info = RunInfo(self.id, self.thread_id, state.resource_id, self.parent_id, self.agent_name, self._hooks)
+            state.request = state.request.replace(model=self._model.string, run=info)
+        return self.parent_id
 
-    async def _finalize(self) -> None:
-        """Calls the orchestrator's `finalize`, also in the middle of a cancellation."""
-        task = asyncio.current_task()
-        if task is None or not task.cancelling():  # the scope is not free
-            await self._orchestrator.finalize(self._state)
-            return
-        with anyio.CancelScope(shield=True):
-            await self._orchestrator.finalize(self._state)
+    def _started(self) -> RunStart:
+        """What hooks are told first."""
+        self._identify()
+        assert self._state.request.run is not None
+        return RunStart(self._state.request.run, self._model.string, self._state.conversation_history)
 
-    def _check(self, *, model_calls: int = 0, tool_calls: int = 0) -> None:
-        """Raises `LimitReachedError` where the run may not make so many more calls."""
-        spent = Spent(
-            model_calls=self._transcript.model_calls,
-            tool_calls=self._state.tool_calls_made,
-            total_tokens=(self._transcript.usage and self._transcript.usage.total_tokens) or 0,
+    def _outcome(self, raised: Exception | None) -> Ending:
+        """How the run ended, what it gave, and why it failed."""
+        result = self.so_far()
+        if self._transcript.is_complete:
+            return "pending" if result.pending else "success", result, None
+        if raised is None and self._stop not in (None, _CANCELLED):
+            raised = LimitReachedError(self._stop)
+        if raised is None:
+            return "cancelled", result, None
+        return "error", result, raised if isinstance(raised, DragomanError) else foreign(raised)
+
+    def _reached(self, model_calls: int, tool_calls: int) -> str | None:
+        """The limit that leaves no room for so many more calls."""
+        account, usage = self._state.account, None
+        if self._limits.total_tokens is not None:
+            usage = spent(account.calls)
+        taken = Spent(
+            model_calls=account.model_calls,
+            tool_calls=account.tool_calls,
+            total_tokens=(usage and usage.total_tokens) or 0,
+            cost=None if self._limits.cost is None else self._transcript.cost(),
             seconds=monotonic() - self._began_at,
         )
-        if reason := reached(self._limits, spent, model_calls=model_calls, tool_calls=tool_calls):
-            raise LimitReachedError(reason)
+        return reached(self._limits, taken, model_calls=model_calls, tool_calls=tool_calls)
 
     def _interrupt(self) -> None:
         if self._state.tool_round is not None:
             self._state.tool_round.cancel()
-        if self._waiting is not None and not self._interrupted:
+        if self._waiting is not None and not self._interrupted and not self._transcript.is_complete:
             self._interrupted = True
             self._waiting.cancel()
 
@@ -285,23 +276,10 @@ class Run(Generic[T]):
 
     def _left(self, reason: FinishReason) -> list[Event]:
         """The events that end what is still open."""
-        step, self._step = self._step, None
-        losses = self._new_losses()
         events = self._transcript.cut(reason)
-        ended = [] if step is None else [StepFinished(step, losses)]
-        return [*events, *self._transcript.shown.dropped(), *self._state.outbox.close(), *ended]
+        return [*events, *self._transcript.shown.dropped(), *self._state.outbox.close(), *self._work.left()]
 
     def _end(self) -> None:
         self._ended = True
         if self._timer is not None:
             self._timer.cancel()
-
-    def _new_losses(self) -> tuple[Loss, ...]:
-        """What requests had to leave out and the run has not named yet."""
-        if len(self._state.losses) == self._losses_named:
-            return ()
-        losses = tuple(self._state.losses)[self._losses_named :]
-        self._losses_named += len(losses)
-        for loss in losses:
-            _LOG.log(DEBUG if loss.is_minor else WARNING, "run %s: left out %s", self.id, loss)
-        return losses

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 __all__ = ["RunInfo"]
@@ -20,3 +22,5 @@ class RunInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     """Id of the run within whose tool it runs; `None`: it runs for itself."""
     agent: str = ""
     """The agent's name for people."""
+    hooks: tuple[Any, ...] = ()
+    """The `Hooks` that watch the run, for `dragoman.hooks.fire`."""

@@ -7,14 +7,15 @@ import json
 import os
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from dragoman import DataPart, Message, TextPart, ThinkingPart
-from dragoman.cli.screen import Screen, usage_line
-from dragoman.message import FinishReason, Usage
-from dragoman.result import ChatResult
+from dragoman.cli.screen import Screen, known_cost, usage_line
+from dragoman.message import FinishReason, Origin, Usage
+from dragoman.result import ChatResult, ModelCall
 from support.cli import SRC, Stdin, one_line, shell
 from support.llm_server import Llm, decoded, obliging
 from support.model import says
@@ -198,6 +199,20 @@ def test_SC_021_verbose_tells_the_usage_on_standard_error(cli) -> None:
 def test_usage_that_is_not_known_is_left_out() -> None:
     assert usage_line(Usage(output_tokens=2)) == "Usage: Output: 2 tokens"
     assert usage_line(None) == "Usage: the provider did not tell"
+    assert usage_line(Usage(output_tokens=2), Decimal("0.00020")) == "Usage: Output: 2 tokens; cost: $0.00020"
+
+
+def test_what_is_known_of_costs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the extra too, which is then as if nothing was known."""
+    free, dear = (
+        ModelCall(Origin("local")),
+        ModelCall(Origin("openai", None, "gpt-4o"), Usage(input_tokens=1, output_tokens=1)),
+    )
+    assert known_cost([ChatResult("", calls=(free,)), ChatResult("")]) == 0
+    assert (known_cost([ChatResult("", calls=(free, dear))]) or 0) > 0
+    assert known_cost([ChatResult("", calls=(ModelCall(),))]) is None
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    assert known_cost([ChatResult("", calls=(dear,))]) is None
 
 
 def thinks(_: object) -> Message:

@@ -560,3 +560,28 @@ async def test_what_a_keys_function_raises_is_raised(google: Google) -> None:
         with pytest.raises(RuntimeError, match="the vault is closed"):
             await agent.send("Hello")
     assert google.seen == []
+
+
+def identity(**how: Any) -> tuple[str, str]:
+    how = {"environment": {}, "system": {}, **how}
+    return Access(providers.get(how.pop("provider", "openai")), Player([]), **how).identity
+
+
+def test_what_requests_carry_has_a_digest_and_what_is_secret_of_it_another() -> None:
+    """So that who caches answers can tell whose they are, and what they were asked with."""
+    plain = identity(api_key="a")
+    assert identity(api_key="a") == plain
+    assert identity(system={"OPENAI_API_KEY": "a"}) == plain
+    assert identity(api_key="b")[0] == plain[0]
+    assert identity(api_key="b")[1] != plain[1]
+    other = identity(api_key="a", headers={"X-Variant": "b"})
+    assert other[0] != plain[0]
+    assert other[1] == plain[1]
+    assert identity(headers={"authorization": "Bearer a"})[1] == plain[1]
+    assert identity(api_key=lambda: "a")[1] != identity(api_key=lambda: "a")[1]
+    assert identity()[1] != plain[1]
+
+
+def test_credentials_that_the_environment_names_tell_users_apart() -> None:
+    one, other = ({"GOOGLE_APPLICATION_CREDENTIALS": path} for path in ("/a.json", "/b.json"))
+    assert identity(provider="vertex", system=one)[1] != identity(provider="vertex", system=other)[1]

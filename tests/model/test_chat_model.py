@@ -387,13 +387,28 @@ async def test_a_middleware_that_is_no_generator_is_closed_if_it_can_be() -> Non
 
 
 def test_the_rooms_names_are_found_where_they_are_and_no_others() -> None:
+    from dragoman.model.breaker import Breaker
+    from dragoman.model.cache_store import CacheStore
     from dragoman.model.chat_model import ChatModel as Chat
     from dragoman.model.embeddings_model import EmbeddingsModel
+    from dragoman.model.fallbacks import fallback
     from dragoman.model.middleware import Middleware
+    from dragoman.model.response_cache import cache
     from dragoman.model.strings import parse_model_string
+    from dragoman.model.throttle import Throttle
 
     found = [getattr(dragoman.model, name) for name in dragoman.model.__all__]
-    assert found == [Chat, EmbeddingsModel, Middleware, parse_model_string]
+    assert found == [
+        Breaker,
+        CacheStore,
+        Chat,
+        EmbeddingsModel,
+        Middleware,
+        Throttle,
+        cache,
+        fallback,
+        parse_model_string,
+    ]
     with pytest.raises(AttributeError, match=r"'dragoman\.model' has no attribute 'nothing'"):
         dragoman.model.nothing  # noqa: B018
 

@@ -416,7 +416,7 @@ def test_what_an_orchestrator_finds_in_a_fresh_state_and_in_one_that_begins_a_me
     def flags(state: StreamingState) -> tuple[Any, ...]:
         return (
             *(state.done, state.should_prefix_next_message, state.empty_after_tools_continuations),
-            *(state.tool_calls_made, state.losses, state.output, state.suppressed_text, state.set_aside),
+            *(state.account.tool_calls, state.losses, state.output, state.suppressed_text, state.set_aside),
             *(state.failure, state.is_first_chunk_of_message, state.last_result, state.output_retries),
         )
 

@@ -4,11 +4,11 @@ import msgspec
 import pytest
 from pydantic import BaseModel
 
-from dragoman import Capability, Message, Role, fold, tool
+from dragoman import Agent, Capability, Message, Role, fold, tool
 from dragoman.errors import ProviderError, SettingsError, TypedOutputError
 from dragoman.event import MessageDropped
 from dragoman.orchestration import TwoPhaseStreamingOrchestrator, choose_orchestrator
-from support.model import PROVIDER, agent, call, says
+from support.model import FORCING, PROVIDER, Script, agent, call, says
 
 pytestmark = pytest.mark.anyio
 
@@ -128,6 +128,34 @@ def test_the_orchestrator_of_a_typed_run_without_tools_and_with_them(capabilitie
     chosen = [choose_orchestrator(provider, typed=True, tools=tools).provider_hint for tools in (False, True)]
     assert chosen == hints.split()
     assert choose_orchestrator(provider, typed=False, tools=True).provider_hint == "default"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "hints"),
+    [
+        ("typed_output typed_output_with_tools tools", "typed_output typed_output_with_tools tools", "default default"),
+        ("typed_output typed_output_with_tools tools", "typed_output tools", "default two_phase"),
+        ("typed_output tools", "typed_output", "default two_phase"),
+        ("typed_output tools", "tools", "return_result return_result"),
+    ],
+)
+def test_of_several_providers_the_means_is_one_that_all_have(first: str, second: str, hints: str):
+    providers = [
+        msgspec.structs.replace(PROVIDER, capabilities=frozenset(map(Capability, names.split())))
+        for names in (first, second)
+    ]
+    for each in (providers, providers[::-1]):
+        chosen = [choose_orchestrator(*each, typed=True, tools=tools).provider_hint for tools in (False, True)]
+        assert chosen == hints.split()
+
+
+async def test_a_call_is_forced_where_all_can_be_forced():
+    free = msgspec.structs.replace(FORCING, name="free", capabilities=frozenset({Capability.tools}))
+    for second, choice in ((FORCING, "required"), (free, None)):
+        script = Script(says(call("return_result", name="Bonn", people=3)))
+        models = [FORCING] if second is FORCING else [FORCING, second]
+        assert (await Agent(models, middleware=[script]).send_for("which town?", Town)).output.name == "Bonn"
+        assert script.requests[0].settings.tool_choice == choice
 
 
 def test_a_provider_that_can_give_no_typed_output_says_so():

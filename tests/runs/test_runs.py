@@ -23,12 +23,14 @@ from dragoman.event import (
     RunError,
     RunFinished,
     RunStarted,
+    StepFinished,
     StepStarted,
     event_to_json,
 )
 from dragoman.message import Message, Role, ToolResultPart
 from dragoman.request import ModelRequest
 from dragoman.runs import RunLog, Runs, RunStatus, memory_log, open_log
+from dragoman.runs.ending import ending
 from dragoman.runs.tail import Tail
 from support.model import PROVIDER, agent, call, says
 from support.runs import speaker, until
@@ -459,3 +461,55 @@ async def test_an_answer_that_is_sent_twice_runs_nothing_twice() -> None:
         assert "outcome unknown" in str(fold(await read(runs, await runs.start(a, request)))[-2])
     assert ran == ["paid"]
     assert "outcome unknown" in last[0].tool_results[0].result["error"]
+
+
+async def test_runs_of_agents_in_tools_are_in_the_log_and_read_from_any_offset(url: str) -> None:
+    inner, _ = agent(says("Inside."), ids="inner-")
+
+    @tool
+    async def ask(ctx: ToolContext[Any]) -> str:
+        return (await ctx.send(inner, "Say it.", run_id="inside")).output
+
+    a, _ = agent(says(call("ask")), says("Outside."), tools=[ask])
+    async with open_log(url) as log, Runs(log) as runs:
+        run_id = await runs.start(a, "hi")
+        told = await read(runs, run_id)
+        assert [event.run_id for event in told if isinstance(event, RunFinished)] == ["inside", run_id]
+        assert [message.text for message in fold(told, run_id="inside")] == ["Say it.", "Inside."]
+        assert (await runs.messages(run_id))[-1].text == "Outside."
+        for offset in range(len(told)):
+            assert await read(runs, run_id, offset) == told[offset:]
+
+
+def test_the_end_of_a_run_that_was_left_ends_the_runs_in_its_tools_first() -> None:
+    inner = [RunStarted("inner", parent_run_id="outer"), StepStarted("one", run_id="inner")]
+    innermost = [RunStarted("innermost", parent_run_id="inner"), StepStarted("one", run_id="innermost")]
+    begun = [RunStarted("outer"), StepStarted("one"), *inner, RunStarted("over", parent_run_id="outer")]
+    events: list[Event] = [*begun, RunFinished("over"), *innermost]
+    closing = ending(events, "outer", RunInterruptedError("it is gone"))
+    steps = [event.run_id for event in closing if isinstance(event, StepFinished)]
+    assert steps == ["innermost", "inner", None]
+    assert [event.run_id for event in closing if isinstance(event, RunError)] == ["innermost", "inner", "outer"]
+
+
+async def test_the_messages_of_a_run_that_goes_on_hold_the_results_that_it_began_with(url: str) -> None:
+    """They answer calls of the history before the run: without them these would be run again."""
+    ran: list[str] = []
+
+    @tool(requires_approval=True)
+    def pay() -> str:
+        ran.append("paid")
+        return "paid"
+
+    a, script = agent(says(call("pay")), says("Done."), tools=[pay])
+    first = await a.send("Pay.")
+    async with open_log(url) as log, Runs(log) as runs:
+        run_id = await runs.start(a, None, history=first.messages, resume=[first.pending[0].approve()])
+        told = await read(runs, run_id)
+        messages = await runs.messages(run_id)
+    assert list(messages) == fold(told)
+    assert messages[0].tool_results[0].result == "paid"
+    result = await a.send("Thanks.", history=[*first.messages, *messages])
+    assert not result.pending
+    assert script.requests[-1].messages[2].tool_results[0].result == "paid"
+    assert ran == ["paid"]

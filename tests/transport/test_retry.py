@@ -7,6 +7,7 @@ from email.utils import formatdate, parsedate_to_datetime
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,7 +35,9 @@ OK = Exchange(body=b"hello")
 class Tried:
     """A request through `Retry` to recorded answers: what came, what was waited, what was sent."""
 
-    def __init__(self, answers: Iterable[Exchange | Exception], **settings: Any) -> None:
+    def __init__(
+        self, answers: Iterable[Exchange | Exception], *, request: HttpRequest = REQUEST, **settings: Any
+    ) -> None:
         self.waits: list[float] = []
         self.player = Player(answers)
         self.response: Response | None = None
@@ -47,7 +50,7 @@ class Tried:
         async def main() -> None:
             retry = Retry(self.player, **{"jitter": False, "sleep": sleep, **settings})
             try:
-                self.response = await retry.send(REQUEST)
+                self.response = await retry.send(request)
                 while data := await self.response.read():
                     self.body += data
             except Exception as error:
@@ -179,6 +182,17 @@ def test_a_connection_that_was_closed_while_idle_is_replaced_at_once_the_first_t
     tried = Tried([lost] * 9)
     assert (len(tried.player.requests), tried.waits, tried.error) == (4, [2.0, 4.0], lost)
     assert Tried([limited(), lost, OK]).waits == [1.0]
+
+
+@pytest.mark.parametrize(("retries", "attempts"), [(None, 4), (9, 4), (3, 4), (1, 2), (0, 1)])
+def test_a_request_may_be_tried_less_often_and_never_more(retries: int | None, attempts: int):
+    request = msgspec.structs.replace(REQUEST, retries=retries)
+    tried = Tried([limited()] * 9, request=request)
+    assert (len(tried.player.requests), tried.status) == (attempts, 429)
+    lost = ConnectionLostError("closed")
+    assert Tried([lost, OK], request=request).waits == []
+    assert Tried([lost, OK], request=request).body == b"hello"
+    assert Tried([lost, lost, OK], request=request).body == (b"hello" if attempts > 2 else b"")
 
 
 def test_other_errors_pass():

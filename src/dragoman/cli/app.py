@@ -11,6 +11,7 @@ from dragoman.cli.chat import chat
 from dragoman.cli.decode import decode
 from dragoman.cli.embed import create, search, text
 from dragoman.cli.local import pull
+from dragoman.cli.mcp import mcp
 
 __all__ = ["app"]
 
@@ -31,6 +32,7 @@ app.command()(chat)
 app.command()(providers)
 app.command()(models)
 app.command()(decode)
+app.command()(mcp)
 _embed.command()(create)
 _embed.command()(search)
 _embed.command()(text)
@@ -63,6 +65,7 @@ def dragoman(
     dragoman chat -m openai:gpt-4o "Hello"     a hosted one; needs OPENAI_API_KEY
     dragoman chat                              a conversation, when started in a terminal
     dragoman embed create *.md > notes.json    vectors of texts, to be searched with dragoman embed search
+    dragoman mcp myagent:agent                 an agent of yours as a server for MCP clients
     dragoman providers                         who can be asked, and what each can do
 
     \b

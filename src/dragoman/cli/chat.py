@@ -13,6 +13,8 @@ import typer
 from dragoman.cli.prompt import clean, piped, prompt_parts
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from dragoman.agent import Agent
     from dragoman.cli.screen import Screen
     from dragoman.message import Content, Usage
@@ -157,7 +159,7 @@ async def _once(
     from dragoman.cli.answer import RunHow, answer, asking
     from dragoman.cli.failure import INTERRUPTED
     from dragoman.cli.interrupt import Interrupts
-    from dragoman.cli.screen import show_notes, show_pending, usage_line
+    from dragoman.cli.screen import known_cost, show_notes, show_pending, usage_line
     from dragoman.message import FinishReason
     from dragoman.model.chat_model import new_id
 
@@ -180,24 +182,25 @@ async def _once(
     used = [each.usage for each in results if each.usage is not None]
     usage = reduce(add, used) if used else None
     if json:
-        typer.echo(_as_json(results, usage))
+        typer.echo(_as_json(results, usage, known_cost(results)))
     for each in results:
         show_notes(each)
     show_pending(result.pending, "it was left unanswered; in a terminal it is asked for")
     if verbose:
-        typer.echo(usage_line(usage), err=True)
+        typer.echo(usage_line(usage, known_cost(results)), err=True)
     if result.pending:
         return 1
     return INTERRUPTED if result.finish_reason is FinishReason.cancelled else 0
 
 
-def _as_json(results: Sequence[ChatResult[str]], usage: Usage | None) -> bytes:
+def _as_json(results: Sequence[ChatResult[str]], usage: Usage | None, cost: Decimal | None) -> bytes:
     """What `--json` prints of the runs of one prompt."""
     last = results[-1]
     messages = [message for each in results for message in each.messages]
     fields = {"output": last.output, "finish_reason": last.finish_reason, "usage": usage, "messages": messages}
+    dollars = {} if cost is None else {"cost": f"{cost:f}"}
     pending = {"pending": last.pending} if last.pending else {}
-    return msgspec.json.format(msgspec.json.encode({**fields, **pending}))
+    return msgspec.json.format(msgspec.json.encode({**fields, **dollars, **pending}))
 
 
 def _ignore(_: object) -> None:

@@ -16,7 +16,7 @@ from dragoman.cli.editor import Editor, Given
 from dragoman.cli.failure import report
 from dragoman.cli.interrupt import Interrupts
 from dragoman.cli.prompt import prompt_parts
-from dragoman.cli.screen import show_notes, show_pending, usage_line
+from dragoman.cli.screen import known_cost, show_notes, show_pending, usage_line
 from dragoman.errors import DragomanError, SettingsError
 from dragoman.message import Message
 from dragoman.model.chat_model import new_id
@@ -67,7 +67,7 @@ class _Conversation:
             show_notes(result, self.losses)
             self.losses.update(result.losses)
             if verbose:
-                typer.echo(usage_line(result.usage), err=True)
+                typer.echo(usage_line(result.usage, known_cost([result])), err=True)
 
 
 def converse(

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, TextIO
 
 from dragoman.cli.ask import summary
 from dragoman.cli.failure import plain
+from dragoman.errors import SettingsError
 from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Usage
-from dragoman.result import ChatResult
+from dragoman.result import ChatResult, cost_of
 from dragoman.tools.context import PROGRESS
 
-__all__ = ["Screen", "show_notes", "show_pending", "usage_line"]
+__all__ = ["Screen", "known_cost", "show_notes", "show_pending", "usage_line"]
 
 _CONTROL = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 _DIM, _PLAIN, _ERASED = "\x1b[2m", "\x1b[0m", "\r\x1b[2K"
@@ -136,11 +138,20 @@ def show_pending(pending: Sequence[Interrupt], then: str) -> None:
         print(f"note: {then}", file=sys.stderr)  # noqa: T201
 
 
-def usage_line(usage: Usage | None) -> str:
-    """What `--verbose` tells of an answer's tokens."""
+def known_cost(results: Iterable[ChatResult[Any]]) -> Decimal | None:
+    """What results cost together, in US dollars; `None`: that is unknown, or the extra `cost` is not installed."""
+    try:
+        return cost_of(call for each in results for call in each.calls)
+    except SettingsError:
+        return None
+
+
+def usage_line(usage: Usage | None, cost: Decimal | None = None) -> str:
+    """What `--verbose` tells of an answer's tokens, and of US dollars where they are known."""
     counts = {"Input": usage.input_tokens, "Output": usage.output_tokens, "Total": usage.total_tokens} if usage else {}
     shown = [f"{name}: {count} tokens" for name, count in counts.items() if count is not None]
-    return f"Usage: {', '.join(shown) or 'the provider did not tell'}"
+    dollars = "" if cost is None else f"; cost: ${cost:f}"
+    return f"Usage: {', '.join(shown) or 'the provider did not tell'}{dollars}"
 
 
 def show_notes(result: ChatResult[Any], known: Collection[Loss] = ()) -> None:

@@ -64,7 +64,7 @@ class ResponseEncoder(ABC):
 
     def feed(self, event: Event) -> bytes:
         """One event → the bytes that tell of it (`b""`: none)."""
-        if isinstance(event, RunFinished):
+        if isinstance(event, RunFinished) and self._state.takes(event):
             return self.close()
         objects = self.objects(event)
         return self.frame(objects[0]) if len(objects) == 1 else self._framed(objects)

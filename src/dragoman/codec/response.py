@@ -23,6 +23,7 @@ from dragoman.event import (
     RunFinished,
 )
 from dragoman.fold import fold
+from dragoman.inner_runs import InnerRuns, without_inner_runs
 from dragoman.loss import Loss, Lost
 from dragoman.message import FinishReason, Message, Native, Origin, Role, Usage
 
@@ -32,7 +33,7 @@ __all__ = ["ResponseState", "kept", "further_candidates", "model_of", "whole_mes
 class ResponseState:
     """What is known of a response while its events come."""
 
-    __slots__ = ("_ids", "_native", "_usages", "envelope", "id", "origin", "reason", "response_id", "started")
+    __slots__ = ("_ids", "_inner", "_native", "_usages", "envelope", "id", "origin", "reason", "response_id", "started")
 
     def __init__(self, envelope: Callable[[Native], dict[str, Any]]) -> None:
         """`envelope`: reads the wire's own fields around a message out of the `native` of its start and end."""
@@ -48,6 +49,7 @@ class ResponseState:
         self._usages: dict[str, Usage] = {}
         self._native = envelope
         self._ids: set[str] = set()
+        self._inner = InnerRuns()
 
     @property
     def usage(self) -> Usage | None:
@@ -58,6 +60,8 @@ class ResponseState:
         """Whether an event is of this response. What it says of the whole is noted."""
         if isinstance(event, (PartDelta, PartStarted, PartFinished)):
             return event.message_id in self._ids
+        if self._inner.has(event):
+            return False
         if isinstance(event, MessageStarted):
             return self._start(event)
         if isinstance(event, (MessageFinished, MessageDropped)):
@@ -104,8 +108,9 @@ def model_of(origin: Origin | None) -> str:
 
 
 def kept(events: Iterable[Event], losses: list[Loss] | None = None) -> list[Event]:
-    """The events without those of messages that are retracted in the end. What a response leaves out is added to `losses`."""
-    events = list(events)
+    """The events without those of messages that are retracted in the end, and of runs within tools. What a response leaves out is added
+    to `losses`."""
+    events = without_inner_runs(events)
     if losses is not None:
         losses += further_candidates(events)
     void: set[int] = set()
@@ -125,7 +130,7 @@ def whole_message(events: Iterable[Event], losses: list[Loss] | None = None) -> 
     """All messages of the model's as one, or the error that the events tell of. Its id and origin are those of the first
     message, as in a stream; the end is that of the last, the usage that of all. What a response leaves out is added to
     `losses`."""
-    events = list(events)
+    events = without_inner_runs(events)
     if losses is not None:
         losses += further_candidates(events)
     for event in events:

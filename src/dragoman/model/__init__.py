@@ -6,17 +6,37 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dragoman.model.breaker import Breaker
+    from dragoman.model.cache_store import CacheStore
     from dragoman.model.chat_model import ChatModel
     from dragoman.model.embeddings_model import EmbeddingsModel
+    from dragoman.model.fallbacks import fallback
     from dragoman.model.middleware import Middleware
+    from dragoman.model.response_cache import cache
     from dragoman.model.strings import parse_model_string
+    from dragoman.model.throttle import Throttle
 
-__all__ = ["ChatModel", "EmbeddingsModel", "Middleware", "parse_model_string"]
+__all__ = [
+    "Breaker",
+    "CacheStore",
+    "ChatModel",
+    "EmbeddingsModel",
+    "Middleware",
+    "Throttle",
+    "cache",
+    "fallback",
+    "parse_model_string",
+]
 
 _MODULES = {
+    "Breaker": "breaker",
+    "CacheStore": "cache_store",
     "ChatModel": "chat_model",
     "EmbeddingsModel": "embeddings_model",
     "Middleware": "middleware",
+    "Throttle": "throttle",
+    "cache": "response_cache",
+    "fallback": "fallbacks",
     "parse_model_string": "strings",
 }
 

@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing
 from contextvars import ContextVar
 from copy import copy
+from functools import cached_property
+from hashlib import blake2b
 from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -19,14 +21,14 @@ import msgspec
 from dragoman import wires
 from dragoman.errors import DragomanError, InvalidRequestError, ProviderError
 from dragoman.event_loop import running_loop
-from dragoman.providers.address import find_base_url
+from dragoman.providers.address import find_base_url, joined, written_base_url
 from dragoman.providers.auth import Answer, Auth, Flow, Grant
 from dragoman.providers.keys import find_auth, request_headers
 from dragoman.providers.provider import Provider
 from dragoman.request import HttpRequest
 from dragoman.transport.base import Response, Transport
 from dragoman.transport.exchange import request_body
-from dragoman.transport.redaction import hidden, public_url, redacted, secrets
+from dragoman.transport.redaction import hidden, is_secret, public_url, redacted, secrets
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -65,7 +67,7 @@ class Access:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.provider = provider
-        self._transport = transport
+        self._transport = provider.transport or transport
         self._api_key = api_key
         self._base_url = base_url
         self._headers = headers
@@ -77,6 +79,33 @@ class Access:
         self._failed: DragomanError | None = None
         self._carried: deque[HttpRequest] = deque(maxlen=_REMEMBERED)
         self._locks: WeakKeyDictionary[AbstractEventLoop, anyio.Lock] = WeakKeyDictionary()
+
+    @property
+    def endpoint(self) -> str:
+        """The base URL as it may be shown, as far as settings say it; empty where only credentials or a server that is yet to be
+        started do."""
+        provider = self.provider
+        url = written_base_url(provider, self._base_url, self._environment, self._system) or provider.base_url
+        return public_url(joined(url, "")) if isinstance(url, str) else ""
+
+    @cached_property
+    def identity(self) -> tuple[str, str]:
+        """Digests of what requests carry as far as settings say it: of headers that are no secrets, and of those that are. Who gives keys
+        by a function is nobody else."""
+        key, given = self._api_key, {name.lower(): value for name, value in (self._headers or {}).items()}
+        known = key if isinstance(key, str) else None
+        try:
+            headers = request_headers(
+                self.provider, api_key=known, headers=given, environment=self._environment, system=self._system
+            )
+        except DragomanError:  # the request itself will say so
+            headers = given
+        secret = {name: value for name, value in headers.items() if is_secret(name)}
+        for name in self.provider.auth_names:
+            secret[name] = (self._environment or {}).get(name) or self._system.get(name) or ""
+        if callable(key):
+            secret["api_key"] = os.urandom(16).hex()
+        return _digest({name: value for name, value in headers.items() if name not in secret}), _digest(secret)
 
     async def base_url(self, model: str, *, embeddings: bool = False) -> str:
         """The provider's base URL, without a slash at its end. May start what serves `model`. `embeddings`: of the place that
@@ -225,6 +254,10 @@ class Access:
                 return ended.value
             except DragomanError as error:
                 raise error.at(provider=self.provider.name) from error.__cause__
+
+
+def _digest(headers: Mapping[str, str]) -> str:
+    return blake2b(msgspec.json.encode(sorted(headers.items())), digest_size=16).hexdigest()
 
 
 async def read_all(response: Response) -> bytes:

@@ -17,15 +17,17 @@ from dragoman.codec.digest import prefix
 from dragoman.codec.error_rules import request_id
 from dragoman.codec.history import History, Turn
 from dragoman.codec.marks import without_waits
-from dragoman.errors import DragomanError, ProviderConnectionError, ProviderError, SettingsError
-from dragoman.event import Event, MessageStarted, PartFinished, PartStarted, RunError
+from dragoman.errors import DecodeError, DragomanError, ProviderConnectionError, ProviderError, SettingsError
+from dragoman.event import Event, MessageStarted, PartDelta, PartFinished, PartStarted, RunError
+from dragoman.hooks import Hooks, ModelStart, active
 from dragoman.loss import Loss, refusal
 from dragoman.message import Message, Origin, ToolCallPart
 from dragoman.model.access import Access, Key, unsendable
 from dragoman.model.chunks import answer_chunks
 from dragoman.model.linking import unlinked
-from dragoman.model.middleware import Middleware, wrap
+from dragoman.model.middleware import Batches, Destination, Middleware, wrap
 from dragoman.model.strings import ModelString
+from dragoman.model.watch import Watch
 from dragoman.providers.address import joined
 from dragoman.providers.provider import Provider
 from dragoman.repair import repaired
@@ -75,10 +77,15 @@ class ChatModel:
         headers: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
         middleware: Sequence[Middleware] = (),
+        provider_middleware: Sequence[Middleware] = (),
+        others: Callable[[str], ChatModel] | None = None,
+        hooks: Iterable[Hooks] = (),
         new_id: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
         """`access`: the way to the provider, where several models share one; else it is made of what follows it.
+        `provider_middleware`: what the provider needs, below all others. `others`: a model string → the model that a request with
+        this string goes to. `hooks` watch requests that no run makes; those of a run are watched by its own.
 
         Raises:
             SettingsError: the provider has no default model and none is given.
@@ -98,12 +105,22 @@ class ChatModel:
         self._new_id = new_id
         self._clock = clock
         self._middleware = tuple(middleware)
+        self._hooks = tuple(hooks)
+        self._provider_middleware = tuple(provider_middleware)
+        self._others = others
+        self.fallbacks: Mapping[str, ChatModel] = {}
+        """The models that a fallback may ask in its place, by their model strings."""
         self.request = ModelRequest(self.string)
         """What `send_stream` asks with, beside the conversation."""
         self.losses: dict[Loss, None] | None = None
         """Gets what each request has to leave out, once and in order, whatever becomes of the request."""
-        self.batches = wrap(self._call, self._middleware)
+        self.batches: Batches = self._wrapped()
         """`ModelRequest` → its events, one list per network read."""
+
+    @property
+    def providers(self) -> tuple[Provider, ...]:
+        """Its provider, and those of its fallbacks."""
+        return (self.provider, *[model.provider for model in self.fallbacks.values()])
 
     def can(self, capability: Capability) -> bool:
         """Whether the provider's record says so."""
@@ -119,11 +136,28 @@ class ChatModel:
     def bound(self, request: ModelRequest, losses: dict[Loss, None] | None = None) -> ChatModel:
         """The same model, whose `send_stream` asks with this request's tools, settings and options, and whose requests add
         what they have to leave out to `losses`."""
-        model = object.__new__(type(self))
-        model.__dict__ |= self.__dict__
-        model.request, model.losses = request, losses
-        model.batches = wrap(model._call, self._middleware)
-        return model
+        return self._with(request=request, losses=losses)
+
+    def led_by(self, middleware: Sequence[Middleware], fallbacks: Mapping[str, ChatModel]) -> ChatModel:
+        """The same model, with these middlewares around its own, which may ask `fallbacks` in its place."""
+        return self._with(_middleware=(*middleware, *self._middleware), fallbacks=fallbacks)
+
+    def target(self, request: ModelRequest) -> Destination | None:
+        """Whom a request goes to, by its model string; see `Target`."""
+        try:
+            model = self._named(request.model)
+        except DragomanError:
+            return None
+        access = model._access
+        headers, credentials = access.identity
+        return Destination(
+            model.provider.name,
+            access.endpoint,
+            model.name,
+            wire=model.wire.name,
+            headers=headers,
+            credentials=credentials,
+        )
 
     def send_stream(
         self, messages: Iterable[Message], output_schema: Mapping[str, Any] | None = None
@@ -132,15 +166,57 @@ class ChatModel:
         request = self.request.replace(messages=tuple(messages), output_schema=output_schema)
         return answer_chunks(self.batches(request))
 
+    def _with(self, **changes: Any) -> ChatModel:
+        model = object.__new__(type(self))
+        model.__dict__.update(self.__dict__, **changes)
+        model.batches = model._wrapped()
+        return model
+
+    def _wrapped(self) -> Batches:
+        return wrap(self._route, self._middleware, self.target)
+
+    def _route(self, request: ModelRequest) -> AsyncGenerator[list[Event], None]:
+        """Goes on with a request at the model that it names, with what that one's provider needs."""
+        try:
+            model = self._named(request.model)
+        except DragomanError as error:
+            return _failed(error)
+        if model is not self:
+            model = model._with(losses=self.losses)
+            wire = request.wire or self.wire.name
+            request = request.replace(model=model.string, wire=wire if request.options else request.wire)
+        call = model._call
+        return (wrap(call, needed, model.target) if (needed := model._provider_middleware) else call)(request)
+
+    def _named(self, string: str) -> ChatModel:
+        """The model of a model string: itself, or another."""
+        if string in ("", self.string):
+            return self
+        if (known := self.fallbacks.get(string)) is not None:
+            return known
+        if self._others is not None:
+            return self._others(string)
+        if string == self.name:
+            return self
+        raise SettingsError(
+            f"{string} is another model than {self.string}, and this ChatModel knows no others: ask an Agent"
+        )
+
     async def _call(self, request: ModelRequest) -> AsyncGenerator[list[Event], None]:
+        hooks = request.run.hooks if request.run is not None else active(self._hooks)
+        watch = Watch(hooks) if hooks else None
+        response: Response | None = None
         try:
-            opened = await self._open(request)
-        except (DragomanError, UnicodeEncodeError) as error:
-            ours = unsendable(error) if isinstance(error, UnicodeEncodeError) else error
-            yield [RunError(ours.at(provider=self.provider.name))]
-            return
-        response = opened.response
-        try:
+            try:
+                opened = await self._open(request, watch)
+            except (DragomanError, UnicodeEncodeError) as error:
+                ours = unsendable(error) if isinstance(error, UnicodeEncodeError) else error
+                events: list[Event] = [RunError(ours.at(provider=self.provider.name))]
+                if watch is not None:
+                    watch.add(events)
+                yield events
+                return
+            response = opened.response
             while True:
                 broken: ProviderError | None = None
                 try:
@@ -148,29 +224,44 @@ class ChatModel:
                 except ProviderError as error:
                     data, broken = b"", error
                 if events := self._events(opened, data, broken):
+                    if watch is not None and (len(events) > 1 or type(events[0]) is not PartDelta):
+                        watch.add(events)
                     yield events
                 if not data:
                     return
+        except Exception as error:
+            if watch is not None:
+                watch.raised = error
+            raise
         finally:
-            await response.close()
+            if response is not None:
+                await response.close()
+            if watch is not None:
+                await watch.end()
 
-    async def _open(self, request: ModelRequest) -> _OpenResponse:
+    async def _open(self, request: ModelRequest, watch: Watch | None) -> _OpenResponse:
         """Sends a request, and once more where only its link to a stored response was refused → the open response."""
         base_url = await self._access.base_url(self.name)
         request = request.replace(model=self.name, messages=without_waits(request.messages))
         target = Origin(self.provider.name, public_url(base_url), self.name)
+        if watch is not None:
+            await watch.begin(ModelStart(request.run, target, self.wire.name, request))
         try:
             http, sent_prefix, losses = self._dumped(request, target)
             if request.on_loss == "error" and (refused := refusal(losses)) is not None:
                 raise refused
             if self.losses is not None:
                 self.losses |= dict.fromkeys(losses)
+            if watch is not None:
+                await watch.leave_out(tuple(dict.fromkeys(losses)))
             sent = {"content-type": "application/json", **http.headers}
-            response = await self._access.send(HttpRequest(joined(base_url, http.path), sent, http.body, http.method))
+            asked = HttpRequest(joined(base_url, http.path), sent, http.body, http.method, retries=request.retries)
+            send = self._access.send
+            response = await (send(asked) if watch is None else watch.send(send, asked))
         except DragomanError as error:
             if (again := unlinked(request, error)) is None:
                 raise
-            return await self._open(again)
+            return await self._open(again, watch)
         origin = msgspec.structs.replace(target, prefix=sent_prefix)
         decoder = self.wire.decoder(origin=origin, new_id=self._new_id)
         return _OpenResponse(response, decoder, http.names, tuple(dict.fromkeys(losses)))
@@ -218,8 +309,8 @@ class ChatModel:
     def _explained(
         self, error: DragomanError, headers: Mapping[str, str], broken: ProviderError | None
     ) -> DragomanError:
-        """An error, with what the decoder cannot know; a broken connection's own in place of the cut that it made."""
-        if isinstance(broken, ProviderConnectionError):
+        """An error, with what the decoder cannot know; a broken connection's own in place of the half that nobody can read."""
+        if isinstance(broken, ProviderConnectionError) and not isinstance(error, DecodeError):
             error.__cause__ = broken
         elif broken is not None:
             error = broken.at(partial=error.partial)
@@ -233,3 +324,7 @@ def _renamed(event: Event, own_names: Mapping[str, str]) -> Event:
         if name is not None:
             return msgspec.structs.replace(event, part=msgspec.structs.replace(event.part, name=name))
     return event
+
+
+async def _failed(error: DragomanError) -> AsyncGenerator[list[Event], None]:
+    yield [RunError(error)]

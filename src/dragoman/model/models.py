@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from dragoman.errors import SettingsError
 from dragoman.model.access import Access, Key
 from dragoman.model.chat_model import ChatModel
 from dragoman.model.defaults import default_model, needed, resolve
+from dragoman.model.fallbacks import Fallback, ModelChoice, chosen
 from dragoman.model.middleware import Middleware
-from dragoman.model.strings import ModelString
+from dragoman.model.strings import ModelString, parse_model_string
 from dragoman.providers.provider import Provider
 from dragoman.transport.base import Transport
 
@@ -27,7 +29,7 @@ class Models:
 
     def __init__(
         self,
-        model: str | Provider | None,
+        model: ModelChoice | None,
         *,
         transport: Transport,
         api_key: Key | None,
@@ -40,15 +42,19 @@ class Models:
         clock: Callable[[], datetime],
     ) -> None:
         """Raises:
-        SettingsError: the model string is malformed, or no provider has that name.
+        SettingsError: a model string is malformed, no provider has that name, or two models of a fallback have one.
         """
         self._system: Mapping[str, str] = {} if environment_only else os.environ
-        self.string, self.provider = resolve(model or default_model(environment, self._system))
+        given = default_model(environment, self._system) if model is None or model == "" else model
+        first, layer = chosen(given)
+        self.string, self.provider = resolve(first)
         self._transport, self._environment = transport, environment
         self._middleware, self._new_id, self._clock = tuple(middleware), new_id, clock
         self._access = self._new_access(self.provider, api_key=api_key, base_url=base_url, headers=headers)
         self._accesses: dict[str, Access] = {}
         self._chat: dict[str, ChatModel] = {}
+        self._fallbacks = [layer for layer in self._middleware if isinstance(layer, Fallback)]
+        self._own = self.chat(given) if layer or self._fallbacks else None
 
     @property
     def name(self) -> str:
@@ -57,12 +63,37 @@ class Models:
         chat, embeddings = string.chat or provider.chat_model, string.embeddings or provider.embeddings_model
         return str(ModelString(string.provider, chat, embeddings, string.media))
 
-    def chat(self, model: str | Provider | None = None) -> ChatModel:
-        """The chat model; `None`: the own.
+    def chat(self, model: ModelChoice | None = None) -> ChatModel:
+        """The chat model; `None`: the own. Of several the first, with the others as its fallbacks.
 
         Raises:
-            SettingsError: there is no such provider, or it has no default model and none is named.
+            SettingsError: there is no such provider, it has no default model and none is named, or two models of a fallback have
+                one name.
         """
+        if model is None and self._own is not None:
+            return self._own
+        first, layer = (None, None) if model is None else chosen(model)
+        found = self._one(first)
+        if layer is None and not self._fallbacks:
+            return found
+        layers = [] if layer is None else [layer]
+        members = self._members(found, [*layers, *self._fallbacks])
+        return found.led_by(layers, members) if layers or members else found
+
+    def _members(self, first: ChatModel, fallbacks: Iterable[Fallback]) -> dict[str, ChatModel]:
+        """The models of fallbacks, by model string, without the one that is asked anyway."""
+        members = {first.string: first}
+        for model in [model for layer in fallbacks for model in layer.models]:
+            member = self._one(model)
+            if members.setdefault(member.string, member).provider is not member.provider:
+                raise SettingsError(
+                    f"two models of a fallback are called {member.string}: give one provider's record another name"
+                )
+        del members[first.string]
+        return members
+
+    def _one(self, model: str | Provider | None) -> ChatModel:
+        """A model by itself."""
         string, provider = self._resolved(model)
         name = string.chat or (self.string.chat if provider is self.provider else None)
         key = f"{provider.name}:{name}"
@@ -73,7 +104,9 @@ class Models:
                 name,
                 transport=self._transport,
                 access=self._access_to(provider),
-                middleware=(*self._middleware, *needed(provider)),
+                middleware=self._middleware,
+                provider_middleware=needed(provider),
+                others=self._one,
                 new_id=self._new_id,
                 clock=self._clock,
             )
@@ -98,7 +131,11 @@ class Models:
         return self._access_to(self._resolved(model)[1])
 
     def _resolved(self, model: str | Provider | None) -> tuple[ModelString, Provider]:
-        return (self.string, self.provider) if model is None else resolve(model)
+        if model is None:
+            return self.string, self.provider
+        if isinstance(model, str) and (string := parse_model_string(model)).provider == self.provider.name:
+            return string, self.provider
+        return resolve(model)
 
     def _access_to(self, provider: Provider) -> Access:
         if provider is self.provider:

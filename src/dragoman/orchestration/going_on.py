@@ -10,6 +10,7 @@ import msgspec
 
 from dragoman.fold import unfold
 from dragoman.message import FinishReason, TextPart, ToolCallPart, ToolResultPart
+from dragoman.orchestration.handing_over import is_handoff, transfer_results
 from dragoman.orchestration.held_back import question_of
 from dragoman.orchestration.interrupts import Waiting, expiry, interrupt_for, needs_mark
 from dragoman.orchestration.iteration import StreamingIterationResult
@@ -39,6 +40,7 @@ async def go_on(state: StreamingState, plan: Plan) -> AsyncGenerator[StreamingIt
     tool_round = state.tool_round = ToolRound(state, calls)
     waiting: list[Waiting] = []
     runs: dict[int, tuple[Decision, ToolCallPart]] = {}
+    transfers: dict[int, Decision] = {}
     for decision in plan.decisions:
         place = number[decision.waiting.call.position, decision.waiting.call.place]
         outcome = decision.result or await _stopped(state, decision)
@@ -46,6 +48,8 @@ async def go_on(state: StreamingState, plan: Plan) -> AsyncGenerator[StreamingIt
             tool_round.add(place, outcome)
         elif outcome is not None:
             waiting.append(outcome)
+        elif is_handoff(state, decision.call):
+            transfers[place] = decision
         else:
             runs[place] = decision, decision.call
     if runs:
@@ -59,6 +63,12 @@ async def go_on(state: StreamingState, plan: Plan) -> AsyncGenerator[StreamingIt
         place = next(place for place, each in enumerate(calls) if each is call)
         decision, as_run = runs[place]
         waiting.append(question_of(state, opened[place], question, state.records.of(as_run), decision))
+    for place, decision in transfers.items():
+        known = {"runs": decision.runs, "resume": decision.resume, "new": plan.new}
+        for part in transfer_results(
+            state, [decision.call], waits=bool(waiting or (plan.left and not plan.speaks)), **known
+        ):
+            tool_round.add(place, part)
     left = () if plan.speaks else (*waiting, *plan.left)
     if not left:
         for one in open_calls((*history, *tool_round.messages(), *plan.new)):
@@ -66,7 +76,7 @@ async def go_on(state: StreamingState, plan: Plan) -> AsyncGenerator[StreamingIt
     else:
         tool_round.name_twins(opened)
         for each in waiting:
-            if needs_mark(each, state.tool_map):
+            if needs_mark(each, state.fixed_tools):
                 tool_round.append(each.mark())
     events, messages, state.tool_round = [*tool_round.close()], (*tool_round.messages(), *plan.new), None
     state.add_to_history(*messages)
@@ -85,7 +95,8 @@ async def _run(state: StreamingState, tool_round: ToolRound, runs: Mapping[int, 
     places = list(runs)
     calls = [call for _, call in runs.values()]
     for decision, call in runs.values():
-        state.records.begin(call, CallRecord(decision.answers, decision.runs, decision.resume))
+        metadata = decision.waiting.interrupts[0].metadata
+        state.records.begin(call, CallRecord(decision.answers, decision.runs, decision.resume, metadata))
 
     def report(place: int, result: ToolExecutionResult) -> None:
         decision, _ = runs[places[place]]
@@ -102,7 +113,9 @@ async def _run(state: StreamingState, tool_round: ToolRound, runs: Mapping[int, 
 async def _stopped(state: StreamingState, decision: Decision) -> ToolResultPart | Waiting | None:
     """Why a call that was answered is not run now: its result, or what it waits for first; `None`: it is run."""
     call, one = decision.call, decision.waiting.call
-    tool = state.tool_map[call.name]
+    tool = state.tool_map.get(call.name)
+    if tool is None:  # its set has it no longer, and the executor says so
+        return None
     try:
         needs = await tool.needs_approval(call, state.tool_context())
     except Exception as error:  # noqa: BLE001 - code of the user's, which may raise anything: then it is not run

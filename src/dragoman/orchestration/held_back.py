@@ -113,7 +113,7 @@ def closed_round(state: StreamingState, tool_round: ToolRound, waiting: Sequence
         waits.sort(key=lambda each: (each.call.position, each.call.place))
         tool_round.name_twins(opened)
         for each in waits:
-            if needs_mark(each, state.tool_map):
+            if needs_mark(each, state.fixed_tools):
                 tool_round.append(each.mark())
     events, message, state.tool_round = tool_round.close(), tool_round.message(), None
     if message is not None:

@@ -22,6 +22,7 @@ from dragoman.fold import MessageBuilder, unfold
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, ToolCallPart, Usage
 from dragoman.orchestration.accumulator import MessageAccumulator
+from dragoman.result import ModelCall
 
 __all__ = ["Intake"]
 
@@ -34,9 +35,16 @@ class Intake:
     """
 
     def __init__(
-        self, accumulator: MessageAccumulator, losses: dict[Loss, None], client_tools: Collection[str] = ()
+        self,
+        accumulator: MessageAccumulator,
+        losses: dict[Loss, None],
+        client_tools: Collection[str] = (),
+        *,
+        calls: list[ModelCall] | None = None,
+        run_id: str = "",
     ) -> None:
-        """`client_tools`: names of the tools that the client runs; their calls are marked so."""
+        """`client_tools`: names of the tools that the client runs; their calls are marked so. `calls` gets each call of the model
+        when it ends, as one of the run of that id."""
         self.accumulator = accumulator
         self.message_id = ""
         self.held: MessageStarted | None = None
@@ -44,6 +52,9 @@ class Intake:
         self.error: DragomanError | None = None
         self.losses = losses
         """What the requests had to leave out, each once and in order."""
+        self.calls = [] if calls is None else calls
+        self._run_id = run_id
+        self._answering: MessageStarted | None = None
         self._client_tools = client_tools
         self._plain = type(accumulator) is MessageAccumulator
         self._shown = accumulator if self._plain else MessageBuilder()
@@ -139,7 +150,9 @@ class Intake:
             self.losses |= dict.fromkeys(event.losses)
             if event.candidate:
                 self._others.add(event.message_id)
-            elif not self._paused:
+                return False
+            self._answering = event
+            if not self._paused:
                 self.message_id = event.message_id
                 self.held = event
                 self._add(event)
@@ -147,10 +160,12 @@ class Intake:
         if getattr(event, "message_id", "") in self._others:
             return False
         if isinstance(event, MessageFinished):
+            self.end_call(event)
             self.finish = self._summed(event)
             self._add(self.finish)
             return False
         if isinstance(event, MessageDropped):
+            self.end_call()
             self._add(event)
             if self.held is None:
                 pass_on(event)
@@ -160,6 +175,15 @@ class Intake:
             pass_on(self.held)
             self.held = None
         return True
+
+    def end_call(self, finish: MessageFinished | None = None) -> None:
+        """A call of the model ends, and with that of its message. Without it, the call that is open was left: what it took nobody says."""
+        start, self._answering = self._answering, None
+        if finish is not None:
+            origin, time = finish.origin or (start and start.origin), start and start.created_at
+            self.calls.append(ModelCall(origin, finish.usage, self._run_id, time, finish.cached, finish.native))
+        elif start is not None:
+            self.calls.append(ModelCall(start.origin, None, self._run_id, start.created_at))
 
     def _marked(self, event: Event) -> Event:
         """A call that waits for the client says so. One that cannot be run waits for nobody."""

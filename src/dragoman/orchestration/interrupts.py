@@ -58,7 +58,15 @@ class Waiting(msgspec.Struct, frozen=True, omit_defaults=True):
         """What the call has been through, as JSON; empty: nothing."""
         if not (self.answers or self.arguments is not None or self.approved or self.runs):
             return b""
-        runs = [([msgspec.Raw(one.to_json()) for one in run.messages], run.output, run.done) for run in self.runs]
+        runs = [
+            (
+                [msgspec.Raw(one.to_json()) for one in run.messages],
+                run.output,
+                run.done,
+                *([run.after] if run.after else []),
+            )
+            for run in self.runs
+        ]
         return _ENCODER.encode((self.answers, self.arguments, self.approved, runs))
 
     def mark(self) -> MarkPart:
@@ -76,7 +84,10 @@ class Waiting(msgspec.Struct, frozen=True, omit_defaults=True):
             self.arguments,
             self.approved,
             tuple(
-                [_Run([msgspec.Raw(one.to_json()) for one in run.messages], run.output, run.done) for run in self.runs]
+                [
+                    _Run([msgspec.Raw(one.to_json()) for one in run.messages], run.output, run.done, run.after)
+                    for run in self.runs
+                ]
             ),
         )
         return MarkPart(INTERRUPT, {OURS: msgspec.json.decode(msgspec.json.encode(mark))})
@@ -88,6 +99,7 @@ class _Run(msgspec.Struct, frozen=True, omit_defaults=True):
     messages: list[Any]
     output: Any = None
     done: bool = False
+    after: str | None = None
 
 
 class _Mark(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -102,9 +114,12 @@ class _Mark(msgspec.Struct, frozen=True, omit_defaults=True):
     runs: tuple[_Run, ...] = ()
 
 
-def waiting_calls(messages: Sequence[Message], tools: Mapping[str, Tool], seal: Seal) -> list[Waiting]:
+def waiting_calls(
+    messages: Sequence[Message], tools: Mapping[str, Tool], seal: Seal, *, has_toolsets: bool = False
+) -> list[Waiting]:
     """The calls of a conversation that wait for somebody, in order. `seal`: signs those that have no mark; one without a key, where the
-    history is a client's, who could have made them up."""
+    history is a client's, who could have made them up. `has_toolsets`: `tools` need not be all that there were, so a tool that is not
+    known is not the client's for that."""
     opened = open_calls(messages)
     if not opened:
         return []
@@ -113,6 +128,8 @@ def waiting_calls(messages: Sequence[Message], tools: Mapping[str, Tool], seal: 
     for one in opened:
         if (mark := marks.get((one.call.id, one.turn))) is not None:
             found.append(_marked(one, mark))
+        elif has_toolsets and one.call.run_by == "agent" and one.call.name not in tools:
+            continue
         elif (reason := reason_of(one.call, tools)) is not None:
             found.append(Waiting(one, (interrupt_for(messages, one, reason, tools, seal),)))
     return found
@@ -144,7 +161,8 @@ def reason_of(call: ToolCallPart, tools: Mapping[str, Tool]) -> Reason | None:
 
 
 def needs_mark(waiting: Waiting, tools: Mapping[str, Tool]) -> bool:
-    """Whether the messages and the tools do not tell all of what a call waits for."""
+    """Whether the messages and the tools do not tell all of what a call waits for. `tools`: those that are always there; of a set's nobody
+    knows without asking it."""
     first = waiting.interrupts[0]
     tool = tools.get(waiting.call.call.name)
     flagged = first.reason == "approval" and tool is not None and tool.requires_approval is True
@@ -230,7 +248,10 @@ def _marked(one: OpenCall, mark: _Mark) -> Waiting:
         tuple(
             [
                 InnerRun(
-                    tuple([Message.from_json(msgspec.json.encode(each)) for each in run.messages]), run.output, run.done
+                    tuple([Message.from_json(msgspec.json.encode(each)) for each in run.messages]),
+                    run.output,
+                    run.done,
+                    run.after,
                 )
                 for run in mark.runs
             ]

@@ -11,7 +11,7 @@ from dragoman.event import Event
 from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Message, ProviderPart, ToolCallPart, ToolResultPart, Usage
-from dragoman.result import ChatResult
+from dragoman.result import ChatResult, ModelCall
 
 __all__ = ["StreamingIterationResult", "metadata_of", "provider_metadata"]
 
@@ -35,6 +35,8 @@ class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
     """Of the message that it ends."""
     usage: Usage | None = None
     """Of the model call that this step ended."""
+    calls: tuple[ModelCall, ...] = ()
+    """The model calls that have ended by now and no earlier step had. The run fills it in."""
     metadata: dict[str, Any] = {}
     """What the provider said beside its message."""
     pending: tuple[Interrupt, ...] = ()
@@ -61,6 +63,7 @@ class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
                     id=self.message_id,
                     pending=self.pending,
                     losses=self.losses,
+                    calls=self.calls,
                 )
             )
         return iter(chunks)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from typing import Any, Protocol
+
+import msgspec
 
 from dragoman.codec.json_values import if_object
 from dragoman.errors import TypedOutputError
@@ -12,6 +14,7 @@ from dragoman.event import MessageDropped, PartStarted
 from dragoman.fold import unfold
 from dragoman.message import NOTES, FinishReason, Message, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.model.chat_model import ChatModel
+from dragoman.orchestration.handing_over import is_handoff, transfer_results
 from dragoman.orchestration.held_back import closed_round, held_back
 from dragoman.orchestration.intake import Intake
 from dragoman.orchestration.iteration import StreamingIterationResult
@@ -171,9 +174,10 @@ class DefaultStreamingOrchestrator:
         all results in call order. What the client runs, what needs approval, and what a tool asks a person for, is pending."""
         mine, waiting = await held_back(state, calls)
         own = [place for place, call in enumerate(mine) if call.name in self.own_tools]
+        transfers = [place for place, call in enumerate(mine) if is_handoff(state, call)]
         tool_round = state.tool_round = ToolRound(state, mine)
-        if len(own) < len(mine):
-            self._start(state, tool_round, mine)
+        if len(own) + len(transfers) < len(mine):
+            self._start(state, tool_round, mine, {*own, *transfers})
             try:
                 while events := await tool_round.events():
                     yield StreamingIterationResult(events=events)
@@ -182,13 +186,20 @@ class DefaultStreamingOrchestrator:
         if own:
             for place, part in zip(own, self.own_results(state, [mine[place] for place in own]), strict=True):
                 tool_round.add(place, part)
+        if transfers:
+            waits, calls = bool(waiting or tool_round.asks), [mine[place] for place in transfers]
+            for place, part in zip(transfers, transfer_results(state, calls, waits=waits), strict=True):
+                tool_round.add(place, part)
         state.request_next_message_prefix()
         state.empty_after_tools_continuations = 0
-        yield closed_round(state, tool_round, waiting)
+        ended = closed_round(state, tool_round, waiting)
+        yield ended if state.transfer is None else msgspec.structs.replace(ended, should_continue=False)
 
-    def _start(self, state: StreamingState, tool_round: ToolRound, calls: Sequence[ToolCallPart]) -> None:
-        """Begins to run those of the calls that are not the orchestrator's own."""
-        places = [place for place, call in enumerate(calls) if call.name not in self.own_tools]
+    def _start(
+        self, state: StreamingState, tool_round: ToolRound, calls: Sequence[ToolCallPart], without: Collection[int]
+    ) -> None:
+        """Begins to run the calls, but for those at the places that are not the tools' business."""
+        places = [place for place in range(len(calls)) if place not in without]
         others = calls if len(places) == len(calls) else [calls[place] for place in places]
         ours = DefaultStreamingOrchestrator.execute_tool_calls
         if type(self).execute_tool_calls is ours and state.executor.reports:

@@ -10,7 +10,7 @@ import msgspec
 from dragoman.errors import SettingsError, TypedOutputError
 from dragoman.tools.check import faults
 
-__all__ = ["RETURN_RESULT", "Output", "json_output", "typed_output"]
+__all__ = ["RETURN_RESULT", "Output", "json_output", "output_of", "typed_output"]
 
 T = TypeVar("T")
 
@@ -22,9 +22,11 @@ _NO_JSON = "No JSON output found in response. Expected JSON in response.output."
 class Output(Generic[T]):
     """What a run is to give: the schema, and `read`, which raises `ValueError` with words for the model."""
 
-    def __init__(self, schema: Mapping[str, Any], read: Callable[[str], T]) -> None:
+    def __init__(self, schema: Mapping[str, Any], read: Callable[[str], T], options: Mapping[str, Any]) -> None:
+        """`options`: by which a send asks for it."""
         self.schema = schema
         self.read = read
+        self.options = options
 
     def convert(self, text: str) -> T:
         """The output's text → the value.
@@ -38,6 +40,18 @@ class Output(Generic[T]):
             raise TypedOutputError.because(str(error), output=text) from error
 
 
+def output_of(output_type: Any, schema: Mapping[str, Any] | None) -> Output[Any] | None:
+    """What a run is to give; `None`: text. A schema goes before a type.
+
+    Raises:
+        SettingsError: pydantic cannot adapt the type.
+        TypeError: it is a JSON Schema.
+    """
+    if schema is not None:
+        return json_output(schema)
+    return None if output_type is str else typed_output(output_type)
+
+
 def json_output(schema: Mapping[str, Any]) -> Output[str]:
     """Output by a JSON Schema, given back as its text. What the schema says of types, keys and choices is checked."""
 
@@ -46,7 +60,7 @@ def json_output(schema: Mapping[str, Any]) -> Output[str]:
             raise ValueError("; ".join(found))
         return text
 
-    return Output(schema, read)
+    return Output(schema, read, {"output_schema": schema})
 
 
 def typed_output(output_type: type[T] | Any) -> Output[T]:
@@ -83,7 +97,7 @@ def typed_output(output_type: type[T] | Any) -> Output[T]:
         except ValidationError as error:
             raise ValueError(_problems(error)) from error
 
-    return Output(schema, read)
+    return Output(schema, read, {"output_type": output_type})
 
 
 def _decoded(text: str) -> Any:

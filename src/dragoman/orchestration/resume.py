@@ -10,6 +10,7 @@ import msgspec
 
 from dragoman.errors import ResumeError, ToolError
 from dragoman.interrupt import Interrupt, Resume
+from dragoman.loss import Loss
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
 from dragoman.orchestration.interrupts import Waiting, ids_of
 from dragoman.orchestration.seal import Seal, late
@@ -19,7 +20,7 @@ from dragoman.tools.check import faults
 from dragoman.tools.outcome import succeeded
 from dragoman.tools.record import InnerRun
 
-__all__ = ["Decision", "Plan", "decisions"]
+__all__ = ["Beginning", "Decision", "Plan", "decisions"]
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -64,6 +65,21 @@ class Plan(msgspec.Struct, frozen=True):
     """Somebody has said something, so that nothing is waited for any longer."""
 
 
+class Beginning(msgspec.Struct, frozen=True):
+    """How a run begins."""
+
+    history: list[Message]
+    """The conversation that it goes on with; with a `plan`: without what the plan adds."""
+    opening: tuple[Message, ...]
+    """Messages of the history that are the run's own."""
+    losses: list[Loss]
+    """What was made up in them."""
+    plan: Plan | None = None
+    """What is to be done first; `None`: the model is asked."""
+    needs_tools: bool = False
+    """Tools decide how it begins, and they are not known yet."""
+
+
 def decisions(
     resume: Sequence[Resume],
     waiting: Sequence[Waiting],
@@ -71,8 +87,10 @@ def decisions(
     tools: Mapping[str, Tool],
     seal: Seal,
     now: datetime,
+    *,
+    has_toolsets: bool = False,
 ) -> list[Decision]:
-    """What the answers decide, in the order of the calls.
+    """What the answers decide, in the order of the calls. `has_toolsets`: tools come and go; the model is told of one that went.
 
     Raises:
         ResumeError: an answer is to nothing that waits, comes too late or twice, is not what was asked for, or is not signed.
@@ -83,7 +101,7 @@ def decisions(
         if which in answers.setdefault(at, {}):
             raise ResumeError(f"{one.interrupt_id!r} is answered twice in one send; send one answer to it")
         answers[at][which] = one, waiting[at].interrupts[which]
-    return [_decided(waiting[at], answers[at], tools, seal, now) for at in sorted(answers)]
+    return [_decided(waiting[at], answers[at], tools, seal, now, has_toolsets) for at in sorted(answers)]
 
 
 def _find(resume: Resume, waiting: Sequence[Waiting], messages: Sequence[Message]) -> tuple[int, int]:
@@ -137,9 +155,13 @@ def _decided(
     tools: Mapping[str, Tool],
     seal: Seal,
     now: datetime,
+    has_toolsets: bool,
 ) -> Decision:
+    tool = tools.get(waiting.call.call.name)
+    is_gone = has_toolsets and tool is None
     if waiting.interrupts[0].parent:
-        _tool_of(waiting.call.call, answers[min(answers)][0], tools)
+        if not is_gone:
+            _check_tool(tool, waiting.call.call, answers[min(answers)][0], tools)
         return _inner(waiting, answers, seal, now)
     resume, interrupt = answers[0]
     call = waiting.call.call
@@ -151,7 +173,8 @@ def _decided(
     _check(resume, interrupt, payload, seal, now, waiting.state())
     if interrupt.reason == "tool":
         return Decision(waiting, result=_result(call, resume, payload["value"]))
-    tool = _tool_of(call, resume, tools)
+    if not is_gone:
+        _check_tool(tool, call, resume, tools)
     arguments = waiting.arguments
     if interrupt.reason == "approval":
         arguments = _edited(resume, payload, call, tool) or arguments
@@ -166,10 +189,12 @@ def _decided(
     )
 
 
-def _edited(resume: Resume, payload: Mapping[str, Any], call: ToolCallPart, tool: Tool) -> Mapping[str, Any] | None:
+def _edited(
+    resume: Resume, payload: Mapping[str, Any], call: ToolCallPart, tool: Tool | None
+) -> Mapping[str, Any] | None:
     """The arguments with which a call is approved; `None`: the model's."""
     edited: Mapping[str, Any] | None = payload.get("arguments")
-    if edited is None or dict(edited) == call.arguments:
+    if edited is None or tool is None or dict(edited) == call.arguments:
         return None
     try:
         tool.checked(edited)
@@ -250,15 +275,13 @@ def _check_approval(resume: Resume, interrupt: Interrupt, payload: Mapping[str, 
         )
 
 
-def _tool_of(call: ToolCallPart, resume: Resume, tools: Mapping[str, Tool]) -> Tool:
-    tool = tools.get(call.name)
+def _check_tool(tool: Tool | None, call: ToolCallPart, resume: Resume, tools: Mapping[str, Tool]) -> None:
     if tool is None or tool.handler is None:
         known = ", ".join(tools) or "none"
         raise ResumeError(
             f"{resume.interrupt_id!r} is to run {call.name!r}, and there is no such tool here any more; the tools are: {known}. "
             "It can be denied or cancelled"
         )
-    return tool
 
 
 def _denied(call: ToolCallPart, reason: Any) -> ToolResultPart:

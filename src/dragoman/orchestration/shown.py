@@ -185,20 +185,22 @@ class Shown:
     def _take(self, event: Event, is_output: Callable[[PartStarted], bool], pieces: list[ChatResult[str]]) -> None:
         """An event that is no delta."""
         if isinstance(event, MessageStarted):
-            if event.role is Role.MODEL and event.candidate == 0:
+            if event.role is Role.MODEL and event.candidate == 0 and event.run_id is None:
                 self._begin(event.message_id)
         elif isinstance(event, MessageFinished):
             self._finished.add(event.message_id)
             if (message := self._latest.get(event.message_id)) is not None:
                 message.finished = True
         elif isinstance(event, StepStarted):
-            if self._typed and self._messages:
+            if self._typed and self._messages and event.run_id is None:
                 self._rewrite()
                 self._messages.clear()
         elif isinstance(event, PartStarted) and isinstance(event.part, ToolResultPart):
             self._after_tools = self._after_tools or event.part.run_by != "provider"
         elif (message := self._latest.get(getattr(event, "message_id", ""))) is None or message.given:
-            if isinstance(event, Custom):
+            if getattr(event, "run_id", None) is not None:
+                pass
+            elif isinstance(event, Custom):
                 pieces.append(ChatResult("", custom={event.name: event.value}, id=self.message_id))
             elif isinstance(event, (StateSnapshot, StateDelta)):
                 pieces.append(ChatResult("", state=self._state(), id=self.message_id))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from operator import is_
 from typing import Any
 
 from dragoman.errors import DragomanError
@@ -13,11 +14,11 @@ from dragoman.message import Message, Role
 from dragoman.model.chat_model import now
 from dragoman.orchestration.accumulator import MessageAccumulator
 from dragoman.orchestration.intake import Intake
-from dragoman.orchestration.resume import Plan
+from dragoman.orchestration.resume import Beginning, Plan
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.tool_round import ToolRound
-from dragoman.request import ModelRequest
+from dragoman.request import ModelRequest, ToolSpec
 from dragoman.result import ChatResult
 from dragoman.tools import (
     BoundExecutor,
@@ -28,8 +29,11 @@ from dragoman.tools import (
     ToolContext,
     ToolExecutor,
     ToolIdCoordinator,
-    tool_map,
+    Toolset,
+    split_tools,
 )
+from dragoman.tools.account import Account
+from dragoman.tools.handoff import Transfer
 from dragoman.tools.record import CallRecords
 
 __all__ = ["Claim", "StreamingState"]
@@ -45,7 +49,7 @@ class StreamingState:
     def __init__(
         self,
         conversation_history: Iterable[Message],
-        tools: Iterable[Tool] = (),
+        tools: Iterable[Tool | Toolset] = (),
         *,
         request: ModelRequest | None = None,
         executor: ToolExecutor | None = None,
@@ -71,8 +75,13 @@ class StreamingState:
             ToolError: two tools have one name.
         """
         self._history = list(conversation_history)
-        self.tool_map: dict[str, Tool] = tool_map(tools)
+        self.fixed_tools, self.toolset = split_tools(tools)
+        """The tools that are always there, by name; and all in one set, where some come from sets."""
+        self._entered = False
+        self.tool_map = self.fixed_tools
+        """The tools of this step, by name: those that the model was offered, and that are run."""
         self.specs = tuple(tool.spec for tool in self.tool_map.values())
+        """The same for requests."""
         self.request = request or ModelRequest("")
         """Settings, options and server tools of every request of this run."""
         self.outbox = Outbox()
@@ -105,16 +114,21 @@ class StreamingState:
         self.done = False
         self.should_prefix_next_message = False
         self.empty_after_tools_continuations = 0
-        self.tool_calls_made = 0
-        self.check_tool_calls: Callable[[int], None] = lambda calls: None  # noqa: ARG005
-        """Raises `LimitReachedError` where so many more calls would pass a limit."""
+        self.account = Account()
+        """What the run and those in its tools have taken."""
         self.losses: dict[Loss, None] = {}
         """What the requests of the run had to leave out, each once and in order."""
+        self.calls = self.account.calls
+        """The calls of models that have ended, those of agents within tools included."""
         self.output: str | None = None
         """The output where it is not the text of the messages (a `return_result` call)."""
         self.suppressed_text = ""
         self.set_aside: dict[str, Any] | None = None
         """Metadata of the message that ended the first of two phases; `None`: there is one phase, or it is the first."""
+        self.output_options: Mapping[str, Any] = {}
+        """By which options of a send the output is held to its type."""
+        self.transfer: Transfer | None = None
+        """To which agent the conversation is handed over, once what was called beside it is done."""
         self.failure: DragomanError | None = None
         """Why the run cannot go on, once what it has done is told."""
         self.new_accumulator = accumulator
@@ -145,11 +159,53 @@ class StreamingState:
             state=self.shared,
             outbox=self.outbox,
             records=self.records,
+            run=self.request.run,
+            account=self.account,
         )
 
+    async def enter(self) -> None:
+        """Enters the sets, where there are some.
+
+        Raises:
+            ToolError: one cannot be entered; none is then.
+        """
+        if self.toolset is not None:
+            await self.toolset.__aenter__()
+            self._entered = True
+
+    async def leave(self) -> None:
+        """Leaves the sets, where they were entered."""
+        if self.toolset is not None and self._entered:
+            self._entered = False
+            await self.toolset.__aexit__(None, None, None)
+
+    async def list_tools(self) -> bool:
+        """Asks the sets for the tools of the next step → whether they are others. What has not changed stays the same object in requests.
+
+        Raises:
+            ToolError: a set cannot tell its tools, or two have one name.
+        """
+        if self.toolset is None:
+            return False
+        self.tool_map = {tool.name: tool for tool in await self.toolset.list_tools(self.tool_context())}
+        specs = [tool.spec for tool in self.tool_map.values()]
+        if _same(specs, self.specs):
+            return False
+        before = {spec.name: spec for spec in self.specs}
+        specs = [before[spec.name] if before.get(spec.name) == spec else spec for spec in specs]
+        if _same(specs, self.specs):
+            return False
+        self.specs = tuple(specs)
+        return True
+
     def _count_tool_calls(self, calls: int) -> None:
-        self.check_tool_calls(calls)
-        self.tool_calls_made += calls
+        self.account.begin(tool_calls=calls)
+
+    def begin(self, beginning: Beginning) -> tuple[Message, ...]:
+        """How the run begins, where that had to wait for the sets' tools → the messages that are its own."""
+        self._history, self.plan = beginning.history, beginning.plan
+        self.losses |= dict.fromkeys(beginning.losses)
+        return beginning.opening
 
     @property
     def conversation_history(self) -> tuple[Message, ...]:
@@ -178,7 +234,7 @@ class StreamingState:
         self.is_first_chunk_of_message = True
         self.last_result = self._accumulated = None
         client_tools = [name for name, tool in self.tool_map.items() if tool.handler is None]
-        self.intake = Intake(self.accumulator, self.losses, client_tools)
+        self.intake = Intake(self.accumulator, self.losses, client_tools, calls=self.calls, run_id=self.run_id)
         return self.intake
 
     def request_next_message_prefix(self) -> None:
@@ -194,3 +250,8 @@ class StreamingState:
     def has_recent_tool_execution(self) -> bool:
         """Whether a tool result stands among the last two messages."""
         return any(message.role is Role.USER and message.tool_results for message in self._history[-2:])
+
+
+def _same(these: Sequence[ToolSpec], those: Sequence[ToolSpec]) -> bool:
+    """Whether these are the very same."""
+    return len(these) == len(those) and all(map(is_, these, those))

@@ -43,6 +43,7 @@ class ToolRound:
         self._parts: dict[int, ToolResultPart | MarkPart] = {}
         self._task: asyncio.Task[Any] | None = None
         self._left = -1
+        self._is_cancelled = False
 
     def start(self, work: Coroutine[Any, Any, Any], *, reports: int = -1) -> None:
         """Begins to run tools. `reports`: how many results will be reported; -1: that is not known."""
@@ -112,8 +113,9 @@ class ToolRound:
         return []
 
     def cancel(self) -> None:
-        """Stops the tools, without waiting for them."""
-        if self._task is not None:
+        """Stops the tools, without waiting for them. Once: what they do to clean up, a second time would break off."""
+        if self._task is not None and not self._is_cancelled:
+            self._is_cancelled = True
             self._task.cancel()
 
     async def end(self) -> None:
@@ -123,13 +125,16 @@ class ToolRound:
         if task is None or task.done():
             return
         cancelled: asyncio.CancelledError | None = None
+        self.cancel()
         with anyio.CancelScope(shield=True):
             while not task.done():
-                task.cancel()
                 try:
-                    await asyncio.wait((task,), timeout=_CANCELLED_AGAIN)
+                    done, _ = await asyncio.wait((task,), timeout=_CANCELLED_AGAIN)
                 except asyncio.CancelledError as error:
                     cancelled = error
+                else:
+                    if not done:
+                        task.cancel()
         if cancelled is not None:
             raise cancelled
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from dragoman.message import FinishReason, Message, Role, Usage
 from dragoman.orchestration.iteration import StreamingIterationResult, metadata_of
 from dragoman.orchestration.shown import Shown
 from dragoman.orchestration.state import StreamingState
-from dragoman.result import ChatResult
+from dragoman.result import ChatResult, ModelCall, cost_of, spent
 
 __all__ = ["Transcript"]
 
@@ -33,6 +34,8 @@ class Transcript:
         self.finish_reason = FinishReason.unspecified
         self.pending: tuple[Interrupt, ...] = ()
         self.model_calls = 0
+        self._counted = self._priced = 0
+        self._cost: Decimal | None = Decimal(0)
         self.chunks = True
         """Whether anybody reads the steps' `chunks()`."""
         self.is_complete = False
@@ -41,8 +44,8 @@ class Transcript:
     def absorb(self, step: StreamingIterationResult) -> StreamingIterationResult:
         """Keeps what a step has, and returns it as `recorded` does."""
         self.messages += step.messages
-        if step.usage is not None:
-            self._spend(step.usage)
+        if step.usage is not None or step.messages:
+            step = self._with_calls(step)
         if step.finish_reason is not FinishReason.unspecified:
             self.finish_reason = step.finish_reason
         if step.metadata:
@@ -70,16 +73,18 @@ class Transcript:
     def cut(self, reason: FinishReason) -> list[Event]:
         """Ends the message in whose middle the run ended: it is kept as far as it was shown. → the events that end it."""
         tool_round, self._state.tool_round = self._state.tool_round, None
+        if (intake := self._state.intake) is not None:
+            intake.end_call()
+        self._count()
         if tool_round is not None:
             self.messages += filter(None, (tool_round.message(),))
             return [*tool_round.close()]
         message = self._partial(reason)
         if message is None:
             return []
-        intake, self._state.intake = self._state.intake, None
+        self._state.intake = None
         events = (intake.cut(reason) if intake is not None else []) or self._anew([message])
         self.messages.append(message)
-        self._spend(message.usage)
         self.finish_reason = reason
         self.shown.feed(events, self._state.shows)
         return events
@@ -107,11 +112,37 @@ class Transcript:
             self.pending,
             tuple(state.losses),
             state.shared.value,
+            calls=tuple(state.calls),
         )
 
-    def _spend(self, usage: Usage | None) -> None:
-        if usage is not None:
+    def cost(self) -> Decimal | None:
+        """US dollars of the model calls that have ended; `None`: that of one is unknown.
+
+        Raises:
+            SettingsError: the extra `cost` is not installed.
+        """
+        more = cost_of(self._state.calls[self._priced :])
+        self._priced = len(self._state.calls)
+        self._cost = None if self._cost is None or more is None else self._cost + more
+        return self._cost
+
+    def _with_calls(self, step: StreamingIterationResult) -> StreamingIterationResult:
+        """The step with the model calls that have ended since the last one. An orchestrator that reads the model in its own way
+        tells of a call by the step's usage alone."""
+        calls = self._state.calls
+        if step.usage is not None and len(calls) == self._counted:
+            origin = next((message.origin for message in step.messages if message.origin is not None), None)
+            calls.append(ModelCall(origin, step.usage, self._state.run_id, self._state.clock()))
+        new = self._count()
+        return msgspec.structs.replace(step, calls=new, usage=spent(new)) if new else step
+
+    def _count(self) -> tuple[ModelCall, ...]:
+        """The model calls that are not in `usage` yet; then they are."""
+        new = tuple(self._state.calls[self._counted :])
+        self._counted += len(new)
+        if (usage := spent(new)) is not None:
             self.usage = usage if self.usage is None else self.usage + usage
+        return new
 
     def _anew(self, messages: Sequence[Message]) -> list[Event]:
         """Messages, whole, also where a part of them was shown before."""

@@ -35,15 +35,16 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
         self._force = force
         self._shown_in = ""
 
-    async def initialize(self, state: StreamingState) -> None:
-        """Raises `SettingsError` where a tool of the user has the name `return_result`."""
+    def request(self, state: StreamingState, output_schema: Mapping[str, Any] | None) -> ModelRequest:
+        """The request with `return_result` among its tools. A call is forced unless the model is to think first.
+
+        Raises:
+            SettingsError: a tool of the user's has that name.
+        """
         if RETURN_RESULT in state.tool_map:
             raise SettingsError(
                 f"a tool is named {RETURN_RESULT!r}, which typed output needs for itself; rename the tool"
             )
-
-    def request(self, state: StreamingState, output_schema: Mapping[str, Any] | None) -> ModelRequest:
-        """The request with `return_result` among its tools. A call is forced unless the model is to think first."""
         request = super().request(state, None)
         tool = ToolSpec(
             RETURN_RESULT, "Gives the final answer. Call it once, when you know the answer.", output_schema or {}

@@ -12,7 +12,7 @@ from dragoman.errors import SettingsError
 from dragoman.providers.provider import Provider
 from dragoman.transport.redaction import public_url
 
-__all__ = ["find_base_url", "joined"]
+__all__ = ["find_base_url", "joined", "written_base_url"]
 
 
 async def find_base_url(
@@ -32,12 +32,7 @@ async def find_base_url(
     Raises:
         SettingsError: there is none, or it is no HTTP URL; `place`, where that is what is left.
     """
-    url = (
-        _completed(base_url, provider)
-        or _from_environment(provider, environment or {}, system)
-        or place
-        or provider.base_url
-    )
+    url = written_base_url(provider, base_url, environment, system) or place or provider.base_url
     if isinstance(url, SettingsError):
         raise url.at(provider=provider.name)
     if callable(url):
@@ -55,6 +50,16 @@ async def find_base_url(
             provider=provider.name,
         )
     return joined(url, "")
+
+
+def written_base_url(
+    provider: Provider,
+    base_url: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    system: Mapping[str, str] = os.environ,
+) -> str | None:
+    """The base URL that the caller or the environment gives, as `find_base_url` takes it; `None`: neither gives one."""
+    return _completed(base_url, provider) or _from_environment(provider, environment or {}, system)
 
 
 def joined(base_url: str, path: str) -> str:

@@ -11,6 +11,7 @@ import msgspec
 from dragoman.capability import Capability
 from dragoman.errors import SettingsError
 from dragoman.providers.auth import Auth
+from dragoman.transport.base import Transport
 
 __all__ = ["Provider"]
 
@@ -81,6 +82,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Makes the accumulator of each message (`dragoman.orchestration.MessageAccumulator`), likewise. `None`: the usual one."""
     repeats_itself: bool = False
     """Whether its models are so small that they may say one thing over and over: such an answer is ended, with `length`."""
+    transport: Transport | None = None
+    """How its requests go, in place of the agent's transport; it stays open when the agent is closed. `None`: by the agent's."""
     quirks: Any = None
     """Record of the wire's own `Quirks` type: how this provider differs. `None`: not at all."""
 

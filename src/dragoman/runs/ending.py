@@ -14,6 +14,8 @@ from dragoman.event import (
     PartFinished,
     PartStarted,
     RunError,
+    RunFinished,
+    RunStarted,
     StepFinished,
     StepStarted,
 )
@@ -28,7 +30,8 @@ def ending(events: Iterable[Event], run_id: str, error: DragomanError) -> list[E
     """The events with which a run that stands at these ends in an error: what is open is closed as it was told, parts as cut; a message
     that holds nothing is dropped."""
     messages: dict[str, MessageBuilder] = {}
-    steps: dict[str, None] = {}
+    steps: dict[tuple[str, str | None], None] = {}
+    inner: dict[str, None] = {}
     for event in events:
         if isinstance(event, (PartDelta, PartStarted, PartFinished)):
             if (builder := messages.get(event.message_id)) is not None:
@@ -38,9 +41,13 @@ def ending(events: Iterable[Event], run_id: str, error: DragomanError) -> list[E
         elif isinstance(event, (MessageFinished, MessageDropped)):
             messages.pop(event.message_id, None)
         elif isinstance(event, StepStarted):
-            steps[event.name] = None
+            steps[event.name, event.run_id] = None
         elif isinstance(event, StepFinished):
-            steps.pop(event.name, None)
+            steps.pop((event.name, event.run_id), None)
+        elif isinstance(event, RunStarted):
+            inner[event.run_id] = None
+        elif isinstance(event, RunFinished) or (isinstance(event, RunError) and event.run_id is not None):
+            inner.pop(event.run_id or "", None)
     closing: list[Event] = []
     for message_id, builder in messages.items():
         closing += builder.cut()
@@ -48,7 +55,8 @@ def ending(events: Iterable[Event], run_id: str, error: DragomanError) -> list[E
         closing.append(
             MessageDropped(message_id, error.message) if empty else MessageFinished(message_id, FinishReason.error)
         )
-    return [*closing, *map(StepFinished, steps), RunError(error, run_id)]
+    closing += [StepFinished(name, run_id=of) for name, of in reversed(steps)]
+    return [*closing, *[RunError(error, each) for each in reversed(inner) if each != run_id], RunError(error, run_id)]
 
 
 async def end_run(log: RunLog, lease: Lease, error: DragomanError) -> list[Event]:

@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Self, Unpack
 from uuid import uuid4
 
@@ -15,7 +16,7 @@ import anyio
 from dragoman.errors import RunLogError
 from dragoman.event import Event
 from dragoman.fold import fold
-from dragoman.message import Message
+from dragoman.message import Message, Role
 from dragoman.repair import repair
 from dragoman.run_request import RunRequest
 from dragoman.runs.driving import drive
@@ -148,7 +149,11 @@ class Runs:
         status, events = await self.status(run_id), list[Event]()
         while len(events) < status.end:
             events += await self._log.read(run_id, len(events))
-        return tuple(repair(fold(events[: status.end])))
+        messages = fold(events[: status.end])
+        answers = [
+            *takewhile(lambda message: message.role is not Role.MODEL, messages)
+        ]  # to calls of the history before the run
+        return (*answers, *repair(messages[len(answers) :]))
 
     async def _pages(self, run_id: str, offset: int) -> AsyncGenerator[list[Event], None]:
         """What is stored behind an offset, in pieces, until the run is over."""

@@ -14,7 +14,8 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from dragoman.errors import RunLogError
 from dragoman.runs.ledger import Change, Ledger, Take, new_run
 from dragoman.runs.log import RunStatus
-from dragoman.runs.sql_tables import DIALECTS, Dialect, claims, events, posts, runs
+from dragoman.runs.sql_tables import claims, events, posts, runs
+from dragoman.sql.dialects import DIALECTS, Dialect
 
 __all__ = ["Claim", "write"]
 

@@ -19,9 +19,11 @@ from dragoman.runs.batch import batches, events_of
 from dragoman.runs.ledger import Append, Post, Take
 from dragoman.runs.log import Lease, Posted, RunState, RunStatus, state_after
 from dragoman.runs.sql_changes import Claim, write
-from dragoman.runs.sql_engine import migrate, open_engine
-from dragoman.runs.sql_tables import DIALECTS, events, posts, runs
+from dragoman.runs.sql_engine import migrate
+from dragoman.runs.sql_tables import events, posts, runs
 from dragoman.runs.writer import Writer
+from dragoman.sql.dialects import DIALECTS
+from dragoman.sql.engine import open_engine
 
 __all__ = ["SqlLog"]
 

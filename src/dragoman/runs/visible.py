@@ -1,7 +1,7 @@
 """What the client of an agent may see of a run.
 
-Hidden are calls that the agent runs itself with their results, what the run tells its model, text that a typed run
-withholds, and what is retracted. All else stays as it is.
+Hidden are calls that the agent runs itself with their results, runs of agents within its tools, what the run tells its model, text
+that a typed run withholds, and what is retracted. All else stays as it is.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from dragoman.event import (
     StepStarted,
 )
 from dragoman.fold import arguments_text, whole_part
+from dragoman.inner_runs import InnerRuns
 from dragoman.message import (
     Content,
     FinishReason,
@@ -72,6 +73,7 @@ class Visible:
     def __init__(self, *, retractable: bool = False) -> None:
         """`retractable`: the client can take back."""
         self._retractable = retractable
+        self._inner = InnerRuns()
         self._begin(None)
 
     def _begin(self, run: RunStarted | None) -> None:
@@ -93,14 +95,16 @@ class Visible:
 
     def feed(self, event: Event) -> list[Event]:
         """The next event → what the client may see now."""
+        if isinstance(event, PartDelta):  # nearly all of a stream
+            return [] if self._over else self._delta(event)
+        if self._inner.has(event):
+            return []
         if isinstance(event, RunStarted):
             ended = self.close()
             self._begin(event)
             return [*ended, event]
         if self._over:
             return []
-        if isinstance(event, PartDelta):  # nearly all of a stream
-            return self._delta(event)
         if isinstance(event, PartStarted):
             return self._part_started(event)
         if isinstance(event, PartFinished):

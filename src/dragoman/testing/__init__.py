@@ -21,10 +21,16 @@ from dragoman import providers, wires
 from dragoman.errors import SettingsError
 from dragoman.message import ThinkingPart
 from dragoman.providers.provider import Provider
+from dragoman.testing.assertions import assert_calls, events_of
 from dragoman.testing.check import BoundCheck, Check, CheckFailed, Doubtful, Skipped
+from dragoman.testing.obliging import obliging
+from dragoman.testing.outline import outline
 from dragoman.testing.provider import CHECKS as PROVIDER_CHECKS
 from dragoman.testing.report import run
-from dragoman.testing.server import Answer, ScriptedServer
+from dragoman.testing.script import ScriptError
+from dragoman.testing.scripted import ScriptedModel
+from dragoman.testing.scripted_answer import Answer, call, typed
+from dragoman.testing.server import ScriptedServer
 from dragoman.testing.wire import CHECKS as WIRE_CHECKS
 from dragoman.wires import Wire
 
@@ -36,11 +42,19 @@ __all__ = [
     "Check",
     "CheckFailed",
     "Doubtful",
+    "ScriptError",
+    "ScriptedModel",
     "ScriptedServer",
     "Skipped",
+    "assert_calls",
+    "call",
     "checks",
+    "events_of",
+    "obliging",
+    "outline",
     "provider_checks",
     "run",
+    "typed",
     "wire_checks",
 ]
 

@@ -2,41 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from itertools import count, takewhile
+from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
-import anyio
+import anyio.lowlevel
 import msgspec
 
 from dragoman import wires
-from dragoman.errors import DragomanError, ProviderConnectionError, StreamCutError
-from dragoman.message import Message, Usage
+from dragoman.errors import (
+    DragomanError,
+    InvalidRequestError,
+    ProviderConnectionError,
+    ProviderError,
+    ProviderTimeoutError,
+)
+from dragoman.event import Event, MessageStarted
+from dragoman.fold import fold
+from dragoman.message import Message, Role, Usage
 from dragoman.request import EmbeddingsRequest, HttpRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, Vector
-from dragoman.testing.wire.bench import cut_into, events_of
+from dragoman.testing.scripted_answer import Answer, Answering, as_answer
+from dragoman.testing.scripted_response import ScriptedResponse, delivered, live_events, written_events
+from dragoman.testing.wire.bench import cut_into
+from dragoman.transport.base import Response
+from dragoman.transport.exchange import Exchange
+from dragoman.transport.player import Player
 from dragoman.wires import Wire
 
-__all__ = ["Answer", "ScriptedServer"]
+__all__ = ["ScriptedServer", "Vectors"]
 
+_BROKEN = (ProviderConnectionError, ProviderTimeoutError)
+"""Errors that are no answer: nothing came."""
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What the server answers to one request, and how the answer goes wrong."""
-
-    said: Message | DragomanError | None = None
-    """The model's message, or the error that it is refused with; `None`: `body` is all."""
-    status: int = 200
-    """Of an answer that is a `body`."""
-    headers: Mapping[str, str] = {}
-    """Sent with it."""
-    body: bytes | None = None
-    """In place of what the wire would write."""
-    wrong: bytes = b""
-    """Stands in the middle of what the wire writes, and nothing after it."""
-    cut: bool = False
-    """The connection breaks in the middle."""
-    silent: bool = False
-    """Nothing comes after the middle; the connection stands."""
+Vectors: TypeAlias = Callable[[EmbeddingsRequest], "list[Vector] | DragomanError"]
+"""A request for embeddings → the vectors of its texts, or the error that it is refused with."""
 
 
 class ScriptedServer:
@@ -49,145 +52,191 @@ class ScriptedServer:
 
     Args:
         wire: what it speaks; it must be able to do requests, streams and errors.
-        reply: a request → the answer: a message, an error or an `Answer`.
+        reply: a request → the answer: text, a message, an error, an `Answer`, …; plain or async; a generator's pieces are sent as
+            they come.
         base_url: what URLs begin with; a request to elsewhere is a fault of the caller's.
         models: the names of its models, which it tells to every GET.
-        vectors: a text → its vector. Where it is given, requests are for embeddings.
+        vectors: texts → their vectors, or the error that the request is refused with. Without it there are no embeddings.
         piece: how many bytes arrive at a time.
+        stream: `False`: whole answers, also where a stream is asked for.
+        remembers: puts what it stored before a request that goes on from there; else that request is noted as it came.
 
     Attributes:
         requests: the requests as the wire read them.
         embedded: those for embeddings.
-        sent: the same as HTTP had them.
-        open: answers that are neither read to their end nor closed.
+        sent: all requests as HTTP had them.
     """
 
     def __init__(
         self,
         wire: Wire,
-        reply: Callable[[ModelRequest], Message | DragomanError | Answer],
+        reply: Answering,
         *,
         base_url: str = "",
         models: Sequence[str] = ("kit-model-1", "kit-model-2"),
-        vectors: Callable[[str], Vector] | None = None,
+        vectors: Vectors | None = None,
         piece: int = 23,
+        stream: bool = True,
+        remembers: bool = False,
     ) -> None:
         self.requests: list[ModelRequest] = []
         self.embedded: list[EmbeddingsRequest] = []
         self.sent: list[HttpRequest] = []
-        self.open = 0
+        self._open: set[object] = set()
+        self._numbers = count(1)
         self._wire = wire
         self._reply = reply
         self._base_url = base_url
         self._models = models
         self._vectors = vectors
         self._piece = piece
+        self._stream = stream
+        self._remembers = remembers
+        self._stored: dict[str, tuple[Message, ...]] = {}
 
-    async def send(self, request: HttpRequest) -> _Response:
+    @property
+    def open(self) -> int:
+        """Answers that are neither read to their end nor closed."""
+        return len(self._open)
+
+    async def send(self, request: HttpRequest) -> Response:
         """See `Transport.send`.
 
         Raises:
-            ProviderConnectionError: the request goes to another base URL.
+            ProviderConnectionError: the request goes to another base URL, or the answer is this error.
         """
         self.sent.append(request)
-        place = (
-            _host(self._base_url) if request.method == "GET" else self._base_url
-        )  # lists may stand beside the API's version
+        # lists may stand beside the API's version
+        place = _host(self._base_url) if request.method == "GET" else self._base_url
         if not request.path.startswith(place):
             raise ProviderConnectionError(f"a request went to {request.path} and must go to {self._base_url}")
         await anyio.lowlevel.checkpoint()
         if request.method == "GET":
-            listing = {"data": [{"id": name} for name in self._models]}
-            return _Response(self, 200, {}, msgspec.json.encode(listing), self._piece, Answer())
+            return self._whole({"data": [{"id": name} for name in self._models]})
         body = msgspec.json.decode(
             request.body if isinstance(request.body, bytes) else msgspec.json.encode(request.body)
         )
         path = request.path[len(self._base_url) :]
-        if self._vectors is not None:
+        if self._vectors is not None and not self.is_chat(path):
             return self._embeddings(body, path, self._vectors)
         headers = {name.lower(): value for name, value in request.headers.items()}
         wanted = self._wire.load_request(body, path=path, headers=headers)
+        if self._remembers and (response_id := wanted.options.get("previous_response_id")) is not None:
+            if response_id not in self._stored:
+                unknown = InvalidRequestError(f"Previous response with id '{response_id}' not found.")
+                return self._response(wanted, Answer(content=unknown), 0)
+            wanted = _linked(wanted, self._stored[response_id])
         self.requests.append(wanted)
-        reply = self._reply(wanted)
-        return self._response(wanted, reply if isinstance(reply, Answer) else Answer(said=reply))
+        number = next(self._numbers)
+        reply = await self._replied(wanted)
+        if isinstance(reply, Exchange):
+            return await Player([reply]).send(request)
+        return self._response(wanted, as_answer(reply), number)
 
     async def close(self) -> None:
         """Nothing is open."""
 
-    def _embeddings(self, body: Mapping[str, Any], path: str, vectors: Callable[[str], Vector]) -> _Response:
+    async def _replied(self, wanted: ModelRequest) -> Any:
+        """The answer, whatever function gives it. A provider's error that one raises is the answer."""
+        reply: Any = self._reply
+        try:
+            while inspect.isawaitable(reply) or (callable(reply) and not isinstance(reply, type)):
+                reply = reply(wanted) if callable(reply) else await reply
+        except ProviderError as error:
+            return error
+        return reply
+
+    def _store(self, wanted: ModelRequest, events: Sequence[Event], number: int) -> None:
+        if not self._remembers:
+            return
+        asked = [message for message in wanted.messages if message.role is not Role.SYSTEM]
+        self._stored[_envelope(wanted, number)["id"]] = (*asked, *fold(events))
+
+    def is_chat(self, path: str) -> bool:
+        """Whether a path, or a URL, is one of those at which the API answers a chat: their last words tell."""
+        chats = {_last_word(route.path) for route in getattr(self._wire, "routes", ()) if route.purpose == "chat"}
+        return _last_word(path) in chats
+
+    def _embeddings(self, body: Mapping[str, Any], path: str, vectors: Vectors) -> Response:
         wire = wires.embeddings(self._wire.name)
         if wire is None:
             raise ProviderConnectionError(f"the wire {self._wire.name} has no embeddings")
         wanted = wire.load_request(body, path=path)
         self.embedded.append(wanted)
-        reply = self._reply(ModelRequest(wanted.model))
-        if isinstance(reply, DragomanError):
-            return self._response(ModelRequest(wanted.model), Answer(said=reply))
+        made = vectors(wanted)
+        if isinstance(made, DragomanError):
+            return self._response(ModelRequest(wanted.model), Answer(content=made), len(self.embedded))
         usage = Usage(input_tokens=len(wanted.texts), total_tokens=len(wanted.texts))
-        made = BatchEmbeddingsResult([vectors(text) for text in wanted.texts], usage)
-        data = msgspec.json.encode(wire.dump_response(made, request=wanted))
-        return _Response(self, 200, {}, data, self._piece, Answer())
+        return self._whole(wire.dump_response(BatchEmbeddingsResult(made, usage), request=wanted))
 
-    def _response(self, wanted: ModelRequest, answer: Answer) -> _Response:
-        headers = {"x-request-id": f"kit-request-{len(self.requests)}", **answer.headers}
-        status = answer.status
-        if answer.body is not None:
-            data = answer.body
-        elif isinstance(answer.said, DragomanError):
-            written = self._wire.dump_error(answer.said)
-            status, headers = written.status, {**written.headers, **headers}
+    def _whole(self, value: Any) -> Response:
+        return self._opened(200, {}, delivered(Answer(), msgspec.json.encode(value), self._piece))
+
+    def _opened(self, status: int, headers: Mapping[str, str], pieces: AsyncGenerator[bytes]) -> Response:
+        response = ScriptedResponse(status, headers, pieces, self._open.discard)
+        self._open.add(response)
+        return response
+
+    def _response(self, wanted: ModelRequest, answer: Answer, number: int) -> Response:
+        headers = {"x-request-id": f"kit-request-{number}", **answer.headers}
+        content, status = answer.content, answer.status or 200
+        if isinstance(content, Exception) and (not isinstance(content, DragomanError) or isinstance(content, _BROKEN)):
+            raise content
+        if isinstance(content, DragomanError):
+            written = self._wire.dump_error(content)
+            status, headers = answer.status or content.status or written.status, {**written.headers, **headers}
             data = msgspec.json.encode(written.body)
+        elif answer.body is not None:
+            data = answer.body
+        elif isinstance(content, AsyncIterator | Iterator):
+            return self._opened(status, headers, self._live(wanted, answer, cast("Any", content), number))
         else:
-            data = self._written(wanted, answer.said or Message.model())
-        if answer.wrong:
-            data = data[: len(data) // 2] + answer.wrong
-        return _Response(self, status, headers, data, self._piece, answer)
+            data = self._written(wanted, written_events(content or "", wanted, number), answer, number)
+        return self._opened(status, headers, delivered(answer, data, self._piece))
 
-    def _written(self, wanted: ModelRequest, message: Message) -> bytes:
-        envelope: dict[str, Any] = {"id": f"kit-{len(self.requests)}", "model": wanted.model}
-        events = events_of(message)
-        if not wanted.stream:
+    async def _live(
+        self, wanted: ModelRequest, answer: Answer, pieces: AsyncIterator[Any] | Iterator[Any], number: int
+    ) -> AsyncGenerator[bytes]:
+        """The bytes of an answer whose pieces come one by one."""
+        made: list[Event] = []
+        encoder = self._wire.encoder(**_envelope(wanted, number))
+        async with aclosing(live_events(pieces, wanted, number)) as batches:
+            async for events in batches:
+                made += events
+                if self._streams(wanted, answer):
+                    for piece in cut_into(b"".join(map(encoder.feed, events)), self._piece):
+                        yield piece
+        whole = self._written(wanted, made, answer, number)
+        for piece in cut_into(encoder.close() if self._streams(wanted, answer) else whole, self._piece):
+            yield piece
+
+    def _streams(self, wanted: ModelRequest, answer: Answer) -> bool:
+        return wanted.stream and (self._stream if answer.stream is None else answer.stream)
+
+    def _written(self, wanted: ModelRequest, events: Sequence[Event], answer: Answer, number: int) -> bytes:
+        self._store(wanted, events, number)
+        envelope = _envelope(wanted, number, events)
+        if not self._streams(wanted, answer):
             return msgspec.json.encode(self._wire.dump_response(events, **envelope))
         encoder = self._wire.encoder(**envelope)
         return b"".join([*[encoder.feed(event) for event in events], encoder.close()])
 
 
-class _Response:
-    """A `Response` of the scripted server."""
+def _linked(wanted: ModelRequest, stored: tuple[Message, ...]) -> ModelRequest:
+    """A request that goes on from a stored response, with the conversation up to there, as the provider has it."""
+    instructions = tuple(takewhile(lambda message: message.role is Role.SYSTEM, wanted.messages))
+    return wanted.replace(messages=(*instructions, *stored, *wanted.messages[len(instructions) :]))
 
-    def __init__(
-        self, server: ScriptedServer, status: int, headers: Mapping[str, str], data: bytes, piece: int, answer: Answer
-    ) -> None:
-        self.status = status
-        self.headers = headers
-        self._server = server
-        self._answer = answer
-        self._pieces = cut_into(data[: len(data) // 2] if answer.cut or answer.silent else data, piece)
-        self._open = True
-        server.open += 1
 
-    async def read(self) -> bytes:
-        """See `Response.read`."""
-        if not self._open:
-            raise ProviderConnectionError("the answer was closed before this read")
-        await anyio.lowlevel.checkpoint()
-        piece = next(self._pieces, b"")
-        if not piece and self._answer.silent:
-            await anyio.sleep_forever()
-        if not piece and self._answer.cut:
-            raise StreamCutError("the scripted connection breaks here")
-        if not piece:
-            self._end()
-        return piece
+def _envelope(wanted: ModelRequest, number: int, events: Sequence[Event] = ()) -> dict[str, Any]:
+    """Id and model of an answer: the model that the message says served it, else the one that was asked for."""
+    origins = (event.origin for event in events if isinstance(event, MessageStarted) and event.origin is not None)
+    return {"id": f"kit-{number}", "model": next((each.served_model for each in origins), None) or wanted.model}
 
-    async def close(self) -> None:
-        """See `Response.close`."""
-        self._end()
 
-    def _end(self) -> None:
-        if self._open:
-            self._open = False
-            self._server.open -= 1
+def _last_word(path: str) -> str:
+    """What a path asks for: `completions`, `generateContent`."""
+    return path.partition("?")[0].rpartition("/")[2].rpartition(":")[2]
 
 
 def _host(url: str) -> str:

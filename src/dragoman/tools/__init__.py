@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dragoman.tools.ask import AskUser, SignIn
 from dragoman.tools.context import PRELIMINARY, PROGRESS, ToolContext
-from dragoman.tools.executor import BoundExecutor, ParallelToolExecutor, Report, ToolExecutor, runnable
+from dragoman.tools.executor import BoundExecutor, ParallelToolExecutor, Report, ToolExecutor
+from dragoman.tools.handoff import Handoff, handoff
 from dragoman.tools.ids import (
     ToolIdCoordinator,
     assign_tool_call_ids,
@@ -16,13 +17,15 @@ from dragoman.tools.outbox import Emission, Outbox
 from dragoman.tools.outcome import ToolExecutionResult
 from dragoman.tools.shared_state import SharedState
 from dragoman.tools.tool import FunctionTool, Tool, tool, tool_map
-from dragoman.tools.toolset import Toolset
+from dragoman.tools.toolset import CombinedToolset, Toolset, split_tools, toolset
 
 __all__ = [
     "AskUser",
     "BoundExecutor",
+    "CombinedToolset",
     "Emission",
     "FunctionTool",
+    "Handoff",
     "Outbox",
     "PRELIMINARY",
     "PROGRESS",
@@ -39,8 +42,10 @@ __all__ = [
     "assign_tool_call_ids",
     "check_tool_ids",
     "generate_tool_call_id",
+    "handoff",
     "is_valid_tool_call_id",
-    "runnable",
+    "split_tools",
     "tool",
     "tool_map",
+    "toolset",
 ]

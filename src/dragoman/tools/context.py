@@ -11,6 +11,8 @@ from typing_extensions import TypeVar
 from dragoman.errors import ToolError
 from dragoman.event import Custom, Event, StateDelta, StateSnapshot
 from dragoman.message import Message, ToolCallPart
+from dragoman.run_info import RunInfo
+from dragoman.tools.account import Account
 from dragoman.tools.ask import AskUser
 from dragoman.tools.outbox import Emission, Outbox
 from dragoman.tools.outcome import as_json
@@ -69,6 +71,10 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
     """Where events go; without a run, nowhere."""
     records: CallRecords | None = None
     """What the run knows of its calls; `None`: there is no run."""
+    run: RunInfo | None = None
+    """Which run calls; `None`: there is none."""
+    account: Account | None = None
+    """What the run has taken; `None`: there is no run."""
 
     @property
     def call_id(self) -> str:
@@ -128,8 +134,10 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
         return record.answers[record.questions - 1]
 
     async def send(self, agent: Sender, prompt: Any, **how: Any) -> ChatResult[str]:
-        """Sends a prompt to another agent, as a part of this run; `how` as with `Agent.send`, `deps` being this run's. What that agent waits
-        for, this run waits for, and going on goes on there. An agent that came to its end is not asked again then.
+        """Sends a prompt to another agent, as a part of this run; `how` as with `Agent.send`. Its `deps`, `context`, `metadata`, `thread_id`
+        and `resource_id` are this run's unless they are given, its events stand in this run's stream, and what it takes counts here too, also
+        against this run's limits. With `share_state=True` it has this run's state, too. What that agent waits for, this run waits for,
+        and going on goes on there. An agent that came to its end is not asked again then.
 
         Raises:
             AskUser: it waits. Let it pass.

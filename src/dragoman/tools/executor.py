@@ -10,14 +10,16 @@ from itertools import groupby
 from typing import Any
 
 from dragoman.errors import SettingsError, ToolError
+from dragoman.hooks import ToolStart, active
 from dragoman.logs import logger
 from dragoman.message import ToolCallPart
 from dragoman.tools.ask import AskUser
 from dragoman.tools.context import ToolContext
 from dragoman.tools.outcome import ToolExecutionResult, failed, succeeded
 from dragoman.tools.tool import Tool
+from dragoman.tools.watch import watched
 
-__all__ = ["BoundExecutor", "ParallelToolExecutor", "Report", "ToolExecutor", "runnable"]
+__all__ = ["BoundExecutor", "ParallelToolExecutor", "Report", "ToolExecutor"]
 
 Report = Callable[[int, ToolExecutionResult], None]
 """Takes a call's place in its batch and what came of it, once it is done."""
@@ -32,18 +34,6 @@ _UNREADABLE = {
     "cut": "the arguments were truncated before their end, so the tool was not run; call it again, with shorter ones",
     "invalid": "the arguments are not valid JSON (an object is needed), so the tool was not run; call it again",
 }
-
-
-def runnable(call: ToolCallPart, tools: Mapping[str, Tool]) -> bool:
-    """Whether an executor is to answer the call now.
-
-    Otherwise it is the provider's, or it waits for the client (a tool without handler) or for approval. A call that
-    cannot be run at all (unknown tool, unreadable arguments) waits for nobody: its answer is an error.
-    """
-    if call.run_by != "agent":
-        return False
-    tool = tools.get(call.name)
-    return tool is None or call.state != "complete" or not (tool.handler is None or tool.requires_approval)
 
 
 class ToolExecutor:
@@ -74,13 +64,23 @@ class ToolExecutor:
     async def execute_single(
         self, call: ToolCallPart, tools: Mapping[str, Tool], context: ToolContext[Any] | None = None
     ) -> ToolExecutionResult:
-        """Runs one call, approved or not. Any `Exception` becomes an error result. `context`: in place of the run's.
+        """Runs one call, approved or not, in sight of hooks. Any `Exception` becomes an error result. `context`: in place of the run's.
 
         Raises:
             BaseException: cancellation of the caller, and what else is no `Exception`.
         """
+        context = context or self.context
+        if hooks := context.run.hooks if context.run is not None else active():
+            tool = tools.get(call.name)
+            start = ToolStart(context.run, call, "" if tool is None else tool.description)
+            return await watched(hooks, start, self._run(call, tools, context))
+        return await self._run(call, tools, context)
+
+    async def _run(
+        self, call: ToolCallPart, tools: Mapping[str, Tool], context: ToolContext[Any]
+    ) -> ToolExecutionResult:
         try:
-            return succeeded(call, await _find(call, tools).run(call, context or self.context))
+            return succeeded(call, await _find(call, tools).run(call, context))
         except AskUser as question:
             return failed(call, question)
         except Exception as error:  # noqa: BLE001 - the model is told

@@ -39,7 +39,7 @@ class ToolExecutionResult(msgspec.Struct, frozen=True):
     @property
     def error(self) -> str | None:
         """What the model is told of the failure; `None` on success."""
-        return None if self.exception is None else self.part.result["error"]
+        return None if self.exception is None else _encodable(self.exception)
 
 
 def succeeded(call: ToolCallPart, value: Any) -> ToolExecutionResult:
@@ -52,9 +52,10 @@ def succeeded(call: ToolCallPart, value: Any) -> ToolExecutionResult:
 
 
 def failed(call: ToolCallPart, error: Exception) -> ToolExecutionResult:
-    """The answer that tells the model of an error: `{"error": "…"}`."""
-    text = words(error).encode(errors="backslashreplace").decode()
-    return ToolExecutionResult(call, ToolResultPart(call.id, call.name, {"error": text}, is_error=True), error)
+    """The answer that tells the model of an error: `{"error": "…"}`, or the content of a `ToolError`."""
+    content = error.content if isinstance(error, ToolError) else None
+    result = {"error": _encodable(error)} if content is None else _content(content)
+    return ToolExecutionResult(call, ToolResultPart(call.id, call.name, result, is_error=True), error)
 
 
 def words(error: Exception) -> str:
@@ -63,6 +64,10 @@ def words(error: Exception) -> str:
         return str(error) or type(error).__name__
     except Exception:  # noqa: BLE001 - code of the user's, which may raise anything
         return type(error).__name__
+
+
+def _encodable(error: Exception) -> str:
+    return words(error).encode(errors="backslashreplace").decode()
 
 
 def as_json(value: Any) -> Any:

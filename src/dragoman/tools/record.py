@@ -3,7 +3,7 @@ its start, and finds them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -18,21 +18,29 @@ class InnerRun(msgspec.Struct, frozen=True):
     """A run of an agent within a tool, as far as it came."""
 
     messages: tuple[Message, ...] = ()
-    """All of its conversation."""
+    """All of its conversation; with `after`, what is not also that of the run around it. Empty: it has not begun, or left nothing."""
     output: Any = None
     """What it gave, once it is done."""
     done: bool = False
     """Whether it came to its end."""
+    after: str | None = None
+    """Id of the message of the conversation around it up to which that is also its own; `None`: no message of it is."""
 
 
 class CallRecord:
     """Of one call, while its tool runs."""
 
     def __init__(
-        self, answers: Iterable[Any] = (), runs: Iterable[InnerRun] = (), resume: Iterable[Resume] = ()
+        self,
+        answers: Iterable[Any] = (),
+        runs: Iterable[InnerRun] = (),
+        resume: Iterable[Resume] = (),
+        question_metadata: Mapping[str, Any] = {},
     ) -> None:
         self.answers = tuple(answers)
         """To the questions of the tool, in the order in which they were asked."""
+        self.question_metadata = question_metadata
+        """With which the tool asked the last of them."""
         self.runs = list(runs)
         """Runs of agents in the tool, in order."""
         self.resume = tuple(resume)

@@ -66,6 +66,8 @@ class Tool(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Whether an approval may come with other arguments than the model's."""
     idempotent: bool = False
     """Whether running a call once more does no harm: an approved one of which nobody knows how it ended."""
+    original_name: str | None = None
+    """Its name before a toolset gave it another; `None`: it has its own."""
 
     def __post_init__(self) -> None:
         if not self.name or self.name == "<lambda>":

@@ -1,27 +1,57 @@
-"""A set of tools that is not written down: it is asked for its tools before each model call."""
+"""Sets of tools that are not written down: they are asked for their tools before each model call. `Toolset`, and `toolset`, which makes one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar, cast, overload
 
+import anyio
+import msgspec
+
+from dragoman.arguments import expect, expect_callable, expect_each, wrong
+from dragoman.errors import ToolError
+from dragoman.logs import logger
 from dragoman.tools.context import ToolContext
-from dragoman.tools.tool import Tool
+from dragoman.tools.outcome import words
+from dragoman.tools.tool import Approval, Tool, tool, tool_map
 
-__all__ = ["Toolset"]
+__all__ = ["CombinedToolset", "Toolset", "split_tools", "toolset"]
+
+T = TypeVar("T")
+
+_LOG = logger("tools")
+
+_LEAVE_SECONDS = 10.0
+"""So long sets may take to give back what they hold."""
+
+Given = Tool | Callable[..., Any]
+"""A tool, or a function that is made one."""
+ListTools = Callable[[ToolContext[Any]], Iterable[Given] | Awaitable[Iterable[Given]]]
+"""Says which tools there are next."""
+Prepare = Callable[[Tool, ToolContext[Any]], Tool | Awaitable[Tool | None] | None]
+"""Takes a tool → it, or another in its place, or `None`: it is left out."""
 
 
 class Toolset:
     """Tools that come from somewhere else. Stands beside tools and functions in `Agent(tools=…)` and in `tools=` of a send.
 
     A run enters it before it first asks for its tools and leaves it at its end; `async with agent` and `async with toolset` do so
-    too. It may be entered many times, from any task and event loop; what it opens, it opens when it is first needed, and gives back when
-    the last one has left.
+    too. It may be entered many times, from any task and event loop, and be left from another task of the same loop; what it opens, it
+    opens when it is first needed, and gives back when the last one has left.
+
+    Its methods give new sets: what is asked of them is asked of this one, and what is entered is this one.
     """
 
+    name: str = ""
+    """What errors call it; empty: the name of its class."""
+
     async def list_tools(self, context: ToolContext[Any]) -> Sequence[Tool]:
-        """The tools that the model may call next. `context`: what tools may know of the run; its `call` is empty.
+        """The tools that the model may call next. Where one has not changed, it is best the same object as before.
+        `context`: what tools may know of the run; its `call` is empty.
 
         Raises:
             ToolError: they cannot be told.
@@ -35,3 +65,265 @@ class Toolset:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         return None
+
+    def filter(self, keep: Callable[[Tool, ToolContext[Any]], bool | Awaitable[bool]]) -> Toolset:
+        """Those tools for which the function, plain or async, says so, in this step."""
+        expect_callable("filter()", keep, "a function of a tool and a context")
+
+        async def kept(tool: Tool, context: ToolContext[Any]) -> Tool | None:
+            return tool if await _awaited(keep(tool, context)) else None
+
+        return _Prepared(self, kept)
+
+    def prepare(self, change: Prepare) -> Toolset:
+        """The tools as the function, plain or async, gives them back, in this step; where that is `None`, not at all."""
+        expect_callable("prepare()", change, "a function of a tool and a context")
+        return _Prepared(self, change)
+
+    def rename(self, names: Mapping[str, str]) -> Toolset:
+        """Tools by other names: old name → new name. A name that no tool has changes nothing."""
+        expect("rename()", names, Mapping)
+        expect_each("names", [each for pair in names.items() for each in pair], str)
+        return _Changed(self, lambda tool: _named(tool, names.get(tool.name, tool.name)))
+
+    def prefix(self, text: str) -> Toolset:
+        """All tools with this before their names, such as `github_`."""
+        expect("prefix()", text, str)
+        return _Changed(self, lambda tool: _named(tool, text + tool.name))
+
+    def defer(self) -> Toolset:
+        """The same tools, run by the client: their calls are in `result.pending`, and nobody runs them here."""
+        return _Changed(self, lambda tool: msgspec.structs.replace(tool, handler=None, requires_approval=False))
+
+    def require_approval(self, needed: bool | Approval = True, *, editable: bool | None = None) -> Toolset:
+        """The same tools, whose calls somebody must allow. `needed` and `editable` as `Tool.requires_approval` and `Tool.editable`,
+        in place of the tools' own; a function is given the call as the model made it, by the tool's last name."""
+
+        if not isinstance(needed, bool):
+            expect_callable("require_approval()", needed, "a bool, or a function of a call and a context")
+
+        def approved(tool: Tool) -> Tool:
+            may_edit = tool.editable if editable is None else editable
+            return msgspec.structs.replace(tool, requires_approval=needed, editable=may_edit)
+
+        return _Changed(self, approved)
+
+
+class CombinedToolset(Toolset):
+    """Tools and sets in one, in their order. All sets are entered, asked side by side, and left in reverse; one that raises then is logged.
+
+    Raises:
+        ToolError: a function can be no tool.
+    """
+
+    def __init__(self, tools: Iterable[Given | Toolset], name: str = "") -> None:
+        self.name = name
+        self._tools = tuple(
+            one if isinstance(one, Tool | Toolset) else _tool(place, one) for place, one in enumerate(tools)
+        )
+        self.sets = [one for one in self._tools if isinstance(one, Toolset)]
+        """The sets among them."""
+
+    async def list_tools(self, context: ToolContext[Any]) -> Sequence[Tool]:
+        """See `Toolset.list_tools`.
+
+        Raises:
+            ToolError: a set cannot tell its tools, or two tools have one name; each is named with the set that it comes from.
+        """
+        found: dict[str, tuple[Tool, Toolset | None]] = {}
+        lists = iter(await _each_listed(self.sets, context))
+        for one in self._tools:
+            source = one if isinstance(one, Toolset) else None
+            for each in (one,) if isinstance(one, Tool) else next(lists):
+                known, where = found.setdefault(each.name, (each, source))
+                if known is not each:
+                    raise ToolError(
+                        f"two tools are named {each.name!r}, one {_from(where)} and one {_from(source)}; "
+                        "give one of them another name, with prefix() or rename() of its set"
+                    )
+        return [each for each, _ in found.values()]
+
+    async def __aenter__(self) -> Self:
+        entered: list[Toolset] = []
+        try:
+            for one in self.sets:
+                try:
+                    await one.__aenter__()
+                except Exception as error:
+                    raise ToolError(f"the toolset {_label(one)} cannot be entered: {words(error)}") from error
+                entered.append(one)
+        except BaseException:
+            await _leave(entered)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await _leave(self.sets)
+
+
+class _Derived(Toolset):
+    """A set that is made of another."""
+
+    def __init__(self, inner: Toolset) -> None:
+        self.name = _label(inner)
+        self._inner = inner
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._inner.__aexit__(kind, error, traceback)
+
+
+class _Prepared(_Derived):
+    """Tools as a function gives them in each step."""
+
+    def __init__(self, inner: Toolset, change: Prepare) -> None:
+        super().__init__(inner)
+        self._change = change
+
+    async def list_tools(self, context: ToolContext[Any]) -> Sequence[Tool]:
+        changed = [await _awaited(self._change(each, context)) for each in await self._inner.list_tools(context)]
+        return [each for each in changed if each is not None]
+
+
+class _Changed(_Derived):
+    """Tools that each become another, the same one as long as they are the same."""
+
+    def __init__(self, inner: Toolset, change: Callable[[Tool], Tool]) -> None:
+        super().__init__(inner)
+        self._known = _Memory(change)
+
+    async def list_tools(self, context: ToolContext[Any]) -> Sequence[Tool]:
+        return self._known.each(await self._inner.list_tools(context))
+
+
+class _FunctionToolset(Toolset):
+    """Tools that a function of the context gives."""
+
+    def __init__(self, function: ListTools, name: str = "") -> None:
+        self.name = name or getattr(function, "__name__", "")
+        self._function = function
+        self._known = _Memory(self._tool)
+
+    async def list_tools(self, context: ToolContext[Any]) -> Sequence[Tool]:
+        return self._known.each(await _awaited(self._function(context)))
+
+    def _tool(self, given: Given) -> Tool:
+        if isinstance(given, Tool):
+            return given
+        if isinstance(given, Toolset) or not callable(given):
+            raise ToolError(
+                f"{_label(self)} gave {given!r:.100} as a tool; it may give tools and functions. "
+                "A set goes into toolset([…]), and filter() leaves its tools out"
+            )
+        return tool(given)
+
+
+class _Memory:
+    """What each of some values became, as long as they come again."""
+
+    def __init__(self, change: Callable[[Any], Tool]) -> None:
+        self._change = change
+        self._known: Mapping[int, tuple[object, Tool]] = {}
+
+    def each(self, values: Iterable[object]) -> list[Tool]:
+        before = self._known
+        known = [before.get(id(one)) or (one, self._change(one)) for one in values]
+        self._known = {id(one): (one, each) for one, each in known}  # holds them, so that no id is another's
+        return [each for _, each in known]
+
+
+@overload
+def toolset(tools: ListTools, /, *, name: str = "") -> Toolset: ...
+@overload
+def toolset(tools: Iterable[Given | Toolset], /, *, name: str = "") -> Toolset: ...
+@overload
+def toolset(*, name: str = "") -> Callable[[ListTools], Toolset]: ...
+def toolset(tools: Any = None, /, *, name: str = "") -> Any:
+    """Makes a set of tools, functions and other sets: `toolset([search, fetch, mcp("…")])`; or, as a decorator, of a function, plain or
+    async, that takes a `ToolContext` and gives the tools of the next step. A plain one runs in the event loop.
+
+    `name`: what errors call it.
+
+    Raises:
+        ToolError: a function can be no tool.
+        TypeError: it is neither a function nor a sequence of tools.
+    """
+    if tools is None:
+        return partial(toolset, name=name)
+    expect("name", name, str)
+    if isinstance(cast(object, tools), str | bytes | Mapping) or not isinstance(tools, Iterable):
+        expect_callable("toolset()", tools, "a sequence of tools, or a function")
+        return _FunctionToolset(tools, name)
+    return CombinedToolset(cast("Iterable[Given | Toolset]", tools), name)
+
+
+def split_tools(tools: Iterable[Tool | Toolset]) -> tuple[dict[str, Tool], CombinedToolset | None]:
+    """The tools that are always there, by name, and all in one set, where some come from sets.
+
+    Raises:
+        ToolError: two have one name.
+    """
+    tools = tuple(tools)
+    own = [one for one in tools if isinstance(one, Tool)]
+    return tool_map(own), CombinedToolset(tools) if len(own) < len(tools) else None
+
+
+async def _leave(sets: Sequence[Toolset]) -> None:
+    """Leaves sets in reverse, all of them, also in the middle of a cancellation."""
+    with anyio.move_on_after(_LEAVE_SECONDS, shield=True):
+        for one in reversed(sets):
+            try:
+                await one.__aexit__(None, None, None)
+            except Exception as error:  # noqa: BLE001 - code of the user's, after all is done
+                _LOG.warning("the toolset %s could not be left: %s", _label(one), words(error))
+
+
+async def _each_listed(sets: Sequence[Toolset], context: ToolContext[Any]) -> list[Sequence[Tool]]:
+    """The tools of each set. They are asked side by side: a set that must connect first keeps no other waiting."""
+    if len(sets) == 1:
+        return [await _listed(sets[0], context)]
+    try:
+        async with asyncio.TaskGroup() as group:
+            asked = [group.create_task(_listed(one, context)) for one in sets]
+    except ExceptionGroup as errors:
+        first = errors.exceptions[0]
+        raise first from first.__cause__
+    return [task.result() for task in asked]
+
+
+async def _listed(one: Toolset, context: ToolContext[Any]) -> Sequence[Tool]:
+    try:
+        return expect_each("list_tools()", await one.list_tools(context), Tool)
+    except Exception as error:
+        raise ToolError(f"the tools of {_label(one)} cannot be listed: {words(error)}") from error
+
+
+async def _awaited(value: T | Awaitable[T]) -> T:
+    return await cast("Awaitable[T]", value) if inspect.isawaitable(value) else cast("T", value)
+
+
+def _named(tool: Tool, name: str) -> Tool:
+    if name == tool.name:
+        return tool
+    return msgspec.structs.replace(tool, name=name, original_name=tool.original_name or tool.name)
+
+
+def _tool(place: int, given: object) -> Tool:
+    if not callable(given):
+        raise wrong(f"tools[{place}]", given, "a function, a Tool or a Toolset")
+    return tool(given)
+
+
+def _label(one: Toolset) -> str:
+    return one.name or type(one).__name__
+
+
+def _from(source: Toolset | None) -> str:
+    return "given by itself" if source is None else f"of {_label(source)}"

@@ -5,19 +5,25 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dragoman.transport.aiohttp import AiohttpTransport
 from dragoman.transport.base import Bounds, Response, Timeouts, Transport
-from dragoman.transport.retry import Retry
 
 if TYPE_CHECKING:
+    from dragoman.transport.aiohttp import AiohttpTransport
     from dragoman.transport.exchange import Exchange
     from dragoman.transport.player import Player
     from dragoman.transport.recorder import Recorder
+    from dragoman.transport.retry import Retry
 
 __all__ = ["AiohttpTransport", "Bounds", "Exchange", "Player", "Recorder", "Response", "Retry", "Timeouts", "Transport"]
 
-_MODULES = {"Exchange": "exchange", "Player": "player", "Recorder": "recorder"}
-"""What recordings alone need, and where it stands."""
+_MODULES = {
+    "AiohttpTransport": "aiohttp",
+    "Exchange": "exchange",
+    "Player": "player",
+    "Recorder": "recorder",
+    "Retry": "retry",
+}
+"""What is loaded when it is first used, and where it stands: a provider's record needs the types alone."""
 
 
 def __getattr__(name: str) -> Any:

@@ -6,21 +6,29 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from types import CoroutineType
 from typing import Any
 
 import anyio
 
-from dragoman.errors import ProviderConnectionError, ProviderTimeoutError
+from dragoman.errors import DragomanError, ProviderConnectionError, ProviderTimeoutError
 from dragoman.logs import logger
 from dragoman.request import HttpRequest
 from dragoman.retry_after import retry_after
 from dragoman.transport.base import ConnectionLostError, Response, Transport
 
-__all__ = ["Retry"]
+__all__ = ["Failed", "RETRIED", "RETRIED_STATUSES", "Retry"]
+
+Failed = Callable[[int, float, int | None, DragomanError | None], Awaitable[None]]
+"""Takes an attempt that failed: its number, the seconds until the next, the HTTP status or the error that it ended with."""
+
+RETRIED: ContextVar[Failed | None] = ContextVar("dragoman_retried", default=None)
+"""Called before a request of the current context is sent again."""
 
 _LOG = logger("transport.retry")
-_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+"""Statuses after which the same request may well succeed."""
 _DRAIN_SECONDS = 1.0
 
 
@@ -29,9 +37,10 @@ class Retry:
 
     Tried again are the statuses 408, 409, 429, 500, 502, 503, 504 and 529, and connections that fail, time out or break
     before the first byte of a successful body. A connection that the server had closed while it was idle is replaced by
-    another one at once, the first time. A header `x-should-retry: true` or `false` overrules the status. The
-    wait is what the provider asks for (`retry-after-ms`, or `Retry-After` in seconds or as a date), else a random part
-    of min(base·2ⁿ, cap). After the last attempt its answer is returned, or its error raised, as it is.
+    another one at once, the first time. A request whose `retries` say so is tried again less often. A header
+    `x-should-retry: true` or `false` overrules the status. The wait is what the provider asks for (`retry-after-ms`, or
+    `Retry-After` in seconds or as a date), else a random part of min(base·2ⁿ, cap). After the last attempt its answer is
+    returned, or its error raised, as it is.
 
     Args:
         transport: what sends the requests, each attempt the same one.
@@ -66,25 +75,44 @@ class Retry:
 
     async def send(self, request: HttpRequest) -> Response:
         """See `Transport.send`. For a successful status it returns when the first bytes of the body are there."""
+        attempts = self._attempts if request.retries is None else min(self._attempts, request.retries + 1)
+        if attempts == 1 < self._attempts:
+            return await self._send_once(request)
         lost = False
-        for attempt in range(self._attempts - 1):
+        for attempt in range(attempts - 1):
             wait = min(self._base * 2**attempt, self._cap) * self._random()
+            status: int | None = None
+            error: DragomanError | None = None
+            at_once = False
             try:
                 response = await self._transport.send(request)
                 if not _is_retried(response):
                     return await _begun(response)
-            except ConnectionLostError:
-                if not lost:
-                    lost = True
-                    continue
-            except (ProviderConnectionError, ProviderTimeoutError):
-                pass
+            except (ProviderConnectionError, ProviderTimeoutError) as raised:
+                error = raised
+                at_once = isinstance(raised, ConnectionLostError) and not lost
+                lost = lost or at_once
             else:
+                status = response.status
                 wait = min(retry_after(response.headers, self._now()) or wait, self._cap)
                 await _drain(response)
-            _LOG.warning("attempt %d of %d failed; next in %.1f s", attempt + 1, self._attempts, wait)
+            if (failed := RETRIED.get()) is not None:
+                await failed(attempt + 1, 0.0 if at_once else wait, status, error)
+            error = None  # it holds this frame
+            if at_once:
+                continue
+            _LOG.warning("attempt %d of %d failed; next in %.1f s", attempt + 1, attempts, wait)
             await self._sleep(wait)
         return await self._transport.send(request)
+
+    async def _send_once(self, request: HttpRequest) -> Response:
+        """Sends what is not to be sent again; on another connection, where the server had closed the one that was idle."""
+        try:
+            return await self._transport.send(request)
+        except ConnectionLostError as error:
+            if (failed := RETRIED.get()) is not None:
+                await failed(1, 0.0, None, error)
+            return await self._transport.send(request)
 
     async def close(self) -> None:
         """Closes the transport."""
@@ -125,7 +153,9 @@ async def _begun(response: Response) -> Response:
 
 def _is_retried(response: Response) -> bool:
     verdict = response.headers.get("x-should-retry")
-    return response.status >= 400 and (verdict == "true" or (response.status in _STATUSES and verdict != "false"))
+    return response.status >= 400 and (
+        verdict == "true" or (response.status in RETRIED_STATUSES and verdict != "false")
+    )
 
 
 async def _drain(response: Response) -> None:

@@ -14,11 +14,12 @@ from dragoman.capability import Capability
 from dragoman.errors import AuthenticationError, DragomanError, SettingsError, TypedOutputError
 from dragoman.message import FinishReason, Message, ThinkingPart, ToolCallPart, Usage
 from dragoman.providers.provider import Provider
-from dragoman.request import ModelRequest, ToolSpec
+from dragoman.request import EmbeddingsRequest, ModelRequest, ToolSpec
 from dragoman.result import Vector
 from dragoman.testing.check import Check, Doubtful, demand
 from dragoman.testing.samples import SCHEMA
-from dragoman.testing.server import Answer, ScriptedServer
+from dragoman.testing.scripted_answer import Answer
+from dragoman.testing.server import ScriptedServer
 from dragoman.testing.wire.bench import signed_by_the_kit
 from dragoman.tools import Tool
 from dragoman.transport.base import Transport
@@ -135,7 +136,15 @@ class ProviderBench:
             given = left.pop(0) if len(left) > 1 else left[0]
             return given(request) if callable(given) else given
 
-        self.server = ScriptedServer(self.wire, reply, base_url=self.base_url, vectors=vectors)
+        made: Callable[[str], Vector] = vectors or (lambda _: [0.0])
+
+        def embedded(request: EmbeddingsRequest) -> list[Vector] | DragomanError:
+            given = reply(ModelRequest(request.model))
+            return given if isinstance(given, DragomanError) else [made(text) for text in request.texts]
+
+        self.server = ScriptedServer(
+            self.wire, reply, base_url=self.base_url, vectors=embedded if vectors is not None else None
+        )
         access: dict[str, Any] = {"api_key": KEY, "base_url": self.base_url, "environment": {}}
         own = {**access, "transport": wrap(self.server), **how}
         return Agent(self._record(model), **own)

@@ -27,7 +27,7 @@ from dragoman.event import PartDelta, RunError
 from dragoman.message import FinishReason, Message
 from dragoman.testing.check import Skipped, demand, same
 from dragoman.testing.provider.bench import ProviderBench, Reply, provider_check, says
-from dragoman.testing.server import Answer
+from dragoman.testing.scripted_answer import Answer
 from dragoman.testing.wire.bench import text_values
 from dragoman.transport.retry import Retry
 
@@ -119,7 +119,7 @@ async def cut_answers_keep_what_came(bench: ProviderBench) -> None:
     """A connection that breaks in the middle of an answer is a `StreamCutError` with all that had come; the pieces were shown."""
     words = "one two three four five six seven eight nine ten " * 4
     shown: list[str] = []
-    async with bench.agent(Answer(said=says(words), cut=True)) as agent:
+    async with bench.agent(Answer(content=says(words), cut=True)) as agent:
         try:
             async for chunk in agent.send_stream("Count."):
                 shown.append(chunk.output)
@@ -139,7 +139,7 @@ async def spoilt_answers_are_errors(bench: ProviderBench) -> None:
     """Bytes in the middle of an answer that are no event of the format are an error that says so, after what came before."""
     words = "one two three four five six seven eight nine ten " * 4
     for wrong in (b"\n\ndata: {]\n\n", b"\n{]\n{]\n"):
-        error = await _failure(bench, Answer(said=says(words), wrong=wrong * 2))
+        error = await _failure(bench, Answer(content=says(words), wrong=wrong * 2))
         demand(isinstance(error, DecodeError | StreamCutError), f"the error is {error!r}")
         partial = error.partial.text if error.partial else ""
         demand(partial and words.startswith(partial[:4]), f"`partial` of the error says {partial!r}")
@@ -167,7 +167,7 @@ async def errors_within_answers_are_raised(bench: ProviderBench) -> None:
 async def cancelled_answers_are_closed(bench: ProviderBench) -> None:
     """A run that is left, cancelled or timed out while the model is silent ends at once, and its connection is closed."""
     words = "one two three four five six seven eight nine ten " * 4
-    silent = Answer(said=says(words), silent=True)
+    silent = Answer(content=says(words), gate=anyio.Event())
     prompt = Message.user("Count.").replace(id="prompt")
     async with bench.agent(silent) as agent:
         with anyio.move_on_after(0.05) as scope:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+import msgspec
+
+from dragoman.errors import ToolError
 from dragoman.event import (
     Event,
     MessageDropped,
+    MessageStarted,
     RunError,
     RunFinished,
     RunStarted,
@@ -35,16 +39,30 @@ _VISIBLE = Message.model(ThinkingPart("First the weather."), "I will look.", f"\
 )
 _VOID = Message.model("Half an answer of the kit.").replace(id="kit-void")
 _AGAIN = MessageDropped("kit-void", "the connection broke")
+_SAID = Message.model("What an agent in a tool of the kit said.", _MINE, _CLIENTS).replace(id="kit-said", usage=USAGE)
+_INNER: list[Event] = [
+    RunStarted("kit-inner", parent_run_id="kit-run"),
+    StepStarted("one", run_id="kit-inner"),
+    *[
+        msgspec.structs.replace(event, run_id="kit-inner") if isinstance(event, MessageStarted) else event
+        for event in unfold([_SAID])
+    ],
+    RunError(ToolError("an error of the kit"), "kit-inner"),
+]
+"""A run of an agent within a tool."""
 
 
 @wire_check("stream", "response", look="encoder, dump_response: several messages, calls by who runs them")
 def runs_are_one_answer(bench: WireBench) -> None:
     """A run of several messages, of which `runs.visible` makes what a client may see, is one answer, the same streamed and whole: all
-    texts with a line's end between them, calls that the client runs and none that the agent ran, usage once, and the last finish reason."""
+    texts with a line's end between them, calls that the client runs and none that the agent ran, nothing of an agent within a tool, usage
+    once, and the last finish reason."""
     run = [
         *[RunStarted("kit-run"), StepStarted("one"), *_begun(_VOID)[:1], _AGAIN],
         *[
-            *unfold([_FIRST, _RESULTS]),
+            *unfold([_FIRST]),
+            *_INNER,
+            *unfold([_RESULTS]),
             StepFinished("one"),
             StepStarted("two"),
             *unfold([_SECOND]),

@@ -1,0 +1,192 @@
+"""`dragoman mcp`: an agent or tools of the user's as a server for MCP clients."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import redirect_stdout, suppress
+from pathlib import Path
+from signal import SIGTERM
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import msgspec
+import typer
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+
+__all__ = ["mcp"]
+
+_TARGET = "MODULE:NAME"
+
+
+def mcp(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar=f"{_TARGET}|MODULE",
+            help="A Python module, and the agent, toolset, list of tools or server in it. The module alone: its @tool functions.",
+            show_default=False,
+        ),
+    ],
+    tools: Annotated[bool, typer.Option("--tools", help="Serve the agent's tools one by one, not the agent.")] = False,
+    both: Annotated[bool, typer.Option("--both", help="Serve the agent and its tools.")] = False,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The server's name.  [default: the agent's]", show_default=False)
+    ] = None,
+    description: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What the agent does, for the models that are to ask it.")
+    ] = None,
+    directory: Annotated[
+        Path | None,
+        typer.Option(
+            "-C",
+            "--directory",
+            metavar="DIR",
+            exists=True,
+            file_okay=False,
+            help="Where to run, and to look for the module.  [default: here]",
+            show_default=False,
+        ),
+    ] = None,
+    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP, at /mcp, not on standard input.")] = False,
+    host: Annotated[str, typer.Option(metavar="HOST", help="With --http: the address.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="With --http: the port; 0 takes a free one.")] = 8000,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOKEN",
+            envvar="DRAGOMAN_MCP_TOKEN",
+            help="With --http: what clients must send as bearer token.",
+        ),
+    ] = None,
+) -> int:
+    """Serve an agent, or tools, to MCP clients such as editors and desktop assistants.
+
+    \b
+    dragoman mcp myagent:agent                 the agent as one tool, on standard input and output
+    dragoman mcp myagent:agent --tools         its tools one by one
+    dragoman mcp mytools                       the @tool functions of a module
+    dragoman mcp myagent:agent --http          at http://127.0.0.1:8000/mcp
+
+    \b
+    A client starts the command itself. In a terminal it shows what to put into a client's configuration. Keys are taken
+    from the environment, which clients often do not pass on: put them under "env" there.
+    What a call waits for (an approval, a question, a sign-in) the client asks its user; one that cannot is told so.
+    Another address than this machine's needs a token. Standard output is the protocol's alone.
+    """
+    if tools and both:
+        raise typer.BadParameter("--tools and --both exclude each other", param_hint="--both")
+    if directory is not None:
+        os.chdir(directory)
+    with redirect_stdout(sys.stderr):
+        served = _loaded(target)
+        server = _server(served, name, description, tools=tools, both=both)
+
+    if not http and sys.stdin is None:
+        raise typer.BadParameter("there is no standard input; serve with --http", param_hint="--http")
+    if not http and sys.stdin.isatty():
+        _say(f"serving on standard input; a client starts it with\n{_configuration(server.name)}")
+
+    import asyncio
+
+    from dragoman.cli.failure import INTERRUPTED
+
+    try:
+        asyncio.run(_over_http(served, server, host, port, token) if http else _over_stdio(served, server))
+    except asyncio.CancelledError:
+        return INTERRUPTED
+    return 0
+
+
+def _loaded(target: str) -> Any:
+    """What is to be served.
+
+    Raises:
+        BadParameter: it is not there.
+    """
+    from dragoman.cli.modules import values_of
+    from dragoman.cli.tools import tools_among
+
+    module, colon, name = target.partition(":")
+    if not module or (colon and not name):
+        raise typer.BadParameter(f"write {_TARGET}, such as myagent:agent", param_hint=_TARGET)
+    values = values_of(module, _TARGET)
+    if not name:
+        return tools_among(module, values, _TARGET)
+    if name not in values:
+        raise typer.BadParameter(_missing(module, name, values), param_hint=_TARGET)
+    return values[name]
+
+
+def _missing(module: str, name: str, values: Mapping[str, Any]) -> str:
+    from dragoman.agent import Agent
+
+    agents = [known for known, value in values.items() if isinstance(value, Agent)]
+    hint = f"; its agents are: {', '.join(agents)}" if agents else "; it has no agent"
+    return f"{module!r} ({values.get('__file__')}) has no {name!r}{hint}"
+
+
+def _server(served: Any, name: str | None, description: str | None, *, tools: bool, both: bool) -> Server[Any]:
+    from dragoman.mcp import server
+
+    if hasattr(served, "create_initialization_options"):  # a server already
+        return cast("Server[Any]", served)
+    try:
+        return server(
+            served, name=name, description=description, expose="both" if both else "tools" if tools else "agent"
+        )
+    except TypeError as error:
+        raise typer.BadParameter(
+            f"it is a {type(served).__name__}, and no agent, toolset or list of tools", param_hint=_TARGET
+        ) from error
+
+
+async def _over_stdio(served: Any, server: Server[Any]) -> None:
+    import asyncio
+
+    from dragoman.mcp import serve_stdio
+
+    task = asyncio.current_task()
+    with suppress(NotImplementedError):  # Windows has none
+        asyncio.get_running_loop().add_signal_handler(SIGTERM, cast("Any", task).cancel)
+    async with _open(served):
+        await serve_stdio(server)
+
+
+async def _over_http(served: Any, server: Server[Any], host: str, port: int, token: str | None) -> None:
+    from dragoman.mcp import serve_http
+
+    def ready(url: str) -> None:
+        headers = {"headers": {"Authorization": "Bearer TOKEN"}} if token is not None else {}
+        _say(
+            f"serving at {url}; Ctrl-C ends it. A client reaches it with\n{_entry(server.name, {'url': url, **headers})}"
+        )
+
+    async with _open(served):
+        await serve_http(server, host=host, port=port, token=token, ready=ready)
+
+
+def _open(served: Any) -> Any:
+    from contextlib import nullcontext
+
+    from dragoman.agent import Agent
+
+    return cast("Any", served) if isinstance(served, Agent) else nullcontext()
+
+
+def _configuration(name: str) -> str:
+    """What a client needs to start this very command."""
+    arguments = [each for each in sys.argv[1:] if each]
+    if not any(each in ("-C", "--directory") for each in arguments):
+        arguments += ["--directory", os.getcwd()]  # noqa: PTH109
+    return _entry(name, {"command": sys.executable, "args": ["-m", "dragoman", *arguments]})
+
+
+def _entry(name: str, fields: Mapping[str, Any]) -> str:
+    return msgspec.json.format(msgspec.json.encode({"mcpServers": {name: fields}}), indent=2).decode()
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)  # noqa: T201 - the command line's own output

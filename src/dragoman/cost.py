@@ -1,0 +1,236 @@
+"""What a call of a model cost, in US dollars: as the provider told it, else by the prices that `genai-prices` knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from decimal import Decimal
+from math import isfinite
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from dragoman.errors import SettingsError
+from dragoman.message import NOTES, Native, Origin, Usage
+
+__all__ = ["call_cost", "need_prices"]
+
+_MISSING = 'what a call of a model cost is told by the package genai-prices: pip install "dragoman[cost]"'
+_FREE = Decimal(0)
+_SERVERS = frozenset({"ollama", "llamacpp"})
+"""Providers that serve models on a machine of one's own."""
+_OWN_HOSTS = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104 - read, never bound
+_CLOUD = ("-cloud", ":cloud")
+"""How the names of models end that an Ollama server passes on to a place that costs."""
+_BEDROCK = ".api.aws"
+"""How the hosts of Bedrock's OpenAI-compatible API end."""
+_TICKS = Decimal(10) ** 10
+"""Parts of a dollar in which xAI counts."""
+
+_PRICED_AS: Mapping[str, str] = {
+    "openai": "openai",
+    "openai-responses": "openai",
+    "anthropic": "anthropic",
+    "google": "google",
+    "vertex": "google",
+    "azure": "azure",
+    "azure-responses": "azure",
+    "mistral": "mistral",
+    "openrouter": "openrouter",
+    "together": "together",
+    "groq": "groq",
+    "deepseek": "deepseek",
+    "xai": "x-ai",
+    "cohere": "cohere",
+}
+"""Our providers → those of the prices: where the endpoint is not one that they know, such as a proxy."""
+
+_COUNTS: Mapping[str, str] = {
+    "input_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
+    "cache_read_tokens": "cache_read_tokens",
+    "cache_write_tokens": "cache_write_tokens",
+    "reasoning_tokens": "output_reasoning_tokens",
+}
+"""Fields of `Usage` → the units that have prices. There too cached and reasoning tokens are parts of the totals."""
+_DETAILS: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "cache_write_5m_tokens": (("usage", "cache_creation", "ephemeral_5m_input_tokens"),),
+    "cache_write_1h_tokens": (("usage", "cache_creation", "ephemeral_1h_input_tokens"),),
+    "input_audio_tokens": (("usage", "prompt_tokens_details", "audio_tokens"),),
+    "output_audio_tokens": (("usage", "completion_tokens_details", "audio_tokens"),),
+    "web_searches": (
+        ("usage", "server_tool_use", "web_search_requests"),
+        ("tool_usage", "web_search", "num_requests"),
+    ),
+}
+"""Units → where in a provider's answer they stand."""
+_STEP = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+_MODALITIES: Mapping[str, str] = {
+    "promptTokensDetails": "input_{}_tokens",
+    "toolUsePromptTokensDetails": "input_{}_tokens",
+    "candidatesTokensDetails": "output_{}_tokens",
+    "cacheTokensDetails": "cache_{}_read_tokens",
+}
+"""Google's lists of tokens by kind → their units."""
+_KINDS: Mapping[str, str] = {"AUDIO": "audio", "IMAGE": "image", "DOCUMENT": "image", "VIDEO": "video"}
+"""Google's kinds → those of the units; text is the rest."""
+_CONTEXT: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "service_tier": (("service_tier",), ("usage", "service_tier"), ("usageMetadata", "serviceTier")),
+    "speed": (("usage", "speed"),),
+}
+"""What else decides a price → where in a provider's answer it stands."""
+
+
+def call_cost(
+    origin: Origin | None, usage: Usage | None, created_at: datetime | None = None, native: Native = None
+) -> Decimal | None:
+    """The cost of one call in US dollars; `None`: its tokens or their price are unknown.
+
+    `origin`, `usage` and `native` are those of the message's end, `created_at` decides which of a model's prices counts (`None`: today's).
+
+    Raises:
+        SettingsError: prices are needed, and `genai-prices` is not installed.
+    """
+    response = _response(native)
+    if (reported := _reported_cost(response)) is not None:
+        return reported
+    if origin is not None and _is_free(origin):
+        return _FREE
+    if origin is None or usage is None or usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    context = {name: text for name, paths in _CONTEXT.items() if isinstance(text := _first(response, paths), str)}
+    model = origin.served_model or origin.model or ""
+    parts = [(model, _units(usage, response)), *_beside(model, response)]
+    costs = [_priced(origin, name, units, created_at, context) for name, units in parts]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known, _FREE) if len(known) == len(costs) else None
+
+
+def need_prices() -> None:
+    """Looks whether prices are there, without reading them.
+
+    Raises:
+        SettingsError: they are not.
+    """
+    from importlib.util import find_spec
+
+    if find_spec("genai_prices") is None:
+        raise SettingsError(_MISSING)
+
+
+def _priced(
+    origin: Origin,
+    model: str,
+    units: Mapping[str, int],
+    created_at: datetime | None,
+    context: Mapping[str, str],
+) -> Decimal | None:
+    """The price of units."""
+    try:
+        from genai_prices import Usage as Units
+        from genai_prices import calc_price
+    except ImportError as error:
+        raise SettingsError(_MISSING) from error
+    how: dict[str, Any] = {"genai_request_timestamp": created_at, "price_context": context or None}
+    name = model.removeprefix("models/")  # as Google lists them
+    for provider in _providers(origin):
+        try:
+            return calc_price(Units(**units), name, **provider, **how).total_price
+        except LookupError:
+            continue
+        except ValueError:  # counts that contradict each other
+            return None
+    return None
+
+
+def _providers(origin: Origin) -> list[dict[str, str]]:
+    """How the prices may know who answered: by the endpoint, else by the provider."""
+    host = urlsplit(origin.endpoint or "").hostname or ""
+    name = "aws" if host.endswith(_BEDROCK) else _PRICED_AS.get(origin.provider)
+    by_endpoint = [{"provider_api_url": origin.endpoint}] if origin.endpoint else []
+    return [*by_endpoint, {"provider_id": name}] if name else by_endpoint
+
+
+def _is_free(origin: Origin) -> bool:
+    """Whether the model ran on this machine: the embedded one, or that of a server here."""
+    if origin.provider == "local":
+        return True
+    if origin.provider not in _SERVERS or urlsplit(origin.endpoint or "").hostname not in _OWN_HOSTS:
+        return False
+    return not (origin.model or "").endswith(_CLOUD)
+
+
+def _reported_cost(response: Mapping[str, Any]) -> Decimal | None:
+    """What the provider says that the call cost."""
+    usage = _object(response.get("usage"))
+    if usage.get("is_byok") is True:  # OpenRouter with a key of yours: its fee, and what that key pays
+        paid = _dollars(_at(usage, ("cost_details", "upstream_inference_cost")))
+        return None if paid is None else paid + (_dollars(usage.get("cost")) or 0)
+    for path in (("usage", "cost"), ("usage", "cost", "total_cost"), ("cost", "usd")):
+        if (figure := _dollars(_at(response, path))) is not None:
+            return figure
+    ticks = _dollars(usage.get("cost_in_usd_ticks"))
+    return None if ticks is None else ticks / _TICKS
+
+
+def _units(usage: Usage, response: Mapping[str, Any]) -> dict[str, int]:
+    """The tokens, and what else of a call has a price."""
+    counts = {unit: getattr(usage, name) for name, unit in _COUNTS.items()}
+    counts |= {unit: _first(response, paths) for unit, paths in _DETAILS.items()}
+    counts |= {
+        unit: count for unit, count in _object(_at(response, ("usage", "billed_units"))).items() if unit in counts
+    }
+    units = {unit: int(count) for unit, count in counts.items() if type(count) in (int, float)}
+    for name, unit in _MODALITIES.items():
+        for entry in _list(_at(response, ("usageMetadata", name))):
+            kind, count = _KINDS.get(str(_object(entry).get("modality"))), _object(entry).get("tokenCount")
+            if kind is not None and type(count) is int:
+                units[unit.format(kind)] = units.get(unit.format(kind), 0) + count
+    return units
+
+
+def _beside(served: str, response: Mapping[str, Any]) -> list[tuple[str, dict[str, int]]]:
+    """What Anthropic did for an answer beside it, of which its totals say nothing: another model's advice, a compaction."""
+    parts: list[tuple[str, dict[str, int]]] = []
+    for step in map(_object, _list(_at(response, ("usage", "iterations")))):
+        if step.get("type") in (None, "message"):
+            continue
+        fresh, output, read, write = (count if type(count := step.get(name)) is int else 0 for name in _STEP)
+        model = step.get("model")
+        usage = Usage(
+            input_tokens=fresh + read + write, output_tokens=output, cache_read_tokens=read, cache_write_tokens=write
+        )
+        parts.append((model if isinstance(model, str) else served, _units(usage, {"usage": step})))
+    return parts
+
+
+def _response(native: Native) -> Mapping[str, Any]:
+    """What the provider said around its message, as the wire noted it."""
+    for key, own in (native or {}).items():
+        if key.endswith(NOTES):
+            return _object(_object(own).get("response"))
+    return {}
+
+
+def _first(response: Mapping[str, Any], paths: Iterable[tuple[str, ...]]) -> Any:
+    return next((found for path in paths if (found := _at(response, path)) is not None), None)
+
+
+def _at(value: Any, path: Iterable[str]) -> Any:
+    for name in path:
+        value = _object(value).get(name)
+    return value
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _dollars(value: Any) -> Decimal | None:
+    """A number as a provider's JSON has it, without what binary fractions add to it."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value) or value < 0:
+        return None
+    return Decimal(str(value))

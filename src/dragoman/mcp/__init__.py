@@ -1,0 +1,63 @@
+"""The Model Context Protocol: tools of MCP servers for agents (`mcp`), and agents and tools as MCP servers (`server`). Needs the extra
+`mcp` once a server is reached or made."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from dragoman.mcp.toolset import mcp  # not when first asked for: the package has its name
+
+if TYPE_CHECKING:
+    from dragoman.mcp.oauth import MemoryTokenStore, OAuth, TokenStore
+    from dragoman.mcp.offers import Prompt, PromptArgument, Resource, ToolHints, hints
+    from dragoman.mcp.server_http import http_app, serve_http
+    from dragoman.mcp.server_stdio import serve_stdio
+    from dragoman.mcp.servers import server
+    from dragoman.mcp.toolset import MCPToolset
+
+__all__ = [
+    "MCPToolset",
+    "MemoryTokenStore",
+    "OAuth",
+    "Prompt",
+    "PromptArgument",
+    "Resource",
+    "TokenStore",
+    "ToolHints",
+    "hints",
+    "http_app",
+    "mcp",
+    "serve_http",
+    "serve_stdio",
+    "server",
+]
+
+_MODULES = {
+    "MCPToolset": "toolset",
+    "MemoryTokenStore": "oauth",
+    "OAuth": "oauth",
+    "Prompt": "offers",
+    "PromptArgument": "offers",
+    "Resource": "offers",
+    "TokenStore": "oauth",
+    "ToolHints": "offers",
+    "hints": "offers",
+    "http_app": "server_http",
+    "serve_http": "server_http",
+    "serve_stdio": "server_stdio",
+    "server": "servers",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'dragoman.mcp' has no attribute {name!r}")
+    try:
+        return getattr(import_module(f"dragoman.mcp.{_MODULES[name]}"), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
+            raise
+        from dragoman.errors import SettingsError
+
+        raise SettingsError('this needs the library mcp: pip install "dragoman[mcp]"') from error

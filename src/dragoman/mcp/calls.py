@@ -1,0 +1,172 @@
+"""A call of a tool that a server works on: `ServerCall`. What the server asks meanwhile is answered for it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import copy_context
+from pathlib import Path
+from typing import Any
+
+import anyio
+from mcp import ClientSession, MCPError, types
+
+from dragoman.errors import ToolError
+from dragoman.logs import logger
+from dragoman.mcp.elicitation import Answers
+from dragoman.mcp.options import Options
+from dragoman.mcp.sampling import sample
+from dragoman.mcp.tasks import ended
+from dragoman.tools import AskUser, ToolContext
+
+__all__ = ["ServerCall", "nobody", "roots"]
+
+_LOG = logger("mcp")
+_MOST_ROUNDS = 10
+"""How often a server may ask for something more before it answers a call."""
+_LONGEST_WAIT = 1.0
+"""Seconds between two looks at a call that the server has not done yet."""
+
+
+class ServerCall:
+    """A call of a tool that a server works on. What it asks meanwhile is answered in tasks that the call owns."""
+
+    def __init__(self, options: Options, name: str, context: ToolContext[Any]) -> None:
+        self._options = options
+        self._context = context
+        self._answers = Answers(name, context)
+        self._variables = copy_context()
+        self._tasks: set[asyncio.Task[types.InputResponse | types.ErrorData]] = set()
+        self._ended = asyncio.Event()
+        self._question: AskUser | None = None
+        self._name = name
+        self._scope = anyio.CancelScope()
+        self.answered = False
+        """The server has answered the call itself."""
+
+    async def run(self, session: ClientSession, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
+        """Sends the call, and what the server wants to know before it answers.
+
+        Raises:
+            AskUser: a person must be asked. The server is told that the call is cancelled.
+            MCPError: the server refused it, or the connection broke.
+            ToolError: the server asks for what nobody answers.
+        """
+        try:
+            with self._scope:
+                result = await self._result(session, name, arguments)
+                self.answered = True
+                return result
+        finally:
+            await self._end()
+        raise AssertionError("a call that is cancelled has a question")  # unreachable: `_end` raises it
+
+    async def _result(self, session: ClientSession, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
+        result = self._left()
+        responses: types.InputResponses | None = None
+        for again in range(_MOST_ROUNDS):
+            if result is not None:
+                responses = await self._responses(result)
+                if responses is None:
+                    await asyncio.sleep(min(0.05 * 2**again, _LONGEST_WAIT))
+            try:
+                given = await session.call_tool(
+                    name,
+                    arguments,
+                    progress_callback=self._progress,
+                    input_responses=responses,
+                    request_state=None if result is None else result.request_state,
+                    allow_input_required=True,
+                    allow_claimed=False,
+                )
+            except MCPError as error:
+                if again or result is None or error.code != types.INVALID_PARAMS:
+                    raise
+                result, responses = None, None  # the server knows no more of it, and so has not gone on: from the start
+                self._answers.start_again()
+                continue
+            if isinstance(given, types.CallToolResult):
+                return given
+            result = given
+        raise ToolError(f"{self._name} asked for something {_MOST_ROUNDS} times and did not answer")
+
+    def _left(self) -> types.InputRequiredResult | None:
+        """What the server wanted to know when the call was run before; `None`: it is to begin."""
+        if self._answers.round is None:
+            return None
+        return types.InputRequiredResult.model_validate(self._answers.round)
+
+    async def _responses(self, result: types.InputRequiredResult) -> types.InputResponses | None:
+        """What the server wants to know before it goes on; `None`: nothing."""
+        self._answers.round = result.model_dump(by_alias=True, mode="json", exclude_none=True)
+        responses: types.InputResponses = {}
+        for key, asked in (result.input_requests or {}).items():
+            given = await self.answer(asked)
+            if isinstance(given, types.ErrorData):
+                raise ToolError(f"{self._name} asks for what is not to be had here: {given.message}")
+            responses[key] = given
+        return responses or None
+
+    async def _progress(self, progress: float, total: float | None, message: str | None) -> None:
+        await self._context.progress(progress, total, None if message is None else message[:1000])
+
+    async def answer(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
+        """The answer to what the server asks.
+
+        Raises:
+            AskUser: a person must be asked.
+            ToolError: it asks for what nobody answers.
+        """
+        if isinstance(request, types.ElicitRequest):
+            return self._answers.take(request.params)
+        if isinstance(request, types.CreateMessageRequest):
+            return await sample(self._options, request.params, self._context)
+        return roots(self._options)
+
+    async def respond(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
+        """The same for a request that comes by itself, in a task of the session's: a question ends the call before the server is told."""
+        work = asyncio.create_task(self.answer(request), context=self._variables.copy())
+        self._tasks.add(work)
+        work.add_done_callback(self._tasks.discard)
+        try:
+            await asyncio.wait((work,))
+        finally:
+            work.cancel()
+        if work.cancelled():
+            return nobody(request)
+        error = work.exception()
+        if isinstance(error, AskUser):
+            self._question = self._question or error
+            self._scope.cancel()
+            await self._ended.wait()
+            return nobody(request)
+        if error is not None:
+            _LOG.warning("a request of an MCP server's failed: %s", error)
+            return types.ErrorData(code=types.INTERNAL_ERROR, message="the request failed on the client's side")
+        return work.result()
+
+    async def _end(self) -> None:
+        """Stops what is still being answered.
+
+        Raises:
+            AskUser: a person must be asked.
+        """
+        self._ended.set()
+        await ended(self._tasks)
+        if self._question is not None:
+            raise self._question
+
+
+def roots(options: Options) -> types.ListRootsResult:
+    """The roots, as the protocol has them."""
+    return types.ListRootsResult(roots=[types.Root(uri=_uri(root)) for root in options.roots])
+
+
+def _uri(root: str) -> Any:
+    return root if "://" in root else Path(root).absolute().as_uri()
+
+
+def nobody(request: types.InputRequest) -> Any:
+    """The answer where there is none."""
+    if isinstance(request, types.ElicitRequest):
+        return types.ElicitResult(action="cancel")
+    return types.ErrorData(code=types.INVALID_REQUEST, message="nobody answers this now")

@@ -1,0 +1,195 @@
+"""A session with an MCP server, in one event loop: `Connection`. A task of its own owns all that it holds."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AbstractAsyncContextManager
+from contextvars import Context
+from typing import Any, cast
+
+import anyio
+from mcp import Client, types
+from mcp.shared.exceptions import MCPError
+
+from dragoman.errors import ToolError
+from dragoman.logs import logger
+from dragoman.mcp.failure import Failure
+from dragoman.mcp.http import Failures, http_streams
+from dragoman.mcp.inputs import Inputs
+from dragoman.mcp.logs import least_level, log_message
+from dragoman.mcp.options import Command, Options
+from dragoman.mcp.stdio import Tail, stdio_streams
+from dragoman.mcp.streams import watched
+from dragoman.mcp.tasks import ended
+from dragoman.tools import SignIn
+
+__all__ = ["Connection"]
+
+_LOG = logger("mcp")
+_ME = types.Implementation(name="dragoman", version="0.1")
+_PATIENCE = 10.0
+"""Seconds that a connection has to close; then its task is cancelled."""
+
+
+class Connection:
+    """One session. `open` it once; it may be used while it is `alive`, and `close` leaves nothing of it behind."""
+
+    def __init__(self, options: Options, name: str) -> None:
+        self._options = options
+        self._name = name
+        self._client: Client | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
+        self._ready = asyncio.Event()
+        self._error: Exception | None = None
+        self._failures = Failures()
+        self._tail = Tail()
+        self._lists_changes = True
+        self._tools: tuple[types.Tool, ...] | None = None
+        self.has_listed = False
+        """The server has listed its tools, if only once."""
+        self.inputs = Inputs(options, name)
+        """What the server asks while it works, and the calls for which it does."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be used."""
+        return self._client is not None and not self._ended.is_set()
+
+    @property
+    def client(self) -> Client:
+        """The library's client."""
+        assert self._client is not None
+        return self._client
+
+    @property
+    def tools(self) -> tuple[types.Tool, ...] | None:
+        """What the server has listed, as long as that holds; `None`: it is to be asked."""
+        return self._tools
+
+    @tools.setter
+    def tools(self, tools: tuple[types.Tool, ...]) -> None:
+        self.has_listed = True
+        self._tools = tools if self._lists_changes else None
+
+    async def open(self) -> None:
+        """Connects.
+
+        Raises:
+            SignIn: somebody must sign in first.
+            ToolError: the server cannot be started or reached, does not answer, or refuses.
+        """
+        self._task = asyncio.create_task(self._own(), context=Context())  # it outlives the call that needs it first
+        try:
+            async with asyncio.timeout(self._options.connect_timeout):
+                await self._ready.wait()
+        except TimeoutError:
+            await self._abandon()
+            bound = f"{self._options.connect_timeout:g} seconds (connect_timeout=)"
+            raise ToolError(f"{self._name} did not answer within {bound}{self._last_words()}") from None
+        except asyncio.CancelledError:
+            await self._abandon()
+            raise
+        if self._client is None:
+            await self.close()
+            raise self._refusal()
+
+    async def close(self) -> None:
+        """Ends the session, and waits until nothing of it is left."""
+        self._ended.set()
+        if self._task is not None:
+            await ended([self._task], _PATIENCE)
+
+    def failure(self, error: MCPError) -> Failure | None:
+        """What ended a request on our side of the connection; `None`: the server answers with an error."""
+        if (known := self._failures.find(error)) is not None:
+            return known
+        if error.code == types.CONNECTION_CLOSED:
+            return Failure("lost", f"the connection was closed{self._last_words()}")
+        return None
+
+    async def _abandon(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        await self.close()
+
+    def _refusal(self) -> Exception:
+        error, name = self._error, self._name
+        while isinstance(error, ExceptionGroup):
+            error = cast("ExceptionGroup[Exception]", error).exceptions[0]
+        if isinstance(error, MCPError):
+            failure = self.failure(error)
+            if failure is not None and failure.kind == "sign_in":
+                return SignIn(failure.url, f"Please sign in to {name}.")
+            why = failure.text if failure is not None else error.message
+        else:
+            why = (str(error) or type(error).__name__) + self._last_words()
+        refusal = ToolError(f"{name} cannot be used: {why}")
+        refusal.__cause__ = error
+        return refusal
+
+    def _last_words(self) -> str:
+        return f"; the last that it wrote: {self._tail}" if self._tail.lines else ""
+
+    async def _own(self) -> None:
+        """Holds the session, from its first scope to its last in this one task."""
+        try:
+            async with self._new_client() as client, anyio.create_task_group() as group:
+                self._client = client
+                self._ready.set()
+                group.start_soon(self._follow_changes, client)
+                await self._ended.wait()
+                group.cancel_scope.cancel()
+        except Exception as error:  # noqa: BLE001 - who waits for it is told, else the log
+            self._error = error
+            if self._client is not None and not self._ended.is_set():
+                _LOG.warning("the connection to %s broke: %s", self._name, error)
+        finally:
+            self._ended.set()
+            self._ready.set()
+
+    def _new_client(self) -> Client:
+        options = self._options
+        return Client(
+            self._transport(),
+            mode=options.protocol,
+            cache=None,
+            client_info=_ME,
+            log_level=least_level(),
+            logging_callback=self._log,
+            message_handler=self._notice,
+            elicitation_callback=self.inputs.elicit,
+            sampling_callback=None if options.sampling is None else self.inputs.sample,
+            list_roots_callback=self.inputs.list_roots if options.roots else None,
+        )
+
+    def _transport(self) -> Any:
+        options = self._options
+        if isinstance(options.server, Command):
+            return watched(stdio_streams(options, self._name, self._tail), self._ended.set)
+        if isinstance(options.server, str):
+            return watched(http_streams(options, self._failures), self._ended.set)
+        if isinstance(options.server, AbstractAsyncContextManager):
+            return watched(options.server, self._ended.set)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        return options.server
+
+    async def _follow_changes(self, client: Client) -> None:
+        """Keeps open what a server of today needs to tell of changes; one of before tells of them by itself."""
+        offered = client.server_capabilities.tools
+        if offered is None or not offered.list_changed or client.session.discover_result is None:
+            return
+        try:
+            async with client.listen(tools_list_changed=True) as changes:
+                self._tools = None  # it may have changed before this was open
+                async for _ in changes:
+                    self._tools = None
+        except Exception as error:  # noqa: BLE001 - without it the tools are asked for each time
+            _LOG.debug("%s tells of no changes: %s", self._name, error)
+        self._lists_changes, self._tools = False, None
+
+    async def _notice(self, message: Any) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            self._tools = None
+
+    async def _log(self, params: types.LoggingMessageNotificationParams) -> None:
+        log_message(self._name, params)

@@ -1,0 +1,92 @@
+"""Content of the protocol → parts of ours, with nothing left out: what a part has no field for is in its `native`."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from mcp import types
+
+from dragoman.errors import ToolError
+from dragoman.mcp.offers import MCP
+from dragoman.message import DataPart, LinkPart, TextPart
+
+__all__ = ["Block", "bounded", "parts_of", "resource_part"]
+
+Block = types.TextContent | types.ImageContent | types.AudioContent | types.ResourceLink | types.EmbeddedResource
+_Part = TextPart | DataPart | LinkPart
+_Contents = types.TextResourceContents | types.BlobResourceContents
+_MEDIA = ("image/", "audio/", "video/", "application/pdf")
+
+
+def parts_of(blocks: Iterable[Block | Any]) -> tuple[_Part, ...]:
+    """The parts that say what the blocks say; empty texts are left out.
+
+    Raises:
+        ToolError: data is no base64.
+    """
+    found = [_part(block) for block in blocks]
+    return tuple([part for part in found if part is not None])
+
+
+def resource_part(contents: _Contents, beside: Mapping[str, Any] = {}) -> _Part | None:
+    """What was read of a resource. `beside`: what else is known of it.
+
+    Raises:
+        ToolError: data is no base64.
+    """
+    uri = contents.uri
+    if isinstance(contents, types.TextResourceContents):
+        native = {"uri": uri, **({"mimeType": contents.mime_type} if contents.mime_type else {}), **beside}
+        return TextPart(contents.text, {MCP: native}) if contents.text else None
+    name = unquote(urlsplit(uri).path.rpartition("/")[2]) or None
+    mime_type = contents.mime_type or "application/octet-stream"
+    return DataPart(_decoded(contents.blob, uri), mime_type, name, {MCP: {"uri": uri, **beside}})
+
+
+def bounded(parts: Iterable[_Part], most: int, server: str, beside: int = 0) -> None:
+    """Raises `ToolError` where parts, and so many bytes beside them, are more than `most`."""
+    for part in parts:
+        beside += len(part.text) if isinstance(part, TextPart) else len(part.data) if isinstance(part, DataPart) else 0
+    if beside > most:
+        raise ToolError(f"{server} gave {beside:,} bytes, and no more than {most:,} are taken; ask for less of it")
+
+
+def _part(block: Any) -> _Part | None:
+    beside = _beside(block, "annotations", "meta")
+    native = {MCP: beside} if beside else None
+    if isinstance(block, types.TextContent):
+        return TextPart(block.text, native) if block.text else None
+    if isinstance(block, types.ImageContent | types.AudioContent):
+        return DataPart(_decoded(block.data, block.type), block.mime_type, native=native)
+    if isinstance(block, types.EmbeddedResource):
+        return resource_part(block.resource, beside)
+    if isinstance(block, types.ResourceLink):
+        return _link(block)
+    raise ToolError(f"the MCP server gave a piece of content that cannot be read: {type(block).__name__}")
+
+
+def _link(link: types.ResourceLink) -> _Part:
+    """A file of the web as a link, which a provider may fetch. Any other resource is for its server alone to read: a text names it."""
+    mime_type = link.mime_type or ""
+    if urlsplit(link.uri).scheme in ("http", "https") and mime_type.startswith(_MEDIA):
+        beside = _beside(link, "title", "description", "size", "annotations", "meta")
+        return LinkPart(link.uri, mime_type, link.name or None, {MCP: beside} if beside else None)
+    said = [link.title or link.name, mime_type, link.description]
+    words = ", ".join([text for text in said if text])
+    native = {"type": "resource_link", **_beside(link, *type(link).model_fields)}
+    return TextPart(f"{link.uri} ({words})" if words else link.uri, {MCP: native})
+
+
+def _beside(block: Any, *names: str) -> dict[str, Any]:
+    """Fields that no part of ours has, by the protocol's names."""
+    return block.model_dump(mode="json", by_alias=True, exclude_none=True, include=set(names))
+
+
+def _decoded(data: str, what: str) -> bytes:
+    try:
+        return b64decode(data, validate=True)
+    except ValueError as error:
+        raise ToolError(f"the MCP server gave data that is no base64 ({what[:200]})") from error

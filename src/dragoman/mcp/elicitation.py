@@ -1,0 +1,97 @@
+"""What a server wants to know from a person, as a question that ends the run; and the answer, when the call goes on or the server asks again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import msgspec
+from mcp import types
+
+from dragoman.codec.json_values import if_list, if_object
+from dragoman.errors import ToolError
+from dragoman.interrupt import Reason
+from dragoman.tools import AskUser, ToolContext
+from dragoman.tools.check import faults
+
+__all__ = ["Answers", "VisitPage"]
+
+_LONGEST = 4000
+"""Characters of a server's question that a person is shown."""
+_NOTES = "mcp"
+"""Where in a question's metadata stands what the call must know to go on."""
+
+
+class VisitPage(AskUser):
+    """A server wants somebody to go to a page. The answer is whether he does."""
+
+    reason: Reason = "auth"
+
+    def __init__(self, url: str, message: str, server: str, notes: Mapping[str, Any] | None = None) -> None:
+        """`url`: the page. `message`: why. `server`: who wants it.
+
+        Raises:
+            ToolError: it is no page of the web.
+        """
+        if urlsplit(url).scheme not in ("https", "http"):
+            raise ToolError(f"{server} wants somebody to go to an address that is no web page; nobody was asked")
+        metadata = {"url": url, "server": server, **({_NOTES: notes} if notes else {})}
+        super().__init__(message[:_LONGEST], {"type": "boolean"}, metadata=metadata)
+
+
+class Answers:
+    """The answers that a call got when it was run before: objects to forms, booleans to pages.
+
+    A tool that waited is run again. Where the server said with what the call goes on, it goes on there; else the server works from the
+    start, and asks again. An answer is given to the very question that the person has read, and to no other.
+    """
+
+    def __init__(self, server: str, context: ToolContext[Any]) -> None:
+        notes = if_object(context.record.question_metadata.get(_NOTES))
+        questions = [str(one) for one in if_list(notes.get("questions"))]
+        self._server = server
+        self._given = list(zip(questions, context.answers[-len(questions) :] if questions else (), strict=False))
+        self._unused = list(self._given)
+        self.round = if_object(notes.get("round")) or None
+        """What the server wants to know before the call goes on, as it said so; `None`: nothing, or it asks by itself."""
+
+    def start_again(self) -> None:
+        """The server works from the start: all answers may be given again."""
+        self.round, self._unused = None, list(self._given)
+
+    def take(self, asked: types.ElicitRequestParams) -> types.ElicitResult:
+        """The answer to a question.
+
+        Raises:
+            AskUser: nobody has answered it yet.
+            ToolError: an answer does not fit.
+        """
+        digest = _digest(asked)
+        found = next((one for one in self._unused if one[0] == digest), None)
+        if found is None:
+            raise self._question(asked, digest)
+        self._unused.remove(found)
+        value = found[1]
+        if isinstance(asked, types.ElicitRequestURLParams):
+            return types.ElicitResult(action="accept" if value is True else "decline")
+        if wrong := faults({"type": "object", **asked.requested_schema}, value):
+            raise ToolError(f"the answer is not fit for what {self._server} asks: {'; '.join(wrong)}")
+        return types.ElicitResult(action="accept", content=cast("dict[str, Any]", value))
+
+    def _question(self, asked: types.ElicitRequestParams, digest: str) -> AskUser:
+        notes = {
+            "questions": [*(one for one, _ in self._given), digest],
+            **({"round": self.round} if self.round else {}),
+        }
+        if isinstance(asked, types.ElicitRequestURLParams):
+            return VisitPage(asked.url, asked.message, self._server, notes)
+        metadata = {"server": self._server, _NOTES: notes}
+        return AskUser(asked.message[:_LONGEST], asked.requested_schema, metadata=metadata)
+
+
+def _digest(asked: types.ElicitRequestParams) -> str:
+    """What a person reads of a question, so that another one is told from it."""
+    page = asked.url if isinstance(asked, types.ElicitRequestURLParams) else asked.requested_schema
+    return sha256(msgspec.json.encode((asked.message, page), order="deterministic")).hexdigest()

@@ -1,0 +1,157 @@
+"""How an MCP server at a URL is reached: the library's client, in which one request that fails costs no other."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import httpx2
+from mcp.client.auth import OAuthFlowError
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from mcp.types import INTERNAL_ERROR
+
+from dragoman.mcp.failure import Failure
+from dragoman.mcp.options import Options
+
+__all__ = ["Failures", "http_streams"]
+
+_CONNECT_SECONDS = 30.0
+_READ_SECONDS = 300.0
+"""Seconds without a byte after which an answer is given up, unless a call may take longer."""
+_MOST_FAILURES = 100
+"""Of a connection's failures, so many of the last are known."""
+_SESSION = "mcp-session-id"
+_UNREACHED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
+
+
+def _is_of_use(record: logging.LogRecord) -> bool:
+    """Not what the library logs, with its traceback, of an answer that comes when the session has just been left."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, anyio.BrokenResourceError | anyio.ClosedResourceError)
+
+
+logging.getLogger("mcp.client.streamable_http").addFilter(_is_of_use)
+
+
+class Failures:
+    """The failures of a connection's requests, each by a key that no server knows."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Failure] = {}
+
+    def add(self, failure: Failure) -> str:
+        """Keeps one → its key."""
+        key = secrets.token_hex(16)
+        if len(self._known) >= _MOST_FAILURES:
+            del self._known[next(iter(self._known))]
+        self._known[key] = failure
+        return key
+
+    def find(self, error: MCPError) -> Failure | None:
+        """The failure that an error stands for; `None`: the server says it."""
+        return self._known.get(error.data) if isinstance(error.data, str) else None
+
+
+@asynccontextmanager
+async def http_streams(options: Options, failures: Failures) -> AsyncGenerator[Any, None]:
+    """The streams of a connection. Redirects are followed within the server's own origin only."""
+    server, auth = str(options.server), None
+    if options.oauth is not None:
+        from dragoman.mcp.sign_in import SignInAuth
+
+        auth = SignInAuth(server, options.oauth)
+    read = max(_READ_SECONDS, options.timeout or 0.0)
+    timeout = httpx2.Timeout(_CONNECT_SECONDS, read=read)
+    client = _Client(failures, options.max_result, headers=dict(options.headers), timeout=timeout, auth=auth)
+    async with (
+        client,
+        streamable_http_client(server, http_client=client, max_sse_event_size=_most(options.max_result)) as streams,
+    ):
+        yield streams
+
+
+class _Client(httpx2.AsyncClient):
+    """Answers a request that failed by an error of JSON-RPC: an exception would end the whole connection, and say not why."""
+
+    def __init__(self, failures: Failures, max_result: int, **how: Any) -> None:
+        super().__init__(**how)
+        self._failures = failures
+        self._most = _most(max_result)
+
+    async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
+        """As the library's, but for failed posts."""
+        if request.method != "POST":
+            return await super().send(request, **how)
+        try:
+            response = await super().send(request, **how)
+        except _UNREACHED as error:
+            return self._failed(request, Failure("unreached", f"it cannot be reached: {_words(error)}"))
+        except httpx2.TransportError as error:
+            return self._failed(request, Failure("lost", f"the connection broke: {_words(error)}"))
+        except OAuthFlowError as error:
+            return self._failed(request, Failure("status", f"signing in failed: {_words(error)}"))
+        except BaseException as error:
+            failure = getattr(error, "failure", None)
+            if isinstance(failure, Failure):
+                return self._failed(request, failure)
+            raise
+        if response.status_code == 404 and _SESSION in request.headers:
+            await response.aclose()
+            return self._failed(request, Failure("forgotten", "it does not know the session any more"))
+        if response.status_code >= 400 and not _is_json(response):
+            await response.aclose()
+            return self._failed(request, Failure("status", _refusal(response.status_code)))
+        if _is_json(response):
+            response.stream = _Bounded(response.stream, self._most)
+        return response
+
+    def _failed(self, request: httpx2.Request, failure: Failure) -> httpx2.Response:
+        error = {"code": INTERNAL_ERROR, "message": failure.text, "data": self._failures.add(failure)}
+        return httpx2.Response(500, json={"jsonrpc": "2.0", "id": None, "error": error}, request=request)
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A body of which no more than so many bytes are read."""
+
+    def __init__(self, stream: Any, most: int) -> None:
+        self._stream = stream
+        self._left = most
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for data in self._stream:
+                self._left -= len(data)
+                if self._left < 0:
+                    raise httpx2.StreamError("the answer is larger than max_result= allows")
+                yield data
+        except httpx2.TransportError as error:  # the library lets it end the session
+            raise httpx2.StreamError(f"the connection broke ({_words(error)}); it may have run or not") from error
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def _most(max_result: int) -> int:
+    """Bytes of an answer: base64 and JSON make a result longer, and lists of tools are answers too."""
+    return 2 * max_result + 1_000_000
+
+
+def _is_json(response: httpx2.Response) -> bool:
+    return str(response.headers.get("content-type", "")).lower().startswith("application/json")
+
+
+def _refusal(status: int) -> str:
+    advice = {
+        401: "; give it a key with headers=, or have somebody sign in with oauth=",
+        403: "; the key or the sign-in does not allow it",
+    }
+    return f"it answered with HTTP {status}{advice.get(status, '')}"
+
+
+def _words(error: Exception) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,122 @@
+"""Where an MCP server is, and what is agreed with it: `Options`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+from urllib.parse import urlsplit
+
+import msgspec
+
+from dragoman.arguments import expect, wrong
+from dragoman.errors import SettingsError
+from dragoman.mcp.oauth import OAuth
+from dragoman.message import Message
+from dragoman.request import ModelRequest
+from dragoman.tools import Tool
+from dragoman.tools.inner import Sender
+from dragoman.tools.tool import Approval
+
+__all__ = ["ApprovalPolicy", "Command", "Options", "Sampling", "Server", "label", "parse_server"]
+
+Sampling: TypeAlias = Sender | str | Callable[[ModelRequest], Message | str | Awaitable[Message | str]]
+"""What answers when a server asks for a model: an agent, a model string, or a function, plain or async, of what is asked."""
+ApprovalPolicy: TypeAlias = bool | Callable[[Tool], bool | Approval]
+"""Whether calls need approval: for all tools, or as a function says of each, which may give a function of the call."""
+
+
+class Command(msgspec.Struct, frozen=True):
+    """A program that is started, and spoken to by its standard input and output."""
+
+    arguments: tuple[str, ...]
+    """The program and its arguments."""
+
+
+Server: TypeAlias = Command | str | Any
+"""A program, a URL, or what the library `mcp` can connect to: a server object of this process, or a transport."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """All that `mcp` was given."""
+
+    server: Command | str | Any
+    """Where it is."""
+    name: str = ""
+    """Goes before the descriptions of its tools."""
+    prefix: str = ""
+    """Goes before their names."""
+    headers: Mapping[str, str] = {}
+    """For requests to its URL."""
+    env: Mapping[str, str] = {}
+    """Variables for the program."""
+    cwd: str | os.PathLike[str] | None = None
+    """Where the program is started."""
+    timeout: float | None = None
+    """Seconds for a call."""
+    connect_timeout: float = 60.0
+    """Seconds to connect."""
+    requires_approval: ApprovalPolicy = False
+    """Which calls somebody must allow."""
+    sampling: Sampling | None = None
+    """What answers when it asks for a model."""
+    roots: tuple[str, ...] = ()
+    """Directories that it is told of."""
+    oauth: OAuth | None = None
+    """How somebody signs in."""
+    max_result: int = 10_000_000
+    """Bytes of a result that are taken."""
+    protocol: str = "auto"
+    """Which version is spoken: `auto`, `legacy`, or one."""
+
+    def __post_init__(self) -> None:
+        is_url = isinstance(self.server, str)
+        if (self.headers or self.oauth is not None) and not is_url:
+            raise SettingsError("headers= and oauth= are for MCP servers at a URL; give a program its keys with env=")
+        if (self.env or self.cwd is not None) and not isinstance(self.server, Command):
+            raise SettingsError("env= and cwd= are for MCP servers that are started; give one at a URL headers=")
+
+
+def parse_server(server: str | Sequence[str] | object) -> Server:
+    """A URL as it is, a command line or its words as a `Command`, anything else as it is.
+
+    Raises:
+        SettingsError: an empty or malformed command line, or an address that is none of HTTP.
+        TypeError: it is nothing that can be connected to.
+    """
+    if isinstance(server, str):
+        if "://" in server.partition(" ")[0]:
+            parts = urlsplit(server)
+            if parts.scheme not in ("http", "https") or not parts.hostname:
+                raise SettingsError(f"mcp({server!r:.100}) is no URL of a server: it begins with https:// and a host")
+            return server
+        try:
+            words = shlex.split(server, posix=os.name == "posix")
+        except ValueError as error:
+            raise SettingsError(
+                f"mcp({server!r:.100}) is no command line ({error}); give its words as a list"
+            ) from error
+    elif isinstance(server, (list, tuple)):
+        for place, word in enumerate(server):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            expect(f"server[{place}]", word, str, os.PathLike)  # pyright: ignore[reportUnknownArgumentType]
+        words = [os.fspath(word) for word in server]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    elif server is None or isinstance(server, bool | int | float | bytes | Mapping | type | Path):
+        raise wrong("server", cast(object, server), "a command line, its words, a URL, or a server of the library mcp")
+    else:
+        return server
+    if not words:
+        raise SettingsError("mcp() needs a command, such as 'npx -y @scope/server', or a URL that begins with https://")
+    return Command(tuple(words))
+
+
+def label(server: Server) -> str:
+    """What errors and people call a server: its host, or its program without what follows; no key may stand in it."""
+    if isinstance(server, Command):
+        program, *rest = server.arguments
+        what = next((word for word in rest if not word.startswith("-")), "")
+        return f"{Path(program).name} {Path(what).name[:60]}".strip()
+    if isinstance(server, str):
+        return urlsplit(server).hostname or "MCP"
+    return str(getattr(server, "name", None) or type(server).__name__)

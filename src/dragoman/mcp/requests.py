@@ -1,0 +1,217 @@
+"""What is asked of a server: its tools, resources and prompts, and calls of its tools."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from mcp import types
+from mcp.shared.exceptions import MCPError, UrlElicitationRequiredError
+from pydantic import ValidationError
+
+from dragoman.errors import ToolError
+from dragoman.mcp.connection import Connection
+from dragoman.mcp.content import bounded, parts_of, resource_part
+from dragoman.mcp.elicitation import VisitPage
+from dragoman.mcp.offers import Prompt, PromptArgument, Resource
+from dragoman.mcp.options import Options
+from dragoman.mcp.results import result_of
+from dragoman.mcp.sessions import Sessions
+from dragoman.message import Message
+from dragoman.tools import SignIn, ToolContext
+
+__all__ = ["Requests"]
+
+T = TypeVar("T")
+
+_MOST_PAGES = 1000
+_MAYBE = "; it may have run or not: find out before you call it again"
+
+
+class Requests:
+    """Requests to one server. Each is sent again, once, over a new session where the server has not taken it."""
+
+    def __init__(self, sessions: Sessions, options: Options, name: str) -> None:
+        self._sessions = sessions
+        self._options = options
+        self._name = name
+
+    async def list_tools(self, *, anew: bool = False) -> tuple[types.Tool, ...]:
+        """The server's tools. What it has listed holds until it says otherwise, or `anew` is set."""
+
+        async def listed(connection: Connection) -> tuple[types.Tool, ...]:
+            if (known := connection.tools) is None or anew:
+                known = await _listed(connection)
+            return known
+
+        return await self._ask(listed)
+
+    async def list_resources(self) -> list[Resource]:
+        """The server's resources."""
+
+        async def listed(connection: Connection) -> list[Resource]:
+            session = connection.client.session
+            return [
+                Resource(str(one.uri), one.name, one.title, one.description, one.mime_type, one.size)
+                for one in await _all(lambda params: session.list_resources(params=params), "resources")
+            ]
+
+        return await self._ask(listed)
+
+    async def list_resource_templates(self) -> list[Resource]:
+        """The server's templates of resources."""
+
+        async def listed(connection: Connection) -> list[Resource]:
+            session = connection.client.session
+            return [
+                Resource(one.uri_template, one.name, one.title, one.description, one.mime_type)
+                for one in await _all(
+                    lambda params: session.list_resource_templates(params=params), "resource_templates"
+                )
+            ]
+
+        return await self._ask(listed)
+
+    async def read_resource(self, uri: str) -> tuple[Any, ...]:
+        """What stands in a resource."""
+
+        async def read(connection: Connection) -> tuple[Any, ...]:
+            result = await connection.client.read_resource(uri)
+            found = [resource_part(each) for each in result.contents]
+            parts = tuple([part for part in found if part is not None])
+            bounded(parts, self._options.max_result, self._name)
+            return parts
+
+        return await self._ask(read)
+
+    async def list_prompts(self) -> list[Prompt]:
+        """The server's prompts."""
+
+        async def listed(connection: Connection) -> list[Prompt]:
+            session = connection.client.session
+            return [
+                Prompt(
+                    one.name,
+                    one.title,
+                    one.description,
+                    tuple([PromptArgument(a.name, a.description, bool(a.required)) for a in one.arguments or ()]),
+                )
+                for one in await _all(lambda params: session.list_prompts(params=params), "prompts")
+            ]
+
+        return await self._ask(listed)
+
+    async def prompt(self, name: str, arguments: Mapping[str, str]) -> list[Message]:
+        """The messages of a prompt."""
+
+        async def got(connection: Connection) -> list[Message]:
+            result = await connection.client.get_prompt(name, dict(arguments))
+            messages: list[Message] = []
+            for one in result.messages:
+                parts = parts_of([one.content])
+                bounded(parts, self._options.max_result, self._name)
+                if parts:
+                    messages.append(Message.user(*parts) if one.role == "user" else Message.model(*parts))
+            return messages
+
+        return await self._ask(got)
+
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, Any], context: ToolContext[Any], *, repeats: bool
+    ) -> Any:
+        """What came of a call. `repeats`: it does no harm to run it twice."""
+
+        async def called(connection: Connection) -> Any:
+            if not connection.has_listed:  # the library wants to know a tool before it is called
+                await _listed(connection)
+            with connection.inputs.call(context) as call:
+                try:
+                    result = await call.run(connection.client.session, name, dict(arguments))
+                except MCPError as error:
+                    call.answered = connection.failure(error) is None
+                    raise
+            return result_of(result, self._options.max_result, self._name)
+
+        return await self._send(called, repeats=repeats)
+
+    async def _ask(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Asks what changes nothing, and what a server answers at once.
+
+        Raises:
+            SignIn, ToolError: see `_send`.
+        """
+        seconds = self._options.connect_timeout
+
+        async def in_time(connection: Connection) -> T:
+            async with asyncio.timeout(seconds):
+                return await work(connection)
+
+        try:
+            return await self._send(in_time, repeats=True)
+        except TimeoutError:
+            raise ToolError(f"{self._name} did not answer within {seconds:g} seconds (connect_timeout=)") from None
+
+    async def _send(self, work: Callable[[Connection], Awaitable[T]], *, repeats: bool) -> T:
+        """Does it with a session, and once more, with a new one where the first is over, if that is safe.
+
+        Raises:
+            SignIn: somebody must sign in first.
+            AskUser: somebody must answer, or go to a page.
+            ToolError: it failed.
+        """
+        again = True
+        while True:
+            async with self._sessions.connection() as connection:
+                try:
+                    return await work(connection)
+                except MCPError as error:
+                    failure = connection.failure(error)
+                    if failure is None:
+                        raise self._refused(error) from error
+                    if failure.kind == "sign_in":
+                        raise SignIn(failure.url, f"Please sign in to {self._name}.") from error
+                    if failure.kind == "status":
+                        raise ToolError(f"{self._name}: {failure.text}") from error
+                    if failure.kind == "forgotten":
+                        await self._sessions.drop(connection)
+                    safe = repeats or failure.kind != "lost"
+                    if not again or not safe:
+                        raise ToolError(f"{self._name}: {failure.text}{'' if safe else _MAYBE}") from error
+                except ValidationError as error:
+                    raise ToolError(f"{self._name} gave what is not of the protocol: {str(error)[:500]}") from error
+                except RuntimeError as error:  # of the library: a result is not as its tool's output schema says
+                    raise ToolError(f"{self._name}: {str(error)[:500]}") from error
+            again = False
+
+    def _refused(self, error: MCPError) -> Exception:
+        if error.code == types.URL_ELICITATION_REQUIRED:
+            try:
+                wanted = UrlElicitationRequiredError.from_error(error.error).elicitations
+            except ValueError:
+                wanted = []
+            if wanted:
+                return VisitPage(wanted[0].url, wanted[0].message, self._name)
+        return ToolError(f"{self._name}: {error.message[:2000] or 'it refuses, and does not say why'}")
+
+
+async def _listed(connection: Connection) -> tuple[types.Tool, ...]:
+    session = connection.client.session
+    connection.tools = found = await _all(lambda params: session.list_tools(params=params), "tools")
+    return found
+
+
+async def _all(page: Callable[[types.PaginatedRequestParams | None], Awaitable[Any]], field: str) -> tuple[Any, ...]:
+    """All pages of a list.
+
+    Raises:
+        ToolError: it does not end.
+    """
+    found: list[Any] = []
+    cursor: str | None = None
+    for _ in range(_MOST_PAGES):
+        result = await page(types.PaginatedRequestParams(cursor=cursor) if cursor is not None else None)
+        found += getattr(result, field)
+        if (cursor := result.next_cursor) is None:
+            return tuple(found)
+    raise ToolError(f"the list of the MCP server's {field} does not end")

@@ -1,0 +1,177 @@
+"""One call of an MCP client: a run, which may wait for the client's user and goes on with the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+from mcp import MCPError
+from mcp.server import ServerRequestContext
+from mcp_types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitRequestURLParams,
+    ElicitResult,
+    InputRequiredResult,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from dragoman.errors import DragomanError, ResumeError
+from dragoman.interrupt import Interrupt, Resume
+from dragoman.logs import logger
+from dragoman.mcp.server_content import error_result
+from dragoman.mcp.server_forms import answer, question, summary
+from dragoman.mcp.server_progress import Progress
+from dragoman.message import Message
+from dragoman.result import ChatResult
+from dragoman.run import Run
+from dragoman.saved import dump_messages, load_messages
+
+__all__ = ["Begin", "Context", "Show", "Waiting", "answered", "joined"]
+
+Context: TypeAlias = ServerRequestContext[Any, Any]
+
+_LOG = logger("mcp")
+_ROUNDS = 10
+"""How often the client's user is asked within one call; as often the official clients ask."""
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """A run that waits for the client's user."""
+
+    thread_id: str
+    """Id of the conversation."""
+    messages: tuple[Message, ...]
+    """All of it."""
+    pending: tuple[Interrupt, ...]
+    """What it waits for."""
+    output: str = ""
+    """What was said until then."""
+
+    def to_json(self) -> str:
+        """As it goes through the client, and back by `from_json`."""
+        stored = _Stored(self.thread_id, msgspec.Raw(dump_messages(self.messages)), self.pending, self.output)
+        return msgspec.json.encode(stored).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> Waiting:
+        """What `to_json` wrote.
+
+        Raises:
+            ValueError: it is something else.
+        """
+        stored = msgspec.json.decode(text, type=_Stored)
+        return cls(stored.thread_id, tuple(load_messages(bytes(stored.messages))), stored.pending, stored.output)
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    thread_id: str
+    messages: msgspec.Raw
+    pending: tuple[Interrupt, ...]
+    output: str
+
+
+Begin: TypeAlias = Callable[[Waiting | None, Sequence[Resume]], Run[Any]]
+"""Makes the run: anew, or going on from what waited, with the answers."""
+Show: TypeAlias = Callable[[ChatResult[Any], Waiting | None], Awaitable[CallToolResult]]
+"""Makes what a run gave, after what waited before it, the call's result."""
+
+
+async def answered(
+    context: Context,
+    params: CallToolRequestParams,
+    begin: Begin,
+    show: Show,
+    call_id: str | None = None,
+    *,
+    typed: bool = False,
+) -> CallToolResult | InputRequiredResult:
+    """Runs it until it has a result, or the client must ask its user before it goes on.
+
+    `call_id`: that of the one call that the run is; `None`: an agent is asked. `typed`: whether its output is held to a type.
+    """
+    waiting = Waiting.from_json(params.request_state) if params.request_state is not None else None
+    given: Mapping[str, Any] = params.input_responses or {}
+    problem: str | None = None
+    if waiting is not None and call_id is not None:
+        call_id = next(call.id for message in waiting.messages for call in message.tool_calls)
+    progress = Progress(context.session.report_progress, call_id, typed=typed)
+    for _ in range(_ROUNDS):
+        try:
+            resume = [] if waiting is None else _answers(waiting, given)
+            if waiting is None or resume:
+                before, (run, result) = waiting, await _ran(begin(waiting, resume), progress)
+                if not result.pending:
+                    return await show(result, before)
+                waiting = _waits(run, result, before)
+        except ResumeError as error:
+            if waiting is None:
+                return error_result(str(error))
+            problem = str(error)
+        except DragomanError as error:
+            return error_result(str(error))
+        except Exception as error:  # noqa: BLE001 - code of the user's, which may raise anything
+            _LOG.exception("%s failed", params.name)
+            return error_result(
+                f"{params.name} failed: {type(error).__name__} in the server's own code; its log says more"
+            )
+        assert waiting is not None
+        capabilities = context.session.client_capabilities
+        questions = {one.id: question(one, capabilities, problem) for one in waiting.pending}
+        possible = {key: one for key, one in questions.items() if one is not None}
+        if len(possible) < len(questions):
+            return _unanswered(waiting)
+        if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            requests = {key: ElicitRequest(params=one) for key, one in possible.items()}
+            return InputRequiredResult(input_requests={**requests}, request_state=waiting.to_json())
+        try:
+            given = {key: await _elicit(context, one) for key, one in possible.items()}
+        except MCPError as error:
+            _LOG.info("%s: the client cannot ask its user: %s", params.name, error)
+            return _unanswered(waiting)
+        problem = None
+    return _unanswered(waiting) if waiting is not None else error_result(f"{params.name} gave no result")
+
+
+async def _ran(run: Run[Any], progress: Progress) -> tuple[Run[Any], ChatResult[Any]]:
+    """Runs it to its end."""
+    async with run:
+        async for event in run:
+            await progress.feed(event)
+        return run, await run.result()
+
+
+def _waits(run: Run[Any], result: ChatResult[Any], before: Waiting | None) -> Waiting:
+    messages = (*(before.messages if before is not None else ()), *result.messages)
+    return Waiting(run.thread_id, messages, result.pending, joined(before, result.output))
+
+
+def joined(before: Waiting | None, output: str) -> str:
+    """What was said in all."""
+    return "\n".join(text for text in (before.output if before is not None else "", output) if text)
+
+
+def _answers(waiting: Waiting, given: Mapping[str, Any]) -> list[Resume]:
+    """What was answered of what waits.
+
+    Raises:
+        ResumeError: an answer cannot be read.
+    """
+    return [answer(one, result) for one in waiting.pending if isinstance(result := given.get(one.id), ElicitResult)]
+
+
+async def _elicit(context: Context, wanted: ElicitRequestFormParams | ElicitRequestURLParams) -> ElicitResult:
+    session, request_id = context.session, context.request_id
+    if isinstance(wanted, ElicitRequestURLParams):
+        return await session.elicit_url(wanted.message, wanted.url, wanted.elicitation_id or "", request_id)
+    return await session.elicit_form(wanted.message, wanted.requested_schema, request_id)
+
+
+def _unanswered(waiting: Waiting) -> CallToolResult:
+    lines = "\n".join(summary(one) for one in waiting.pending)
+    return error_result(
+        f"not done: it needs this, which the client did not get from its user (MCP elicitation):\n{lines}"
+    )

@@ -1,0 +1,160 @@
+"""What one MCP server shows of an agent, and how a call of it becomes a run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias
+
+from mcp import MCPError
+from mcp_types import (
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    InputRequiredResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+)
+
+from dragoman.agent import Agent
+from dragoman.errors import DragomanError
+from dragoman.interrupt import Resume
+from dragoman.mcp.server_call import Context, Waiting, answered, joined
+from dragoman.mcp.server_content import blocks, error_result, json_result, tool_result
+from dragoman.mcp.server_run import caller
+from dragoman.mcp.server_tools import AgentEntry, tool_entry
+from dragoman.message import DataPart, FilePart, TextPart, ToolCallPart, ToolResultPart
+from dragoman.model.chat_model import new_id
+from dragoman.prompt import RunOptions
+from dragoman.result import ChatResult
+from dragoman.run import Run
+from dragoman.tools import Tool, ToolContext
+from dragoman.tools.handoff import Handoff
+from dragoman.tools.outcome import as_json
+from dragoman.tools.toolset import CombinedToolset
+
+__all__ = ["Exposure", "Options"]
+
+Options: TypeAlias = RunOptions | Callable[[Context], RunOptions]
+"""Options of runs; or a function of the client's request that gives them, such as the `resource_id` of who has signed in."""
+
+_CLAIMS = 10_000
+"""So many answers are remembered, so that none counts twice."""
+
+
+class Exposure:
+    """An agent as a tool, its tools, or both."""
+
+    def __init__(self, agent: Agent[Any], entry: AgentEntry | None, *, tools: bool, options: Options | None) -> None:
+        """`entry`: the agent as a tool; `None`: it is not shown. `tools`: whether its tools are."""
+        self._agent = agent
+        self._set = CombinedToolset(agent.tools)
+        self._entry = entry
+        self._shows_tools = tools
+        self._options = options
+        self._claim = _claims()
+
+    @asynccontextmanager
+    async def lifespan(self, _: object) -> AsyncGenerator[None]:
+        """While the server is up, the agent's sets of tools are entered."""
+        async with self._set:
+            yield
+
+    async def list_tools(self, context: Context, _: PaginatedRequestParams | None) -> ListToolsResult:
+        """What the client may call."""
+        own = [] if self._entry is None else [self._entry.listed]
+        return ListToolsResult(tools=[*own, *map(tool_entry, await self._tools(context))])
+
+    async def call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
+        """Runs what the client calls.
+
+        Raises:
+            MCPError: there is no such tool.
+        """
+        if self._entry is not None and params.name == self._entry.listed.name:
+            return await self._ask(context, params, self._entry)
+        known = [tool.name for tool in await self._tools(context)]
+        if params.name not in known:
+            names = ", ".join([*([self._entry.listed.name] if self._entry else []), *known]) or "none"
+            raise MCPError(INVALID_PARAMS, f"there is no tool named {params.name[:100]!r}; the tools are: {names}")
+        call = ToolCallPart(new_id(), params.name, params.arguments or {})
+
+        def begin(waiting: Waiting | None, resume: Sequence[Resume]) -> Run[str]:
+            how = self._how(context, waiting, resume)
+            how["model"] = caller(call if waiting is None else None)
+            return self._agent.run(None if waiting else f"An MCP client calls {params.name}.", **how)
+
+        return await answered(context, params, begin, _call_result, call.id)
+
+    async def _ask(
+        self, context: Context, params: CallToolRequestParams, entry: AgentEntry
+    ) -> CallToolResult | InputRequiredResult:
+        prompt = (params.arguments or {}).get("prompt")
+        if not isinstance(prompt, str) or not prompt.strip():
+            return error_result("invalid arguments: prompt: should be a text that says what to do")
+
+        def begin(waiting: Waiting | None, resume: Sequence[Resume]) -> Run[Any]:
+            how = self._how(context, waiting, resume)
+            return self._agent.run(None if waiting else prompt, output_type=entry.output_type, **how)
+
+        async def agent_result(result: ChatResult[Any], before: Waiting | None) -> CallToolResult:
+            messages = (*(before.messages if before is not None else ()), *result.messages)
+            files = [await self._file(part) for part in self._agent.files(messages)]
+            if entry.output_type is not str:
+                value = as_json(result.output)
+                return json_result({"result": value} if entry.is_wrapped else value, more=files)
+            text = joined(before, result.output)
+            return CallToolResult(content=blocks([*([TextPart(text)] if text else []), *files]))
+
+        return await answered(context, params, begin, agent_result, typed=entry.output_type is not str)
+
+    async def _file(self, part: DataPart | FilePart) -> DataPart | FilePart:
+        """A file that the provider holds → its bytes, where they can be had."""
+        if isinstance(part, DataPart):
+            return part
+        try:
+            return await self._agent.download(part)
+        except DragomanError:
+            return part
+
+    def _how(self, context: Context, waiting: Waiting | None, resume: Sequence[Resume]) -> RunOptions:
+        """The options of a run: those that were given, and those with which it goes on."""
+        how: RunOptions = {"claim": self._claim, "thread_id": new_id(), **self._given(context)}
+        if waiting is not None:
+            how |= {"history": waiting.messages, "thread_id": waiting.thread_id, "resume": resume}
+        return how
+
+    def _given(self, context: Context) -> RunOptions:
+        return (self._options(context) if callable(self._options) else self._options) or {}
+
+    async def _tools(self, context: Context) -> Sequence[Tool]:
+        """The tools that clients may call: not those that the agent's own client runs, or that hand its conversation over."""
+        if not self._shows_tools:
+            return ()
+        given = self._given(context)
+        known = ToolContext(given.get("deps"), resource_id=given.get("resource_id"), metadata=given.get("metadata", {}))
+        return [one for one in await self._set.list_tools(known) if _is_callable(one)]
+
+
+def _is_callable(tool: Tool) -> bool:
+    return tool.handler is not None and not isinstance(tool, Handoff)
+
+
+async def _call_result(result: ChatResult[Any], _: Waiting | None) -> CallToolResult:
+    """What came of the one call that a run was."""
+    parts = [part for message in result.messages for part in message.content if isinstance(part, ToolResultPart)]
+    return tool_result(parts[-1]) if parts else error_result("the call gave no result")
+
+
+def _claims() -> Callable[[str, str, str], bool]:
+    """A function that says of each answer, once, that nobody has acted upon it; of the last ones."""
+    seen: dict[tuple[str, str], None] = {}
+
+    def claim(thread_id: str, answer_id: str, _: str) -> bool:
+        first = (thread_id, answer_id) not in seen
+        seen[thread_id, answer_id] = None
+        if len(seen) > _CLAIMS:
+            del seen[next(iter(seen))]
+        return first
+
+    return claim

@@ -1,0 +1,168 @@
+"""What a run waits for as a question to the client's user (elicitation), and the user's answer as ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, cast
+
+import msgspec
+from mcp_types import ClientCapabilities, ElicitRequestFormParams, ElicitRequestURLParams, ElicitResult
+
+from dragoman.errors import ResumeError
+from dragoman.interrupt import Interrupt, Reason, Resume
+
+__all__ = ["answer", "question", "summary"]
+
+_ANSWER = "answer"
+"""Name of the one field of a form for an answer that is no flat object."""
+_FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "string": ("title", "description", "default", "minLength", "maxLength", "enum", "enumNames"),
+        "number": ("title", "description", "default", "minimum", "maximum"),
+        "integer": ("title", "description", "default", "minimum", "maximum"),
+        "boolean": ("title", "description", "default"),
+    }
+)
+"""Type of a form's field → what may be said of it."""
+_FORMATS = ("date", "date-time", "email", "uri")
+_WAITS: Mapping[Reason, str] = MappingProxyType(
+    {"approval": "approval of", "input": "an answer for", "auth": "a sign-in for", "tool": "the result of"}
+)
+
+
+def summary(interrupt: Interrupt) -> str:
+    """What is waited for, in one line."""
+    url = interrupt.metadata.get("url")
+    pieces = (f"{_WAITS[interrupt.reason]} {_call(interrupt)}", interrupt.message or "", url or "")
+    return ": ".join(piece for piece in pieces if piece)
+
+
+def question(
+    interrupt: Interrupt, capabilities: ClientCapabilities | None, problem: str | None = None
+) -> ElicitRequestFormParams | ElicitRequestURLParams | None:
+    """What the client asks its user. `problem`: what was wrong with the last answer. `None`: this client cannot ask that."""
+    can = capabilities.elicitation if capabilities is not None else None
+    if can is None:
+        return None
+    words = "\n".join(piece for piece in (problem, _words(interrupt)) if piece)
+    if interrupt.reason == "auth":
+        url = interrupt.metadata.get("url")
+        if can.url is None or not isinstance(url, str):
+            return None
+        return ElicitRequestURLParams(message=words, url=url, elicitation_id=interrupt.id)
+    if can.form is None and can.url is not None:
+        return None
+    return ElicitRequestFormParams(message=words, requested_schema=_form(interrupt))
+
+
+def answer(interrupt: Interrupt, result: ElicitResult) -> Resume:
+    """The user's answer as that to the interrupt. Whoever declines an approval denies it; all else that is declined is cancelled.
+
+    Raises:
+        ResumeError: it cannot be read; the text says why.
+    """
+    if result.action != "accept":
+        return interrupt.deny() if result.action == "decline" and interrupt.reason == "approval" else interrupt.cancel()
+    content: Mapping[str, Any] = result.content or {}
+    if interrupt.reason == "approval":
+        return _verdict(interrupt, content)
+    if interrupt.reason == "auth":
+        return interrupt.answer(True)
+    if interrupt.schema is not None and _flat(interrupt.schema) is not None:
+        return interrupt.answer(dict(content))
+    value = content.get(_ANSWER)
+    if isinstance(value, str) and interrupt.reason == "tool":
+        return interrupt.answer(_read(value, lenient=True))
+    if isinstance(value, str) and interrupt.schema is not None and _field(interrupt.schema) is None:
+        return interrupt.answer(_read(value))
+    return interrupt.answer(value)
+
+
+def _verdict(interrupt: Interrupt, content: Mapping[str, Any]) -> Resume:
+    if content.get("approved") is not True:
+        return interrupt.deny(content.get("reason") or None)
+    text = content.get("arguments")
+    if not interrupt.editable or not isinstance(text, str) or not text.strip():
+        return interrupt.approve()
+    arguments = _read(text)
+    if not isinstance(arguments, dict):
+        raise ResumeError("the arguments are no JSON object")
+    return interrupt.approve(cast("dict[str, Any]", arguments))
+
+
+def _read(text: str, *, lenient: bool = False) -> Any:
+    """`lenient`: what is no JSON is a text."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        if lenient:
+            return text
+        raise ResumeError(f"that is no JSON: {error}") from error
+
+
+def _words(interrupt: Interrupt) -> str:
+    if interrupt.reason == "approval":
+        asked = f"May this be run? {_call(interrupt)}"
+        return f"{asked}\n{interrupt.message}" if interrupt.message else asked
+    if interrupt.reason == "tool":
+        return interrupt.message or f"Run this, and give its result: {_call(interrupt)}"
+    return interrupt.message or _call(interrupt)
+
+
+def _call(interrupt: Interrupt) -> str:
+    return "the run" if interrupt.call is None else f"{interrupt.call.name} {_json(interrupt.call.arguments)}"
+
+
+def _json(value: Any) -> str:
+    """JSON in which every sign is seen: what is approved must be what is read."""
+    text = msgspec.json.encode(value).decode()
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _form(interrupt: Interrupt) -> dict[str, Any]:
+    if interrupt.reason == "approval":
+        fields: dict[str, Any] = {
+            "approved": {"type": "boolean", "title": "Run it"},
+            "reason": {"type": "string", "title": "Why not", "description": "What the model is told of a refusal"},
+        }
+        if interrupt.editable and interrupt.call is not None:
+            text = _json(interrupt.call.arguments)
+            fields["arguments"] = {"type": "string", "title": "Arguments", "description": "As JSON", "default": text}
+        return {"type": "object", "properties": fields, "required": ["approved"]}
+    schema = interrupt.schema
+    if schema is not None and (flat := _flat(schema)) is not None:
+        return flat
+    if schema is None:
+        field: Mapping[str, Any] = {"type": "string"}
+    else:
+        field = _field(schema) or {"type": "string", "description": f"JSON by this JSON Schema: {_json(schema)}"}
+    return {"type": "object", "properties": {_ANSWER: field}, "required": [_ANSWER]}
+
+
+def _flat(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A schema as that of a form; `None`: it is none of an object whose values are texts, numbers, choices or yes and no."""
+    properties: Any = schema.get("properties")
+    if schema.get("type") != "object" or not isinstance(properties, Mapping) or not properties:
+        return None
+    fields: dict[str, Any] = {}
+    for name, each in cast("Mapping[str, Any]", properties).items():
+        field = _field(cast("Mapping[str, Any]", each)) if isinstance(each, Mapping) else None
+        if field is None:
+            return None
+        fields[name] = field
+    required: list[Any] = list(schema.get("required", ()))
+    return {"type": "object", "properties": fields, **({"required": required} if required else {})}
+
+
+def _field(schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """A value's schema as that of a form's field; `None`: a form has no such field."""
+    kind: Any = schema.get("type")
+    if not isinstance(kind, str) or kind not in _FIELDS:
+        return None
+    field = {"type": kind} | {name: schema[name] for name in _FIELDS[kind] if name in schema}
+    if "enum" in field and not all(isinstance(choice, str) for choice in field["enum"]):
+        return None
+    if schema.get("format") in _FORMATS:
+        field["format"] = schema["format"]
+    return field

@@ -1,0 +1,75 @@
+"""`serve_stdio`: a server on this process's standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncGenerator, Generator
+from contextlib import contextmanager, redirect_stdout
+from threading import Thread
+from typing import Any, cast
+
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+__all__ = ["serve_stdio"]
+
+_PIECE = 65536
+_WAITING = 16
+"""Pieces of input that may wait to be read."""
+
+
+async def serve_stdio(server: Server[Any]) -> None:
+    """Serves one client on standard input and output until it closes the input, or this is cancelled.
+
+    Standard output is the protocol's alone: while it is served, what else is printed goes to standard error, and whoever reads
+    standard input finds it empty.
+    """
+    with _input() as descriptor:
+        lines = _lines(descriptor)  # the library's own reader could not be cancelled while it waits for a line
+        try:
+            async with stdio_server(stdin=cast("Any", lines)) as (received, sent):
+                with redirect_stdout(
+                    sys.stderr
+                ):  # what is printed would stand in its buffer until output is the protocol's again
+                    await server.run(received, sent, server.create_initialization_options())
+        finally:
+            await lines.aclose()
+
+
+@contextmanager
+def _input() -> Generator[int]:
+    """Standard input by another descriptor; in its own place stands nothing meanwhile."""
+    own = sys.stdin.fileno()
+    descriptor = os.dup(own)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, own)
+    os.close(nothing)
+    try:
+        yield descriptor
+    finally:
+        os.dup2(descriptor, own)
+
+
+async def _lines(descriptor: int) -> AsyncGenerator[str, None]:
+    pieces: asyncio.Queue[bytes] = asyncio.Queue(_WAITING)
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        piece = b"-"
+        while piece:
+            piece = os.read(descriptor, _PIECE)
+            try:
+                asyncio.run_coroutine_threadsafe(pieces.put(piece), loop).result()
+            except (RuntimeError, asyncio.CancelledError):  # the loop has ended
+                return
+
+    Thread(target=read, name="mcp-stdin", daemon=True).start()  # a daemon: nothing can end a read that waits
+    rest: list[bytes] = []
+    while piece := await pieces.get():
+        *lines, last = piece.split(b"\n")
+        for line in lines:
+            yield b"".join((*rest, line)).decode(errors="replace")
+            rest.clear()
+        rest.append(last)

@@ -1,0 +1,78 @@
+"""`server`: an agent, or tools, as a server for MCP clients."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, TypeAlias, cast
+
+from mcp.server.lowlevel import Server
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+
+from dragoman.agent import Agent
+from dragoman.arguments import expect
+from dragoman.errors import SettingsError
+from dragoman.mcp.server_exposure import Exposure, Options
+from dragoman.mcp.server_run import caller
+from dragoman.mcp.server_tools import agent_entry
+from dragoman.tools import Tool, Toolset
+
+__all__ = ["Exposed", "Served", "server"]
+
+Served: TypeAlias = Agent[Any] | Tool | Toolset | Iterable[Tool | Toolset | Callable[..., Any]]
+"""What a server can serve."""
+Exposed: TypeAlias = Literal["agent", "tools", "both"]
+"""What of an agent clients see."""
+
+_ANSWER_SECONDS = 24 * 3600.0
+"""So long what a call waits for may be answered."""
+_SHORTEST_KEY = 32
+
+
+def server(
+    served: Served,
+    *,
+    name: str | None = None,
+    expose: Exposed = "agent",
+    description: str | None = None,
+    output_type: Any = str,
+    options: Options | None = None,
+    key: str | bytes | None = None,
+) -> Server[Any]:
+    """An agent or tools → the official library's server, which `serve_stdio`, `http_app` and that library's own ways serve.
+
+    `name`: the server's, and that of the tool by which an agent is asked; left out, the agent's display name. `expose`: the
+    agent as one tool that takes a prompt, its tools one by one, or `both`; tools that are no agent's are served one by one.
+    `description`: what the agent does, for models that choose a tool. `output_type`: of the agent's answers, as in
+    `Agent.send_for`. `options`: of every run, or a function of the client's request that gives them. `key`: any secret of 32
+    bytes or more, the same in all processes that serve one address; it seals what a call waits for while the client keeps it.
+    Left out, each process has its own.
+
+    Each call is a run of its own, and ends when the client cancels it or leaves.
+
+    Raises:
+        SettingsError: the key is too short, or the output type cannot be described.
+        ToolError: a tool cannot be described, or two have one name.
+        TypeError: what is served is no agent and no tools.
+    """
+    expect("name", name, str, type(None))
+    if not isinstance(served, Agent):
+        tools = (served,) if isinstance(served, (Tool, Toolset)) else served
+        served, expose = (
+            Agent(caller(), tools=cast("Iterable[Tool | Toolset]", tools), display_name=name or "tools"),
+            "tools",
+        )
+    title = name or served.display_name
+    entry = None if expose == "tools" else agent_entry(title, description, output_type)
+    exposure = Exposure(served, entry, tools=expose != "agent", options=options)
+    made = Server[Any](
+        title, on_list_tools=exposure.list_tools, on_call_tool=exposure.call_tool, lifespan=exposure.lifespan
+    )
+    made.middleware.append(RequestStateBoundary(_security(key), default_audience=title))
+    return made
+
+
+def _security(key: str | bytes | None) -> RequestStateSecurity:
+    if key is not None and len(key) < _SHORTEST_KEY:
+        raise SettingsError(f"the key has {len(key)} bytes; it must be a secret of {_SHORTEST_KEY} or more")
+    return RequestStateSecurity(keys=[key or os.urandom(_SHORTEST_KEY)], ttl=_ANSWER_SECONDS)

@@ -1,0 +1,87 @@
+"""Who uses a server, by event loop, and the session that they share: `Sessions`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from dragoman.event_loop import running_loop
+from dragoman.mcp.options import Options
+
+if TYPE_CHECKING:
+    from dragoman.mcp.connection import Connection
+
+__all__ = ["Sessions"]
+
+
+class _Held:
+    """Of one event loop."""
+
+    def __init__(self) -> None:
+        self.users = 0
+        self.lock = asyncio.Lock()
+        self.connection: Connection | None = None
+
+
+class Sessions:
+    """At most one session for each event loop. It is opened by whoever needs it first, and closed when the last user leaves."""
+
+    def __init__(self, options: Options, name: str) -> None:
+        self._options = options
+        self._name = name
+        self._loops: dict[asyncio.AbstractEventLoop, _Held] = {}
+
+    def enter(self) -> None:
+        """One user more, in this event loop."""
+        self._held().users += 1
+
+    async def leave(self) -> None:
+        """One user less."""
+        held = self._held()
+        held.users -= 1
+        if held.users <= 0:
+            self._loops.pop(running_loop(), None)
+            if held.connection is not None:
+                await held.connection.close()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncGenerator[Connection, None]:
+        """The session, opened where there is none or where it broke.
+
+        Raises:
+            SignIn, ToolError: see `Connection.open`.
+        """
+        from dragoman.mcp.connection import Connection
+
+        self.enter()
+        try:
+            held = self._held()
+            async with held.lock:
+                if held.connection is None or not held.connection.alive:
+                    if held.connection is not None:
+                        await held.connection.close()
+                    held.connection = None
+                    opened = Connection(self._options, self._name)
+                    await opened.open()
+                    held.connection = opened
+                connection = held.connection
+            yield connection
+        finally:
+            await self.leave()
+
+    async def drop(self, connection: Connection) -> None:
+        """Has no one use that session any more."""
+        held = self._held()
+        if held.connection is connection:
+            held.connection = None
+        await connection.close()
+
+    def _held(self) -> _Held:
+        loop = running_loop()
+        if loop not in self._loops:
+            for ended in [one for one in list(self._loops) if one.is_closed()]:
+                self._loops.pop(ended, None)
+            self._loops[loop] = _Held()
+        return self._loops[loop]

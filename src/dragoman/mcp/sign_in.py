@@ -1,0 +1,188 @@
+"""A sign-in that ends in another request than it began, and maybe in another process: it stands in the token store."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
+
+import httpx2
+import msgspec
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError, PKCEParameters
+from mcp.client.auth.utils import validate_authorization_response_iss
+from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+from pydantic import AnyUrl
+
+from dragoman.errors import ToolError
+from dragoman.mcp.failure import Failure
+from dragoman.mcp.oauth import OAuth
+
+__all__ = ["SignInAuth", "take_answer"]
+
+_GOOD_FOR = 600.0
+"""Seconds for which an address to sign in at is given out again."""
+
+
+class SignInNeeded(BaseException):
+    """Ends a request for which somebody must sign in. Not an `Exception`: the library would log it with its traceback."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.text)
+        self.failure = failure
+
+
+class _Begun(msgspec.Struct, frozen=True):
+    """A sign-in that waits for its answer."""
+
+    url: str
+    state: str
+    verifier: str
+    at: float
+    code: str | None = None
+    issuer: str | None = None
+
+
+class _Kept(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What stands in the store for one server."""
+
+    tokens: dict[str, Any] | None = None
+    expires_at: float | None = None
+    client: dict[str, Any] | None = None
+    begun: _Begun | None = None
+
+
+async def take_answer(server: str, oauth: OAuth, address: str) -> None:
+    """Keeps the answer to a sign-in that has begun; one to another, or one that was taken, changes nothing.
+
+    Raises:
+        ToolError: the person was refused, or did not agree.
+    """
+    kept = await _load(server, oauth)
+    begun = kept.begun
+    given = parse_qs(urlsplit(address).query if "://" in address else address.lstrip("?"))
+    state = given.get("state", [""])[0]
+    if begun is None or not secrets.compare_digest(state.encode(), begun.state.encode()):
+        return
+    if "code" not in given:
+        await _save(server, oauth, msgspec.structs.replace(kept, begun=None))
+        why = given.get("error_description", given.get("error", ["no code came back"]))[0]
+        raise ToolError(f"nobody has signed in: {why[:500]}")
+    begun = msgspec.structs.replace(begun, code=given["code"][0], issuer=given.get("iss", [None])[0])
+    await _save(server, oauth, msgspec.structs.replace(kept, begun=begun))
+
+
+class SignInAuth(OAuthClientProvider):
+    """The library's OAuth client, whose flow ends where a person is needed, and goes on from there when it is run again."""
+
+    def __init__(self, server: str, oauth: OAuth) -> None:
+        metadata = OAuthClientMetadata(
+            redirect_uris=[AnyUrl(oauth.redirect_uri)],
+            client_name=oauth.client_name,
+            scope=oauth.scope,
+            token_endpoint_auth_method="client_secret_post" if oauth.client_secret else None,
+        )
+        self._server, self._oauth = server, oauth
+        self._asked: Failure | None = None
+        super().__init__(server, metadata, _Storage(server, oauth), client_metadata_url=oauth.client_metadata_url)
+
+    async def _initialize(self) -> None:
+        await super()._initialize()
+        self.context.token_expiry_time = (await _load(self._server, self._oauth)).expires_at
+
+    async def _perform_authorization_code_grant(self) -> tuple[str, str]:
+        """The code that the person brought, and the verifier of the sign-in that it is for.
+
+        Raises:
+            SignInNeeded: there is none.
+        """
+        kept = await _load(self._server, self._oauth)
+        begun = kept.begun
+        if begun is not None and begun.code is not None:
+            await _save(self._server, self._oauth, msgspec.structs.replace(kept, begun=None))
+            validate_authorization_response_iss(begun.issuer, self.context.oauth_metadata)
+            self._asked = None
+            return begun.code, begun.verifier
+        if self._asked is None:
+            if begun is None or not 0 <= time.time() - begun.at <= _GOOD_FOR:
+                begun = self._begin()
+                await _save(self._server, self._oauth, msgspec.structs.replace(kept, begun=begun))
+            self._asked = Failure("sign_in", "somebody must sign in", begun.url)
+        raise SignInNeeded(self._asked)
+
+    async def _handle_token_response(self, response: httpx2.Response) -> None:
+        try:
+            await super()._handle_token_response(response)
+        except OAuthFlowError as error:  # nobody is asked again by the same connection, so that this is said
+            self._asked = Failure("status", f"signing in failed: {error}")
+            raise
+
+    def _begin(self) -> _Begun:
+        context = self.context
+        metadata = context.oauth_metadata
+        endpoint = (
+            str(metadata.authorization_endpoint)
+            if metadata and metadata.authorization_endpoint
+            else urljoin(context.get_authorization_base_url(context.server_url), "/authorize")
+        )
+        pkce, state = PKCEParameters.generate(), secrets.token_urlsafe(32)
+        fields = {
+            "response_type": "code",
+            "client_id": context.client_info.client_id if context.client_info else "",
+            "redirect_uri": self._oauth.redirect_uri,
+            "state": state,
+            "code_challenge": pkce.code_challenge,
+            "code_challenge_method": "S256",
+        }
+        if context.should_include_resource_param(context.protocol_version):
+            fields["resource"] = context.get_resource_url()
+        if scope := context.client_metadata.scope:
+            fields["scope"] = scope
+            if "offline_access" in scope.split():
+                fields["prompt"] = "consent"
+        separator = "&" if urlsplit(endpoint).query else "?"
+        return _Begun(f"{endpoint}{separator}{urlencode(fields)}", state, pkce.code_verifier, time.time())
+
+
+class _Storage:
+    """The library's storage, in a store of ours."""
+
+    def __init__(self, server: str, oauth: OAuth) -> None:
+        self._server, self._oauth = server, oauth
+
+    async def get_tokens(self) -> OAuthToken | None:
+        tokens = (await _load(self._server, self._oauth)).tokens
+        return None if tokens is None else OAuthToken.model_validate(tokens)
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        kept = await _load(self._server, self._oauth)
+        expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
+        changed = msgspec.structs.replace(kept, tokens=tokens.model_dump(mode="json"), expires_at=expires_at)
+        await _save(self._server, self._oauth, changed)
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        client = (await _load(self._server, self._oauth)).client
+        if client is not None:
+            return OAuthClientInformationFull.model_validate(client)
+        if self._oauth.client_id is None:
+            return None
+        return OAuthClientInformationFull(
+            client_id=self._oauth.client_id,
+            client_secret=self._oauth.client_secret,
+            redirect_uris=[AnyUrl(self._oauth.redirect_uri)],
+            token_endpoint_auth_method="client_secret_post" if self._oauth.client_secret else "none",
+        )
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        kept = await _load(self._server, self._oauth)
+        client = client_info.model_dump(mode="json", exclude_none=True)
+        await _save(self._server, self._oauth, msgspec.structs.replace(kept, client=client))
+
+
+async def _load(server: str, oauth: OAuth) -> _Kept:
+    data = await oauth.store.load(server)
+    return _Kept() if data is None else msgspec.json.decode(data, type=_Kept)
+
+
+async def _save(server: str, oauth: OAuth, kept: _Kept) -> None:
+    await oauth.store.save(server, msgspec.json.encode(kept))

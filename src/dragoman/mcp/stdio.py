@@ -1,0 +1,79 @@
+"""How an MCP server that is a program is started and ended. What it writes to its standard error is kept for errors, and logged."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import deque
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+from mcp import StdioServerParameters, stdio_client
+
+from dragoman.logs import logger
+from dragoman.mcp.options import Command, Options
+
+__all__ = ["Tail", "stdio_streams"]
+
+_LOG = logger("mcp")
+_LINE = 2000
+"""Characters of a line that are kept."""
+
+
+class Tail:
+    """The last lines that a server wrote to its standard error."""
+
+    def __init__(self) -> None:
+        self.lines: deque[str] = deque(maxlen=5)
+
+    def __str__(self) -> str:
+        return " / ".join(self.lines)
+
+
+@asynccontextmanager
+async def stdio_streams(options: Options, name: str, tail: Tail) -> AsyncGenerator[Any, None]:
+    """The streams of a server that lives as long as this is entered. It gets a few variables of ours (PATH, HOME, …), and `env`.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    assert isinstance(options.server, Command)
+    program, *arguments = options.server.arguments
+    parameters = StdioServerParameters(
+        command=program, args=arguments, env=dict(options.env), cwd=None if options.cwd is None else str(options.cwd)
+    )
+    if sys.platform == "win32":  # no loop there waits for a pipe
+        async with stdio_client(parameters) as streams:
+            yield streams
+        return
+    reader, writer = os.pipe()
+    try:
+        with os.fdopen(writer, "w") as errors:
+            async with anyio.create_task_group() as group:
+                async with stdio_client(parameters, errlog=errors) as streams:
+                    errors.close()
+                    group.start_soon(_keep, reader, name, tail)
+                    yield streams
+                group.cancel_scope.cancel()
+    finally:
+        os.close(reader)
+
+
+async def _keep(reader: int, name: str, tail: Tail) -> None:
+    """Reads lines until nobody writes any more."""
+    os.set_blocking(reader, False)
+    rest = b""
+    while True:
+        await anyio.wait_readable(reader)
+        data = os.read(reader, 65536)
+        *lines, rest = (rest + data).split(b"\n")
+        if not data or len(rest) > _LINE:
+            lines, rest = [*lines, rest], b""
+        for line in lines:
+            if text := line.decode(errors="replace").strip()[:_LINE]:
+                tail.lines.append(text)
+                _LOG.debug("%s writes: %s", name, text)
+        if not data:
+            return

@@ -1,0 +1,216 @@
+"""Tools of an MCP server: `mcp`, and `MCPToolset`, which it makes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from dragoman.arguments import expect, expect_each
+from dragoman.errors import SettingsError
+from dragoman.mcp.options import ApprovalPolicy, Options, Sampling, label, parse_server
+from dragoman.mcp.sessions import Sessions
+from dragoman.message import DataPart, LinkPart, Message, TextPart
+from dragoman.tools import SignIn, Tool, ToolContext, Toolset
+
+if TYPE_CHECKING:
+    from dragoman.mcp.oauth import OAuth
+    from dragoman.mcp.offers import Prompt, Resource
+    from dragoman.mcp.requests import Requests
+
+__all__ = ["MCPToolset", "mcp"]
+
+_NO_RUN: ToolContext[Any] = ToolContext(None)
+
+
+class MCPToolset(Toolset):
+    """The tools of an MCP server, its resources and its prompts. `mcp` makes it.
+
+    It connects when it is first asked for something. While it is entered (`async with`, an agent's or a run's, too) the session, and a
+    program that was started, is kept; else it lasts for one request. A session that broke is opened anew.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self.name = options.name or label(options.server)
+        """What errors and people call the server."""
+        self._sessions = Sessions(options, self.name)
+        self._requests: Requests | None = None
+        self._known: dict[str, tuple[Any, Tool]] = {}
+
+    async def list_tools(self, context: ToolContext[Any] = _NO_RUN) -> Sequence[Tool]:  # noqa: ARG002 - they are the same in all runs
+        """The server's tools. Where somebody must sign in first, the one tool that asks for that.
+
+        Raises:
+            ToolError: the server cannot be started or reached, or refuses.
+            SettingsError: the library `mcp` is missing.
+        """
+        from dragoman.mcp.listing import as_tools, sign_in_tool
+
+        try:
+            listed = await self._ready().list_tools()
+        except SignIn:
+            return [sign_in_tool(self, self._options)]
+        self._known = as_tools(self, self._options, listed, self._known)
+        return [tool for _, tool in self._known.values()]
+
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, Any] | None = None, context: ToolContext[Any] = _NO_RUN
+    ) -> Any:
+        """Calls a tool by the server's name of it → what a tool returns: a text, a JSON value, or parts.
+
+        Raises:
+            ToolError: it failed; `content` is what the server gave.
+            AskUser: the server asks something that is not answered in `context`, or somebody must sign in.
+        """
+        for address in self.addresses(context):
+            await self._take(address)
+        known = self._known.get(name)
+        repeats = known is not None and known[1].idempotent
+        return await self._ready().call_tool(name, arguments or {}, context, repeats=repeats)
+
+    async def list_resources(self) -> list[Resource]:
+        """What the server lets be read.
+
+        Raises:
+            ToolError: it cannot be told.
+        """
+        return await self._ready().list_resources()
+
+    async def list_resource_templates(self) -> list[Resource]:
+        """The same by patterns: URIs with gaps to be filled.
+
+        Raises:
+            ToolError: it cannot be told.
+        """
+        return await self._ready().list_resource_templates()
+
+    async def read_resource(self, uri: str) -> tuple[TextPart | DataPart | LinkPart, ...]:
+        """What stands in a resource, as parts for a prompt.
+
+        Raises:
+            ToolError: there is none, or it cannot be read.
+        """
+        return await self._ready().read_resource(uri)
+
+    async def list_prompts(self) -> list[Prompt]:
+        """The prompts that the server has.
+
+        Raises:
+            ToolError: they cannot be told.
+        """
+        return await self._ready().list_prompts()
+
+    async def prompt(self, name: str, /, **arguments: str) -> list[Message]:
+        """The messages of a prompt, to be sent or to stand before others: `agent.send(None, history=await server.prompt("review"))`.
+
+        Raises:
+            ToolError: there is none, or its arguments do not fit.
+        """
+        return await self._ready().prompt(name, arguments)
+
+    async def sign_in(self, answer: str | None = None) -> str | None:
+        """Signs in, as far as that goes without a person → the address where somebody must sign in; `None`: it is done.
+        `answer`: the address to which he was sent back.
+
+        Raises:
+            ToolError: he was refused, or the server cannot be reached.
+        """
+        if answer is not None:
+            await self._take(answer)
+        try:
+            await self._ready().list_tools(anew=True)
+        except SignIn as needed:
+            return str(needed.metadata["url"])
+        return None
+
+    def addresses(self, context: ToolContext[Any]) -> Iterator[str]:
+        """Those answers of a call that are addresses to which somebody was sent back."""
+        return (one for one in context.answers if isinstance(one, str)) if self._options.oauth is not None else iter(())
+
+    async def _take(self, address: str) -> None:
+        self._ready()
+        from dragoman.mcp.sign_in import take_answer
+
+        if self._options.oauth is not None:
+            await take_answer(str(self._options.server), self._options.oauth, address)
+
+    def _ready(self) -> Requests:
+        if self._requests is None:
+            try:
+                from dragoman.mcp.requests import Requests
+            except ModuleNotFoundError as error:
+                if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "httpx2", "pydantic"):
+                    raise
+                raise SettingsError('MCP servers need the library mcp: pip install "dragoman[mcp]"') from error
+            self._requests = Requests(self._sessions, self._options, self.name)
+        return self._requests
+
+    async def __aenter__(self) -> Self:
+        self._sessions.enter()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._sessions.leave()
+
+
+def mcp(
+    server: str | Sequence[str] | Any,
+    *,
+    name: str = "",
+    prefix: str = "",
+    headers: Mapping[str, str] | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: str | os.PathLike[str] | None = None,
+    timeout: float | None = None,
+    connect_timeout: float = 60.0,
+    requires_approval: ApprovalPolicy = False,
+    sampling: Sampling | None = None,
+    roots: Iterable[str | os.PathLike[str]] = (),
+    oauth: OAuth | None = None,
+    max_result: int = 10_000_000,
+    protocol: str = "auto",
+) -> MCPToolset:
+    """The tools of an MCP server: `mcp("npx -y @scope/server")` (a program, by its command line or its words), `mcp("https://host/mcp")`
+    (streamable HTTP), or a server object of the library `mcp` in this process. Nothing is started or sent before it is needed.
+
+    `name` goes before the tools' descriptions, so that a model can tell servers apart; `prefix` before their names. `headers` go to that
+    URL's own origin alone. `env`: variables for the program, which gets few of ours (PATH, HOME, …); `cwd`: where it is started. `timeout`: seconds for a call;
+    `connect_timeout`: to connect. `requires_approval`: of all calls, or a function of each `Tool` (see `hints`) says it.
+    `sampling`: what answers when the server asks for a model; nobody does unless it is given, and an agent has its own tools there. `roots`: directories that the server is
+    told of. `oauth`: how somebody signs in. `max_result`: bytes of a result that are taken. `protocol`: `auto`, `legacy` (the handshake
+    of before 2026), or a version.
+
+    Raises:
+        SettingsError: the command line is empty or malformed, or options do not fit the kind of server.
+        TypeError: an argument is of another type.
+    """
+    expect("name", name, str)
+    expect("prefix", prefix, str)
+    for label_, mapping in (("headers", headers), ("env", env)):
+        expect(label_, mapping, Mapping, type(None))
+        expect_each(label_, [each for pair in (mapping or {}).items() for each in pair], str)
+    expect("timeout", timeout, int, float, type(None), hint="it is seconds")
+    expect("connect_timeout", connect_timeout, int, float, hint="it is seconds")
+    expect("max_result", max_result, int, hint="it is bytes")
+    return MCPToolset(
+        Options(
+            server=parse_server(server),
+            name=name,
+            prefix=prefix,
+            headers=headers or {},
+            env=env or {},
+            cwd=cwd,
+            timeout=timeout,
+            connect_timeout=connect_timeout,
+            requires_approval=requires_approval,
+            sampling=sampling,
+            roots=tuple([os.fspath(root) for root in roots]),
+            oauth=oauth,
+            max_result=max_result,
+            protocol=protocol,
+        )
+    )

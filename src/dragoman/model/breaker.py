@@ -1,0 +1,195 @@
+"""A circuit breaker: an endpoint that failed often is left alone for a while. See `Breaker`."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from threading import Lock
+from typing import Literal
+
+from dragoman.arguments import expect, expect_callable
+from dragoman.errors import (
+    CircuitOpenError,
+    DragomanError,
+    OverloadedError,
+    ProviderConnectionError,
+    ProviderError,
+    ProviderTimeoutError,
+    SettingsError,
+)
+from dragoman.event import Event, RunError
+from dragoman.logs import logger
+from dragoman.message import Origin
+from dragoman.model.middleware import Batches, Target
+from dragoman.request import ModelRequest
+
+__all__ = ["Breaker", "Per", "endpoint_failed", "key_of"]
+
+_LOG = logger("model.breaker")
+
+Per = Literal["endpoint", "model"]
+"""What is counted together: all requests to a provider's base URL, or those to each model of it."""
+
+
+def endpoint_failed(error: DragomanError) -> bool:
+    """Whether it is the endpoint that does not work: no connection, no answer in time, no capacity, a fault of its own."""
+    faults = (OverloadedError, ProviderConnectionError, ProviderTimeoutError)
+    return (isinstance(error, faults) and not isinstance(error, CircuitOpenError)) or type(error) is ProviderError
+
+
+def key_of(target: Origin, per: Per) -> Origin:
+    """What stands for all that is counted together with a request to `target`."""
+    return Origin(target.provider, target.endpoint, target.model if per == "model" else None)
+
+
+class Breaker:
+    """Middleware: after `failures` within `window` seconds an endpoint is not asked for `open_seconds`; then one request is let through as
+    a trial, and what becomes of it decides. A request that is not let through fails with `CircuitOpenError`.
+
+    One value serves agents, threads and event loops at once, and what it knows it knows for all of them. It starts nothing: time is
+    looked at when a request is made.
+
+    ```python
+    breaker = Breaker(failures=5, window=60.0, open_seconds=30.0)
+    agent = Agent(fallback("openai:gpt-4o", "anthropic:claude-sonnet-4-5", breaker=breaker))
+    ```
+
+    Args:
+        failures: so many open the circuit.
+        window: seconds within which they must come.
+        open_seconds: how long nothing is asked.
+        per: what has a circuit of its own.
+        on: which errors count; left out, those by which an endpoint does not work at all (`endpoint_failed`).
+        clock: seconds, from any beginning, that never go back.
+    """
+
+    def __init__(
+        self,
+        *,
+        failures: int = 5,
+        window: float = 60.0,
+        open_seconds: float = 30.0,
+        per: Per = "endpoint",
+        on: Callable[[DragomanError], bool] = endpoint_failed,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """See the class.
+
+        Raises:
+            SettingsError: a number is not above 0, or `per` is unknown.
+            TypeError: an argument is of another type.
+        """
+        expect("failures", failures, int)
+        for name, value in (("failures", failures), ("window", window), ("open_seconds", open_seconds)):
+            expect(name, value, int, float)
+            if not value > 0:
+                raise SettingsError(f"Breaker({name}={value!r}) must be above 0")
+        expect_callable("on", on, "a function of an error")
+        expect_callable("clock", clock, "a function")
+        if per not in ("endpoint", "model"):
+            raise SettingsError(f'Breaker(per={per!r}) is unknown; it is "endpoint" or "model"')
+        self._failures, self._window, self._open_seconds = failures, window, open_seconds
+        self._per: Per = per
+        self._counts, self._clock = on, clock
+        self._circuits: dict[Origin, _Circuit] = {}
+        self._lock = Lock()
+
+    def batches(self, request: ModelRequest, following: Batches, target: Target) -> AsyncGenerator[list[Event], None]:
+        """See `BatchMiddleware`."""
+        whom = target(request)
+        return following(request) if whom is None else self._guarded(request, following, whom)
+
+    async def _guarded(
+        self, request: ModelRequest, following: Batches, whom: Origin
+    ) -> AsyncGenerator[list[Event], None]:
+        key = key_of(whom, self._per)
+        began = self._begin(key)
+        if not isinstance(began, _Attempt):
+            yield [RunError(_open(whom, self._per, began))]
+            return
+        works: bool | None = None
+        try:
+            async with aclosing(following(request)) as batches:
+                async for events in batches:
+                    last = events[-1]
+                    works = type(last) is not RunError or not self._counts(last.error)
+                    yield events
+        finally:
+            self._end(key, began, works)
+
+    def _begin(self, key: Origin) -> _Attempt | float:
+        """A request may go; or the seconds until one may."""
+        with self._lock:
+            circuit = self._circuits.setdefault(key, _Circuit())
+            if circuit.opened_at is None:
+                return _Attempt(None)
+            now = self._clock()
+            since = circuit.opened_at if circuit.trial is None else circuit.trial.began_at
+            if (wait := since + self._open_seconds - now) > 0:
+                return wait
+            circuit.trial = _Attempt(now)  # in place of one whose end was never told
+            return circuit.trial
+
+    def _end(self, key: Origin, attempt: _Attempt, works: bool | None) -> None:
+        """What became of a request; `None`: nobody knows, it was left before anything came."""
+        with self._lock:
+            circuit = self._circuits[key]
+            if attempt.is_trial:
+                if circuit.trial is not attempt:
+                    return
+                circuit.trial = None
+                if works:
+                    circuit.opened_at = None
+                    _LOG.info("%s works again", _words(key))
+                elif works is False:
+                    circuit.opened_at = self._clock()
+            elif works is False and circuit.opened_at is None:
+                now = self._clock()
+                circuit.failed.append(now)
+                while circuit.failed[0] <= now - self._window:
+                    circuit.failed.popleft()
+                if len(circuit.failed) >= self._failures:
+                    circuit.failed.clear()
+                    circuit.opened_at = now
+                    _LOG.warning(
+                        "%s failed %d times: left alone for %g s", _words(key), self._failures, self._open_seconds
+                    )
+
+
+class _Attempt:
+    """A request that was let through."""
+
+    __slots__ = ("began_at", "is_trial")
+
+    def __init__(self, trial_at: float | None) -> None:
+        self.is_trial = trial_at is not None
+        self.began_at = trial_at or 0.0
+
+
+class _Circuit:
+    """What is known of one endpoint."""
+
+    __slots__ = ("failed", "opened_at", "trial")
+
+    def __init__(self) -> None:
+        self.failed: deque[float] = deque()
+        """When requests failed, while the circuit was closed."""
+        self.opened_at: float | None = None
+        """`None`: it is closed."""
+        self.trial: _Attempt | None = None
+        """The request that shows whether it may be closed."""
+
+
+def _open(whom: Origin, per: Per, wait: float) -> CircuitOpenError:
+    what = whom.provider if per == "endpoint" else f"{whom.provider}:{whom.model}"
+    return CircuitOpenError(
+        f"{what} failed too often and is not asked for now. Try again in {wait:.1f} s, or take another model.",
+        retry_after=wait,
+        provider=whom.provider,
+    )
+
+
+def _words(key: Origin) -> str:
+    return " ".join(filter(None, (key.provider, key.model, key.endpoint)))

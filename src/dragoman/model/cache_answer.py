@@ -1,0 +1,145 @@
+"""An answer as it is stored, and as it is told again: the events of one call of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from dragoman.errors import HistoryError
+from dragoman.event import (
+    Event,
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    RunError,
+    event_from_json,
+    event_to_json,
+)
+from dragoman.fold import compact
+from dragoman.message import FinishReason, Origin, ToolCallPart
+
+__all__ = ["StoredAnswer", "dump_answer", "is_whole", "load_answer", "replayed"]
+
+_VERSION = 1
+"""Of the stored form. What is of another one is not there."""
+_WHOLE = frozenset(
+    {
+        FinishReason.stop,
+        FinishReason.length,
+        FinishReason.tool_calls,
+        FinishReason.refusal,
+        FinishReason.unspecified,
+        None,
+    }
+)
+_PIECE = 24
+"""Letters of a delta that is told again."""
+_BATCH = 16
+"""Events that are told at once."""
+
+
+class StoredAnswer(msgspec.Struct, frozen=True):
+    """An answer that was stored."""
+
+    at: float
+    """When, in seconds since 1970."""
+    events: tuple[Event, ...]
+    """What it consists of, with the deltas of each part joined."""
+
+
+def is_whole(events: Sequence[Event], to: Origin) -> bool:
+    """Whether these are all events of a whole answer of `to`: not cut, not failed, not taken back, not that of a fallback, with something
+    in it and no call that cannot be run."""
+    open_messages: set[str] = set()
+    holds_something = False
+    for event in events:
+        match event:
+            case RunError() | MessageDropped():
+                return False
+            case MessageStarted():
+                open_messages.add(event.message_id)
+            case PartFinished(part=part):
+                holds_something = True
+                if isinstance(part, ToolCallPart) and part.state != "complete":
+                    return False
+            case MessageFinished():
+                open_messages.discard(event.message_id)
+                if event.finish_reason not in _WHOLE or event.cached:
+                    return False
+            case _:
+                pass
+        if isinstance(event, MessageStarted | MessageFinished) and not _is_of(event.origin, to):
+            return False
+    return holds_something and not open_messages
+
+
+def dump_answer(events: Sequence[Event], at: datetime) -> bytes:
+    """The stored form.
+
+    Raises:
+        HistoryError: it holds what JSON cannot.
+    """
+    encoded = b",".join(map(event_to_json, compact(events)))
+    return b'{"version":%d,"at":%s,"events":[%b]}' % (_VERSION, msgspec.json.encode(at.timestamp()), encoded)
+
+
+def load_answer(data: bytes, to: Origin) -> StoredAnswer | None:
+    """What `dump_answer` wrote of a whole answer of `to`; `None`: it is of another version, or damaged."""
+    try:
+        stored = msgspec.json.decode(data, type=_Stored)
+        if stored.version != _VERSION:
+            return None
+        events = tuple(event_from_json(bytes(event)) for event in stored.events)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, HistoryError):
+        return None
+    return StoredAnswer(stored.at, events) if is_whole(events, to) else None
+
+
+def replayed(answer: StoredAnswer, *, new_id: Callable[[], str], now: datetime) -> Iterator[list[Event]]:
+    """The answer's events as a stream, its messages with ids of their own and made now. Ids of calls stay: they are the provider's."""
+    ids: dict[str, str] = {}
+    batch: list[Event] = []
+    for event in answer.events:
+        batch += _pieces(_anew(event, ids, new_id, now))
+        while len(batch) >= _BATCH:
+            yield batch[:_BATCH]
+            batch = batch[_BATCH:]
+    if batch:
+        yield batch
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    version: int
+    at: float
+    events: list[msgspec.Raw]
+
+
+def _anew(event: Event, ids: dict[str, str], new_id: Callable[[], str], now: datetime) -> Event:
+    message_id: str | None = getattr(event, "message_id", None)
+    if message_id is None:
+        return event
+    if message_id not in ids:
+        ids[message_id] = new_id()
+    changes: dict[str, Any] = {"message_id": ids[message_id]}
+    if isinstance(event, MessageStarted):
+        changes["created_at"] = now
+    elif isinstance(event, MessageFinished):
+        changes["cached"] = True
+    return msgspec.structs.replace(event, **changes)
+
+
+def _pieces(event: Event) -> list[Event]:
+    """A delta in pieces, any other event as it is."""
+    if not isinstance(event, PartDelta) or not isinstance(event.delta, str):
+        return [event]
+    starts = range(0, len(event.delta), _PIECE)
+    return [PartDelta(event.message_id, event.index, event.delta[start : start + _PIECE]) for start in starts]
+
+
+def _is_of(origin: Origin | None, to: Origin) -> bool:
+    return origin is None or (origin.provider, origin.model) == (to.provider, to.model)

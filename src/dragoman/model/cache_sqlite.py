@@ -1,0 +1,87 @@
+"""Answers in a file of SQLite."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from threading import Lock
+from time import time_ns
+
+from anyio.to_thread import run_sync
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Engine,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    delete,
+    make_url,
+    select,
+    update,
+)
+from sqlalchemy.dialects.sqlite import insert
+
+from dragoman.sql.engine import open_engine
+
+__all__ = ["SqliteStore"]
+
+_metadata = MetaData()
+_answers = Table(
+    "dragoman_answers_1",  # another form of it will have another name
+    _metadata,
+    Column("key", String, primary_key=True),
+    Column("value", LargeBinary, nullable=False),
+    Column("used_at", BigInteger, nullable=False, index=True),
+)
+
+
+class SqliteStore:
+    """A `CacheStore` that processes may share. A file that it makes is its owner's alone: it holds what users said."""
+
+    def __init__(self, url: str, max_entries: int) -> None:
+        """See `open_store`. `max_entries`: when there are more, what was not used for the longest time is deleted."""
+        self._path = make_url(url).database or ""
+        self._url, self._most = url, max_entries
+        self._engine: Engine | None = None
+        self._opening = Lock()
+
+    async def get(self, key: str) -> bytes | None:
+        """See `CacheStore.get`."""
+        return await run_sync(self._get, key)
+
+    async def put(self, key: str, value: bytes) -> None:
+        """See `CacheStore.put`."""
+        await run_sync(self._put, key, value)
+
+    async def close(self) -> None:
+        """See `CacheStore.close`."""
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            await run_sync(engine.dispose)
+
+    def _get(self, key: str) -> bytes | None:
+        with self._open().begin() as connection:
+            value = connection.execute(select(_answers.c.value).where(_answers.c.key == key)).scalar()
+            if value is not None:
+                connection.execute(update(_answers).where(_answers.c.key == key).values(used_at=time_ns()))
+            return value
+
+    def _put(self, key: str, value: bytes) -> None:
+        row = {"value": value, "used_at": time_ns()}
+        oldest = select(_answers.c.key).order_by(_answers.c.used_at.desc()).offset(self._most)
+        with self._open().begin() as connection:
+            connection.execute(insert(_answers).values(key=key, **row).on_conflict_do_update(set_=row))
+            connection.execute(delete(_answers).where(_answers.c.key.in_(oldest)))
+
+    def _open(self) -> Engine:
+        with self._opening:
+            if self._engine is None:
+                with suppress(FileExistsError):
+                    os.close(os.open(self._path, os.O_CREAT | os.O_EXCL, 0o600))
+                engine = open_engine(self._url, connections=1, writes=True)
+                with engine.begin() as connection:
+                    _metadata.create_all(connection)
+                self._engine = engine
+            return self._engine

@@ -1,0 +1,232 @@
+"""Rate limits and concurrency: a request waits for its turn. See `Throttle`."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from threading import Lock
+from typing import TYPE_CHECKING, Any, cast
+
+import anyio
+import msgspec
+
+from dragoman.arguments import expect, expect_callable
+from dragoman.errors import RateLimitError, SettingsError
+from dragoman.event import Event, MessageFinished, PartDelta, RunError
+from dragoman.event_loop import running_loop
+from dragoman.message import Content, Origin, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.model.breaker import Per, key_of
+from dragoman.model.middleware import Batches, Target
+from dragoman.model.quota import Booking, Quota
+from dragoman.request import ModelRequest
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+__all__ = ["Throttle", "estimated_tokens"]
+
+_CHARACTERS = 4  # of a token, about
+
+
+class Throttle:
+    """Middleware: at most so many requests at once, and within any minute. Those that are too many wait, first come, first served.
+
+    One value serves agents, threads and event loops at once, and its limits hold for all of them together; each provider's base URL
+    has limits of its own. An answer counts as running until it has ended or was left.
+
+    ```python
+    throttle = Throttle(concurrency=8, requests_per_minute=500, tokens_per_minute=200_000)
+    writer, checker = Agent("openai", middleware=[throttle]), Agent("openai", middleware=[throttle])
+    ```
+
+    Args:
+        concurrency: requests at once.
+        requests_per_minute: requests that begin within a minute.
+        tokens_per_minute: tokens of prompts and answers together. Before an answer is there they are estimated from the prompt's
+            characters (`estimated_tokens`), and corrected once the provider tells its count.
+        max_wait: seconds after which a request that still waits fails with a `RateLimitError`; at once, where it is known to last longer.
+            `None`: it waits.
+        per: what has limits of its own.
+        clock: seconds, from any beginning, that never go back.
+        sleep: waits that many seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        concurrency: int | None = None,
+        requests_per_minute: int | None = None,
+        tokens_per_minute: int | None = None,
+        max_wait: float | None = None,
+        per: Per = "endpoint",
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> None:
+        """See the class.
+
+        Raises:
+            SettingsError: a limit is not above 0, there is none, or `per` is unknown.
+            TypeError: an argument is of another type.
+        """
+        limits = {
+            "concurrency": concurrency,
+            "requests_per_minute": requests_per_minute,
+            "tokens_per_minute": tokens_per_minute,
+        }
+        for name, limit in limits.items():
+            expect(name, limit, int, type(None))
+            if limit is not None and limit <= 0:
+                raise SettingsError(f"Throttle({name}={limit}) must be above 0")
+        if all(limit is None for limit in limits.values()):
+            raise SettingsError(f"Throttle() has no limit: give it one of {', '.join(limits)}")
+        expect("max_wait", max_wait, int, float, type(None))
+        if max_wait is not None and max_wait < 0:
+            raise SettingsError(f"Throttle(max_wait={max_wait}) must be 0 or more")
+        expect_callable("clock", clock, "a function")
+        expect_callable("sleep", sleep, "a function of seconds")
+        if per not in ("endpoint", "model"):
+            raise SettingsError(f'Throttle(per={per!r}) is unknown; it is "endpoint" or "model"')
+        self._limits = (concurrency, requests_per_minute, tokens_per_minute)
+        self._max_wait = max_wait
+        self._per: Per = per
+        self._clock, self._sleep = clock, sleep
+        self._queues: dict[Origin, _Queue] = {}
+        self._lock = Lock()
+
+    def batches(self, request: ModelRequest, following: Batches, target: Target) -> AsyncGenerator[list[Event], None]:
+        """See `BatchMiddleware`."""
+        whom = target(request)
+        return following(request) if whom is None else self._in_turn(request, following, whom)
+
+    async def _in_turn(
+        self, request: ModelRequest, following: Batches, whom: Origin
+    ) -> AsyncGenerator[list[Event], None]:
+        counts = self._limits[2] is not None
+        key, tokens = key_of(whom, self._per), estimated_tokens(request) if counts else 0
+        with self._lock:
+            queue = self._queues.setdefault(key, _Queue(Quota(*self._limits)))
+        try:
+            booking = await self._enter(queue, tokens, whom.provider)
+        except RateLimitError as error:
+            yield [RunError(error)]
+            return
+        used: int | None = None
+        try:
+            async with aclosing(following(request)) as batches:
+                async for events in batches:
+                    if counts and type(events[-1]) is not PartDelta:
+                        used = _used(events, used)
+                    yield events
+        finally:
+            with self._lock:
+                queue.quota.end(booking, used, self._clock())
+                queue.wake()
+
+    async def _enter(self, queue: _Queue, tokens: int, provider: str) -> Booking | None:
+        """Waits until a request may go.
+
+        Raises:
+            RateLimitError: it would wait too long.
+        """
+        with self._lock:
+            began = self._clock()
+            if not queue.waiting and not queue.quota.wait(tokens, began):
+                return queue.quota.begin(tokens, began)
+            waiter = _Waiter(running_loop())
+            queue.waiting.append(waiter)
+        wait = math.inf
+        try:
+            with anyio.move_on_after(self._max_wait):
+                while True:
+                    with self._lock:
+                        waiter.signal.clear()
+                        now = self._clock()
+                        wait = queue.quota.wait(tokens, now) if queue.waiting[0] is waiter else math.inf
+                        if not wait:
+                            return queue.quota.begin(tokens, now)
+                    if wait is math.inf:
+                        await waiter.signal.wait()
+                    elif self._max_wait is not None and now + wait > began + self._max_wait:
+                        break
+                    else:
+                        await self._sleep(wait)
+        finally:
+            with self._lock:
+                if waiter in queue.waiting:
+                    queue.waiting.remove(waiter)
+                queue.wake()
+        raise RateLimitError(
+            f"the limits that were set for {provider} let no more requests through within {self._max_wait:g} s. "
+            "Wait, then try again, or raise the limits of its Throttle.",
+            provider=provider,
+            retry_after=None if wait is math.inf else wait,
+        )
+
+
+class _Waiter:
+    """A request that waits, in its event loop."""
+
+    __slots__ = ("loop", "signal")
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self.loop = loop
+        self.signal = asyncio.Event()
+
+
+class _Queue:
+    """The requests of one provider: the quota that they have together, and who waits for it."""
+
+    __slots__ = ("quota", "waiting")
+
+    def __init__(self, quota: Quota) -> None:
+        self.quota = quota
+        self.waiting: deque[_Waiter] = deque()
+
+    def wake(self) -> None:
+        """Lets the first that waits look again. Those whose event loop has ended are gone."""
+        while self.waiting:
+            first = self.waiting[0]
+            try:
+                first.loop.call_soon_threadsafe(first.signal.set)
+            except RuntimeError:
+                self.waiting.popleft()
+            else:
+                return
+
+
+def estimated_tokens(request: ModelRequest) -> int:
+    """Tokens of a request's prompt, about: its characters / 4, those of tools included. Files are not counted."""
+    characters = sum([_characters(part) for message in request.messages for part in message.content])
+    return (characters + sum(map(_json_characters, request.tools))) // _CHARACTERS
+
+
+def _characters(part: Content) -> int:
+    if isinstance(part, TextPart | ThinkingPart):
+        return len(part.text)
+    if isinstance(part, ToolCallPart):
+        return len(part.raw) if part.raw else _json_characters(part.arguments)
+    if isinstance(part, ToolResultPart):
+        if part.is_content:
+            return sum([len(each.text) for each in part.result if isinstance(each, TextPart)])
+        return _json_characters(part.result)
+    return 0
+
+
+def _json_characters(value: Any) -> int:
+    return len(msgspec.json.encode(value, enc_hook=_plain))
+
+
+def _plain(value: Any) -> Any:
+    return dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else str(value)
+
+
+def _used(events: list[Event], before: int | None) -> int | None:
+    """The tokens that an answer took, its candidates together; `None`: none are told."""
+    for event in events:
+        if type(event) is MessageFinished and event.usage is not None and event.usage.total_tokens is not None:
+            before = (before or 0) + event.usage.total_tokens
+    return before

@@ -1,0 +1,194 @@
+"""Reading an OpenAPI document: parsed, checked as a whole, and its references followed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from dragoman import json_bytes
+from dragoman.errors import SettingsError
+from dragoman.openapi.keywords import LISTS, MAPS, ONE
+
+__all__ = ["Document", "load", "pointer"]
+
+_VERSION = re.compile(r"3\.([01])(\.|$)")
+_MOST_VALUES = 2_000_000
+"""Values of a YAML document with its aliases written out."""
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A document that was checked."""
+
+    root: Mapping[str, Any]
+    """All of it, as JSON."""
+    is_3_0: bool
+    """Whether its schemas are those of OpenAPI 3.0, which are not quite JSON Schema."""
+
+    def at(self, place: str) -> Any:
+        """What stands at a place, such as `#/components/schemas/Pet`.
+
+        Raises:
+            SettingsError: nothing does, or the place is in another document.
+        """
+        if not place.startswith("#"):
+            raise SettingsError(f"the document refers to {place!r}, and only what is in it is read: bundle it into one")
+        found: Any = self.root
+        for step in place[1:].split("/")[1:]:
+            key = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(found, Mapping) and key in found:
+                found = cast("Mapping[str, Any]", found)[key]
+            elif (
+                isinstance(found, list) and key.isascii() and key.isdigit() and int(key) < len(cast("list[Any]", found))
+            ):
+                found = cast("list[Any]", found)[int(key)]
+            else:
+                raise SettingsError(f"the document refers to {place!r}, and there is nothing")
+        return found
+
+    def followed(self, value: Any, place: str) -> tuple[Mapping[str, Any], str]:
+        """An object, or that to which it refers, and where it stands.
+
+        Raises:
+            SettingsError: it is no object, or it refers to nothing or to itself.
+        """
+        seen: set[str] = set()
+        while isinstance(value, Mapping) and isinstance(to := cast("Mapping[str, Any]", value).get("$ref"), str):
+            if to in seen:
+                raise SettingsError(f"the document refers at {place!r} to {to!r}, which refers to itself")
+            seen.add(to)
+            value, place = self.at(to), to
+        if not isinstance(value, Mapping):
+            raise SettingsError(f"the document has no object at {place!r}, but {value!r:.80}")
+        return cast("Mapping[str, Any]", value), place
+
+
+def pointer(place: str, *steps: str | int) -> str:
+    """The place below another."""
+    return "/".join([place, *[str(step).replace("~", "~0").replace("/", "~1") for step in steps]])
+
+
+def load(document: Mapping[str, Any] | str | Path) -> Document:
+    """Reads and checks a document.
+
+    Raises:
+        SettingsError: it cannot be read, or is no OpenAPI 3.0 or 3.1; the text says where.
+    """
+    root = _json(document) if isinstance(document, Mapping) else _parsed(_text(document))
+    if not isinstance(root, dict):
+        raise SettingsError("an OpenAPI document is an object, and this is none")
+    root = cast("dict[str, Any]", root)
+    version = root.get("openapi")
+    found = _VERSION.match(version) if isinstance(version, str) else None
+    if found is None:
+        given = "swagger 2.0" if "swagger" in root else f"{version!r:.40}"
+        raise SettingsError(f"OpenAPI 3.0 and 3.1 can be read, and this document is of version {given}: convert it")
+    is_3_0 = found[1] == "0"
+    _check({**root, "openapi": "3.0.3"} if is_3_0 else {**_without_booleans(root), "openapi": "3.1.0"})
+    return Document(root, is_3_0)
+
+
+def _text(document: str | Path) -> str:
+    if isinstance(document, str):
+        if "\n" not in document and not document.lstrip().startswith("{"):
+            raise SettingsError(
+                f"{document!r:.100} is no OpenAPI document: a text is the document itself; name a file by Path(…), and fetch a URL first"
+            )
+        return document
+    try:
+        return document.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise SettingsError(f"the OpenAPI document {document} cannot be read: {error}") from error
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json_bytes.decode(text)
+    except (ValueError, RecursionError) as error:
+        if text.lstrip().startswith(("{", "[")):
+            raise SettingsError(f"the OpenAPI document cannot be read: {error}") from error
+    try:
+        import yaml
+    except ImportError as error:
+        raise SettingsError("the OpenAPI document is no JSON; to read YAML: pip install pyyaml") from error
+    try:
+        return _json(yaml.safe_load(text))
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise SettingsError(f"the OpenAPI document is neither JSON nor YAML: {error}") from error
+
+
+def _json(value: Any) -> Any:
+    """A copy of a value, as JSON has it: keys are texts, and nothing nests too deep."""
+    try:
+        _size(value, {})
+        return json_bytes.decode(msgspec.json.encode(value))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise SettingsError(f"the OpenAPI document cannot be read as JSON: {error}") from error
+
+
+def _size(value: Any, known: dict[int, int]) -> int:
+    """How many values it is with all that it holds, what it holds twice counted twice. `known`: of what was counted, by identity; -1 while
+    it is being counted. Raises `ValueError` where it is too large or holds itself."""
+    if isinstance(value, Mapping):
+        below: Iterable[Any] = cast("Mapping[Any, Any]", value).values()
+    elif isinstance(value, list):
+        below = cast("list[Any]", value)
+    else:
+        return 1
+    key = id(cast("object", value))
+    if key not in known:
+        known[key] = -1
+        known[key] = size = 1 + sum(_size(each, known) for each in below)
+        if size > _MOST_VALUES:
+            raise ValueError("it is too large")
+    elif known[key] < 0:
+        raise ValueError("it holds itself")
+    return known[key]
+
+
+def _check(root: Mapping[str, Any]) -> None:
+    """Holds a document against the rules of its version."""
+    try:
+        from openapi_pydantic import parse_obj
+        from pydantic import ValidationError
+    except ImportError as error:
+        raise SettingsError('OpenAPI documents need a library: pip install "dragoman[openapi]"') from error
+    try:
+        parse_obj(root)
+    except ValidationError as error:
+        first = max(error.errors(include_url=False), key=lambda each: len(_place(root, each["loc"])))
+        raise SettingsError(
+            f"the OpenAPI document is wrong at {pointer('#', *_place(root, first['loc']))}: {first['msg']}"
+        ) from error
+    except RecursionError as error:
+        raise SettingsError("the OpenAPI document nests too deep") from error
+
+
+def _without_booleans(value: Any, under: str = "") -> Any:
+    """A document whose schemas are objects: the validator does not know that `true` and `false` are schemas too."""
+    if isinstance(value, bool):
+        return {} if under in ONE else value
+    if isinstance(value, list):
+        below = "not" if under in LISTS else ""
+        return [_without_booleans(each, below) for each in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        return {key: _without_booleans(each, "not" if under in MAPS else key) for key, each in fields.items()}
+    return value
+
+
+def _place(root: Any, location: tuple[str | int, ...]) -> list[str | int]:
+    """The steps of a validator's place that are in the document; the others name its types."""
+    found, steps = root, list[str | int]()
+    for step in location:
+        if isinstance(found, Mapping) and step in found:
+            found = cast("Mapping[Any, Any]", found)[step]
+        elif isinstance(found, list) and isinstance(step, int) and step < len(cast("list[Any]", found)):
+            found = cast("list[Any]", found)[step]
+        else:
+            continue
+        steps.append(step)
+    return steps

@@ -1,0 +1,273 @@
+"""The operations of an OpenAPI document: what each is called, what it takes and where that goes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.errors import SettingsError
+from dragoman.openapi.document import Document, pointer
+from dragoman.openapi.schemas import Schemas
+
+__all__ = ["METHODS", "Body", "Operation", "Parameter", "Unsupported", "operations", "read_arguments"]
+
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
+_STYLES = {
+    "path": ("simple",),
+    "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
+    "header": ("simple",),
+    "cookie": ("form",),
+}
+"""Where a parameter stands → how it may be written; the first is the default."""
+_OURS = frozenset(
+    {
+        "accept",
+        "accept-encoding",
+        "authorization",
+        "connection",
+        "content-length",
+        "content-type",
+        "cookie",
+        "host",
+        "proxy-authorization",
+        "te",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+"""Headers that no argument sets: they belong to HTTP, or hold keys."""
+_JSON = re.compile(r"application/([^;]*\+)?json\s*(;|$)", re.IGNORECASE)
+_FORM = "application/x-www-form-urlencoded"
+
+
+class Unsupported(Exception):
+    """Why an operation cannot be a tool."""
+
+
+class Parameter(msgspec.Struct, frozen=True):
+    """A parameter, and which argument fills it."""
+
+    argument: str
+    """Name of the argument."""
+    name: str
+    """Name in the request."""
+    location: str
+    """`path`, `query`, `header` or `cookie`."""
+    style: str
+    """How lists and objects are written: see `_STYLES`."""
+    explode: bool
+    """Whether each item of a list or object stands by itself."""
+    is_json: bool
+    """Whether it is written as JSON."""
+
+
+class Body(msgspec.Struct, frozen=True):
+    """The body of a request, and which argument fills it."""
+
+    argument: str
+    """Name of the argument."""
+    media_type: str
+    """As the document has it."""
+    kind: str
+    """`json`, `form` or `text`."""
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """One operation of a document."""
+
+    name: str
+    """Its `operationId`, else made of method and path."""
+    method: str
+    """In upper case."""
+    path: str
+    """As the document has it, with the names of parameters in braces."""
+    description: str = ""
+    """Its summary and its description."""
+    tags: tuple[str, ...] = ()
+    """By which the document groups it."""
+    place: str = ""
+    """Where it stands in the document."""
+    fields: Mapping[str, Any] = {}
+    """All that the document says of it."""
+    path_fields: Mapping[str, Any] = {}
+    """All that the document says of its path."""
+
+
+def operations(document: Document) -> list[Operation]:
+    """All operations, in order.
+
+    Raises:
+        SettingsError: two have one `operationId`.
+    """
+    every = list(_all(document))
+    places: dict[str, str] = {}
+    for one, has_name in every:
+        if has_name and (first := places.setdefault(one.name, one.place)) is not one.place:
+            raise SettingsError(f"the operations at {first!r} and {one.place!r} have one operationId, {one.name!r}")
+    found: list[Operation] = []
+    for one, has_name in every:
+        if not has_name:
+            one = msgspec.structs.replace(one, name=_free(one.name, places))
+            places[one.name] = one.place
+        found.append(one)
+    return found
+
+
+def _all(document: Document) -> Iterator[tuple[Operation, bool]]:
+    """The operations, and whether the document names them."""
+    for path, item in if_object(document.root.get("paths")).items():
+        above, place = document.followed(item, pointer("#/paths", path))
+        for method in METHODS:
+            if not isinstance(above.get(method), Mapping):
+                continue
+            own = if_object(above[method])
+            texts = dict.fromkeys(filter(None, (if_text(own.get("summary")), if_text(own.get("description")))))
+            name = if_text(own.get("operationId"))
+            one = Operation(
+                name or re.sub(r"[^A-Za-z0-9]+", "_", f"{method}{path}").strip("_"),
+                method.upper(),
+                path,
+                "\n\n".join(texts),
+                tuple(if_list(own.get("tags"))),
+                pointer(place, method),
+                own,
+                above,
+            )
+            yield one, bool(name)
+
+
+def read_arguments(
+    document: Document, operation: Operation, hidden: Collection[tuple[str, str]], reserved: Collection[str]
+) -> tuple[list[Parameter], Body | None, dict[str, Any]]:
+    """What an operation takes: parameters, body, and the JSON Schema of the arguments object.
+
+    `hidden`: location and name of parameters that no model fills. `reserved`: names that no argument may have.
+
+    Raises:
+        SettingsError: the document refers to something that is not in it.
+        Unsupported: it needs something that cannot be written.
+    """
+    schemas, taken = Schemas(document), set(reserved)
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    parameters: list[Parameter] = []
+    for fields, place in _parameters(document, operation):
+        name, location = fields["name"], fields["in"]
+        key = (location, name.lower() if location == "header" else name)
+        if key in hidden or (location == "header" and key[1] in _OURS):
+            continue
+        try:
+            one, schema = _parameter(fields, place, schemas, _free(name, taken, location))
+        except Unsupported:
+            if fields.get("required") is True:
+                raise
+            continue
+        taken.add(one.argument)
+        properties[one.argument] = _described(schema, fields)
+        parameters.append(one)
+        if fields.get("required") is True or location == "path":
+            required.append(one.argument)
+    unfilled = set(re.findall(r"{([^{}]*)}", operation.path)) - {
+        one.name for one in parameters if one.location == "path"
+    }
+    if unfilled:
+        raise Unsupported(f"its path has {', '.join(sorted(unfilled))}, of which no parameter tells")
+    body = None
+    if "requestBody" in operation.fields:
+        fields, place = document.followed(operation.fields["requestBody"], pointer(operation.place, "requestBody"))
+        body, schema = _body(fields, place, schemas, _free("body", taken, "request"))
+        properties[body.argument] = _described(schema, fields)
+        if fields.get("required") is True:
+            required.append(body.argument)
+    whole: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+    if required:
+        whole["required"] = required
+    if schemas.definitions:
+        whole["$defs"] = schemas.definitions
+    return parameters, body, whole
+
+
+def _parameters(document: Document, operation: Operation) -> list[tuple[Mapping[str, Any], str]]:
+    """The parameters of an operation; its own go before those of its path."""
+    above = pointer(operation.place.rpartition("/")[0], "parameters")
+    found: dict[tuple[str, str], tuple[Mapping[str, Any], str]] = {}
+    for given, at in (
+        (operation.path_fields.get("parameters"), above),
+        (operation.fields.get("parameters"), pointer(operation.place, "parameters")),
+    ):
+        for number, one in enumerate(if_list(given)):
+            fields, place = document.followed(one, pointer(at, number))
+            if not (isinstance(fields.get("name"), str) and fields.get("in") in _STYLES):
+                raise SettingsError(f"the document has no parameter at {place!r}")
+            found[fields["in"], fields["name"]] = fields, place
+    return list(found.values())
+
+
+def _parameter(fields: Mapping[str, Any], place: str, schemas: Schemas, argument: str) -> tuple[Parameter, Any]:
+    location: str = fields["in"]
+    styles = _STYLES[location]
+    style = if_text(fields.get("style")) or styles[0]
+    explode = fields.get("explode")
+    if content := if_object(fields.get("content")):
+        media_type = next(iter(content))
+        if not _JSON.match(media_type):
+            raise Unsupported(f"its parameter {fields['name']!r} is written as {media_type}")
+        schema = schemas.convert(content[media_type].get("schema", {}), pointer(place, "content", media_type, "schema"))
+        return Parameter(argument, fields["name"], location, styles[0], explode=False, is_json=True), schema
+    if style not in styles:
+        raise Unsupported(f"its parameter {fields['name']!r} is written in the style {style!r}")
+    schema = schemas.convert(fields.get("schema", {}), pointer(place, "schema"))
+    explodes = explode if isinstance(explode, bool) else style in ("form", "deepObject")
+    return Parameter(argument, fields["name"], location, style, explode=explodes, is_json=False), schema
+
+
+def _body(fields: Mapping[str, Any], place: str, schemas: Schemas, argument: str) -> tuple[Body, Any]:
+    content = if_object(fields.get("content"))
+    for kind, fits in _KINDS.items():
+        for media_type, media in content.items():
+            if fits(media_type):
+                below = pointer(place, "content", media_type, "schema")
+                schema = schemas.convert(if_object(media).get("schema", {} if kind != "text" else _TEXT), below)
+                return Body(argument, "application/json" if media_type == "*/*" else media_type, kind), schema
+    raise Unsupported(f"its body is written as {' or '.join(content) or 'nothing'}")
+
+
+_TEXT = {"type": "string"}
+
+
+def _is_json(media_type: str) -> bool:
+    return bool(_JSON.match(media_type)) or media_type == "*/*"
+
+
+def _is_form(media_type: str) -> bool:
+    return media_type.partition(";")[0].strip().lower() == _FORM
+
+
+def _is_text(media_type: str) -> bool:
+    return media_type.lower().startswith("text/")
+
+
+_KINDS = {"json": _is_json, "form": _is_form, "text": _is_text}
+
+
+def _described(schema: Any, fields: Mapping[str, Any]) -> Any:
+    """A schema with what is said of its parameter, where it says nothing itself."""
+    text = if_text(fields.get("description"))
+    if not text or isinstance(schema, bool) or "description" in schema:
+        return schema
+    return {"description": text, **if_object(schema)}
+
+
+def _free(name: str, taken: Collection[str], before: str = "") -> str:
+    """A name that is not taken yet."""
+    free, number = name, 1
+    if free in taken and before:
+        free = f"{before}_{name}"
+    while free in taken:
+        number += 1
+        free = f"{name}_{number}"
+    return free

@@ -1,0 +1,267 @@
+"""Another agent goes on with the conversation: its run is a part of this one, and what it says is a message of this one's model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from itertools import dropwhile
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import msgspec
+
+from dragoman.errors import ResumeError, ToolError
+from dragoman.event import (
+    Event,
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    OpenText,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+)
+from dragoman.fold import parse_call, whole_part
+from dragoman.message import (
+    Content,
+    DataPart,
+    FilePart,
+    FinishReason,
+    LinkPart,
+    Message,
+    Origin,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from dragoman.model.chat_model import new_id
+from dragoman.orchestration.accumulator import MessageAccumulator
+from dragoman.orchestration.held_back import closed_round, question_of
+from dragoman.orchestration.intake import Intake
+from dragoman.orchestration.interrupts import Waiting
+from dragoman.orchestration.iteration import StreamingIterationResult
+from dragoman.orchestration.output import RETURN_RESULT
+from dragoman.orchestration.resume import Decision
+from dragoman.orchestration.shown import is_text
+from dragoman.orchestration.tool_round import ToolRound
+from dragoman.repair import open_calls
+from dragoman.result import ChatResult
+from dragoman.tools.handoff import Handoff, Transfer
+from dragoman.tools.inner import AgentWaits, begun, relay_of
+from dragoman.tools.outcome import failed
+from dragoman.tools.record import InnerRun
+
+if TYPE_CHECKING:
+    from dragoman.orchestration.state import StreamingState
+
+__all__ = ["hand_over", "is_handoff", "transfer_results"]
+
+_FILES = (DataPart, FilePart, LinkPart)
+
+
+def is_handoff(state: StreamingState, call: ToolCallPart) -> bool:
+    """Whether a call hands the conversation over."""
+    return call.state == "complete" and isinstance(state.tool_map.get(call.name), Handoff)
+
+
+def transfer_results(
+    state: StreamingState, calls: Sequence[ToolCallPart], *, waits: bool, **known: Any
+) -> list[ToolResultPart]:
+    """The results of a round's calls that hand over: the first does, where nothing of the round waits for somebody. `known`: fields of the
+    `Transfer` that is then to be made."""
+    results: list[ToolResultPart] = []
+    for call in calls:
+        tool = state.tool_map[call.name]
+        assert isinstance(tool, Handoff)
+        try:
+            _check(state, tool, call, waits=waits)
+        except Exception as error:  # noqa: BLE001 - a schema of the user's may raise anything: the model is told
+            results.append(failed(call, error).part)
+            continue
+        state.account.begin(tool_calls=1)
+        state.transfer = Transfer(tool, **known)
+        results.append(ToolResultPart(call.id, call.name, f"Handed over to {tool.to}, who goes on from here."))
+    return results
+
+
+def _check(state: StreamingState, tool: Handoff, call: ToolCallPart, *, waits: bool) -> None:
+    """Raises `ToolError` where a call cannot hand over."""
+    if waits or state.output is not None:
+        raise ToolError("not handed over: another call of the same answer comes first; call it again after that")
+    if state.transfer is not None:
+        raise ToolError(f"not handed over: {state.transfer.tool.to} goes on")
+    tool.checked(call.arguments)
+
+
+async def hand_over(
+    state: StreamingState, transfer: Transfer, *, by_call: bool
+) -> AsyncGenerator[StreamingIterationResult, None]:
+    """Has the other agent go on. `by_call`: the output of this run is the arguments of a call of `return_result`.
+
+    Raises:
+        Exception: what the other's run failed with.
+    """
+    tool, context = transfer.tool, state.tool_context()
+    history = [*dropwhile(_is_system, state.conversation_history)]
+    before, prompt = InnerRun(after=history[-1].id), None
+    if transfer.runs:
+        before, prompt = transfer.runs[-1], _joined(transfer.new)
+        history = [*_until(history, before.after), *before.messages]
+    how: dict[str, Any] = {**state.output_options, "history": history, "resume": transfer.resume}
+    if tool.limits is not None:
+        how["limits"] = tool.limits
+    run = begun(context, tool.sender(), prompt, share_state=True, **how)
+    relay, answer = relay_of(run, context), _Answer(state, tool.to, by_call=by_call)
+    try:
+        async with aclosing(run.steps()) as steps:
+            async for step in steps:
+                yield StreamingIterationResult(events=[*relay.feed(step.events), *answer.feed(step.pieces)])
+    finally:
+        with anyio.CancelScope(shield=True):
+            state.outbox.put(relay.feed(await run.leave()))
+    if run.exception is not None:
+        raise run.exception
+    result: ChatResult[str] = run.so_far()
+    state.losses |= dict.fromkeys(result.losses)
+    if result.pending:
+        call = ToolCallPart((state.new_id or new_id)(), tool.name)
+        yield answer.ends(result, call)
+        own = InnerRun((*before.messages, *result.messages), after=before.after)
+        yield _waiting(state, call, AgentWaits(result.pending, (own,)))
+    else:
+        yield answer.ends(result)
+        if (returned := answer.returned) is not None:
+            tool_round = state.tool_round = ToolRound(state, [returned])
+            tool_round.add(0, ToolResultPart(returned.id, returned.name, "ok"))
+            step = closed_round(state, tool_round, [])
+            yield msgspec.structs.replace(step, should_continue=False, finish_reason=FinishReason.stop)
+
+
+class _Answer:
+    """What the other agent says, as a message of this run's model while it is streamed."""
+
+    def __init__(self, state: StreamingState, to: str, *, by_call: bool) -> None:
+        self._state, self._to, self._by_call = state, to, by_call
+        self._new_id = state.new_id or new_id
+        self._id = ""
+        self._texts: list[str] = []
+        self._open: ToolCallPart | OpenText = OpenText()
+        self._intake = state.intake = Intake(MessageAccumulator(), state.losses)
+        state.shows = _is_returned if by_call else is_text
+        self.returned: ToolCallPart | None = None
+        """The call whose arguments are the output, once it is whole."""
+
+    def feed(self, pieces: Sequence[ChatResult[str]]) -> Sequence[Event]:
+        """What is shown of the other's run → the same, of this one's message."""
+        events: list[Event] = []
+        for piece in pieces:
+            if piece.retracted:
+                events += self._void("".join(self._texts).removesuffix(piece.retracted))
+            if piece.output:
+                events += [*self._begun(), PartDelta(self._id, 0, piece.output)]
+                self._texts.append(piece.output)
+        return self._intake.feed(events)
+
+    def ends(self, result: ChatResult[str], call: ToolCallPart | None = None) -> StreamingIterationResult:
+        """The end of the message. `call`: with it the other goes on, since it waits."""
+        state = self._state
+        rest: list[Content] = [call] if call is not None else _files(result.messages)
+        events = self._void("") if self._by_call and call is not None else []
+        if rest and not self._id:
+            events += self._started()
+        place = 0
+        if text := "".join(self._texts):
+            part = TextPart(text) if isinstance(self._open, OpenText) else parse_call(self._open, text)
+            self.returned = part if isinstance(part, ToolCallPart) else None
+            events.append(PartFinished(self._id, 0, part))
+            place = 1
+        for index, part in enumerate(rest, place):
+            events += whole_part(self._id, index, part)
+        metadata = {key: value for key, value in result.metadata.items() if key != "thinking"}
+        metadata = {"agent": self._to, **metadata}
+        reason = result.finish_reason if call is None else FinishReason.tool_calls
+        if not self._id:
+            state.intake = None
+            return StreamingIterationResult(should_continue=False, finish_reason=reason, metadata=metadata)
+        origin, agent = _origin(result.messages), {"agent": metadata["agent"]}
+        shown = self._intake.feed([*events, MessageFinished(self._id, reason, origin=origin, metadata=agent)])
+        message, state.intake = self._intake.message(), None
+        state.add_to_history(message)
+        if self.returned is not None:
+            state.output = text
+        return StreamingIterationResult(
+            events=[*shown, *self._intake.end()],
+            messages=(message,),
+            should_continue=False,
+            finish_reason=reason,
+            metadata=metadata,
+        )
+
+    def _begun(self) -> list[Event]:
+        """The start of the message and of its text, where it has none yet."""
+        if self._id:
+            return []
+        started = self._started()
+        self._open = ToolCallPart(self._new_id(), RETURN_RESULT) if self._by_call else OpenText()
+        return [*started, PartStarted(self._id, 0, self._open)]
+
+    def _started(self) -> list[Event]:
+        self._id = self._new_id()
+        return [MessageStarted(self._id, Role.MODEL, created_at=self._state.clock())]
+
+    def _void(self, left: str) -> list[Event]:
+        """The text is void, but for its beginning."""
+        if not self._id:
+            return []
+        dropped = MessageDropped(self._id, f"{self._to} began again")
+        self._id, self._texts = "", [left] if left else []
+        return [dropped, *([*self._begun(), PartDelta(self._id, 0, left)] if left else [])]
+
+
+def _waiting(state: StreamingState, call: ToolCallPart, waits: AgentWaits) -> StreamingIterationResult:
+    """The end of a run whose other agent waits: the call with which it goes on waits for the same."""
+    tool_round = state.tool_round = ToolRound(state, [call])
+    one = next(each for each in open_calls(state.conversation_history) if each.call.id == call.id)
+    decided = Decision(Waiting(one, ()), approved=True)
+    return closed_round(state, tool_round, [question_of(state, one, waits, state.records.of(call), decided)])
+
+
+def _until(messages: Sequence[Message], message_id: str | None) -> list[Message]:
+    """The messages up to and with that one.
+
+    Raises:
+        ResumeError: it is not among them.
+    """
+    place = next((place for place, message in enumerate(messages, 1) if message.id == message_id), 0)
+    if not place:
+        raise ResumeError(
+            f"the history lacks the message {message_id!r}, with which the conversation was handed over to the agent that waits; "
+            "send it with the ids that its messages have"
+        )
+    return [*messages[:place]]
+
+
+def _is_system(message: Message) -> bool:
+    return message.role is Role.SYSTEM
+
+
+def _is_returned(event: PartStarted) -> bool:
+    return isinstance(event.part, ToolCallPart) and event.part.name == RETURN_RESULT
+
+
+def _joined(messages: Sequence[Message]) -> Message | None:
+    """Messages that follow each other as one prompt; `None`: there is none."""
+    return Message.user(*[piece for message in messages for piece in message.content]) if messages else None
+
+
+def _files(messages: Sequence[Message]) -> list[Content]:
+    """What the other's model made beside text."""
+    parts = [part for message in messages if message.role is Role.MODEL for part in message.parts]
+    return [part for part in parts if isinstance(part, _FILES)]
+
+
+def _origin(messages: Sequence[Message]) -> Origin | None:
+    """Who said it. What would link it to a response is left out: to this run's model that response is unknown."""
+    origins = [message.origin for message in messages if message.role is Role.MODEL and message.origin is not None]
+    return msgspec.structs.replace(origins[-1], response_id=None, prefix=None) if origins else None

@@ -1,0 +1,174 @@
+"""What a run does from its first event to its last: model calls, the tools between them, and other agents that go on in its place."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from logging import DEBUG, WARNING
+from typing import Any, Literal
+
+import anyio
+import msgspec
+
+from dragoman.event import Event, RunError, RunFinished, RunStarted, StepFinished, StepStarted
+from dragoman.fold import unfold
+from dragoman.logs import logger
+from dragoman.loss import Loss
+from dragoman.message import Message
+from dragoman.model.chat_model import ChatModel
+from dragoman.orchestration.going_on import go_on
+from dragoman.orchestration.handing_over import hand_over
+from dragoman.orchestration.iteration import StreamingIterationResult
+from dragoman.orchestration.orchestrator import StreamingOrchestrator
+from dragoman.orchestration.output import RETURN_RESULT
+from dragoman.orchestration.state import StreamingState
+from dragoman.orchestration.transcript import Transcript
+
+__all__ = ["Loop"]
+
+_LOG = logger("run")
+
+
+class Loop:
+    """The steps of one run. It raises what ends the run before its time; `left` has the events that its end then lacks."""
+
+    def __init__(
+        self,
+        model: ChatModel,
+        orchestrator: StreamingOrchestrator,
+        state: StreamingState,
+        *,
+        opening: Sequence[Message],
+        begin: Callable[[], Sequence[Message]] | None,
+        output_schema: Mapping[str, Any] | None,
+    ) -> None:
+        """`opening`: the messages with which it begins, which the state's history holds. `begin`: gives them once the tools of sets are
+        known, where that needs them."""
+        self.transcript = Transcript(state, typed=output_schema is not None)
+        """What the run has made by now."""
+        self.has_begun = False
+        """Whether the first event is told."""
+        self._model, self._orchestrator, self._state = model, orchestrator, state
+        self._opening, self._begin = opening, begin
+        self._schema = output_schema
+        by_call = getattr(orchestrator, "provider_hint", None) == RETURN_RESULT
+        self._typed: Literal["text", "call"] | None = None if output_schema is None else "call" if by_call else "text"
+        self._step: str | None = None
+        self._losses_named = 0
+
+    async def steps(self, identify: Callable[[], str | None]) -> AsyncGenerator[StreamingIterationResult, None]:
+        """What happens, in order. `identify` is called first: whatever asks in the run's name can say so from then on; it gives the id of
+        the run around this one.
+
+        Raises:
+            Exception: why the run cannot go on.
+        """
+        state, orchestrator, transcript = self._state, self._orchestrator, self.transcript
+        parent_id = identify()
+        started = RunStarted(state.run_id, state.thread_id, parent_id, state.resource_id, self._typed)
+        self.has_begun = True
+        first = StreamingIterationResult(events=[started, *state.shared.snapshot()])
+        yield first if len(first.events) == 1 else transcript.recorded(first)
+        if self._opening:
+            yield self._opened(self._opening)
+        try:
+            if state.toolset is not None:
+                await state.enter()
+            if self._begin is not None:
+                await state.list_tools()
+                yield self._opened(self._begin())
+            await orchestrator.initialize(state)
+            model = self._bound()
+            if state.plan is not None:
+                async with aclosing(go_on(state, state.plan)) as steps:
+                    async for step in steps:
+                        yield transcript.absorb(step)
+                state.account.check()
+            goes_on = not transcript.pending
+            while goes_on or state.transfer is not None:
+                transfer, state.transfer, goes_on = state.transfer, None, False
+                if transfer is None:
+                    state.account.begin(model_calls=1)
+                    if state.toolset is not None and await state.list_tools():
+                        model = self._bound()
+                    transcript.model_calls += 1
+                    name = f"model call {transcript.model_calls}"
+                    _LOG.debug("run %s: %s to %s", state.run_id, name, model.name)
+                    results = orchestrator.process_iteration(model, state, self._schema)
+                else:
+                    name = f"hand-off to {transfer.tool.to}"
+                    _LOG.debug("run %s: %s", state.run_id, name)
+                    results = hand_over(state, transfer, by_call=self._typed == "call")
+                try:
+                    yield self._began(name)
+                    async for result in results:
+                        goes_on = result.should_continue
+                        if result.events and type(last := result.events[-1]) is RunError and self._is_own(last):
+                            yield transcript.recorded(msgspec.structs.replace(result, events=result.events[:-1]))
+                            raise last.error
+                        yield transcript.absorb(result)
+                finally:
+                    await results.aclose()
+                state.account.check()
+                yield self._ended(name)
+        finally:
+            try:
+                await self._finalize()
+            finally:
+                if state.toolset is not None:
+                    await state.leave()
+        state.complete()
+        transcript.is_complete = True
+        _LOG.info("run %s ended: %s, %s", state.run_id, transcript.finish_reason, transcript.usage)
+        outcome = "pending" if transcript.pending else "success"
+        finished = RunFinished(state.run_id, outcome, transcript.usage, transcript.pending, transcript.shown.value())
+        if left := state.outbox.close():
+            yield transcript.recorded(StreamingIterationResult(events=left))
+        yield StreamingIterationResult(events=[finished])
+
+    def left(self) -> list[Event]:
+        """The end of a step in whose middle the run ended."""
+        step, self._step = self._step, None
+        losses = self._new_losses()
+        return [] if step is None else [StepFinished(step, losses)]
+
+    def _opened(self, messages: Sequence[Message]) -> StreamingIterationResult:
+        """Tells the messages with which it begins."""
+        self.transcript.messages += messages
+        return StreamingIterationResult(events=unfold(messages), messages=messages)
+
+    def _began(self, name: str) -> StreamingIterationResult:
+        self._step = name
+        return self.transcript.recorded(StreamingIterationResult(events=[StepStarted(name)]))
+
+    def _ended(self, name: str) -> StreamingIterationResult:
+        self._step = None
+        losses = self._new_losses()
+        return self.transcript.recorded(StreamingIterationResult(events=[StepFinished(name, losses)], losses=losses))
+
+    def _is_own(self, error: RunError) -> bool:
+        """Whether it is this run that failed, and not one in its tools."""
+        return error.run_id in (None, self._state.run_id)
+
+    def _bound(self) -> ChatModel:
+        """The model, which is asked with the tools of the next step."""
+        state = self._state
+        return self._model.bound(state.request.replace(tools=(*state.specs, *state.request.tools)), state.losses)
+
+    async def _finalize(self) -> None:
+        """Calls the orchestrator's `finalize`, also in the middle of a cancellation."""
+        task = asyncio.current_task()
+        if task is None or not task.cancelling():  # the scope is not free
+            await self._orchestrator.finalize(self._state)
+            return
+        with anyio.CancelScope(shield=True):
+            await self._orchestrator.finalize(self._state)
+
+    def _new_losses(self) -> tuple[Loss, ...]:
+        """What requests had to leave out and the run has not named yet."""
+        losses = tuple(self._state.losses)[self._losses_named :] if self._state.losses else ()
+        self._losses_named += len(losses)
+        for loss in losses:
+            _LOG.log(DEBUG if loss.is_minor else WARNING, "run %s: left out %s", self._state.run_id, loss)
+        return losses

@@ -1,0 +1,45 @@
+"""Connections to a database: SQLAlchemy's, by the synchronous drivers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
+
+from dragoman.sql.dialects import DIALECTS
+
+__all__ = ["open_engine"]
+
+_PRAGMAS = ("busy_timeout = 30000", "journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON")
+"""With WAL, NORMAL keeps what was committed when a process is killed; when power fails the last commits may be gone, none is torn."""
+
+
+def open_engine(url: str, *, connections: int, writes: bool) -> Engine:
+    """An engine for one purpose: whole transactions of one writer, or single statements that read."""
+    address = make_url(url)
+    dialect = DIALECTS[address.get_backend_name()]
+    engine = create_engine(
+        address.set(drivername=dialect.driver),
+        pool_size=connections,
+        max_overflow=0,
+        connect_args=dict(dialect.connect_args),
+        hide_parameters=True,
+        **({} if writes else {"isolation_level": "AUTOCOMMIT"}),
+    )
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _prepare)
+        if writes:
+            event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _prepare(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # the driver begins no transaction by itself
+    cursor = connection.cursor()
+    for pragma in _PRAGMAS:
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")

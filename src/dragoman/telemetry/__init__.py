@@ -1,0 +1,62 @@
+"""Spans, metrics and events of runs, model calls and tools, by OpenTelemetry's conventions for generative AI: hooks, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from dragoman.arguments import wrong
+from dragoman.errors import SettingsError
+from dragoman.hooks import Hooks
+
+if TYPE_CHECKING:
+    from opentelemetry._logs import LoggerProvider
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import TracerProvider
+
+__all__ = ["telemetry"]
+
+
+def telemetry(
+    tracer_provider: TracerProvider | None = None,
+    meter_provider: MeterProvider | None = None,
+    logger_provider: LoggerProvider | None = None,
+    *,
+    content: bool = False,
+    propagate: bool = True,
+    conventions: Literal["0.1", "1.41"] = "0.1",
+) -> Hooks:
+    """Hooks that make spans, metrics and events: for `Agent(hooks=…)`, or for all agents with `dragoman.hooks.everywhere`.
+
+    A run is a span `invoke_agent NAME`, each request to a model within it `chat MODEL`, each call of a tool `execute_tool NAME`; what a tool
+    does stands under its span, agents within it too. The providers are OpenTelemetry's global ones where none are given.
+
+    Args:
+        tracer_provider: makes the spans.
+        meter_provider: makes the metrics.
+        logger_provider: takes the events that tell of exceptions; spans have these too.
+        content: whether spans hold what is said: messages, system instructions, descriptions and schemas of tools, arguments and results.
+        propagate: whether requests to models carry the header `traceparent`, by which a gateway of yours joins their trace. Baggage is
+            never sent.
+        conventions: of which version names are: of the conventions for generative AI, or of the semantic conventions of which these were a
+            part until 1.41, as many dashboards have them. They differ in the metrics of a model call and in the tokens that were written
+            to a cache.
+
+    Raises:
+        SettingsError: `opentelemetry-api` is not installed.
+    """
+    if conventions not in ("0.1", "1.41"):
+        raise SettingsError(f'telemetry(conventions={conventions!r}) is unknown; it is "0.1" or "1.41"')
+    for name, provider, method in (
+        ("tracer_provider", tracer_provider, "get_tracer"),
+        ("meter_provider", meter_provider, "get_meter"),
+        ("logger_provider", logger_provider, "get_logger"),
+    ):
+        if provider is not None and (isinstance(provider, type) or not hasattr(provider, method)):
+            raise wrong(name, provider, "a provider of OpenTelemetry's")
+    try:
+        from dragoman.telemetry.spans import Spans
+    except ImportError as error:
+        raise SettingsError('telemetry needs opentelemetry-api: pip install "dragoman[otel]"') from error
+
+    spans = Spans(tracer_provider, meter_provider, logger_provider, content=content, conventions=conventions)
+    return spans.hooks(propagate=propagate)

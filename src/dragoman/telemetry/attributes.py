@@ -1,0 +1,159 @@
+"""What spans and metrics say of a run, a model call or a tool: records of hooks → attributes by the conventions' names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from urllib.parse import urlsplit
+
+from dragoman.hooks import ModelEnd, ModelStart, ToolStart
+from dragoman.message import FinishReason, Origin, Usage
+from dragoman.request import Settings
+from dragoman.run_info import RunInfo
+
+__all__ = [
+    "Attributes",
+    "conversation",
+    "error_type",
+    "finish_reason",
+    "provider_name",
+    "request",
+    "response",
+    "target",
+    "tool_call",
+    "usage",
+]
+
+Attributes = dict[str, "str | bool | int | float | tuple[str, ...]"]
+
+_PROVIDERS: Mapping[str, str] = {
+    "openai-responses": "openai",
+    "azure": "azure.ai.openai",
+    "azure-responses": "azure.ai.openai",
+    "google": "gcp.gemini",
+    "vertex": "gcp.vertex_ai",
+    "mistral": "mistral_ai",
+    "xai": "x_ai",
+}
+"""Our name of a provider → the conventions', where they differ."""
+_FINISH_REASONS: Mapping[FinishReason, str] = {
+    FinishReason.tool_calls: "tool_call",
+    FinishReason.recitation: "content_filter",
+    FinishReason.cancelled: "error",
+}
+_PORTS = {"https": 443, "http": 80}
+_SETTINGS: Mapping[str, str] = {
+    "temperature": "gen_ai.request.temperature",
+    "max_tokens": "gen_ai.request.max_tokens",
+    "top_p": "gen_ai.request.top_p",
+    "top_k": "gen_ai.request.top_k",
+    "presence_penalty": "gen_ai.request.presence_penalty",
+    "frequency_penalty": "gen_ai.request.frequency_penalty",
+    "stop": "gen_ai.request.stop_sequences",
+    "seed": "gen_ai.request.seed",
+}
+_CACHE_WRITE = {"0.1": "gen_ai.usage.cache_write.input_tokens", "1.41": "gen_ai.usage.cache_creation.input_tokens"}
+_FLOATS = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
+_NOTHING = Settings()
+
+
+def provider_name(name: str) -> str:
+    """The conventions' name of a provider; of one that they do not know, its own."""
+    return _PROVIDERS.get(name, name)
+
+
+@lru_cache(maxsize=256)
+def target(origin: Origin) -> Mapping[str, str | int]:
+    """Whom a request goes to."""
+    url = urlsplit(origin.endpoint or "")
+    found: dict[str, str | int] = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": provider_name(origin.provider),
+        "gen_ai.request.model": origin.model or "",
+    }
+    if url.hostname:
+        found["server.address"] = url.hostname
+        found["server.port"] = url.port or _PORTS.get(url.scheme, 443)
+    return MappingProxyType(found)
+
+
+def request(start: ModelStart) -> Attributes:
+    """What is asked, without its content."""
+    asked, found = start.request, Attributes(target(start.target))
+    if asked.stream:
+        found["gen_ai.request.stream"] = True
+    if asked.output_schema is not None:
+        found["gen_ai.output.type"] = "json"
+    settings = asked.settings
+    if settings != _NOTHING:
+        for name, attribute in _SETTINGS.items():
+            if (value := getattr(settings, name)) is not None:
+                found[attribute] = float(value) if name in _FLOATS else value
+        if isinstance(settings.reasoning, str):
+            found["gen_ai.request.reasoning.level"] = settings.reasoning
+    return found | conversation(start.run)
+
+
+def response(end: ModelEnd, conventions: str) -> Attributes:
+    """What came of a request, without its content, with the names of a version of the conventions."""
+    found: Attributes = {}
+    if (origin := end.origin) is not None:
+        if origin.response_id:
+            found["gen_ai.response.id"] = origin.response_id
+        if origin.served_model:
+            found["gen_ai.response.model"] = origin.served_model
+    if (reason := finish_reason(end.finish_reason)) is not None:
+        found["gen_ai.response.finish_reasons"] = (reason,)
+    if end.start.request.stream and end.first_seconds is not None:
+        found["gen_ai.response.time_to_first_chunk"] = end.first_seconds
+    if (used := end.usage) is not None:
+        found |= usage(used)
+        for name, count in (
+            ("gen_ai.usage.cache_read.input_tokens", used.cache_read_tokens),
+            (_CACHE_WRITE[conventions], used.cache_write_tokens),
+            ("gen_ai.usage.reasoning.output_tokens", used.reasoning_tokens),
+        ):
+            if count is not None:
+                found[name] = count
+    return found
+
+
+def usage(used: Usage) -> Attributes:
+    """Tokens of a call, or of a run."""
+    found: Attributes = {}
+    if used.input_tokens is not None:
+        found["gen_ai.usage.input_tokens"] = used.input_tokens
+    if used.output_tokens is not None:
+        found["gen_ai.usage.output_tokens"] = used.output_tokens
+    return found
+
+
+def tool_call(start: ToolStart) -> Attributes:
+    """Which tool is called, without the arguments."""
+    found: Attributes = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": start.call.name,
+        "gen_ai.tool.type": "function",
+        "gen_ai.tool.call.id": start.call.id,
+    }
+    if start.description:
+        found["gen_ai.tool.description"] = start.description
+    return found | conversation(start.run)
+
+
+def conversation(run: RunInfo | None) -> Attributes:
+    """The conversation, where it has an id of its own, and not that of its run or of the one around it."""
+    if run is None or run.thread_id is None or run.thread_id in (run.run_id, run.parent_run_id):
+        return {}
+    return {"gen_ai.conversation.id": run.thread_id}
+
+
+def finish_reason(reason: FinishReason) -> str | None:
+    """The conventions' word for why a model stopped; `None`: it is not known."""
+    return None if reason is FinishReason.unspecified else _FINISH_REASONS.get(reason, reason.value)
+
+
+def error_type(error: BaseException) -> str:
+    """The class of an error: one of `dragoman.errors`, or of code of the user's."""
+    return type(error).__qualname__

@@ -1,0 +1,118 @@
+"""What is said, in the JSON of the conventions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.message import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    MarkPart,
+    Message,
+    ProviderPart,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from dragoman.request import ServerTool, ToolSpec
+
+__all__ = ["answer", "conversation", "dumped", "json_text", "result", "tool_definitions"]
+
+_ROLES = {Role.SYSTEM: "system", Role.USER: "user", Role.MODEL: "assistant"}
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON, as span attributes have it."""
+    try:
+        return msgspec.json.encode(value, enc_hook=str).decode()
+    except UnicodeEncodeError:  # half a character, which only an escape can hold
+        return json.dumps(msgspec.to_builtins(value, enc_hook=str))
+
+
+def conversation(messages: Sequence[Message]) -> dict[str, str]:
+    """Messages as attributes: system instructions at their head, and the rest."""
+    head = next((place for place, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
+    found: dict[str, str] = {}
+    if head:
+        parts = [_part(part) for message in messages[:head] for part in message.content]
+        found["gen_ai.system_instructions"] = json_text(parts)
+    if messages[head:]:
+        found["gen_ai.input.messages"] = json_text(dumped(messages[head:]))
+    return found
+
+
+def dumped(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """Messages with the conventions' roles and parts. Results of tools are messages of their own there."""
+    return [one for message in messages for one in _messages(message)]
+
+
+def answer(message: Message, finish_reason: str | None) -> str:
+    """What a model said, as the only choice that it gave. Why it stopped stands there too, since readers ask for it."""
+    return json_text([{**one, "finish_reason": finish_reason or "stop"} for one in dumped([message])])
+
+
+def result(part: ToolResultPart) -> Any:
+    """What a tool gave: JSON, or parts."""
+    return [_part(one) for one in part.result] if part.is_content else part.result
+
+
+def tool_definitions(tools: Iterable[ToolSpec | ServerTool]) -> list[dict[str, Any]]:
+    """What a model may call."""
+    return [
+        {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.input_schema}
+        if isinstance(tool, ToolSpec)
+        else {"type": "builtin", "name": tool.name}
+        for tool in tools
+    ]
+
+
+def _messages(message: Message) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for part in message.content:
+        if isinstance(part, MarkPart):
+            continue
+        is_result = isinstance(part, ToolResultPart) and part.run_by != "provider"
+        role = "tool" if is_result else _ROLES[message.role]
+        if not found or found[-1]["role"] != role:
+            found.append({"role": role, "parts": []})
+        found[-1]["parts"].append(_part(part))
+    return found
+
+
+def _part(part: Content) -> dict[str, Any]:
+    match part:
+        case TextPart():
+            return {"type": "text", "content": part.text}
+        case ThinkingPart():
+            return {"type": "reasoning", "content": part.text}
+        case ToolCallPart(run_by="provider"):
+            call = {"type": part.name, "arguments": part.arguments}
+            return {"type": "server_tool_call", "id": part.id, "name": part.name, "server_tool_call": call}
+        case ToolCallPart():
+            return {"type": "tool_call", "id": part.id, "name": part.name, "arguments": part.arguments}
+        case ToolResultPart(run_by="provider"):
+            answer = {"type": part.name or "result", "result": part.result}
+            return {"type": "server_tool_call_response", "id": part.id, "server_tool_call_response": answer}
+        case ToolResultPart():
+            return {"type": "tool_call_response", "id": part.id, "response": result(part)}
+        case DataPart():
+            return {**_file(part.mime_type), "type": "blob", "content": part.data}
+        case LinkPart():
+            return {**_file(part.mime_type), "type": "uri", "uri": part.url}
+        case FilePart():
+            return {**_file(part.mime_type), "type": "file", "file_id": part.id}
+        case ProviderPart() | MarkPart():
+            return {"type": part.kind}
+
+
+def _file(mime_type: str | None) -> dict[str, str | None]:
+    kind = (mime_type or "").partition("/")[0]
+    return {"mime_type": mime_type, "modality": kind if kind in ("image", "audio", "video") else "document"}

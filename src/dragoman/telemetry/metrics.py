@@ -1,0 +1,114 @@
+"""Metrics of runs, model calls and tools, with the conventions' names, units and buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from opentelemetry.context import Context
+from opentelemetry.metrics import Meter
+
+from dragoman.hooks import ModelEnd, RunEnd, ToolEnd
+from dragoman.telemetry.attributes import Attributes, error_type, target
+
+__all__ = ["Metrics"]
+
+SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+RUN_SECONDS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6)
+TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
+CALLS = (1, 2, 4, 8, 16, 32, 64, 128)
+
+_OF_A_MODEL_CALL: Mapping[str, tuple[str, str, str, str]] = {
+    "0.1": (
+        "gen_ai.client.inference.duration",
+        "gen_ai.client.inference.time_to_first_chunk",
+        "gen_ai.client.inference.operation.input_tokens",
+        "gen_ai.client.inference.operation.output_tokens",
+    ),
+    "1.41": (
+        "gen_ai.client.operation.duration",
+        "gen_ai.client.operation.time_to_first_chunk",
+        "gen_ai.client.token.usage",
+        "gen_ai.client.token.usage",
+    ),
+}
+"""Version of the conventions → duration, time to the first chunk, tokens in and out."""
+_SAME_NAME = ({"gen_ai.token.type": "input"}, {"gen_ai.token.type": "output"})
+_NO_EXEMPLAR = Context()
+_USAGE = "gen_ai.client.inference.usage."
+
+
+class Metrics:
+    """Takes ends, and records what they say. Tokens that are a part of others (cached, reasoning) are counted where there are any."""
+
+    def __init__(self, meter: Meter, conventions: str) -> None:
+        def seconds(name: str, text: str, buckets: tuple[float, ...] = SECONDS):  # noqa: ANN202
+            return meter.create_histogram(name, "s", text, explicit_bucket_boundaries_advisory=buckets)
+
+        def counts(name: str, unit: str, text: str, buckets: tuple[float, ...]):  # noqa: ANN202
+            return meter.create_histogram(name, unit, text, explicit_bucket_boundaries_advisory=buckets)
+
+        duration, first, tokens_in, tokens_out = _OF_A_MODEL_CALL[conventions]
+        self._token_types: tuple[Mapping[str, str], Mapping[str, str]] = (
+            ({}, {}) if tokens_in != tokens_out else _SAME_NAME
+        )
+        self._duration = seconds(duration, "Duration of a request to a model.")
+        self._first = seconds(first, "Time until the first chunk of a streamed answer.")
+        self._input = counts(tokens_in, "{token}", "Tokens of a request to a model.", TOKENS)
+        self._output = (
+            self._input if tokens_in == tokens_out else counts(tokens_out, "{token}", "Tokens of an answer.", TOKENS)
+        )
+        self._parts = [
+            (field, meter.create_counter(_USAGE + name, "{token}", text))
+            for field, name, text in (
+                ("cache_read_tokens", "cache_read.input_tokens", "Tokens that were read from the provider's cache."),
+                ("cache_write_tokens", "cache_write.input_tokens", "Tokens that were written to the provider's cache."),
+                ("reasoning_tokens", "reasoning.output_tokens", "Tokens that were spent on thinking."),
+            )
+        ]
+        self._run = seconds("gen_ai.invoke_agent.duration", "Duration of a run.", RUN_SECONDS)
+        self._model_calls = counts(
+            "gen_ai.invoke_agent.inference_calls", "{inference_call}", "Requests of a run.", CALLS
+        )
+        self._tool_calls = counts("gen_ai.invoke_agent.tool_calls", "{tool_call}", "Calls of tools in a run.", CALLS)
+        self._tool = seconds("gen_ai.execute_tool.duration", "Duration of a call of a tool.")
+
+    def model_call(self, end: ModelEnd, context: Context) -> None:
+        """Records a request to a model; an exemplar, which leads from a metric to its trace, has its duration alone."""
+        whom = target(end.start.target)
+        attributes: Attributes = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": whom["gen_ai.provider.name"],
+            "gen_ai.request.model": whom["gen_ai.request.model"],
+        }
+        if end.origin is not None and end.origin.served_model:
+            attributes["gen_ai.response.model"] = end.origin.served_model
+        if end.start.request.stream and end.first_seconds is not None:
+            self._first.record(end.first_seconds, attributes, _NO_EXEMPLAR)
+        used = end.usage
+        if used is not None:
+            for histogram, count, kind in (
+                (self._input, used.input_tokens, self._token_types[0]),
+                (self._output, used.output_tokens, self._token_types[1]),
+            ):
+                if count is not None:
+                    histogram.record(count, {**attributes, **kind} if kind else attributes, _NO_EXEMPLAR)
+            for field, counter in self._parts:
+                if count := getattr(used, field):
+                    counter.add(count, {**attributes, "gen_ai.token.modality": "unknown"}, _NO_EXEMPLAR)
+        if end.error is not None:
+            attributes["error.type"] = error_type(end.error)
+        self._duration.record(end.seconds, attributes, context)
+
+    def run(self, end: RunEnd, name: Attributes, context: Context, model_calls: int, tool_calls: int) -> None:
+        """Records a run. `name`: of its agent."""
+        self._model_calls.record(model_calls, name, context)
+        self._tool_calls.record(tool_calls, name, context)
+        attributes = name if end.error is None else {**name, "error.type": error_type(end.error)}
+        self._run.record(end.seconds, attributes, context)
+
+    def tool_call(self, end: ToolEnd, name: Attributes, error: str | None, context: Context) -> None:
+        """Records a call of a tool."""
+        attributes: Attributes = {"gen_ai.tool.name": end.start.call.name, "gen_ai.tool.type": "function", **name}
+        if error is not None:
+            attributes["error.type"] = error
+        self._tool.record(end.seconds, attributes, context)

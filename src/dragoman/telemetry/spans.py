@@ -1,0 +1,267 @@
+"""Spans of runs, model calls and tools: what begins with a start, and ends with its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextvars import Token
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, NamedTuple
+
+from opentelemetry import metrics, trace
+from opentelemetry.context import Context, attach, detach, get_current
+from opentelemetry.trace import Span, SpanKind, set_span_in_context
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from dragoman import providers
+from dragoman.errors import DragomanError
+from dragoman.hooks import (
+    Hooks,
+    ModelEnd,
+    ModelRetry,
+    ModelStart,
+    RequestLoss,
+    RunEnd,
+    RunStart,
+    ToolEnd,
+    ToolStart,
+)
+from dragoman.message import Role
+from dragoman.run_info import RunInfo
+from dragoman.telemetry import content
+from dragoman.telemetry.attributes import (
+    Attributes,
+    conversation,
+    error_type,
+    finish_reason,
+    request,
+    response,
+    tool_call,
+    usage,
+)
+from dragoman.telemetry.failure import recorder
+from dragoman.telemetry.metrics import Metrics
+from dragoman.tools.ask import AskUser
+
+if TYPE_CHECKING:
+    from opentelemetry._logs import LoggerProvider
+
+__all__ = ["Spans"]
+
+_SCOPE = "dragoman"
+_PROPAGATOR = TraceContextTextMapPropagator()
+
+
+class _Run:
+    """A run that goes on."""
+
+    def __init__(self, span: Span, name: Attributes) -> None:
+        self.span = span
+        self.context = set_span_in_context(span)
+        self.name = name
+        self.model_calls = self.tool_calls = 0
+
+
+class _Call(NamedTuple):
+    """A request to a model, or a call of a tool, that goes on."""
+
+    span: Span
+    context: Context
+    run: _Run | None
+    token: Token[Context] | None = None
+
+
+class _Current:
+    """A context that is the current one for a while."""
+
+    __slots__ = ("_context", "_token")
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def __enter__(self) -> None:
+        self._token = attach(self._context)
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is not GeneratorExit:  # with which a task is destroyed, and its context with it
+            detach(self._token)
+
+
+class Spans:
+    """Keeps the span of whatever has begun, by its start. No span is current outside of the sending of a request and of the task of a tool."""
+
+    def __init__(
+        self,
+        tracer_provider: trace.TracerProvider | None,
+        meter_provider: metrics.MeterProvider | None,
+        logger_provider: LoggerProvider | None,
+        *,
+        content: bool,
+        conventions: str,
+    ) -> None:
+        release = _release()
+        self._tracer = trace.get_tracer(_SCOPE, release, tracer_provider)
+        self._metrics = Metrics(metrics.get_meter(_SCOPE, release, meter_provider), conventions)
+        self._failed = recorder(_SCOPE, release, logger_provider)
+        self._content, self._conventions = content, conventions
+        self._runs: dict[int, _Run] = {}
+        self._calls: dict[ModelStart | ToolStart, _Call] = {}
+
+    def hooks(self, *, propagate: bool) -> Hooks:
+        """The functions that make the spans."""
+        return Hooks(
+            run_start=self._run_start,
+            run_end=self._run_end,
+            model_start=self._model_start,
+            model_end=self._model_end,
+            tool_start=self._tool_start,
+            tool_end=self._tool_end,
+            retry=self._retry,
+            loss=self._loss,
+            model_context=self._model_context,
+            propagate=_headers if propagate else None,
+        )
+
+    def _of(self, run: RunInfo | None) -> _Run | None:
+        return None if run is None else self._runs.get(id(run))
+
+    # runs
+
+    def _run_start(self, start: RunStart) -> None:
+        name = _agent_name(start)
+        attributes: Attributes = {"gen_ai.operation.name": "invoke_agent", **name, **conversation(start.run)}
+        title = " ".join(["invoke_agent", *[str(value) for value in name.values()]])
+        span = self._tracer.start_span(title, kind=SpanKind.INTERNAL, attributes=attributes)
+        self._runs[id(start.run)] = _Run(span, name)
+        if self._content and span.is_recording():
+            span.set_attributes(content.conversation(start.messages))
+
+    def _run_end(self, end: RunEnd) -> None:
+        run = self._runs.pop(id(end.start.run))
+        span, result = run.span, end.result
+        try:
+            attributes: Attributes = {} if result.usage is None else usage(result.usage)
+            reason = "error" if end.outcome in ("cancelled", "error") else finish_reason(result.finish_reason)
+            if reason is not None:
+                attributes["gen_ai.response.finish_reasons"] = (reason,)
+            if self._content and span.is_recording():
+                said = [one for one in result.messages if one.role is Role.MODEL][-1:]
+                if said:
+                    attributes["gen_ai.output.messages"] = content.answer(said[0], reason)
+            span.set_attributes(attributes)
+            if end.error is not None:
+                self._failed("", span, run.context, end.error)
+            self._metrics.run(end, run.name, run.context, run.model_calls, run.tool_calls)
+        finally:
+            span.end()
+
+    # model calls
+
+    def _model_start(self, start: ModelStart) -> None:
+        run = self._of(start.run)
+        context = get_current() if run is None else run.context
+        span = self._tracer.start_span(
+            f"chat {start.target.model}", context, SpanKind.CLIENT, attributes=request(start)
+        )
+        self._calls[start] = _Call(span, set_span_in_context(span, context), run)
+        if run is not None:
+            run.model_calls += 1
+        if self._content and span.is_recording():
+            attributes = content.conversation(start.request.messages)
+            if start.request.tools:
+                attributes["gen_ai.tool.definitions"] = content.json_text(content.tool_definitions(start.request.tools))
+            span.set_attributes(attributes)
+
+    def _model_end(self, end: ModelEnd) -> None:
+        span, context, _, _ = self._calls.pop(end.start)
+        try:
+            attributes = response(end, self._conventions)
+            if self._content and span.is_recording() and (message := end.message) is not None:
+                attributes["gen_ai.output.messages"] = content.answer(message, finish_reason(end.finish_reason))
+            span.set_attributes(attributes)
+            if end.error is not None:
+                self._failed("client.operation", span, context, end.error)
+            self._metrics.model_call(end, context)
+        finally:
+            span.end()
+
+    def _model_context(self, start: ModelStart) -> _Current:
+        return _Current(self._calls[start].context)
+
+    # tools
+
+    def _tool_start(self, start: ToolStart) -> None:
+        run = self._of(start.run)
+        context = get_current() if run is None else run.context
+        attributes = tool_call(start)
+        if run is not None:
+            run.tool_calls += 1
+            attributes |= run.name
+        span = self._tracer.start_span(
+            f"execute_tool {start.call.name}", context, SpanKind.INTERNAL, attributes=attributes
+        )
+        context = set_span_in_context(span, context)
+        self._calls[start] = _Call(span, context, run, attach(context))
+        if self._content and span.is_recording():
+            span.set_attribute("gen_ai.tool.call.arguments", content.json_text(start.call.arguments))
+
+    def _tool_end(self, end: ToolEnd) -> None:
+        span, context, run, token = self._calls.pop(end.start)
+        if token is not None and not isinstance(end.error, GeneratorExit):
+            detach(token)
+        error = end.error if isinstance(end.error, Exception) and not isinstance(end.error, AskUser) else None
+        try:
+            if self._content and end.result is not None and span.is_recording():
+                span.set_attribute("gen_ai.tool.call.result", content.json_text(content.result(end.result)))
+            if error is not None:
+                self._failed("execute_tool", span, context, error)
+            name = {} if run is None else run.name
+            self._metrics.tool_call(end, name, None if error is None else error_type(error), context)
+        finally:
+            span.end()
+
+    # what happens between
+
+    def _retry(self, retry: ModelRetry) -> None:
+        attributes: Attributes = {"dragoman.retry.attempt": retry.attempt, "dragoman.retry.wait": retry.wait}
+        if retry.status is not None:
+            attributes["http.response.status_code"] = retry.status
+        if retry.error is not None:
+            attributes["error.type"] = error_type(retry.error)
+        if retry.fallback is not None:
+            attributes["dragoman.retry.fallback"] = retry.fallback
+        run = None if retry.fallback is None else self._of(retry.run)
+        _event(trace.get_current_span() if run is None else run.span, "dragoman.retry", attributes)
+
+    def _loss(self, loss: RequestLoss) -> None:
+        run = self._of(loss.run)
+        attributes: Attributes = {"dragoman.loss.what": loss.loss.what.value, "dragoman.loss.why": loss.loss.why}
+        _event(trace.get_current_span() if run is None else run.span, "dragoman.loss", attributes)
+
+
+def _release() -> str:
+    """The version of this package; `""`: it is not installed as one."""
+    try:
+        return version("dragoman")
+    except PackageNotFoundError:
+        return ""
+
+
+def _agent_name(start: RunStart) -> Attributes:
+    """The agent's name, where it was given one: else it is called by its provider's."""
+    try:
+        provider = providers.get(start.model.partition(":")[0]).display_name
+    except DragomanError:
+        provider = ""
+    name = start.run.agent
+    return {"gen_ai.agent.name": name} if name not in ("", provider) else {}
+
+
+def _event(span: Span, name: str, attributes: Attributes) -> None:
+    if span.is_recording():
+        span.add_event(name, attributes)
+
+
+def _headers() -> Mapping[str, str]:
+    carrier: dict[str, str] = {}
+    _PROPAGATOR.inject(carrier)
+    return carrier

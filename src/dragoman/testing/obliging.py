@@ -1,0 +1,108 @@
+"""A model that does whatever it is asked for: it calls every tool, and fills the schema. To see that all of an agent runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from dragoman.codec.json_values import if_list, if_object
+from dragoman.message import Content
+from dragoman.orchestration.output import RETURN_RESULT
+from dragoman.request import ModelRequest, ToolSpec
+from dragoman.testing.scripted_answer import call
+
+__all__ = ["fitting", "obliging"]
+
+_DEEP = 8
+_STRINGS: Mapping[str, str] = {
+    "date-time": "2026-01-31T12:00:00Z",
+    "date": "2026-01-31",
+    "time": "12:00:00Z",
+    "duration": "PT1M",
+    "email": "ada@example.org",
+    "uri": "https://example.org/",
+    "uuid": "6f1c1c0e-8c1d-4f6e-9d0a-3b6f0c2a7e51",
+    "ipv4": "192.0.2.1",
+    "ipv6": "2001:db8::1",
+}
+"""Format of a string → one of that format."""
+
+
+def obliging(request: ModelRequest) -> Sequence[Content | str]:
+    """An answer to any request: calls of all tools at once, with arguments that fit their schemas; after their results a value that
+    fits the schema of the output, or a text. `ScriptedModel(obliging)` is a model that gives nothing else."""
+    schemas = {tool.name: tool.input_schema for tool in request.tools if isinstance(tool, ToolSpec)}
+    answered = bool(request.messages and request.messages[-1].tool_results)
+    result = schemas.pop(RETURN_RESULT, None) if request.output_schema is None else None
+    if schemas and not answered:
+        return [call(name, **if_object(fitting(schema))) for name, schema in schemas.items()]
+    if result is not None:
+        return [call(RETURN_RESULT, **if_object(fitting(result)))]
+    if request.output_schema is not None:
+        return [msgspec.json.encode(fitting(request.output_schema)).decode()]
+    return ["Done."]
+
+
+def fitting(schema: Any, root: Any = None, depth: int = 0) -> Any:
+    """A value that fits a JSON Schema, always the same: of an object what is required, of a choice the first. Patterns of strings are
+    not followed, and a schema that holds itself ends in `None`."""
+    root = schema if root is None else root
+    rule = if_object(schema)
+    if depth > _DEEP:
+        return None
+    for word in ("const", "default"):
+        if word in rule:
+            return rule[word]
+    if given := if_list(rule.get("enum")) or if_list(rule.get("examples")):
+        return given[0]
+    if isinstance(reference := rule.get("$ref"), str):
+        return fitting(_at(root, reference), root, depth + 1)
+    if choices := if_list(rule.get("anyOf")) or if_list(rule.get("oneOf")):
+        return fitting(choices[0], root, depth + 1)
+    if every := if_list(rule.get("allOf")):
+        parts = [_at(root, part["$ref"]) if "$ref" in if_object(part) else part for part in every]
+        rule = {**{name: value for part in parts for name, value in if_object(part).items()}, **rule}
+    kind = rule.get("type", "object" if "properties" in rule else "string")
+    match if_list(kind)[0] if isinstance(kind, list) else kind:
+        case "object":
+            fields = if_object(rule.get("properties"))
+            return {name: fitting(fields.get(name, True), root, depth + 1) for name in if_list(rule.get("required"))}
+        case "array":
+            heads = [fitting(item, root, depth + 1) for item in if_list(rule.get("prefixItems"))]
+            rest = rule.get("minItems", 0 if heads or depth > 2 else 1) - len(heads)
+            return heads + [fitting(rule.get("items", True), root, depth + 1) for _ in range(rest)]
+        case "integer":
+            return _number(rule, 1)
+        case "number":
+            return _number(rule, 0.001)
+        case "boolean":
+            return True
+        case "null":
+            return None
+        case _:
+            text = _STRINGS.get(rule.get("format", ""), "text")
+            return text.ljust(rule.get("minLength", 0), "x")[: rule.get("maxLength")]
+
+
+def _number(rule: Mapping[str, Any], edge: float) -> Any:
+    """1, or the least that the bounds allow. `edge`: how far it keeps from a bound that is excluded."""
+    step = rule.get("multipleOf", 1)
+    lowest = max(
+        [rule[name] + by for name, by in (("minimum", 0), ("exclusiveMinimum", edge)) if name in rule], default=step
+    )
+    if "multipleOf" in rule:
+        lowest = -(-lowest // step) * step
+    return min(
+        [lowest, *(rule[name] - by for name, by in (("maximum", 0), ("exclusiveMaximum", edge)) if name in rule)]
+    )
+
+
+def _at(root: Any, reference: str) -> Any:
+    """What a reference within the schema leads to; `True`, which takes anything, where that is nothing."""
+    found: Any = root
+    for step in reference.removeprefix("#").split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        found = cast("Mapping[str, Any]", found).get(name, True) if isinstance(found, Mapping) else True
+    return found

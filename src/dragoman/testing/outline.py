@@ -1,0 +1,88 @@
+"""Messages as lines to read and to compare: one for each thing that was said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+
+from dragoman.content import ResultPart
+from dragoman.event import Event
+from dragoman.fold import fold
+from dragoman.message import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    Message,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from dragoman.request import ModelRequest
+from dragoman.result import ChatResult
+
+__all__ = ["Source", "messages_of", "outline"]
+
+Source: TypeAlias = ChatResult[Any] | ModelRequest | Message | Iterable[Message] | Iterable[Event]
+"""What has messages: the result of a run, a request, a history, events."""
+
+
+def messages_of(source: Source) -> list[Message]:
+    """The messages of a result, of a request, of events, or those that are given."""
+    if isinstance(source, Message):
+        return [source]
+    if isinstance(source, ChatResult | ModelRequest):
+        return list(source.messages)
+    given = list(source)
+    messages = [each for each in given if isinstance(each, Message)]
+    return messages or fold([each for each in given if not isinstance(each, Message)])
+
+
+def outline(source: Source) -> list[str]:
+    """What was said, line by line, to compare with a list in a test: without ids, times and counts.
+
+    `user: How is it in Oslo?`, `model thinks: …`, `model calls get_weather {"city":"Oslo"}`, `get_weather gives "rain"`, `model: It rains.`
+    """
+    names: dict[str, str] = {}
+    return [
+        line for message in messages_of(source) for piece in message.content for line in _lines(message, piece, names)
+    ]
+
+
+def _lines(message: Message, piece: Content, names: dict[str, str]) -> Iterator[str]:
+    """What a piece says. `names`: id of a call → its tool, for results that a format gives without."""
+    who = message.role.value
+    match piece:
+        case TextPart():
+            yield f"{who}: {piece.text}"
+        case ThinkingPart():
+            yield f"{who} thinks: {piece.text}"
+        case ToolCallPart():
+            names[piece.id] = piece.name
+            yield f"{who} calls {piece.name} {_json(piece.arguments) if piece.state == 'complete' else piece.raw}"
+        case ToolResultPart():
+            result = _result(piece.result) if piece.is_content else _json(piece.result)
+            yield f"{piece.name or names.get(piece.id, '')} {'fails' if piece.is_error else 'gives'} {result}"
+        case DataPart() | LinkPart() | FilePart():
+            yield f"{who}: {_media(piece)}"
+        case _:
+            yield f"{who}: [{piece.kind}]"
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value, order="sorted").decode()
+
+
+def _result(parts: Sequence[ResultPart]) -> str:
+    return " ".join(part.text if isinstance(part, TextPart) else _media(part) for part in parts)
+
+
+def _media(part: DataPart | LinkPart | FilePart) -> str:
+    """A file, by what it is and not by its bytes."""
+    where = (
+        part.url if isinstance(part, LinkPart) else part.id if isinstance(part, FilePart) else f"{len(part.data)} bytes"
+    )
+    return f"[{part.mime_type or 'file'} {part.name or where}]"

@@ -1,0 +1,161 @@
+"""The pytest plugin: no request leaves a test unless it is asked for; exchanges are recorded once and replayed; scripted models.
+
+It is loaded where a project asks for it, in its `conftest.py` or on the command line, and not wherever dragoman is installed:
+
+    pytest_plugins = ["dragoman.testing.pytest_plugin"]        # or: pytest -p dragoman.testing.pytest_plugin
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.providers import Provider
+from dragoman.request import HttpRequest
+from dragoman.testing.network import ANY, Network, placeholder_keys
+from dragoman.testing.recordings import Recordings, folder_name
+from dragoman.testing.script import Answers
+from dragoman.testing.scripted import ScriptedModel
+from dragoman.transport.aiohttp import AiohttpTransport
+from dragoman.transport.base import Response
+
+__all__ = ["ScriptedModels", "scripted_model"]
+
+_MARKERS = (
+    "dragoman_network(*hosts): requests to models may go to these hosts; without any, to all; loopback is this machine",
+    "dragoman_record(path=None, normalize=None): requests to models are recorded and replayed, see --dragoman-record",
+)
+
+
+class _Session:
+    """Which network the current test has. One a pytest session; models may be asked in any thread of it."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.record: str = config.getoption("--dragoman-record") or config.getini("dragoman_record") or "none"
+        self.hosts: list[str] = config.getini("dragoman_network")
+        self.network = Network(self.hosts)
+        self.recorded: set[Path] = set()
+        self.patch = pytest.MonkeyPatch()
+
+
+_SESSION = pytest.StashKey[_Session]()
+_PASSED = pytest.StashKey[bool]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options of the command line and of the configuration file."""
+    text = "requests of tests that are marked with dragoman_record: none: replay; once: record where nothing is; all: record anew"
+    parser.getgroup("dragoman").addoption("--dragoman-record", choices=("none", "once", "all"), help=text)
+    parser.addini("dragoman_record", "as --dragoman-record", default="none")
+    parser.addini(
+        "dragoman_network", "hosts to which tests may send; loopback is this machine", type="args", default=[]
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Puts the plugin between every agent and the network."""
+    for marker in _MARKERS:
+        config.addinivalue_line("markers", marker)
+    session, real = _Session(config), AiohttpTransport.send
+    config.stash[_SESSION] = session
+
+    async def send(transport: AiohttpTransport, request: HttpRequest) -> Response:
+        return await session.network.send(request, partial(real, transport))
+
+    session.patch.setattr(AiohttpTransport, "send", send)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Takes it away."""
+    if (session := config.stash.get(_SESSION, None)) is not None:
+        session.patch.undo()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Gives a test its network, from its first fixture to its last."""
+    session = item.config.stash[_SESSION]
+    hosts, recordings = session.hosts, _recordings(item, session)
+    if (marker := item.get_closest_marker("dragoman_network")) is not None:
+        hosts = marker.args or (ANY,)
+    session.network = Network(hosts, recordings)
+    with pytest.MonkeyPatch.context() as patch:
+        if recordings is not None and not recordings.records:
+            _set(patch, placeholder_keys(os.environ))
+        try:
+            return (yield)
+        finally:
+            session.network = Network(session.hosts)
+            if recordings is not None:
+                recordings.discard()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Fails a test whose requests were refused, also where what it tests passed over that; keeps what one that passed recorded."""
+    result = yield
+    session = item.config.stash[_SESSION]
+    network = session.network
+    network.check()
+    item.stash[_PASSED] = True
+    if network.recordings is not None and network.recordings.keep():
+        session.recorded.add(network.recordings.folder)
+    return result
+
+
+class ScriptedModels:
+    """Makes scripted models for a test, and looks after it that all they had to say was asked for."""
+
+    def __init__(self, network: Network, patch: pytest.MonkeyPatch) -> None:
+        self.models: list[ScriptedModel] = []
+        self._network = network
+        self._patch = patch
+
+    def __call__(self, answers: Answers | Mapping[Any, Answers] = (), **fields: Any) -> ScriptedModel:
+        """A scripted model for `Agent(…)` or `send(model=…)`; arguments as for `ScriptedModel`."""
+        self.models.append(model := ScriptedModel(answers, **fields))
+        return model
+
+    def replace(self, model: str | Provider, answers: Answers | Mapping[Any, Answers], **fields: Any) -> ScriptedModel:
+        """A scripted model that answers all requests to a provider, whatever agent sends them: also one that stands in the code
+        under test. No key is needed.
+
+        Raises:
+            SettingsError: the model string is malformed, or no provider has that name.
+        """
+        _set(self._patch, placeholder_keys(os.environ))
+        self.models.append(scripted := ScriptedModel.like(model, answers, **fields))
+        self._network.scripted.append(scripted)
+        return scripted
+
+
+@pytest.fixture
+def scripted_model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Generator[ScriptedModels]:
+    """Makes scripted models, and fails a test that did not ask for all that they had to say."""
+    models = ScriptedModels(request.config.stash[_SESSION].network, monkeypatch)
+    yield models
+    if request.node.stash.get(_PASSED, False):
+        for model in models.models:
+            model.assert_exhausted()
+
+
+def _recordings(item: pytest.Item, session: _Session) -> Recordings | None:
+    marker = item.get_closest_marker("dragoman_record")
+    if marker is None:
+        return None
+    path = marker.args[0] if marker.args else marker.kwargs.get("path")
+    name = item.nodeid.partition("::")[2].replace("::", ".") or item.name
+    folder = item.path.parent / (path or Path("recordings", item.path.stem, folder_name(name)))
+    started = folder in session.recorded
+    record = session.record == "all" or (session.record == "once" and (started or not any(folder.glob("*.json"))))
+    return Recordings(folder, record=record, fresh=not started, normalize=marker.kwargs.get("normalize"))
+
+
+def _set(patch: pytest.MonkeyPatch, variables: Mapping[str, str]) -> None:
+    for name, value in variables.items():
+        patch.setenv(name, value)

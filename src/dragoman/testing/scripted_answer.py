@@ -1,0 +1,174 @@
+"""What a scripted model answers to one request, in all the ways in which a test may write it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, cast, get_args
+
+import msgspec
+
+from dragoman.codec.json_values import if_object
+from dragoman.event import Event
+from dragoman.message import Content, FinishReason, Message, ToolCallPart, Usage
+from dragoman.orchestration.output import RETURN_RESULT
+from dragoman.request import ModelRequest, ToolSpec
+from dragoman.transport.exchange import Exchange
+
+__all__ = [
+    "Answer",
+    "Answerable",
+    "Answering",
+    "Gate",
+    "Piece",
+    "as_answer",
+    "as_message",
+    "call",
+    "check_answer",
+    "counted",
+    "finished",
+    "typed",
+    "with_id",
+]
+
+Piece: TypeAlias = str | Content | Event
+"""Some of an answer: text, a part (a call, thinking, …), or an event."""
+
+
+class Gate(Protocol):
+    """What an answer waits at, such as an `anyio.Event` or an `asyncio.Event`."""
+
+    async def wait(self) -> Any:
+        """Returns when the answer may go on."""
+        ...
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer to one request, and how it goes wrong."""
+
+    content: Message | Piece | Sequence[Piece] | Exception | AsyncIterator[Piece] | Iterator[Piece] | None = None
+    """What the model says, or the error that it is refused with; `None`: `body` is all. Of an iterator each piece is sent when it
+    comes, whatever the fields below say; a `ProviderConnectionError` that it raises breaks the connection, another error is told
+    within the stream."""
+    status: int | None = None
+    """HTTP status; `None`: 200, or what the wire has for the error."""
+    headers: Mapping[str, str] = {}
+    """Sent with it."""
+    body: bytes | None = None
+    """In place of what the wire would write."""
+    wrong: bytes = b""
+    """Stands behind the first `share` of what the wire writes, and nothing after it."""
+    cut: bool = False
+    """The connection breaks after the first `share`."""
+    gate: Gate | None = None
+    """What follows the first `share` waits for it. One that never opens: nothing more comes, and the connection stands."""
+    share: float = 0.5
+    """Of the body's bytes, from 0 to 1."""
+    stream: bool | None = None
+    """Whether it comes as a stream; `None`: as the model does it."""
+
+
+Answerable: TypeAlias = Message | Piece | Sequence[Piece] | Exception | bytes | Exchange | Answer
+"""What may stand for an answer: text, a message, a part, several of these; an error, which refuses the request (one of the connection
+breaks it off); bytes, which are the body; a recorded exchange; an `Answer`."""
+
+Answering: TypeAlias = Callable[
+    [ModelRequest], Answerable | Awaitable[Answerable] | AsyncIterator[Piece] | Iterator[Piece]
+]
+"""A function that answers a request, plain or async; or a generator, whose pieces are sent when they come."""
+
+
+def as_answer(given: Answerable | AsyncIterator[Piece] | Iterator[Piece]) -> Answer:
+    """What a test wrote, as an answer. An `Exchange` is its status, headers and body."""
+    if isinstance(given, Answer):
+        return given
+    if isinstance(given, bytes):
+        return Answer(body=given)
+    return Answer(content=cast("Any", given))
+
+
+def check_answer(given: Any) -> None:
+    """Raises `TypeError` where something is no answer. What a function or an iterator gives is not known yet."""
+    if isinstance(given, type) or not (
+        isinstance(given, _WHOLE) or callable(given) or isinstance(given, AsyncIterator | Iterator)
+    ):
+        as_message(given)
+
+
+def as_message(content: Any) -> Message | None:
+    """Texts and parts as a message of the model's; `None`: there are events among them.
+
+    Raises:
+        TypeError: it is nothing that a model can say.
+    """
+    if isinstance(content, Message):
+        return content
+    pieces: list[Any] = [*cast("Sequence[Any]", content)] if isinstance(content, list | tuple) else [content]
+    for piece in pieces:
+        if not isinstance(piece, _PIECES):
+            raise TypeError(f"a scripted model cannot say {piece!r:.100}: give text, parts, a message or events")
+    if any(isinstance(piece, _EVENTS) for piece in pieces):
+        return None
+    return Message.model(*[piece for piece in pieces if piece != ""])
+
+
+def finished(message: Message, request: ModelRequest, number: int) -> Message:
+    """A message as the model ends it: with ids for calls that have none, a reason, and counts by the length of what was said.
+    `number`: which request it answers, from 1."""
+    calls = 0
+    content: list[Content] = []
+    for piece in message.content:
+        calls += isinstance(piece, ToolCallPart)
+        content.append(with_id(piece, f"call_{number}_{calls}"))
+    usual = FinishReason.tool_calls if message.tool_calls else FinishReason.stop
+    return message.replace(
+        content=tuple(content),
+        id=message.id or f"m{number}",
+        finish_reason=message.finish_reason or usual,
+        usage=message.usage or counted(request, content),
+    )
+
+
+def with_id(piece: Content, id: str) -> Content:  # noqa: A002
+    """A call that has no id, with this one; everything else as it is."""
+    return msgspec.structs.replace(piece, id=id) if isinstance(piece, ToolCallPart) and not piece.id else piece
+
+
+def counted(request: ModelRequest, content: Sequence[Content]) -> Usage:
+    """Tokens of a request and its answer, four bytes each."""
+    asked = _tokens([message.content for message in request.messages]) + _tokens(request.tools)
+    answered = _tokens(content)
+    return Usage(input_tokens=asked, output_tokens=answered, total_tokens=asked + answered)
+
+
+def call(name: str, /, **arguments: Any) -> ToolCallPart:
+    """A call of a tool, whose id the scripted model makes: `call_2_1` is the first of its second answer."""
+    return ToolCallPart("", name, arguments)
+
+
+def typed(value: Any) -> Callable[[ModelRequest], Message]:
+    """An answer to `send_for`: gives a value as the request wants it, by its schema or by a tool.
+
+    `value` is anything that pydantic can write as JSON: a number, a model, a dataclass, a list of these.
+    """
+
+    def answer(request: ModelRequest) -> Message:
+        from pydantic_core import to_jsonable_python
+
+        given: Any = to_jsonable_python(value, fallback=msgspec.to_builtins)
+        tools = {tool.name: tool.input_schema for tool in request.tools if isinstance(tool, ToolSpec)}
+        by_tool = request.output_schema is None and RETURN_RESULT in tools
+        schema: Mapping[str, Any] = request.output_schema or tools.get(RETURN_RESULT, {})
+        if [*schema.get("properties", {})] == ["result"] and "result" not in if_object(given):
+            given = {"result": given}
+        return Message.model(call(RETURN_RESULT, **given) if by_tool else msgspec.json.encode(given).decode())
+
+    return answer
+
+
+_EVENTS: tuple[type, ...] = get_args(Event)
+_WHOLE = (Exception, bytes, Exchange, Answer)
+_PIECES: tuple[type, ...] = (str, *get_args(Content), *_EVENTS)
+
+
+def _tokens(said: Any) -> int:
+    return len(msgspec.json.encode(said)) // 4

@@ -1,0 +1,142 @@
+"""An agent as a tool of another: `agent_tool`, which is `Agent.as_tool`."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any, TypedDict, Unpack
+
+import msgspec
+
+from dragoman.arguments import expect, expect_callable
+from dragoman.errors import ToolError
+from dragoman.limits import Limits
+from dragoman.message import DataPart, FilePart, LinkPart, Message, Role, TextPart
+from dragoman.tools.context import ToolContext
+from dragoman.tools.docstring import describe
+from dragoman.tools.inner import Sender
+from dragoman.tools.lazy_schema import SignatureSchema
+from dragoman.tools.outcome import as_json
+from dragoman.tools.signature import context_name
+from dragoman.tools.tool import Approval, Tool
+
+__all__ = ["AgentToolOptions", "agent_tool", "name_for_models"]
+
+_PROMPT: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "prompt": {"type": "string", "description": "What is to be done, with all that must be known for it."}
+    },
+    "required": ["prompt"],
+}
+_FILES = (DataPart, FilePart, LinkPart)
+
+
+class AgentToolOptions(TypedDict, total=False):
+    """What `Agent.as_tool` takes beside what the model is told."""
+
+    limits: Limits | None
+    """Of each run of the agent, in place of its own. The run around it keeps its limits in any case."""
+    share_state: bool
+    """The agent's tools have the state of the run around it, and not one of their own."""
+    sequential: bool
+    """See `Tool.sequential`."""
+    timeout: float | None
+    """See `Tool.timeout`."""
+    requires_approval: bool | Approval
+    """See `Tool.requires_approval`: of the call of the agent. What its own tools require holds in any case."""
+    approval_expires: float | timedelta | None
+    """See `Tool.approval_expires`."""
+    editable: bool
+    """See `Tool.editable`."""
+    idempotent: bool
+    """See `Tool.idempotent`."""
+
+
+def agent_tool(
+    agent: Sender,
+    name: str | None = None,
+    description: str | None = None,
+    *,
+    prompt: Callable[..., Any] | None = None,
+    output_type: Any = str,
+    **options: Unpack[AgentToolOptions],
+) -> Tool:
+    """The agent as a tool for another one, which asks it and goes on with its answer. Its run is a part of the other's: see
+    `ToolContext.send`.
+
+    `name`: left out, the agent's `display_name`, as models may write it. `prompt`: a function, plain or async, whose parameters are
+    the tool's arguments and which gives the prompt, or a pydantic model, whose fields are the arguments and which the agent is told as
+    JSON; left out, the argument is `prompt`, a text. `output_type`: as with `send_for`; the other agent is given the value as JSON. Files
+    that the agent's model made stand beside its text.
+
+    Raises:
+        ToolError: there is no name, or a parameter of `prompt` that no model can fill.
+        TypeError: `prompt` is no function and no class, or another argument is of another type.
+    """
+    display_name: str = getattr(agent, "display_name", "")
+    expect("name", name, str, type(None))
+    expect("description", description, str, type(None))
+    expect("limits", options.get("limits"), Limits, type(None))
+    fields: dict[str, Any] = {**options}
+    run: dict[str, Any] = {key: fields.pop(key) for key in ("limits", "share_state") if key in fields}
+    if output_type is not str:
+        run["output_type"] = output_type
+    schema, prompt_of = _arguments(prompt)
+
+    async def handler(context_: ToolContext[Any], **arguments: Any) -> Any:
+        result = await context_.send(agent, await prompt_of(context_, arguments), **run)
+        return _answer(result.output, context_.record.runs[-1].messages)
+
+    if description is None:
+        described = "" if prompt is None else describe(prompt)[0].strip()
+        description = described or f"Has {display_name or 'another agent'} do something, and gives its answer."
+    name = name or name_for_models(display_name)
+    if not name:
+        raise ToolError(f"the tool for the agent {display_name!r} needs a name that models can write; give it name=…")
+    return Tool(name, description, handler, schema, **fields)
+
+
+def name_for_models(display_name: str) -> str:
+    """A name for people as every provider takes it for a tool."""
+    return re.sub(r"[^a-z0-9]+", "_", display_name.lower()).strip("_")
+
+
+def _arguments(prompt: Callable[..., Any] | None) -> tuple[Mapping[str, Any], Callable[..., Any]]:
+    """The schema of the arguments, and what makes a prompt of them."""
+    if prompt is None:
+        return _PROMPT, _text
+    expect_callable("prompt", prompt, "a function, or a pydantic model")
+    if hasattr(prompt, "model_json_schema"):
+        model: Any = prompt
+
+        async def as_text(_: ToolContext[Any], arguments: Mapping[str, Any]) -> str:
+            try:
+                return model.model_validate(arguments).model_dump_json()
+            except ValueError as error:  # pydantic's own is one
+                raise ToolError(f"invalid arguments: {error}") from error
+
+        return model.model_json_schema(), as_text
+    name = context_name(prompt)
+
+    async def made(context: ToolContext[Any], arguments: Mapping[str, Any]) -> Any:
+        value = prompt(**arguments, **({} if name is None else {name: context}))
+        return await value if inspect.isawaitable(value) else value
+
+    return SignatureSchema(prompt), made
+
+
+async def _text(_: ToolContext[Any], arguments: Mapping[str, Any]) -> str:
+    return arguments["prompt"]
+
+
+def _answer(output: Any, messages: tuple[Message, ...]) -> Any:
+    """What the other agent is given: the output, and the files beside it."""
+    parts = [part for message in messages if message.role is Role.MODEL for part in message.parts]
+    files = [part for part in parts if isinstance(part, _FILES)]
+    if not files:
+        return output
+    text = output if isinstance(output, str) else msgspec.json.encode(as_json(output)).decode()
+    return [*([TextPart(text)] if text else []), *files]
