@@ -82,7 +82,10 @@ class Everything:
         provider.add_span_processor(SimpleSpanProcessor(self.spans))
         names = [f"{kind}_{end}" for kind in KINDS for end in ("start", "end")]
         hooks = [Hooks(**{name: self._hook(name) for name in (*names, "retry")}), telemetry(provider)]
-        self.throttles = [Throttle(concurrency=1), Throttle(concurrency=2, tokens_per_minute=10**9)]
+        self.throttles = [
+            Throttle(concurrency=1, max_wait=30),
+            Throttle(concurrency=2, tokens_per_minute=10**9, max_wait=30),
+        ]
         self.breaker = Breaker(failures=1000)
         self.toolset = CountedToolset(double)
         self.cache = cache()
