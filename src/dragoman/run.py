@@ -147,7 +147,7 @@ class Run(Generic[T]):
             TypedOutputError: the output is not of the type asked for.
             Exception: what code of the user's (a middleware, an orchestrator, an executor, a validator) raised, as it is.
         """
-        steps = self._read(asyncio.current_task(), chunks=False)
+        steps = self._read(asyncio.current_task(running_loop()), chunks=False)
         try:
             async for _ in steps:
                 pass
