@@ -22,7 +22,7 @@ from dragoman.model.models import Models
 from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator
 from dragoman.orchestration.seal import Seal
 from dragoman.portal import Portal, synchronous, synchronous_stream
-from dragoman.prompt import History, Prompt, RunOptions, check_agent, pending, tools_of
+from dragoman.prompt import History, Prompt, RunOptions, check_agent, pending, sequences, tools_of
 from dragoman.providers import Provider
 from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpec
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
@@ -94,8 +94,8 @@ class Agent(Generic[Deps]):
             TypeError: an argument is of another type; the message names it.
         """
         log_from_environment()
-        tools, middleware, server_tools = tuple(tools), tuple(middleware), tuple(server_tools)
-        hooks = (hooks,) if isinstance(hooks, Hooks) else tuple(hooks)
+        hooks = (hooks,) if isinstance(hooks, Hooks) else hooks
+        tools, middleware, server_tools, hooks = sequences(tools, middleware, server_tools, hooks)
         check_agent(locals())
         self.tools = tools_of(tools)
         """The tools and sets that it was given."""

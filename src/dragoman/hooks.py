@@ -12,6 +12,7 @@ from weakref import ref
 import anyio
 import msgspec
 
+from dragoman.arguments import expect_callable, expect_each
 from dragoman.cost import call_cost
 from dragoman.errors import DragomanError
 from dragoman.event import Event, PartDelta, PartStarted
@@ -210,6 +211,10 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     propagate: Callable[[], Mapping[str, str]] | None = None
     """Headers that requests of the current context carry, such as `traceparent`."""
 
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            expect_callable(name, getattr(self, name), "a function")
+
 
 HookName = Literal["run_start", "run_end", "model_start", "model_end", "tool_start", "tool_end", "retry", "loss"]
 """Name of one of the functions of `Hooks`."""
@@ -223,9 +228,13 @@ _failures: dict[int, object] = {}
 
 def everywhere(*hooks: Hooks) -> ExitStack:
     """From now on these watch whatever begins in this process, beside what agents have of their own. `close` of what is returned takes
-    them back; so does its end, where it is used in `with`."""
+    them back; so does its end, where it is used in `with`.
+
+    Raises:
+        TypeError: something is no `Hooks`.
+    """
     global _everywhere
-    _everywhere = (*_everywhere, *hooks)
+    _everywhere = (*_everywhere, *expect_each("hooks", hooks, Hooks))
     stack = ExitStack()
     stack.callback(_take_back, hooks)
     return stack
@@ -287,7 +296,10 @@ def headers(hooks: Iterable[Hooks]) -> dict[str, str]:
     found: dict[str, str] = {}
     for propagate in [each.propagate for each in hooks if each.propagate is not None]:
         try:
-            found.update(propagate())
+            more: dict[Any, Any] = dict(propagate())
+            if not all(isinstance(text, str) for item in more.items() for text in item):
+                raise TypeError(f"headers are texts: {more!r:.200}")  # noqa: TRY301 - as what a hook raises
+            found |= more
         except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
             failed(propagate, error)
     return found

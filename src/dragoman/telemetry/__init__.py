@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from dragoman.arguments import wrong
 from dragoman.errors import SettingsError
 from dragoman.hooks import Hooks
 
@@ -43,6 +44,15 @@ def telemetry(
     Raises:
         SettingsError: `opentelemetry-api` is not installed.
     """
+    if conventions not in ("0.1", "1.41"):
+        raise SettingsError(f'telemetry(conventions={conventions!r}) is unknown; it is "0.1" or "1.41"')
+    for name, provider, method in (
+        ("tracer_provider", tracer_provider, "get_tracer"),
+        ("meter_provider", meter_provider, "get_meter"),
+        ("logger_provider", logger_provider, "get_logger"),
+    ):
+        if provider is not None and (isinstance(provider, type) or not hasattr(provider, method)):
+            raise wrong(name, provider, "a provider of OpenTelemetry's")
     try:
         from dragoman.telemetry.spans import Spans
     except ImportError as error:
