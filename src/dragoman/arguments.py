@@ -25,6 +25,8 @@ def expect_callable(name: str, value: object, what: str) -> None:
 def expect_each(name: str, values: Iterable[T], *kinds: type, hint: Callable[[Any], str] = lambda value: "") -> list[T]:  # noqa: ARG005
     """The values as a list. Raises `TypeError` where they are no sequence, or one is not of these types, by its place."""
     given = cast(object, values)
+    if type(given) is tuple and not given:  # what is left out, nearly everywhere
+        return []
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
         raise wrong(name, cast(object, given), f"a sequence of {' or '.join(map(_called, kinds))}", hint(given))
     each = list(values)

@@ -187,6 +187,7 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     Those of several `Hooks` are called in order, those of an end in reverse order, and awaited where they are async: a slow one slows the
     run. One that raises breaks nothing. For each start there is one end, whatever happens between them.
+    An async end may itself be cut off where its run is cancelled while it waits.
     """
 
     run_start: Hook[RunStart] | None = None
