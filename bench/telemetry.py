@@ -69,10 +69,10 @@ async def paired(hooks: Hooks, answer: Exchange, pairs: int, calls: int) -> tupl
     return statistics.median(bare) * 1e6, more * 1e6, (min(full) - min(bare)) * 1e6
 
 
-def floor(tracers: TracerProvider, meters: MeterProvider) -> float:
-    """Microseconds that the SDK takes for a span with as many attributes, and four records."""
+def floor(tracers: TracerProvider, meters: MeterProvider, records: int) -> float:
+    """Microseconds that the SDK takes for a span with as many attributes, and so many records."""
     tracer = tracers.get_tracer("floor")
-    histograms = [meters.get_meter("floor").create_histogram(name, "s") for name in "abcd"]
+    histograms = [meters.get_meter("floor").create_histogram(name, "s") for name in "abcd"[:records]]
     asked = {f"a{place}": "some text" for place in range(6)}
     answered = {f"b{place}": place for place in range(7)}
     attributes = {f"c{place}": "some text" for place in range(4)}
@@ -96,9 +96,11 @@ async def main(pairs: int) -> None:
     ways: dict[str, Any] = {
         "a hook at the end": Hooks(model_end=lambda _: None),
         "spans": telemetry(tracers, None),
-        "spans and metrics": telemetry(tracers, meters),
+        "spans and durations": telemetry(tracers, meters),
+        "spans and all metrics": telemetry(tracers, meters, metrics="all"),
     }
-    print(f"the SDK by itself, a span and four records: {floor(tracers, meters):.1f} µs")
+    for records in (0, 1, 4):
+        print(f"the SDK by itself, a span and {records} records: {floor(tracers, meters, records):.1f} µs")
     for name, hooks in ways.items():
         short, long = exchange(10), exchange(510)
         bare, few, best = await paired(hooks, short, pairs, 50)

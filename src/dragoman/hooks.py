@@ -254,11 +254,11 @@ def active(own: tuple[Hooks, ...] = ()) -> tuple[Hooks, ...]:
     return tuple(dict.fromkeys((*_everywhere, *own))) if _everywhere else own
 
 
-async def fire(hooks: Iterable[Hooks], name: HookName, value: object) -> None:
+async def fire(hooks: Sequence[Hooks], name: HookName, value: object) -> None:
     """Calls what hooks have of that name. What is raised is logged; a cancellation passes, once all are called."""
     stopped: BaseException | None = None
     is_end = name in _ENDS
-    for each in reversed(tuple(hooks)) if is_end else hooks:
+    for each in reversed(hooks) if is_end else hooks:
         hook = getattr(each, name)
         if hook is None:
             continue
@@ -295,11 +295,15 @@ def failed(hook: Callable[..., Any] | None, error: Exception) -> None:
 def headers(hooks: Iterable[Hooks]) -> dict[str, str]:
     """What requests of the current context carry."""
     found: dict[str, str] = {}
-    for propagate in [each.propagate for each in hooks if each.propagate is not None]:
+    for each in hooks:
+        propagate = each.propagate
+        if propagate is None:
+            continue
         try:
             more: dict[Any, Any] = dict(propagate())
-            if not all(isinstance(text, str) for item in more.items() for text in item):
-                raise TypeError(f"headers are texts: {more!r:.200}")  # noqa: TRY301 - as what a hook raises
+            for name, text in more.items():
+                if not (isinstance(name, str) and isinstance(text, str)):
+                    raise TypeError(f"headers are texts: {more!r:.200}")  # noqa: TRY301 - as what a hook raises
             found |= more
         except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
             failed(propagate, error)

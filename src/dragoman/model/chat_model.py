@@ -250,8 +250,9 @@ class ChatModel:
                 raise refused
             if self.losses is not None:
                 self.losses |= dict.fromkeys(losses)
+            left_out = tuple(dict.fromkeys(losses)) if losses else ()
             if watch is not None:
-                await watch.leave_out(tuple(dict.fromkeys(losses)))
+                await watch.leave_out(left_out)
             sent = {"content-type": "application/json", **http.headers}
             asked = HttpRequest(joined(base_url, http.path), sent, http.body, http.method, retries=request.retries)
             send = self._access.send
@@ -262,7 +263,7 @@ class ChatModel:
             return await self._open(again, watch)
         origin = msgspec.structs.replace(target, prefix=sent_prefix)
         decoder = self.wire.decoder(origin=origin, new_id=self._new_id)
-        return _OpenResponse(response, decoder, http.names, tuple(dict.fromkeys(losses)))
+        return _OpenResponse(response, decoder, http.names, left_out)
 
     def _dumped(self, request: ModelRequest, target: Origin) -> tuple[HttpRequest, str, list[Loss]]:
         """The request as it is sent, what an answer's `Origin.prefix` says, and what is left out."""
