@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -9,8 +10,20 @@ import pytest
 
 from dragoman import Agent, Chat, Limits, Message, ServerTool, Settings, TextPart, ToolExecutor, tool
 from dragoman.errors import SettingsError
+from dragoman.hooks import Hooks, everywhere
+from dragoman.mcp import mcp
 from dragoman.message import Content
+from dragoman.model.breaker import Breaker
+from dragoman.model.fallbacks import fallback
+from dragoman.model.response_cache import cache
+from dragoman.model.throttle import Throttle
+from dragoman.openapi import openapi
 from dragoman.orchestration import DefaultStreamingOrchestrator
+from dragoman.telemetry import telemetry
+from dragoman.testing import ScriptedModel, assert_calls
+from dragoman.tools import handoff
+from dragoman.tools.agent_tool import agent_tool
+from dragoman.tools.toolset import toolset
 from dragoman.transport import Player
 from support.model import PROVIDER, Script, agent, says
 
@@ -283,3 +296,62 @@ def test_a_plug_in_that_ends_the_process_harms_only_who_asks_for_it() -> None:
     assert registry.providers() == []
     with pytest.raises(SettingsError, match="SystemExit"):
         registry.get("quits")
+
+
+TOOLS = toolset([])
+NEW: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] = [
+    (Agent, (), {"tools": TOOLS}, "tools must be a sequence of functions, Tools and Toolsets, not CombinedToolset"),
+    (Agent, (), {"tools": 3}, "tools must be a sequence of .*, not int"),
+    (Agent, (), {"middleware": cache()}, "middleware must be a sequence of middlewares, not ResponseCache"),
+    (Agent, (), {"middleware": [Throttle]}, r"middleware\[0\] must be a value of that class, not the class Throttle"),
+    (Agent, (), {"hooks": 3}, "hooks must be a sequence of Hooks, not int"),
+    (Hooks, (), {"run_start": 3}, "run_start must be a function, not int"),
+    (everywhere, (3,), {}, r"hooks\[0\] must be Hooks, not int"),
+    (everywhere, (Hooks,), {}, r"hooks\[0\] must be Hooks, not the class Hooks"),
+    (telemetry, (3,), {}, "tracer_provider must be a provider of OpenTelemetry's, not int"),
+    (telemetry, (None, 3), {}, "meter_provider must be a provider of OpenTelemetry's, not int"),
+    (telemetry, (), {"conventions": "2"}, "conventions='2'"),
+    (fallback, ("openai",), {"on": 3}, "on must be a sequence of classes of DragomanError, .*, not int"),
+    (fallback, ("openai",), {"retries": -1}, "must be 0 or more"),
+    (Throttle, (), {"concurrency": 1, "max_wait": -1}, "must be 0 or more"),
+    (Throttle, (), {"concurrency": 1, "clock": 3}, "clock must be a function, not int"),
+    (Breaker, (), {"on": 3}, "on must be a function of an error, not int"),
+    (cache, (), {"ttl": "1"}, "ttl must be .*, not str"),
+    (cache, (), {"scope": 3}, "scope must be str or None, not int"),
+    (cache, (), {"clock": 3}, "clock must be a function, not int"),
+    (toolset, ("abc",), {}, "must be a sequence of tools, or a function, not str"),
+    (toolset, ([3],), {}, r"tools\[0\] must be a function, a Tool or a Toolset, not int"),
+    (TOOLS.filter, (3,), {}, "must be a function of a tool and a context, not int"),
+    (TOOLS.prepare, (3,), {}, "must be a function of a tool and a context, not int"),
+    (TOOLS.rename, ({"a": 1},), {}, "must be str, not int"),
+    (TOOLS.prefix, (3,), {}, "must be str, not int"),
+    (TOOLS.require_approval, (3,), {}, "must be a bool, or a function .*, not int"),
+    (mcp, (None,), {}, "server must be .*, not NoneType"),
+    (mcp, ([3],), {}, r"server\[0\] must be str or PathLike, not int"),
+    (mcp, ("ftp://host/x",), {}, "no URL of a server"),
+    (mcp, ("https://",), {}, "no URL of a server"),
+    (mcp, ("x",), {"env": {"A": 1}}, r"env\[1\] must be str, not int"),
+    (mcp, ("x",), {"timeout": "1"}, "timeout must be .*, not str; it is seconds"),
+    (openapi, (3,), {}, "document must be Mapping or str or Path, not int"),
+    (openapi, ("{}",), {"base_url": 3}, "base_url must be str or None, not int"),
+    (openapi, ("{}",), {"api_key": 3}, "api_key must be .*, not int"),
+    (handoff, (3,), {}, "agent must be an agent, or a function that gives one, not int"),
+    (agent_tool, (Agent("openai"), 3), {}, "name must be str or None, not int"),
+    (ScriptedModel, (3,), {}, "answers must be an answer, a sequence of them, or a function, not int"),
+    (ScriptedModel, ("a",), {"chunks": 0}, "chunks=0"),
+    (assert_calls, ([], 3), {}, r"calls\[0\] must be ToolCallPart, not int"),
+]
+
+
+@pytest.mark.parametrize(("function", "given", "how", "words"), NEW)
+def test_what_runs_are_made_with(function: Any, given: Any, how: Any, words: str) -> None:
+    with pytest.raises((TypeError, SettingsError), match=words):
+        function(*given, **how)
+
+
+async def test_headers_that_are_no_texts_are_left_out() -> None:
+    model = ScriptedModel(["ok"])
+    with_hooks = Agent(model, hooks=[Hooks(propagate=lambda: {"a": 3}), Hooks(propagate=lambda: {"b": "c"})])  # type: ignore[dict-item, return-value]
+    assert (await with_hooks.send("hi")).output == "ok"
+    assert "a" not in model.sent[0].headers
+    assert model.sent[0].headers["b"] == "c"

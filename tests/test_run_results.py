@@ -373,7 +373,7 @@ async def test_the_runs_own_messages_have_ids_and_times_of_the_agents_making() -
     history = [Message.user("0"), says(call("t", id="c9"))]
     mine = Message.user("hi").replace(id="mine", created_at=datetime(2020, 1, 1, tzinfo=UTC))
     result = await a.send(mine, history=history)
-    made_up = Message.user(stand_in).replace(id="own6", **made_at)
+    made_up = Message.user(stand_in).replace(id="own7", **made_at)
     assert result.messages[:2] == (made_up, mine)
     assert script.requests[-1].messages == (*history, made_up, mine)
     assert result.losses == (Loss(1, 0, "tool result", "it never came; an error stands in for it"),)
@@ -384,7 +384,7 @@ async def test_the_runs_own_messages_have_ids_and_times_of_the_agents_making() -
     result = await a.send([other, "so"], history=history, attachments=[TextPart("b")])
     assert result.messages[0] == Message.user(other, "so", "b", stand_in).replace(id="own10", **made_at)
     result = await a.send(None, history=[*history, Message.user(other)])
-    assert result.messages[0] == Message.user(stand_in).replace(id="own12", **made_at)
+    assert result.messages[0] == Message.user(stand_in).replace(id="own13", **made_at)
     with pytest.raises(DragomanError, match="it never came"):
         await a.send("hi", history=history, on_loss="error")
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, overload
 
 from typing_extensions import TypeForm, TypeVar
 
@@ -20,26 +19,15 @@ from dragoman.model.defaults import default_transport
 from dragoman.model.fallbacks import ModelChoice
 from dragoman.model.middleware import Middleware
 from dragoman.model.models import Models
-from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator, StreamingState, choose_orchestrator
-from dragoman.orchestration.output import output_of
+from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator
 from dragoman.orchestration.seal import Seal
 from dragoman.portal import Portal, synchronous, synchronous_stream
-from dragoman.prompt import (
-    History,
-    Prompt,
-    RunOptions,
-    beginning,
-    check_agent,
-    check_options,
-    opening,
-    pending,
-    tools_of,
-    with_options,
-)
+from dragoman.prompt import History, Prompt, RunOptions, check_agent, pending, sequences, tools_of
 from dragoman.providers import Provider
 from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpec
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
 from dragoman.run import Run
+from dragoman.run_builder import RunDefaults, build_run
 from dragoman.tools import Tool, ToolExecutor, Toolset, split_tools
 from dragoman.tools.agent_tool import agent_tool
 
@@ -106,15 +94,12 @@ class Agent(Generic[Deps]):
             TypeError: an argument is of another type; the message names it.
         """
         log_from_environment()
-        tools, middleware, server_tools = tuple(tools), tuple(middleware), tuple(server_tools)
-        hooks = (hooks,) if isinstance(hooks, Hooks) else tuple(hooks)
+        hooks = (hooks,) if isinstance(hooks, Hooks) else hooks
+        tools, middleware, server_tools, hooks = sequences(tools, middleware, server_tools, hooks)
         check_agent(locals())
         self.tools = tools_of(tools)
         """The tools and sets that it was given."""
         self.toolset = split_tools(self.tools)[1]
-        self._system = Message.system(system) if system else None
-        settings, options = settings or Settings(), options or {}
-        self._request = ModelRequest("", (), server_tools, settings, None, True, options, on_loss=on_loss)
         self._own_transport, self._transport = transport is None, transport or default_transport()
         self._models = Models(
             model,
@@ -128,10 +113,22 @@ class Agent(Generic[Deps]):
             new_id=id_factory,
             clock=clock,
         )
-        self._hooks, self._limits = hooks, limits or Limits()
-        self._approval_key = approval_key.encode() if isinstance(approval_key, str) else approval_key
-        self._executor, self._orchestrator, self._accumulator = executor, orchestrator, accumulator
-        self._display_name, self._new_id, self._clock = display_name, id_factory, clock
+        settings, options = settings or Settings(), options or {}
+        self._defaults = RunDefaults(
+            models=self._models,
+            tools=self.tools,
+            system=Message.system(system) if system else None,
+            request=ModelRequest("", (), server_tools, settings, None, True, options, on_loss=on_loss),
+            hooks=hooks,
+            limits=limits or Limits(),
+            approval_key=approval_key.encode() if isinstance(approval_key, str) else approval_key,
+            executor=executor,
+            orchestrator=orchestrator,
+            accumulator=accumulator,
+            display_name=display_name or self._models.provider.display_name,
+            new_id=id_factory,
+            clock=clock,
+        )
         self.portal = Portal()
         """Where the synchronous calls run."""
 
@@ -160,7 +157,7 @@ class Agent(Generic[Deps]):
     @property
     def display_name(self) -> str:
         """The name for people: given, else the provider's."""
-        return self._display_name or self._models.provider.display_name
+        return self._defaults.display_name
 
     # what it does
 
@@ -177,68 +174,7 @@ class Agent(Generic[Deps]):
             ResumeError: an answer in `resume` does not fit what the history waits for; with toolsets it is the run's error.
             TypeError: an argument that `RunOptions` does not know.
         """
-        check_options(how)
-        new, how = opening(prompt, how, new_id=self._new_id, clock=self._clock)
-        output = output_of(output_type, how.get("output_schema"))
-        chat_model = self._models.chat(how.get("model"))
-        request = with_options(self._request, how)
-        tools = (*self.tools, *(added := tools_of(how.get("tools", ()))))
-        has_toolsets = self.toolset is not None or any(isinstance(one, Toolset) for one in added)
-        seal = Seal(self._approval_key, how.get("thread_id"))
-        begin = partial(
-            beginning,
-            new,
-            how,
-            system=self._system,
-            has_toolsets=has_toolsets,
-            seal=seal,
-            on_loss=request.on_loss,
-            new_id=self._new_id,
-            clock=self._clock,
-        )
-        begun = begin(tools=None if has_toolsets else cast("tuple[Tool, ...]", tools))
-        run_id = how.get("run_id") or self._new_id()
-        state = StreamingState(
-            begun.history,
-            tools,
-            request=request,
-            executor=self._executor,
-            accumulator=self._accumulator or chat_model.provider.accumulator or MessageAccumulator,
-            validate=output.read if output is not None else None,
-            new_id=self._new_id,
-            clock=self._clock,
-            deps=how.get("deps"),
-            run_id=run_id,
-            thread_id=how.get("thread_id") or run_id,
-            resource_id=how.get("resource_id"),
-            context=tuple(how.get("context", ())),
-            shared=how.get("state"),
-            metadata=how.get("metadata", {}),
-            seal=seal,
-            claim=how.get("claim"),
-            plan=begun.plan,
-        )
-        state.output_options = output.options if output is not None else {}
-        state.losses |= dict.fromkeys(begun.losses)
-        own = model.orchestrator if isinstance(model := how.get("model"), Provider) else None
-        make = own or self._orchestrator or chat_model.provider.orchestrator
-        orchestrator = (
-            make()
-            if make is not None
-            else choose_orchestrator(*chat_model.providers, typed=output is not None, tools=bool(tools))
-        )
-        return Run(
-            chat_model,
-            orchestrator,
-            state,
-            opening=begun.opening,
-            begin=(lambda: state.begin(begin(tools=state.tool_map.values()))) if begun.needs_tools else None,
-            output_schema=output.schema if output is not None else None,
-            limits=how.get("limits") or self._limits,
-            convert=output.convert if output is not None else str,
-            agent_name=self.display_name,
-            hooks=self._hooks,
-        )
+        return build_run(self._defaults, prompt, output_type, how)
 
     def pending(
         self,
@@ -258,7 +194,7 @@ class Agent(Generic[Deps]):
             HistoryError: a mark in the history cannot be read.
             TypeError: the history holds something else than messages.
         """
-        seal = Seal(self._approval_key if trusted_history else None, thread_id)
+        seal = Seal(self._defaults.approval_key if trusted_history else None, thread_id)
         return pending(history, tools=(*self.tools, *tools_of(tools)), seal=seal)
 
     async def send(self, prompt: Prompt, **how: Unpack[RunOptions]) -> ChatResult[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
-__all__ = ["expect", "expect_callable", "expect_each", "wrong"]
+__all__ = ["expect", "expect_callable", "expect_each", "expect_sequence", "wrong"]
 
 T = TypeVar("T")
 
@@ -25,6 +25,8 @@ def expect_callable(name: str, value: object, what: str) -> None:
 def expect_each(name: str, values: Iterable[T], *kinds: type, hint: Callable[[Any], str] = lambda value: "") -> list[T]:  # noqa: ARG005
     """The values as a list. Raises `TypeError` where they are no sequence, or one is not of these types, by its place."""
     given = cast(object, values)
+    if type(given) is tuple and not given:  # what is left out, nearly everywhere
+        return []
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
         raise wrong(name, cast(object, given), f"a sequence of {' or '.join(map(_called, kinds))}", hint(given))
     each = list(values)
@@ -34,6 +36,14 @@ def expect_each(name: str, values: Iterable[T], *kinds: type, hint: Callable[[An
         if not isinstance(value, kinds):
             raise wrong(f"{name}[{place}]", value, " or ".join(map(_called, kinds)), hint(value))
     return each
+
+
+def expect_sequence(name: str, values: Iterable[T], what: str) -> tuple[T, ...]:
+    """The values as a tuple. Raises `TypeError` where they are no sequence. `what`: the kind of its values."""
+    given = cast(object, values)
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise wrong(name, cast(object, given), f"a sequence of {what}")
+    return tuple(values)
 
 
 def wrong(name: str, value: object, expected: str, hint: str = "") -> TypeError:

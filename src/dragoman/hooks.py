@@ -12,6 +12,7 @@ from weakref import ref
 import anyio
 import msgspec
 
+from dragoman.arguments import expect_callable, expect_each
 from dragoman.cost import call_cost
 from dragoman.errors import DragomanError
 from dragoman.event import Event, PartDelta, PartStarted
@@ -186,6 +187,7 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     Those of several `Hooks` are called in order, those of an end in reverse order, and awaited where they are async: a slow one slows the
     run. One that raises breaks nothing. For each start there is one end, whatever happens between them.
+    An async end may itself be cut off where its run is cancelled while it waits.
     """
 
     run_start: Hook[RunStart] | None = None
@@ -210,6 +212,10 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     propagate: Callable[[], Mapping[str, str]] | None = None
     """Headers that requests of the current context carry, such as `traceparent`."""
 
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            expect_callable(name, getattr(self, name), "a function")
+
 
 HookName = Literal["run_start", "run_end", "model_start", "model_end", "tool_start", "tool_end", "retry", "loss"]
 """Name of one of the functions of `Hooks`."""
@@ -223,9 +229,13 @@ _failures: dict[int, object] = {}
 
 def everywhere(*hooks: Hooks) -> ExitStack:
     """From now on these watch whatever begins in this process, beside what agents have of their own. `close` of what is returned takes
-    them back; so does its end, where it is used in `with`."""
+    them back; so does its end, where it is used in `with`.
+
+    Raises:
+        TypeError: something is no `Hooks`.
+    """
     global _everywhere
-    _everywhere = (*_everywhere, *hooks)
+    _everywhere = (*_everywhere, *expect_each("hooks", hooks, Hooks))
     stack = ExitStack()
     stack.callback(_take_back, hooks)
     return stack
@@ -244,11 +254,11 @@ def active(own: tuple[Hooks, ...] = ()) -> tuple[Hooks, ...]:
     return tuple(dict.fromkeys((*_everywhere, *own))) if _everywhere else own
 
 
-async def fire(hooks: Iterable[Hooks], name: HookName, value: object) -> None:
+async def fire(hooks: Sequence[Hooks], name: HookName, value: object) -> None:
     """Calls what hooks have of that name. What is raised is logged; a cancellation passes, once all are called."""
     stopped: BaseException | None = None
     is_end = name in _ENDS
-    for each in reversed(tuple(hooks)) if is_end else hooks:
+    for each in reversed(hooks) if is_end else hooks:
         hook = getattr(each, name)
         if hook is None:
             continue
@@ -285,9 +295,16 @@ def failed(hook: Callable[..., Any] | None, error: Exception) -> None:
 def headers(hooks: Iterable[Hooks]) -> dict[str, str]:
     """What requests of the current context carry."""
     found: dict[str, str] = {}
-    for propagate in [each.propagate for each in hooks if each.propagate is not None]:
+    for each in hooks:
+        propagate = each.propagate
+        if propagate is None:
+            continue
         try:
-            found.update(propagate())
+            more: dict[Any, Any] = dict(propagate())
+            for name, text in more.items():
+                if not (isinstance(name, str) and isinstance(text, str)):
+                    raise TypeError(f"headers are texts: {more!r:.200}")  # noqa: TRY301 - as what a hook raises
+            found |= more
         except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
             failed(propagate, error)
     return found

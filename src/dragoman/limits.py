@@ -64,21 +64,23 @@ def reached(limits: Limits, spent: Spent, *, model_calls: int = 0, tool_calls: i
 
     Counts may be used up to their bound; tokens, dollars and seconds, which nobody knows beforehand, end the run at theirs.
     """
-    full = {
-        "model_calls": limits.model_calls is not None and spent.model_calls + model_calls > limits.model_calls,
-        "tool_calls": limits.tool_calls is not None and spent.tool_calls + tool_calls > limits.tool_calls,
-        "total_tokens": limits.total_tokens is not None and spent.total_tokens >= limits.total_tokens,
-        "cost": limits.cost is not None and (spent.cost is None or spent.cost >= _dollars(limits.cost)),
-        "seconds": limits.seconds is not None and spent.seconds >= limits.seconds,
-    }
-    for name, is_full in full.items():
-        if is_full:
-            bound, what = getattr(limits, name), name.replace("_", " ")
-            if name == "cost" and spent.cost is None:
-                return f"what a model call cost is unknown, so that the limit of {bound} US dollars cannot be held; lift it with None"
-            what = "US dollars" if name == "cost" else what
-            return f"the limit of {bound} {what} is reached; raise it with Limits({name}=…), or lift it with None"
-    return None
+    if limits.model_calls is not None and spent.model_calls + model_calls > limits.model_calls:
+        name = "model_calls"
+    elif limits.tool_calls is not None and spent.tool_calls + tool_calls > limits.tool_calls:
+        name = "tool_calls"
+    elif limits.total_tokens is not None and spent.total_tokens >= limits.total_tokens:
+        name = "total_tokens"
+    elif limits.cost is not None and (spent.cost is None or spent.cost >= _dollars(limits.cost)):
+        name = "cost"
+    elif limits.seconds is not None and spent.seconds >= limits.seconds:
+        name = "seconds"
+    else:
+        return None
+    bound, what = getattr(limits, name), name.replace("_", " ")
+    if name == "cost" and spent.cost is None:
+        return f"what a model call cost is unknown, so that the limit of {bound} US dollars cannot be held; lift it with None"
+    what = "US dollars" if name == "cost" else what
+    return f"the limit of {bound} {what} is reached; raise it with Limits({name}=…), or lift it with None"
 
 
 def _dollars(value: object) -> Decimal:

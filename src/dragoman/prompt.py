@@ -7,7 +7,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, cast, get_args
 
-from dragoman.arguments import expect, expect_callable, expect_each, wrong
+from dragoman.arguments import expect, expect_callable, expect_each, expect_sequence, wrong
 from dragoman.errors import InvalidRequestError, ResumeError
 from dragoman.hooks import Hooks
 from dragoman.interrupt import Interrupt, Resume
@@ -15,7 +15,7 @@ from dragoman.limits import Limits
 from dragoman.loss import Loss, refusal
 from dragoman.message import Content, Message, Role
 from dragoman.model.fallbacks import Fallback, ModelChoice
-from dragoman.model.middleware import BatchMiddleware
+from dragoman.model.middleware import BatchMiddleware, Middleware
 from dragoman.orchestration.interrupts import since_model, speaks, waiting_calls
 from dragoman.orchestration.resume import Beginning, Decision, Plan, decisions
 from dragoman.orchestration.seal import Seal
@@ -38,6 +38,7 @@ __all__ = [
     "check_options",
     "opening",
     "pending",
+    "sequences",
     "tools_of",
     "with_options",
 ]
@@ -102,7 +103,7 @@ def tools_of(given: Iterable[Tool | ToolSpec | Toolset | Callable[..., Any]]) ->
         TypeError: something is no tool, no set, no spec and no function.
     """
     tools: list[Tool | Toolset] = []
-    for place, one in enumerate(given):
+    for place, one in enumerate(expect_sequence("tools", given, "functions, Tools, Toolsets and ToolSpecs")):
         if isinstance(one, ToolSpec):
             one = Tool(one.name, one.description, None, one.input_schema, native=one.native)
         elif not isinstance(one, Tool | Toolset):
@@ -127,6 +128,26 @@ def check_options(how: Mapping[str, Any]) -> None:
             expect(name, value, *kind)
 
 
+def sequences(
+    tools: Iterable[Tool | Toolset | Callable[..., Any]],
+    middleware: Iterable[Middleware],
+    server_tools: Iterable[ServerTool],
+    hooks: Iterable[Hooks],
+) -> tuple[
+    tuple[Tool | Toolset | Callable[..., Any], ...],
+    tuple[Middleware, ...],
+    tuple[ServerTool, ...],
+    tuple[Hooks, ...],
+]:
+    """Those arguments of the constructor of an agent, read once. Raises `TypeError` where one is no sequence."""
+    return (
+        expect_sequence("tools", tools, "functions, Tools and Toolsets"),
+        expect_sequence("middleware", middleware, "middlewares"),
+        expect_sequence("server_tools", server_tools, "ServerTool"),
+        expect_sequence("hooks", hooks, "Hooks"),
+    )
+
+
 def check_agent(given: Mapping[str, Any]) -> None:
     """Raises `TypeError` where an argument of the constructor of an agent is of another type."""
     for name, kinds in (_KINDS | _AGENT_KINDS).items():
@@ -141,6 +162,8 @@ def check_agent(given: Mapping[str, Any]) -> None:
     expect_each("server_tools", given["server_tools"], ServerTool)
     expect_each("hooks", given["hooks"], Hooks)
     for place, layer in enumerate(given["middleware"]):
+        if isinstance(layer, type) and isinstance(layer, BatchMiddleware):
+            raise wrong(f"middleware[{place}]", layer, "a value of that class")
         if not isinstance(layer, BatchMiddleware):
             expect_callable(f"middleware[{place}]", layer, "a function (request, next) -> events")
     for name in ("orchestrator", "accumulator", "id_factory", "clock"):

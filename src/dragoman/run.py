@@ -147,9 +147,12 @@ class Run(Generic[T]):
             TypedOutputError: the output is not of the type asked for.
             Exception: what code of the user's (a middleware, an orchestrator, an executor, a validator) raised, as it is.
         """
-        async with aclosing(self.steps(chunks=False)) as steps:
+        steps = self._read(asyncio.current_task(running_loop()), chunks=False)
+        try:
             async for _ in steps:
                 pass
+        finally:
+            await steps.aclose()
         if self.exception is not None:
             raise self.exception
         text = self.so_far()
@@ -161,11 +164,17 @@ class Run(Generic[T]):
             error.result = text
             raise
 
-    async def steps(self, *, chunks: bool = True) -> AsyncGenerator[StreamingIterationResult, None]:
+    def steps(self, *, chunks: bool = True) -> AsyncGenerator[StreamingIterationResult, None]:
         """The run as its orchestrator's steps: one per network read. A failure is the last step's `RunError`.
 
         `chunks`: whether anybody reads the steps' `chunks()`; without them a step costs less.
         """
+        return self._read(None, chunks=chunks)
+
+    async def _read(
+        self, reader: asyncio.Task[Any] | None, *, chunks: bool
+    ) -> AsyncGenerator[StreamingIterationResult, None]:
+        """The steps. `reader`: the task that reads all of them; `None`: each may be read in another."""
         self._transcript.chunks = chunks
         self._loop = loop = running_loop()
         if self._limits.seconds is not None and self._timer is None:
@@ -174,7 +183,7 @@ class Run(Generic[T]):
         while not self._ended:
             if self._waiting is not None:
                 raise RuntimeError("this run is being read already; read it in one place at a time")
-            self._waiting = asyncio.current_task(loop)
+            self._waiting = reader or asyncio.current_task(loop)
             try:
                 if self._stop is not None and not self._transcript.is_complete:
                     self._interrupted = True

@@ -26,7 +26,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler
 
 from dragoman import Agent, DataPart, Message, ToolContext, Usage, tool
-from dragoman.errors import ProviderConnectionError, RateLimitError
+from dragoman.errors import ProviderConnectionError, RateLimitError, SettingsError
 from dragoman.event import PartDelta
 from dragoman.hooks import Hooks, ModelRetry, ModelStart, everywhere, fire
 from dragoman.message import (
@@ -84,7 +84,7 @@ class Telemetry:
         self._logs = InMemoryLogRecordExporter()
         loggers = LoggerProvider()
         loggers.add_log_record_processor(SimpleLogRecordProcessor(self._logs))
-        self.hooks = telemetry(self.tracers, MeterProvider([self._reader]), loggers, **how)
+        self.hooks = telemetry(self.tracers, MeterProvider([self._reader]), loggers, **{"metrics": "all", **how})
 
     @property
     def spans(self) -> list[ReadableSpan]:
@@ -219,6 +219,16 @@ async def test_metrics_by_the_conventions(names: Any, expected: tuple[str, ...])
     assert run.attributes == {"gen_ai.agent.name": "Adder"}
     [tool_point] = metrics["gen_ai.execute_tool.duration"]
     assert tool_point.attributes["gen_ai.tool.name"] == "double"
+
+
+async def test_of_a_model_call_the_duration_alone_is_recorded_unless_more_is_wanted() -> None:
+    spy = Telemetry(metrics="duration")
+    agent, _ = agent_of("anthropic", *answers("anthropic"), tools=[double], hooks=spy.hooks)
+    await agent.send("twice 2?")
+    assert [name for name in spy.metrics() if name.startswith("gen_ai.client.")] == ["gen_ai.client.inference.duration"]
+    assert {"gen_ai.invoke_agent.duration", "gen_ai.execute_tool.duration"} <= spy.metrics().keys()
+    with pytest.raises(SettingsError, match='"duration" or "all"'):
+        telemetry(metrics="tokens")  # type: ignore[arg-type]
 
 
 async def test_content_is_there_where_it_is_wanted() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dragoman.errors import SettingsError
 from dragoman.message import Message, ToolCallPart
-from dragoman.tools import ParallelToolExecutor, Tool, ToolContext, ToolExecutor, runnable, tool
+from dragoman.tools import ParallelToolExecutor, Tool, ToolContext, ToolExecutor, tool
 from support.tools import EXECUTORS, batch, call, outcome, raising
 
 
@@ -359,23 +359,3 @@ def test_many_calls_leave_no_task() -> None:
         return asyncio.all_tasks() - {asyncio.current_task()}
 
     assert asyncio.run(go()) == set()
-
-
-@pytest.mark.parametrize(
-    ("asked", "expected"),
-    [
-        (call("mine"), True),
-        (call("unknown"), True),
-        (call("client"), False),
-        (call("guarded"), False),
-        (ToolCallPart("1", "client", state="cut"), True),
-        (ToolCallPart("1", "guarded", state="invalid"), True),
-        (ToolCallPart("1", "mine", run_by="provider"), False),
-        (ToolCallPart("1", "mine", run_by="client"), False),
-    ],
-)
-def test_what_an_executor_answers_and_what_waits(asked: ToolCallPart, expected: bool) -> None:
-    """Client-side tools, approval, decision 22."""
-    handler = lambda: None  # noqa: E731 - three tools share it
-    tools = [Tool("mine", handler=handler), Tool("client"), Tool("guarded", handler=handler, requires_approval=True)]
-    assert runnable(asked, {each.name: each for each in tools}) is expected

@@ -6,7 +6,6 @@ Signed content is valid for the origin that signed it, and only while everything
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from functools import cache
 
 from dragoman.codec import digest, digest_v1
 from dragoman.loss import Lost
@@ -59,11 +58,14 @@ def readable(
 def digests_of(messages: Sequence[Message]) -> DigestAt:
     """The digests of a conversation, each wire's made when it is first asked for; that of all has the position -1."""
 
-    @cache
-    def chain(wire: str) -> list[str]:
-        return digest.signed_chain(messages, wire) if wire else digest_v1.chain(messages)
+    chains: dict[str, list[str]] = {}
 
-    return lambda wire, position: chain(wire)[position]
+    def digest_at(wire: str, position: int) -> str:
+        if wire not in chains:
+            chains[wire] = digest.signed_chain(messages, wire) if wire else digest_v1.chain(messages)
+        return chains[wire][position]
+
+    return digest_at
 
 
 def kind_of(piece: Content) -> Lost:

@@ -6,11 +6,12 @@ import os
 import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
 import msgspec
 
+from dragoman.arguments import expect, wrong
 from dragoman.errors import SettingsError
 from dragoman.mcp.oauth import OAuth
 from dragoman.message import Message
@@ -82,10 +83,14 @@ def parse_server(server: str | Sequence[str] | object) -> Server:
     """A URL as it is, a command line or its words as a `Command`, anything else as it is.
 
     Raises:
-        SettingsError: an empty or malformed command line.
+        SettingsError: an empty or malformed command line, or an address that is none of HTTP.
+        TypeError: it is nothing that can be connected to.
     """
     if isinstance(server, str):
-        if server.startswith(("http://", "https://")):
+        if "://" in server.partition(" ")[0]:
+            parts = urlsplit(server)
+            if parts.scheme not in ("http", "https") or not parts.hostname:
+                raise SettingsError(f"mcp({server!r:.100}) is no URL of a server: it begins with https:// and a host")
             return server
         try:
             words = shlex.split(server, posix=os.name == "posix")
@@ -94,7 +99,11 @@ def parse_server(server: str | Sequence[str] | object) -> Server:
                 f"mcp({server!r:.100}) is no command line ({error}); give its words as a list"
             ) from error
     elif isinstance(server, (list, tuple)):
+        for place, word in enumerate(server):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            expect(f"server[{place}]", word, str, os.PathLike)  # pyright: ignore[reportUnknownArgumentType]
         words = [os.fspath(word) for word in server]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    elif server is None or isinstance(server, bool | int | float | bytes | Mapping | type | Path):
+        raise wrong("server", cast(object, server), "a command line, its words, a URL, or a server of the library mcp")
     else:
         return server
     if not words:

@@ -10,6 +10,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
 from dragoman.agent import Agent
+from dragoman.arguments import expect
 from dragoman.errors import SettingsError
 from dragoman.mcp.server_exposure import Exposure, Options
 from dragoman.mcp.server_run import caller
@@ -54,6 +55,7 @@ def server(
         ToolError: a tool cannot be described, or two have one name.
         TypeError: what is served is no agent and no tools.
     """
+    expect("name", name, str, type(None))
     if not isinstance(served, Agent):
         tools = (served,) if isinstance(served, (Tool, Toolset)) else served
         served, expose = (

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from dragoman.arguments import expect
+from dragoman.arguments import expect, expect_each
 from dragoman.errors import SettingsError
 from dragoman.mcp.options import ApprovalPolicy, Options, Sampling, label, parse_server
 from dragoman.mcp.sessions import Sessions
@@ -190,6 +190,12 @@ def mcp(
     """
     expect("name", name, str)
     expect("prefix", prefix, str)
+    for label_, mapping in (("headers", headers), ("env", env)):
+        expect(label_, mapping, Mapping, type(None))
+        expect_each(label_, [each for pair in (mapping or {}).items() for each in pair], str)
+    expect("timeout", timeout, int, float, type(None), hint="it is seconds")
+    expect("connect_timeout", connect_timeout, int, float, hint="it is seconds")
+    expect("max_result", max_result, int, hint="it is bytes")
     return MCPToolset(
         Options(
             server=parse_server(server),

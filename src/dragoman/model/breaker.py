@@ -9,7 +9,7 @@ from contextlib import aclosing
 from threading import Lock
 from typing import Literal
 
-from dragoman.arguments import expect
+from dragoman.arguments import expect, expect_callable
 from dragoman.errors import (
     CircuitOpenError,
     DragomanError,
@@ -86,6 +86,8 @@ class Breaker:
             expect(name, value, int, float)
             if not value > 0:
                 raise SettingsError(f"Breaker({name}={value!r}) must be above 0")
+        expect_callable("on", on, "a function of an error")
+        expect_callable("clock", clock, "a function")
         if per not in ("endpoint", "model"):
             raise SettingsError(f'Breaker(per={per!r}) is unknown; it is "endpoint" or "model"')
         self._failures, self._window, self._open_seconds = failures, window, open_seconds

@@ -110,17 +110,14 @@ class ChatModel:
         self._others = others
         self.fallbacks: Mapping[str, ChatModel] = {}
         """The models that a fallback may ask in its place, by their model strings."""
+        self.providers: tuple[Provider, ...] = (provider,)
+        """Its provider, and those of its fallbacks."""
         self.request = ModelRequest(self.string)
         """What `send_stream` asks with, beside the conversation."""
         self.losses: dict[Loss, None] | None = None
         """Gets what each request has to leave out, once and in order, whatever becomes of the request."""
         self.batches: Batches = self._wrapped()
         """`ModelRequest` → its events, one list per network read."""
-
-    @property
-    def providers(self) -> tuple[Provider, ...]:
-        """Its provider, and those of its fallbacks."""
-        return (self.provider, *[model.provider for model in self.fallbacks.values()])
 
     def can(self, capability: Capability) -> bool:
         """Whether the provider's record says so."""
@@ -140,7 +137,8 @@ class ChatModel:
 
     def led_by(self, middleware: Sequence[Middleware], fallbacks: Mapping[str, ChatModel]) -> ChatModel:
         """The same model, with these middlewares around its own, which may ask `fallbacks` in its place."""
-        return self._with(_middleware=(*middleware, *self._middleware), fallbacks=fallbacks)
+        providers = (self.provider, *[model.provider for model in fallbacks.values()])
+        return self._with(_middleware=(*middleware, *self._middleware), fallbacks=fallbacks, providers=providers)
 
     def target(self, request: ModelRequest) -> Destination | None:
         """Whom a request goes to, by its model string; see `Target`."""
@@ -173,7 +171,7 @@ class ChatModel:
         return model
 
     def _wrapped(self) -> Batches:
-        return wrap(self._route, self._middleware, self.target)
+        return wrap(self._route, self._middleware, self.target) if self._middleware else self._route
 
     def _route(self, request: ModelRequest) -> AsyncGenerator[list[Event], None]:
         """Goes on with a request at the model that it names, with what that one's provider needs."""
@@ -252,8 +250,9 @@ class ChatModel:
                 raise refused
             if self.losses is not None:
                 self.losses |= dict.fromkeys(losses)
+            left_out = tuple(dict.fromkeys(losses)) if losses else ()
             if watch is not None:
-                await watch.leave_out(tuple(dict.fromkeys(losses)))
+                await watch.leave_out(left_out)
             sent = {"content-type": "application/json", **http.headers}
             asked = HttpRequest(joined(base_url, http.path), sent, http.body, http.method, retries=request.retries)
             send = self._access.send
@@ -264,7 +263,7 @@ class ChatModel:
             return await self._open(again, watch)
         origin = msgspec.structs.replace(target, prefix=sent_prefix)
         decoder = self.wire.decoder(origin=origin, new_id=self._new_id)
-        return _OpenResponse(response, decoder, http.names, tuple(dict.fromkeys(losses)))
+        return _OpenResponse(response, decoder, http.names, left_out)
 
     def _dumped(self, request: ModelRequest, target: Origin) -> tuple[HttpRequest, str, list[Loss]]:
         """The request as it is sent, what an answer's `Origin.prefix` says, and what is left out."""
@@ -288,7 +287,7 @@ class ChatModel:
     def _events(self, opened: _OpenResponse, data: bytes, broken: ProviderError | None) -> list[Event]:
         """What one read says; none: the response is at its end, or `broken`."""
         events = opened.decoder.feed(data) if data else opened.decoder.close()
-        if not events:
+        if not events or (len(events) == 1 and type(events[0]) is PartDelta):  # as in nearly every read
             return events
         events = self._begun(events, opened.losses)
         if opened.names:

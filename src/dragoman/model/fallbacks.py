@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from dragoman.arguments import expect, expect_callable, wrong
+from dragoman.arguments import expect, expect_callable, expect_sequence, wrong
 from dragoman.errors import (
     AuthenticationError,
     CircuitOpenError,
@@ -161,7 +161,7 @@ def fallback(
             as the transport does by itself.
 
     Raises:
-        SettingsError: there is no model, or a model string is malformed.
+        SettingsError: there is no model, a model string is malformed, or `retries` is below 0.
         TypeError: an argument is of another type.
     """
     if not models:
@@ -171,6 +171,8 @@ def fallback(
         model_string(model)
     expect_callable("on_answer", on_answer, "a function of a message")
     expect("retries", retries, int)
+    if retries < 0:
+        raise SettingsError(f"fallback(retries={retries}) must be 0 or more")
     if breaker is not None:
         expect("breaker", breaker, Breaker)
     return Fallback(models, _rule(on), on_answer, breaker, retries)
@@ -236,7 +238,7 @@ async def _told(
 
 def _rule(on: On | Iterable[On]) -> Callable[[DragomanError], bool]:
     """One function that says whether an error is one of those."""
-    each = (on,) if callable(on) else tuple(on)
+    each = (on,) if callable(on) else expect_sequence("on", on, "classes of DragomanError, or functions of an error")
     for one in each:
         if not (issubclass(one, DragomanError) if isinstance(one, type) else callable(one)):
             raise wrong("on", one, "classes of DragomanError, or functions of an error")

@@ -54,7 +54,9 @@ class Models:
         self._accesses: dict[str, Access] = {}
         self._chat: dict[str, ChatModel] = {}
         self._fallbacks = [layer for layer in self._middleware if isinstance(layer, Fallback)]
-        self._own = self.chat(given) if layer or self._fallbacks else None
+        self._own: ChatModel | None = None
+        if layer or self._fallbacks:
+            self._own = self.chat(given)
 
     @property
     def name(self) -> str:
@@ -75,6 +77,8 @@ class Models:
         first, layer = (None, None) if model is None else chosen(model)
         found = self._one(first)
         if layer is None and not self._fallbacks:
+            if model is None:
+                self._own = found
             return found
         layers = [] if layer is None else [layer]
         members = self._members(found, [*layers, *self._fallbacks])

@@ -147,7 +147,10 @@ def cache(
         TypeError: an argument is of another type.
     """
     expect("max_entries", max_entries, int)
-    expect_callable("when", when, "a function of a request")
+    expect("ttl", ttl, int, float, type(None), hint="it is seconds")
+    expect("scope", scope, str, type(None))
+    for name, function in (("when", when), ("id_factory", id_factory), ("clock", clock)):
+        expect_callable(name, function, "a function of a request" if function is when else "a function")
     if max_entries < 1 or (ttl is not None and ttl <= 0):
         raise SettingsError("cache(max_entries=…, ttl=…) must be above 0")
     opened = open_store(store, max_entries) if isinstance(store, str) else store

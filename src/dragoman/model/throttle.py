@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 import msgspec
 
-from dragoman.arguments import expect
+from dragoman.arguments import expect, expect_callable
 from dragoman.errors import RateLimitError, SettingsError
 from dragoman.event import Event, MessageFinished, PartDelta, RunError
 from dragoman.event_loop import running_loop
@@ -84,6 +84,10 @@ class Throttle:
         if all(limit is None for limit in limits.values()):
             raise SettingsError(f"Throttle() has no limit: give it one of {', '.join(limits)}")
         expect("max_wait", max_wait, int, float, type(None))
+        if max_wait is not None and max_wait < 0:
+            raise SettingsError(f"Throttle(max_wait={max_wait}) must be 0 or more")
+        expect_callable("clock", clock, "a function")
+        expect_callable("sleep", sleep, "a function of seconds")
         if per not in ("endpoint", "model"):
             raise SettingsError(f'Throttle(per={per!r}) is unknown; it is "endpoint" or "model"')
         self._limits = (concurrency, requests_per_minute, tokens_per_minute)

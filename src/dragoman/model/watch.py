@@ -25,6 +25,8 @@ __all__ = ["Watch"]
 class Watch:
     """Tells hooks of one request: `begin`, `add`, `end`. Nothing is told of one that never began."""
 
+    __slots__ = ("_began_at", "_first_at", "_hooks", "_losses", "_reads", "_start", "raised")
+
     def __init__(self, hooks: tuple[Hooks, ...]) -> None:
         self.raised: Exception | None = None
         """What was raised instead of being told."""
@@ -43,13 +45,16 @@ class Watch:
     async def leave_out(self, losses: tuple[Loss, ...]) -> None:
         """What the request has to leave out. A run tells of that itself."""
         self._losses = losses
-        if self._start is not None and self._start.run is None:
+        if losses and self._start is not None and self._start.run is None:
             for loss in losses:
                 await fire(self._hooks, "loss", RequestLoss(None, self._start.target, loss))
 
     async def send(self, send: Callable[[HttpRequest], Awaitable[Response]], request: HttpRequest) -> Response:
         """Sends the request, with what hooks add to it."""
-        entered = [one for one in map(self._entered, self._hooks) if one is not None]
+        entered: list[tuple[Hooks, AbstractContextManager[Any]]] = []
+        for each in self._hooks:
+            if each.model_context is not None and (one := self._entered(each)) is not None:
+                entered.append(one)
         raised: BaseException | None = None
         token = RETRIED.set(self._retried)
         try:
@@ -128,11 +133,17 @@ class Watch:
 
 def _opened(reads: Sequence[Sequence[Event]]) -> MessageStarted | None:
     """The start of the answer."""
-    starts = (event for events in reads for event in events if isinstance(event, MessageStarted))
-    return next((start for start in starts if start.candidate == 0), None)
+    for events in reads:
+        for event in events:
+            if type(event) is MessageStarted and event.candidate == 0:
+                return event
+    return None
 
 
 def _finish(reads: Sequence[Sequence[Event]]) -> MessageFinished | None:
     """The end of the answer. It stands among the last events."""
-    backwards = (event for events in reversed(reads) for event in reversed(events))
-    return next((event for event in backwards if isinstance(event, MessageFinished)), None)
+    for events in reversed(reads):
+        for event in reversed(events):
+            if type(event) is MessageFinished:
+                return event
+    return None

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 from weakref import WeakKeyDictionary
 
-from dragoman.arguments import expect_each
+from dragoman.arguments import expect, expect_callable, expect_each
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import SettingsError
 from dragoman.logs import logger
@@ -82,8 +82,14 @@ def openapi(
 
     Raises:
         SettingsError: the document cannot be read, is wrong, does not say where it is served, or has no use for the key; or a library lacks.
-        TypeError: `include` is neither names nor a function.
+        TypeError: an argument is of another type.
     """
+    expect("document", document, Mapping, str, Path)
+    expect("base_url", base_url, str, type(None))
+    if not isinstance(cast(object, api_key), str | Mapping):
+        expect_callable("api_key", api_key, "a text, a function that gives one, or several by name")
+    if not isinstance(cast(object, headers), Mapping):
+        expect_callable("headers", headers, "a mapping, or a function that gives one")
     read = load(document)
     base = server_url(read, base_url, has_keys=api_key is not None or headers is not None)
     check_names(read, api_key)

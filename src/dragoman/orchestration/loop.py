@@ -153,8 +153,10 @@ class Loop:
 
     def _bound(self) -> ChatModel:
         """The model, which is asked with the tools of the next step."""
-        state = self._state
-        return self._model.bound(state.request.replace(tools=(*state.specs, *state.request.tools)), state.losses)
+        state, request = self._state, self._state.request
+        if state.specs:
+            request = request.replace(tools=(*state.specs, *request.tools))
+        return self._model.bound(request, state.losses)
 
     async def _finalize(self) -> None:
         """Calls the orchestrator's `finalize`, also in the middle of a cancellation."""
@@ -167,7 +169,9 @@ class Loop:
 
     def _new_losses(self) -> tuple[Loss, ...]:
         """What requests had to leave out and the run has not named yet."""
-        losses = tuple(self._state.losses)[self._losses_named :] if self._state.losses else ()
+        if len(self._state.losses) == self._losses_named:
+            return ()
+        losses = tuple(self._state.losses)[self._losses_named :]
         self._losses_named += len(losses)
         for loss in losses:
             _LOG.log(DEBUG if loss.is_minor else WARNING, "run %s: left out %s", self._state.run_id, loss)

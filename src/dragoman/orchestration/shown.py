@@ -132,14 +132,14 @@ class Shown:
         show, message_id = pieces.append, self.message_id
         message = self._latest.get(message_id, _NOBODY)
         parts, goes_on = message.parts, message.prefix is not None
-        last = next(reversed(parts), None)
+        last = next(reversed(parts), None) if chunks else None
         for event in events:
             if type(event) is not PartDelta:
                 self._take(event, is_output, pieces)
                 message_id = self.message_id
                 message = self._latest.get(message_id, _NOBODY)
                 parts, goes_on = message.parts, message.prefix is not None and self._before is None
-                last = next(reversed(parts), None)
+                last = next(reversed(parts), None) if chunks else None
             elif event.message_id != message_id:
                 pass
             elif (texts := parts.get(event.index)) is not None:

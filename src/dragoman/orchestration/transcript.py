@@ -56,7 +56,7 @@ class Transcript:
     def recorded(self, step: StreamingIterationResult) -> StreamingIterationResult:
         """The step with the events of messages for which it has none, and with what of it is shown."""
         shown, state, events = self.shown, self._state, step.events
-        if state.outbox and state.tool_round is None:
+        if state.outbox.events and state.tool_round is None:
             events = [*state.outbox.take(), *events]
         given = shown.give(step.output) if step.output and not events else []
         pieces = shown.feed(events, state.shows, chunks=self.chunks)

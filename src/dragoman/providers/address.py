@@ -80,8 +80,10 @@ def _is_http(url: str) -> bool:
 
 def _completed(base_url: str | None, provider: Provider) -> str | None:
     """A bare host gets what the values of the provider's variables lack too: Anthropic's own client takes one without `/v1`."""
+    if not base_url:
+        return None
     rest = next((rest for rest in provider.base_url_names.values() if rest), "")
-    if base_url and rest and _is_http(base_url) and not urlsplit(base_url).path.strip("/"):
+    if rest and _is_http(base_url) and not urlsplit(base_url).path.strip("/"):
         return joined(base_url, rest)
     return base_url
 

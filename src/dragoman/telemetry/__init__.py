@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from dragoman.arguments import wrong
 from dragoman.errors import SettingsError
 from dragoman.hooks import Hooks
 
@@ -23,6 +24,7 @@ def telemetry(
     content: bool = False,
     propagate: bool = True,
     conventions: Literal["0.1", "1.41"] = "0.1",
+    metrics: Literal["duration", "all"] = "duration",
 ) -> Hooks:
     """Hooks that make spans, metrics and events: for `Agent(hooks=…)`, or for all agents with `dragoman.hooks.everywhere`.
 
@@ -39,14 +41,29 @@ def telemetry(
         conventions: of which version names are: of the conventions for generative AI, or of the semantic conventions of which these were a
             part until 1.41, as many dashboards have them. They differ in the metrics of a model call and in the tokens that were written
             to a cache.
+        metrics: what is recorded of each model call: its duration, which is all that the conventions ever required, or the time to the
+            first chunk, the tokens and exemplars too. Spans have the numbers in any case; to record them all takes OpenTelemetry's SDK
+            longer than to make the span. Metrics of runs and tools are the same with both.
 
     Raises:
         SettingsError: `opentelemetry-api` is not installed.
     """
+    if conventions not in ("0.1", "1.41"):
+        raise SettingsError(f'telemetry(conventions={conventions!r}) is unknown; it is "0.1" or "1.41"')
+    if metrics not in ("duration", "all"):
+        raise SettingsError(f'telemetry(metrics={metrics!r}) is unknown; it is "duration" or "all"')
+    for name, provider, method in (
+        ("tracer_provider", tracer_provider, "get_tracer"),
+        ("meter_provider", meter_provider, "get_meter"),
+        ("logger_provider", logger_provider, "get_logger"),
+    ):
+        if provider is not None and (isinstance(provider, type) or not hasattr(provider, method)):
+            raise wrong(name, provider, "a provider of OpenTelemetry's")
     try:
         from dragoman.telemetry.spans import Spans
     except ImportError as error:
         raise SettingsError('telemetry needs opentelemetry-api: pip install "dragoman[otel]"') from error
 
-    spans = Spans(tracer_provider, meter_provider, logger_provider, content=content, conventions=conventions)
+    providers = (tracer_provider, meter_provider, logger_provider)
+    spans = Spans(*providers, content=content, conventions=conventions, all_metrics=metrics == "all")
     return spans.hooks(propagate=propagate)

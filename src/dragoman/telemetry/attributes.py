@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from dragoman.hooks import ModelEnd, ModelStart, ToolStart
@@ -17,6 +16,7 @@ __all__ = [
     "conversation",
     "error_type",
     "finish_reason",
+    "measured",
     "provider_name",
     "request",
     "response",
@@ -64,23 +64,33 @@ def provider_name(name: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def target(origin: Origin) -> Mapping[str, str | int]:
-    """Whom a request goes to."""
+def target(origin: Origin) -> Attributes:
+    """Whom a request goes to; not to be changed."""
     url = urlsplit(origin.endpoint or "")
-    found: dict[str, str | int] = {
+    found = _call(origin)
+    if url.hostname:
+        found["server.address"] = url.hostname
+        found["server.port"] = url.port or _PORTS.get(url.scheme, 443)
+    return found
+
+
+@lru_cache(maxsize=256)
+def measured(origin: Origin, served_model: str | None) -> Attributes:
+    """What metrics of a request tell apart; not to be changed."""
+    return {**_call(origin), "gen_ai.response.model": served_model} if served_model else _call(origin)
+
+
+def _call(origin: Origin) -> Attributes:
+    return {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": provider_name(origin.provider),
         "gen_ai.request.model": origin.model or "",
     }
-    if url.hostname:
-        found["server.address"] = url.hostname
-        found["server.port"] = url.port or _PORTS.get(url.scheme, 443)
-    return MappingProxyType(found)
 
 
 def request(start: ModelStart) -> Attributes:
     """What is asked, without its content."""
-    asked, found = start.request, Attributes(target(start.target))
+    asked, found = start.request, target(start.target).copy()
     if asked.stream:
         found["gen_ai.request.stream"] = True
     if asked.output_schema is not None:
@@ -92,7 +102,9 @@ def request(start: ModelStart) -> Attributes:
                 found[attribute] = float(value) if name in _FLOATS else value
         if isinstance(settings.reasoning, str):
             found["gen_ai.request.reasoning.level"] = settings.reasoning
-    return found | conversation(start.run)
+    if start.run is not None:
+        found |= conversation(start.run)
+    return found
 
 
 def response(end: ModelEnd, conventions: str) -> Attributes:
@@ -105,17 +117,16 @@ def response(end: ModelEnd, conventions: str) -> Attributes:
             found["gen_ai.response.model"] = origin.served_model
     if (reason := finish_reason(end.finish_reason)) is not None:
         found["gen_ai.response.finish_reasons"] = (reason,)
-    if end.start.request.stream and end.first_seconds is not None:
+    if end.first_seconds is not None and end.start.request.stream:
         found["gen_ai.response.time_to_first_chunk"] = end.first_seconds
     if (used := end.usage) is not None:
         found |= usage(used)
-        for name, count in (
-            ("gen_ai.usage.cache_read.input_tokens", used.cache_read_tokens),
-            (_CACHE_WRITE[conventions], used.cache_write_tokens),
-            ("gen_ai.usage.reasoning.output_tokens", used.reasoning_tokens),
-        ):
-            if count is not None:
-                found[name] = count
+        if used.cache_read_tokens is not None:
+            found["gen_ai.usage.cache_read.input_tokens"] = used.cache_read_tokens
+        if used.cache_write_tokens is not None:
+            found[_CACHE_WRITE[conventions]] = used.cache_write_tokens
+        if used.reasoning_tokens is not None:
+            found["gen_ai.usage.reasoning.output_tokens"] = used.reasoning_tokens
     return found
 
 

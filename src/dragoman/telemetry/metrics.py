@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from opentelemetry.context import Context
 from opentelemetry.metrics import Meter
+from opentelemetry.trace import INVALID_SPAN, set_span_in_context
 
 from dragoman.hooks import ModelEnd, RunEnd, ToolEnd
-from dragoman.telemetry.attributes import Attributes, error_type, target
+from dragoman.telemetry.attributes import Attributes, error_type, measured
 
 __all__ = ["Metrics"]
 
@@ -33,14 +34,18 @@ _OF_A_MODEL_CALL: Mapping[str, tuple[str, str, str, str]] = {
 }
 """Version of the conventions → duration, time to the first chunk, tokens in and out."""
 _SAME_NAME = ({"gen_ai.token.type": "input"}, {"gen_ai.token.type": "output"})
-_NO_EXEMPLAR = Context()
+_NO_EXEMPLAR = set_span_in_context(INVALID_SPAN, Context())
+"""An empty one would stand for the current context."""
 _USAGE = "gen_ai.client.inference.usage."
 
 
 class Metrics:
-    """Takes ends, and records what they say. Tokens that are a part of others (cached, reasoning) are counted where there are any."""
+    """Takes ends, and records what they say. `of_parts`: of a model call not its duration alone, but its first chunk and its tokens too; those
+    that are a part of others (cached, reasoning) are counted where there are any."""
 
-    def __init__(self, meter: Meter, conventions: str) -> None:
+    def __init__(self, meter: Meter, conventions: str, *, of_parts: bool) -> None:
+        self._of_parts = of_parts
+
         def seconds(name: str, text: str, buckets: tuple[float, ...] = SECONDS):  # noqa: ANN202
             return meter.create_histogram(name, "s", text, explicit_bucket_boundaries_advisory=buckets)
 
@@ -73,31 +78,31 @@ class Metrics:
         self._tool = seconds("gen_ai.execute_tool.duration", "Duration of a call of a tool.")
 
     def model_call(self, end: ModelEnd, context: Context) -> None:
-        """Records a request to a model; an exemplar, which leads from a metric to its trace, has its duration alone."""
-        whom = target(end.start.target)
-        attributes: Attributes = {
-            "gen_ai.operation.name": "chat",
-            "gen_ai.provider.name": whom["gen_ai.provider.name"],
-            "gen_ai.request.model": whom["gen_ai.request.model"],
-        }
-        if end.origin is not None and end.origin.served_model:
-            attributes["gen_ai.response.model"] = end.origin.served_model
-        if end.start.request.stream and end.first_seconds is not None:
-            self._first.record(end.first_seconds, attributes, _NO_EXEMPLAR)
-        used = end.usage
-        if used is not None:
-            for histogram, count, kind in (
-                (self._input, used.input_tokens, self._token_types[0]),
-                (self._output, used.output_tokens, self._token_types[1]),
-            ):
-                if count is not None:
-                    histogram.record(count, {**attributes, **kind} if kind else attributes, _NO_EXEMPLAR)
-            for field, counter in self._parts:
-                if count := getattr(used, field):
-                    counter.add(count, {**attributes, "gen_ai.token.modality": "unknown"}, _NO_EXEMPLAR)
+        """Records a request to a model; an exemplar, which leads from a metric to its trace, has its duration alone, and only where all is
+        recorded: it takes the SDK as long as half a record."""
+        origin = end.origin
+        attributes = measured(end.start.target, None if origin is None else origin.served_model)
+        if self._of_parts:
+            self._record_parts(end, attributes)
         if end.error is not None:
-            attributes["error.type"] = error_type(end.error)
-        self._duration.record(end.seconds, attributes, context)
+            attributes = {**attributes, "error.type": error_type(end.error)}
+        self._duration.record(end.seconds, attributes, context if self._of_parts else _NO_EXEMPLAR)
+
+    def _record_parts(self, end: ModelEnd, attributes: Attributes) -> None:
+        if end.first_seconds is not None and end.start.request.stream:
+            self._first.record(end.first_seconds, attributes, _NO_EXEMPLAR)
+        if (used := end.usage) is None:
+            return
+        kind_in, kind_out = self._token_types
+        if used.input_tokens is not None:
+            self._input.record(used.input_tokens, {**attributes, **kind_in} if kind_in else attributes, _NO_EXEMPLAR)
+        if used.output_tokens is not None:
+            self._output.record(
+                used.output_tokens, {**attributes, **kind_out} if kind_out else attributes, _NO_EXEMPLAR
+            )
+        for field, counter in self._parts:
+            if count := getattr(used, field):
+                counter.add(count, {**attributes, "gen_ai.token.modality": "unknown"}, _NO_EXEMPLAR)
 
     def run(self, end: RunEnd, name: Attributes, context: Context, model_calls: int, tool_calls: int) -> None:
         """Records a run. `name`: of its agent."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextvars import Token
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+import msgspec
 from opentelemetry import metrics, trace
 from opentelemetry.context import Context, attach, detach, get_current
 from opentelemetry.trace import Span, SpanKind, set_span_in_context
@@ -61,7 +62,7 @@ class _Run:
         self.model_calls = self.tool_calls = 0
 
 
-class _Call(NamedTuple):
+class _Call(msgspec.Struct, frozen=True, eq=False):
     """A request to a model, or a call of a tool, that goes on."""
 
     span: Span
@@ -97,10 +98,12 @@ class Spans:
         *,
         content: bool,
         conventions: str,
+        all_metrics: bool,
     ) -> None:
         release = _release()
         self._tracer = trace.get_tracer(_SCOPE, release, tracer_provider)
-        self._metrics = Metrics(metrics.get_meter(_SCOPE, release, meter_provider), conventions)
+        meter = metrics.get_meter(_SCOPE, release, meter_provider)
+        self._metrics = Metrics(meter, conventions, of_parts=all_metrics)
         self._failed = recorder(_SCOPE, release, logger_provider)
         self._content, self._conventions = content, conventions
         self._runs: dict[int, _Run] = {}
@@ -172,7 +175,8 @@ class Spans:
             span.set_attributes(attributes)
 
     def _model_end(self, end: ModelEnd) -> None:
-        span, context, _, _ = self._calls.pop(end.start)
+        call = self._calls.pop(end.start)
+        span, context = call.span, call.context
         try:
             attributes = response(end, self._conventions)
             if self._content and span.is_recording() and (message := end.message) is not None:
@@ -205,9 +209,10 @@ class Spans:
             span.set_attribute("gen_ai.tool.call.arguments", content.json_text(start.call.arguments))
 
     def _tool_end(self, end: ToolEnd) -> None:
-        span, context, run, token = self._calls.pop(end.start)
-        if token is not None and not isinstance(end.error, GeneratorExit):
-            detach(token)
+        call = self._calls.pop(end.start)
+        span, context, run = call.span, call.context, call.run
+        if call.token is not None and not isinstance(end.error, GeneratorExit):
+            detach(call.token)
         error = end.error if isinstance(end.error, Exception) and not isinstance(end.error, AskUser) else None
         try:
             if self._content and end.result is not None and span.is_recording():

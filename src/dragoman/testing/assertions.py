@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman.arguments import expect_each
 from dragoman.event import Event
 from dragoman.message import ToolCallPart
 from dragoman.run import Run
@@ -28,7 +29,7 @@ def assert_calls(source: Source, *calls: ToolCallPart, any_order: bool = False) 
     """
     __tracebackhide__ = True
     made = [_line(each) for message in messages_of(source) for each in message.tool_calls]
-    wanted = [_line(each) for each in calls]
+    wanted = [_line(each) for each in expect_each("calls", calls, ToolCallPart)]
     if any_order:
         made, wanted = sorted(made), sorted(wanted)
     if made != wanted:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from threading import Lock
 from typing import Any, TypeAlias, cast, get_args
 
+from dragoman.arguments import wrong
 from dragoman.errors import DragomanError
 from dragoman.event import Event
 from dragoman.message import Content, Message, Role
@@ -97,6 +98,8 @@ class _Answers:
         self._function: Any = answers if callable(answers) else None
         alone = isinstance(answers, _ONE)
         every: Iterable[Any] = () if callable(answers) else (answers,) if alone else cast("Iterable[Any]", answers)
+        if not isinstance(cast(object, every), Iterable):
+            raise wrong("answers", every, "an answer, a sequence of them, or a function")
         self._counted = isinstance(every, Sequence)
         if isinstance(every, Sequence):
             for each in every:

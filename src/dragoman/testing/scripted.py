@@ -9,8 +9,9 @@ from typing import Any, Self
 import msgspec
 
 from dragoman import wires
+from dragoman.arguments import expect
 from dragoman.capability import Capability
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, SettingsError
 from dragoman.event import Event
 from dragoman.message import Role
 from dragoman.model.defaults import resolve
@@ -95,6 +96,9 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
         super().__post_init__()
         if self.server is not None:
             return
+        expect("chunks", self.chunks, int, hint="it is bytes")
+        if self.chunks < 1:
+            raise SettingsError(f"ScriptedModel(chunks={self.chunks}) must be above 0")
         script = self.script or Script(self.answers, self.by)
         server = ScriptedServer(
             wires.get(self.wire),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.tools.ask import AskUser, SignIn
 from dragoman.tools.context import PRELIMINARY, PROGRESS, ToolContext
-from dragoman.tools.executor import BoundExecutor, ParallelToolExecutor, Report, ToolExecutor, runnable
+from dragoman.tools.executor import BoundExecutor, ParallelToolExecutor, Report, ToolExecutor
 from dragoman.tools.handoff import Handoff, handoff
 from dragoman.tools.ids import (
     ToolIdCoordinator,
@@ -44,7 +44,6 @@ __all__ = [
     "generate_tool_call_id",
     "handoff",
     "is_valid_tool_call_id",
-    "runnable",
     "split_tools",
     "tool",
     "tool_map",

@@ -10,7 +10,7 @@ from typing import Any, TypedDict, Unpack
 
 import msgspec
 
-from dragoman.arguments import expect_callable
+from dragoman.arguments import expect, expect_callable
 from dragoman.errors import ToolError
 from dragoman.limits import Limits
 from dragoman.message import DataPart, FilePart, LinkPart, Message, Role, TextPart
@@ -74,9 +74,12 @@ def agent_tool(
 
     Raises:
         ToolError: there is no name, or a parameter of `prompt` that no model can fill.
-        TypeError: `prompt` is no function and no class.
+        TypeError: `prompt` is no function and no class, or another argument is of another type.
     """
     display_name: str = getattr(agent, "display_name", "")
+    expect("name", name, str, type(None))
+    expect("description", description, str, type(None))
+    expect("limits", options.get("limits"), Limits, type(None))
     fields: dict[str, Any] = {**options}
     run: dict[str, Any] = {key: fields.pop(key) for key in ("limits", "share_state") if key in fields}
     if output_type is not str:
@@ -90,7 +93,10 @@ def agent_tool(
     if description is None:
         described = "" if prompt is None else describe(prompt)[0].strip()
         description = described or f"Has {display_name or 'another agent'} do something, and gives its answer."
-    return Tool(name or name_for_models(display_name), description, handler, schema, **fields)
+    name = name or name_for_models(display_name)
+    if not name:
+        raise ToolError(f"the tool for the agent {display_name!r} needs a name that models can write; give it name=…")
+    return Tool(name, description, handler, schema, **fields)
 
 
 def name_for_models(display_name: str) -> str:

@@ -19,7 +19,7 @@ from dragoman.tools.outcome import ToolExecutionResult, failed, succeeded
 from dragoman.tools.tool import Tool
 from dragoman.tools.watch import watched
 
-__all__ = ["BoundExecutor", "ParallelToolExecutor", "Report", "ToolExecutor", "runnable"]
+__all__ = ["BoundExecutor", "ParallelToolExecutor", "Report", "ToolExecutor"]
 
 Report = Callable[[int, ToolExecutionResult], None]
 """Takes a call's place in its batch and what came of it, once it is done."""
@@ -34,18 +34,6 @@ _UNREADABLE = {
     "cut": "the arguments were truncated before their end, so the tool was not run; call it again, with shorter ones",
     "invalid": "the arguments are not valid JSON (an object is needed), so the tool was not run; call it again",
 }
-
-
-def runnable(call: ToolCallPart, tools: Mapping[str, Tool]) -> bool:
-    """Whether an executor is to answer the call now.
-
-    Otherwise it is the provider's, or it waits for the client (a tool without handler) or for approval. A call that
-    cannot be run at all (unknown tool, unreadable arguments) waits for nobody: its answer is an error.
-    """
-    if call.run_by != "agent":
-        return False
-    tool = tools.get(call.name)
-    return tool is None or call.state != "complete" or not (tool.handler is None or tool.requires_approval)
 
 
 class ToolExecutor:

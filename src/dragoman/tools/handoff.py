@@ -8,6 +8,7 @@ from typing import Any, TypedDict, Unpack
 
 import msgspec
 
+from dragoman.arguments import expect, wrong
 from dragoman.errors import ToolError
 from dragoman.interrupt import Resume
 from dragoman.limits import Limits
@@ -85,7 +86,12 @@ def handoff(
 
     Raises:
         ToolError: there is no name.
+        TypeError: an argument is of another type.
     """
+    if not hasattr(agent, "run") and (agent is None or not callable(agent)):
+        raise wrong("agent", agent, "an agent, or a function that gives one")
+    expect("name", name, str, type(None))
+    expect("limits", options.get("limits"), Limits, type(None))
     display_name: str = getattr(agent, "display_name", "")
     to = name or name_for_models(display_name)
     if not to:

@@ -40,10 +40,11 @@ class Outbox:
     once. A closed outbox takes nothing.
     """
 
-    __slots__ = ("_events", "_logged", "_loop", "_readers", "_thread", "_writers", "excess", "is_closed")
+    __slots__ = ("_logged", "_loop", "_readers", "_thread", "_writers", "events", "excess", "is_closed")
 
     def __init__(self) -> None:
-        self._events: deque[Event] = deque()
+        self.events: deque[Event] = deque()
+        """Those that wait to be read, oldest first."""
         self._readers: list[asyncio.Future[None]] = []
         self._writers: list[asyncio.Future[None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -54,7 +55,7 @@ class Outbox:
         """Events that were put in beyond the bound by somebody who did not wait."""
 
     def __len__(self) -> int:
-        return len(self._events)
+        return len(self.events)
 
     def open(self) -> None:
         """From now on, and until `pause`, somebody reads in this event loop and thread."""
@@ -73,7 +74,7 @@ class Outbox:
 
     def emit(self, event: Event) -> Emission:
         """Puts one event in, from any thread."""
-        is_excess = len(self._events) >= BOUND
+        is_excess = len(self.events) >= BOUND
         self.excess += is_excess
         self.put((event,))
         return Emission(self, is_excess=is_excess)
@@ -82,7 +83,7 @@ class Outbox:
         """Puts events in, from any thread."""
         if self.is_closed:
             return
-        self._events.extend(events)
+        self.events.extend(events)
         loop = self._loop
         if self._thread == get_ident():
             _wake(self._readers)
@@ -91,7 +92,7 @@ class Outbox:
 
     def take(self) -> list[Event]:
         """All that is there, oldest first."""
-        events = [self._events.popleft() for _ in range(len(self._events))]
+        events = [self.events.popleft() for _ in range(len(self.events))]
         _wake(self._writers)
         if self.excess and not self._logged:
             self._logged = True
@@ -116,7 +117,7 @@ class Outbox:
         if self._thread != get_ident():
             return
         await asyncio.sleep(0)
-        while self._loop is not None and len(self._events) >= BOUND:
+        while self._loop is not None and len(self.events) >= BOUND:
             await _waits_in(self._writers)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar, cast, overload
 import anyio
 import msgspec
 
-from dragoman.arguments import expect_callable, expect_each
+from dragoman.arguments import expect, expect_callable, expect_each, wrong
 from dragoman.errors import ToolError
 from dragoman.logs import logger
 from dragoman.tools.context import ToolContext
@@ -68,6 +68,7 @@ class Toolset:
 
     def filter(self, keep: Callable[[Tool, ToolContext[Any]], bool | Awaitable[bool]]) -> Toolset:
         """Those tools for which the function, plain or async, says so, in this step."""
+        expect_callable("filter()", keep, "a function of a tool and a context")
 
         async def kept(tool: Tool, context: ToolContext[Any]) -> Tool | None:
             return tool if await _awaited(keep(tool, context)) else None
@@ -76,14 +77,18 @@ class Toolset:
 
     def prepare(self, change: Prepare) -> Toolset:
         """The tools as the function, plain or async, gives them back, in this step; where that is `None`, not at all."""
+        expect_callable("prepare()", change, "a function of a tool and a context")
         return _Prepared(self, change)
 
     def rename(self, names: Mapping[str, str]) -> Toolset:
         """Tools by other names: old name → new name. A name that no tool has changes nothing."""
+        expect("rename()", names, Mapping)
+        expect_each("names", [each for pair in names.items() for each in pair], str)
         return _Changed(self, lambda tool: _named(tool, names.get(tool.name, tool.name)))
 
     def prefix(self, text: str) -> Toolset:
         """All tools with this before their names, such as `github_`."""
+        expect("prefix()", text, str)
         return _Changed(self, lambda tool: _named(tool, text + tool.name))
 
     def defer(self) -> Toolset:
@@ -93,6 +98,9 @@ class Toolset:
     def require_approval(self, needed: bool | Approval = True, *, editable: bool | None = None) -> Toolset:
         """The same tools, whose calls somebody must allow. `needed` and `editable` as `Tool.requires_approval` and `Tool.editable`,
         in place of the tools' own; a function is given the call as the model made it, by the tool's last name."""
+
+        if not isinstance(needed, bool):
+            expect_callable("require_approval()", needed, "a bool, or a function of a call and a context")
 
         def approved(tool: Tool) -> Tool:
             may_edit = tool.editable if editable is None else editable
@@ -110,7 +118,9 @@ class CombinedToolset(Toolset):
 
     def __init__(self, tools: Iterable[Given | Toolset], name: str = "") -> None:
         self.name = name
-        self._tools = tuple(one if isinstance(one, Tool | Toolset) else tool(one) for one in tools)
+        self._tools = tuple(
+            one if isinstance(one, Tool | Toolset) else _tool(place, one) for place, one in enumerate(tools)
+        )
         self.sets = [one for one in self._tools if isinstance(one, Toolset)]
         """The sets among them."""
 
@@ -247,7 +257,8 @@ def toolset(tools: Any = None, /, *, name: str = "") -> Any:
     """
     if tools is None:
         return partial(toolset, name=name)
-    if not isinstance(tools, Iterable):
+    expect("name", name, str)
+    if isinstance(cast(object, tools), str | bytes | Mapping) or not isinstance(tools, Iterable):
         expect_callable("toolset()", tools, "a sequence of tools, or a function")
         return _FunctionToolset(tools, name)
     return CombinedToolset(cast("Iterable[Given | Toolset]", tools), name)
@@ -302,6 +313,12 @@ def _named(tool: Tool, name: str) -> Tool:
     if name == tool.name:
         return tool
     return msgspec.structs.replace(tool, name=name, original_name=tool.original_name or tool.name)
+
+
+def _tool(place: int, given: object) -> Tool:
+    if not callable(given):
+        raise wrong(f"tools[{place}]", given, "a function, a Tool or a Toolset")
+    return tool(given)
 
 
 def _label(one: Toolset) -> str:
