@@ -1,0 +1,155 @@
+"""Calls and what the tools returned: parts of a response and of a request ↔ `ToolCallPart`, `ToolResultPart`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+from dragoman import json_bytes
+from dragoman.codec.json_values import if_object, if_text
+from dragoman.fold import arguments_text, parse_call
+from dragoman.formats.pydantic_ai.media import load_file
+from dragoman.formats.pydantic_ai.outgoing import Sent
+from dragoman.formats.pydantic_ai.own import OWN
+from dragoman.formats.pydantic_ai.signatures import dump_call as dump_signed_call
+from dragoman.formats.pydantic_ai.signatures import load_call as load_signed_call
+from dragoman.loss import Lost
+from dragoman.message import TextPart, ToolCallPart, ToolResultPart
+
+__all__ = ["CALLS", "RETURNS", "dump_call", "dump_result", "load_call", "load_result"]
+
+CALLS = {"tool-call": "agent", "builtin-tool-call": "provider"}
+RETURNS = {"tool-return": "agent", "retry-prompt": "agent", "builtin-tool-return": "provider"}
+"""Kinds of parts → who ran the tool."""
+_ERRORS = ("failed", "retried", "interrupted", "denied")
+
+
+def load_call(part: Mapping[str, Any], wire: str | None, *, cut: bool) -> ToolCallPart | None:
+    """A part that is a call; `None` where it is not of the documented shape. `cut`: the response was."""
+    id_, name, given = part.get("tool_call_id"), part.get("tool_name"), part.get("args")
+    if not isinstance(id_, str) or not isinstance(name, str):
+        return None
+    who = CALLS[part["part_kind"]]
+    call = ToolCallPart(
+        id_, name, run_by=cast("Any", who), native=load_signed_call(part, wire) if who == "agent" else None
+    )
+    if isinstance(given, dict):
+        return msgspec.structs.replace(call, arguments=cast("dict[str, Any]", given))
+    if isinstance(given, str):
+        call = parse_call(call, given)
+        if call.state == "invalid" and cut:
+            call = msgspec.structs.replace(call, state="cut")
+        return _formed(call, "text")
+    return (
+        _formed(call, "null")
+        if given is None and "args" in part
+        else None
+        if "args" in part
+        else _formed(call, "absent")
+    )
+
+
+def dump_call(call: ToolCallPart) -> dict[str, Any]:
+    """The inverse."""
+    provider = call.run_by == "provider"
+    kind = "builtin-tool-call" if provider else "tool-call"
+    made = {
+        "tool_name": call.name,
+        "tool_call_id": call.id,
+        "part_kind": kind,
+        **({} if provider else dump_signed_call(call)),
+    }
+    form = OWN.form(call.native).get("args")
+    if call.state != "complete":
+        made["args"] = call.raw or ""
+    elif form == "text" or call.raw is not None:
+        made["args"] = arguments_text(call)
+    elif call.arguments or form not in ("null", "absent"):
+        made["args"] = call.arguments
+    elif form == "null":
+        made["args"] = None
+    return made
+
+
+def load_result(part: Mapping[str, Any]) -> ToolResultPart | None:
+    """A part that is what a tool returned; `None` where it is not of the documented shape."""
+    id_, name, outcome = part.get("tool_call_id"), part.get("tool_name"), part.get("outcome")
+    if not isinstance(id_, str) or not isinstance(name, str) or "content" not in part:
+        return None
+    failed = part["part_kind"] == "retry-prompt" or outcome in _ERRORS
+    result, native = part["content"], None
+    if (parts := _parts(result)) is not None:
+        native = OWN.note(form={"content": "one"}) if isinstance(result, dict) else None
+        result = parts
+    who = cast("Any", RETURNS[part["part_kind"]])
+    return ToolResultPart(id_, name, result, failed, who, native, denied=outcome == "denied")
+
+
+def dump_result(part: ToolResultPart, sent: Sent, place: int) -> dict[str, Any]:
+    """The inverse."""
+    kind = "builtin-tool-return" if part.run_by == "provider" else "tool-return"
+    outcome = "denied" if part.denied else "failed" if part.is_error else None
+    name = part.name or sent.names.get(part.id, "")
+    made = {"tool_name": name, "tool_call_id": part.id, "content": _content(part, sent, place), "part_kind": kind}
+    return {**made, **({"outcome": outcome} if outcome else {})}
+
+
+def _formed(call: ToolCallPart, args: str) -> ToolCallPart:
+    return msgspec.structs.replace(
+        call, native={**(call.native or {}), **(OWN.with_form(call.native, args=args) or {})}
+    )
+
+
+def _parts(content: Any) -> tuple[Any, ...] | None:
+    """What a tool returned as text and files, one file at least; `None` where it is a JSON value."""
+    items = cast("list[Any]", content) if isinstance(content, list) else [content]
+    parts = [_file(item) for item in items]
+    if not any(parts) or any(
+        part is None and (not isinstance(item, str) or not item) for part, item in zip(parts, items, strict=True)
+    ):
+        return _mixed(items, parts) if any(parts) else None
+    return tuple([part or TextPart(item) for part, item in zip(parts, items, strict=True)])
+
+
+def _mixed(items: list[Any], parts: list[Any]) -> tuple[Any, ...]:
+    """Files beside other values, each of which is a text of JSON that keeps the value."""
+    out: list[Any] = []
+    for item, part in zip(items, parts, strict=True):
+        if part is not None:
+            out.append(part)
+        elif isinstance(item, str) and item:
+            out.append(TextPart(item))
+        else:
+            out.append(TextPart(json_bytes.encode(item).decode(), OWN.with_notes(None, whole=[item])))
+    return tuple(out)
+
+
+def _file(item: Any) -> Any:
+    fields = if_object(item)
+    if if_text(fields.get("kind")).endswith("-url") and not ("media_type" in fields and fields["media_type"] != ""):
+        return None  # the library takes a link without a type for data of the tool's own
+    return load_file(fields) if fields else None
+
+
+def _content(part: ToolResultPart, sent: Sent, place: int) -> Any:
+    if not part.is_content:
+        return part.result
+    pieces: tuple[Any, ...] = part.result
+    if all(isinstance(piece, TextPart) for piece in pieces):
+        if len(pieces) > 1:
+            sent.lose(place, Lost.texts, "the format would take several texts for a list of data; they are joined")
+        return "\n".join(piece.text for piece in pieces)
+    items = [_item(piece, sent, place) for piece in pieces]
+    return items[0] if len(items) == 1 and OWN.form(part.native).get("content") == "one" else items
+
+
+def _item(piece: Any, sent: Sent, place: int) -> Any:
+    kept = OWN.notes(piece.native).get("whole")
+    if isinstance(piece, TextPart) and isinstance(kept, list) and kept:
+        return cast("list[Any]", kept)[0]
+    item = sent.item(place, piece)
+    if isinstance(item, dict) and not isinstance(piece, TextPart):
+        item.setdefault("media_type", None)
+    return item
