@@ -105,10 +105,12 @@ def load_finish(response: Mapping[str, Any]) -> FinishReason | None:
 def dump_finish(message: Message) -> dict[str, Any]:
     """The inverse, with the state that it is in."""
     states = {reason: state for state, reason in _STATES.items()}
-    if message.finish_reason in states:
-        return {"state": states[message.finish_reason]}
-    written = _WRITTEN.get(message.finish_reason) if message.finish_reason else None
-    return {"finish_reason": written} if written else {}
+    reason = message.finish_reason
+    if reason is None:
+        return {}
+    if reason in states:
+        return {"state": states[reason]}
+    return {"finish_reason": _WRITTEN[reason]} if reason in _WRITTEN else {}
 
 
 def load_usage(value: Any) -> Usage | None:

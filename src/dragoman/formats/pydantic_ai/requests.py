@@ -31,7 +31,7 @@ __all__ = ["INSTRUCTIONS", "dump_request", "is_begun", "load_request"]
 INSTRUCTIONS = "instructions"
 _SAME = "same"
 """Wire form of a request: its instructions are those of the one before it."""
-_PLACE, _JOINS = "request", "joins"
+_JOINS = "joins"
 _FRAMEWORK = ("tool-availability-delta", "capability-load-delta", "model-settings-delta", "instruction-baseline")
 """Parts by which the library remembers what it did; no model is told."""
 _SYSTEM = ("system-prompt", "instruction-delta")
@@ -68,7 +68,7 @@ def load_request(entry: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], b
     made = _made(last, told or None)
     messages[-1] = last.replace(native=noted_as(last.native, rest(entry, "parts"), made, mark=True, **form))
     return [
-        message.replace(native=noted_as(message.native, {}, {}, **{_PLACE: _JOINS if at else "begins"}))
+        message.replace(native=noted_as(message.native, {}, {}, request=_JOINS if at else "begins"))
         for at, message in enumerate(messages)
     ]
 
@@ -77,7 +77,7 @@ def is_begun(message: Message, group: Sequence[Message]) -> bool:
     """Whether a message begins a request, and is none of that which `group` began."""
     if not group:
         return True
-    place = OWN.form(message.native).get(_PLACE)
+    place = OWN.form(message.native).get("request")
     if place is not None:
         return place != _JOINS
     return not all(each.role is Role.SYSTEM and not OWN.is_ours(each.native) for each in group)

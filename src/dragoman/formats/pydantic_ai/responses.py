@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.json_values import if_object, if_text, rest
+from dragoman.codec.json_values import if_list, if_object, if_text, rest
 from dragoman.formats.pydantic_ai.media import dump_binary, kept, load_binary
 from dragoman.formats.pydantic_ai.origins import (
     dump_finish,
@@ -97,11 +97,8 @@ def dump_response(sent: Sent) -> dict[str, Any]:
 def _made(message: Message) -> dict[str, Any]:
     """What is written for a message beside its parts."""
     usage = dump_usage(message.usage)
-    if isinstance(used := OWN.notes(message.native).get("usage"), Mapping):
-        usage = applied(used, usage)
-        fields = {"usage": usage}
-    else:
-        fields = {"usage": usage} if usage else {}
+    used = if_object(OWN.notes(message.native).get("usage"))
+    fields: dict[str, Any] = {"usage": applied(used, usage)} if used or usage else {}
     if any(isinstance(piece, ToolCallPart) and piece.state == "cut" for piece in message.content):
         fields["state"] = "interrupted"
     fields |= dump_origin(message.origin) | dump_finish(message)
@@ -148,13 +145,15 @@ def _load(group: Sequence[_Part], read: _Read, item: str | None) -> list[Content
         made = _parts(piece, read.origin)
     if len(group) != len(made):
         return [each for one in group for each in _load([one], read, None)]
+    if isinstance(piece, DataPart):
+        return [_noted(piece, part=noted_as(None, part, made[0]) or {})]
     if len(group) == 1:
         return [as_read(piece, part, made[0])]
     return [_noted(piece, parts=[noted_as(None, each, one) or {} for each, one in zip(group, made, strict=True)])]
 
 
 def _noted(piece: Any, **notes: Any) -> Any:
-    native = {**(piece.native or {}), **(OWN.with_notes(piece.native, **notes) or {})}
+    native: dict[str, Any] = {**(piece.native or {}), **(OWN.with_notes(piece.native, **notes) or {})}
     return msgspec.structs.replace(piece, native=native)
 
 
@@ -163,7 +162,7 @@ def _parts(piece: Any, origin: Origin | None) -> list[dict[str, Any]]:
     if isinstance(piece, ThinkingPart):
         made = dump_thinking(piece)
     elif isinstance(piece, TextPart):
-        made = [{"content": piece.text, **dump_text(piece), "part_kind": "text"}]
+        made = [_text_part(piece)]
     elif isinstance(piece, DataPart):
         made = [{"content": dump_binary(piece), **dump_signed(piece.native), "part_kind": "file"}]
     elif isinstance(piece, ToolCallPart):
@@ -171,13 +170,19 @@ def _parts(piece: Any, origin: Origin | None) -> list[dict[str, Any]]:
     elif isinstance(piece, ToolResultPart):
         made = [dump_result(piece, Sent(Message(Role.MODEL), 0, [], {}), 0)]
     else:
-        content = if_object((piece.native or {}).get("anthropic")).get("content")
+        content = if_object(if_object(piece.native).get("anthropic")).get("content")
         made = [{"content": content, "provider_name": "anthropic", "part_kind": "compaction"}]
     name = dump_origin(origin).get("provider_name")
     for part in made:
         if "provider_name" in part and name:
             part["provider_name"] = name
     return made
+
+
+def _text_part(piece: TextPart) -> dict[str, Any]:
+    if OWN.form(piece.native).get("kind") == "speech":
+        return {"transcript": piece.text, "speaker": "assistant", "part_kind": "speech"}
+    return {"content": piece.text, **dump_text(piece), "part_kind": "text"}
 
 
 def _load_thinking(group: Sequence[_Part], read: _Read, _: str | None) -> Content | None:
@@ -220,6 +225,7 @@ _LOADERS: Mapping[str, Callable[[Sequence[_Part], _Read, str | None], Content | 
     "thinking": _load_thinking,
     "file": _load_file,
     "compaction": _load_compaction,
+    "speech": _load_speech,
     **dict.fromkeys(CALLS, lambda group, read, _: load_call(group[0], read.wire, cut=read.cut)),
     "builtin-tool-return": lambda group, _, __: load_result(group[0]),
 }
@@ -248,13 +254,14 @@ def _dump(piece: Content, sent: Sent, place: int) -> list[dict[str, Any]]:
     made = _parts(piece, sent.message.origin)
     if isinstance(piece, ToolResultPart):
         made = [{**made[0], **dump_result(piece, sent, place)}]
-    several = OWN.notes(piece.native).get("parts")
-    if isinstance(several, list) and len(several) == len(made) > 1:
+    several = if_list(OWN.notes(piece.native).get("parts"))
+    if len(several) == len(made) > 1:
         return [applied(if_object(each), one) for each, one in zip(several, made, strict=True)]
     if isinstance(piece, ThinkingPart) and not (piece.text or _is_signed(made[0]) or OWN.is_ours(piece.native)):
         sent.lose(place, Lost.thinking, "nothing of it can be held: it is signed for another format")
         return []
-    return [applied(piece.native, made[0])] if len(made) == 1 else made
+    own = if_object(OWN.notes(piece.native).get("part")) if isinstance(piece, DataPart) else piece.native
+    return [applied(own, made[0])] if len(made) == 1 else made
 
 
 def _is_signed(part: _Part) -> bool:

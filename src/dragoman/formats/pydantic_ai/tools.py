@@ -150,6 +150,5 @@ def _item(piece: Any, sent: Sent, place: int) -> Any:
     if isinstance(piece, TextPart) and isinstance(kept, list) and kept:
         return cast("list[Any]", kept)[0]
     item = sent.item(place, piece)
-    if isinstance(item, dict) and not isinstance(piece, TextPart):
-        item.setdefault("media_type", None)
-    return item
+    fields = if_object(item)
+    return {"media_type": None, **fields} if fields and not isinstance(piece, TextPart) else item
