@@ -31,8 +31,8 @@ WIRES: Mapping[str, str] = {
 """Our name of a provider → the wire whose signatures the parts of its responses hold."""
 _HOSTS = ("api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com", "aiplatform.googleapis.com")
 """Where providers are that are not told by their URL."""
-_ITEM_IDS = ("rs_", "msg_", "fc_")
-"""How the ids of items begin, which only the Responses API has."""
+_FIELD_IDS = ("", "content", "reasoning", "reasoning_content", "reasoning_details")
+"""Ids of parts from Chat Completions, which are names of fields; all others are those of items, which only the Responses API has."""
 _FINISH = {
     "stop": FinishReason.stop,
     "length": FinishReason.length,
@@ -132,4 +132,4 @@ def dump_usage(usage: Usage | None) -> dict[str, Any]:
 
 
 def _is_of_items(id_: str, parts: Sequence[Mapping[str, Any]]) -> bool:
-    return id_.startswith("resp_") or any(if_text(part.get("id")).startswith(_ITEM_IDS) for part in parts)
+    return id_.startswith("resp_") or any(if_text(part.get("id")) not in _FIELD_IDS for part in parts)

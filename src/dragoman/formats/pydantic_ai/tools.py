@@ -23,6 +23,8 @@ __all__ = ["CALLS", "RETURNS", "dump_call", "dump_result", "load_call", "load_re
 CALLS = {"tool-call": "agent", "builtin-tool-call": "provider"}
 RETURNS = {"tool-return": "agent", "retry-prompt": "agent", "builtin-tool-return": "provider"}
 """Kinds of parts → who ran the tool."""
+_UNNAMED = "none"
+"""Wire form: the name of the tool was empty."""
 _ERRORS = ("failed", "retried", "interrupted", "denied")
 
 
@@ -79,19 +81,21 @@ def load_result(part: Mapping[str, Any]) -> ToolResultPart | None:
     if not isinstance(id_, str) or not isinstance(name, str) or "content" not in part:
         return None
     failed = part["part_kind"] == "retry-prompt" or outcome in _ERRORS
-    result, native = part["content"], None
+    result = part["content"]
+    form = {} if name else {"name": _UNNAMED}
     if (parts := _parts(result)) is not None:
-        native = OWN.note(form={"content": "one"}) if isinstance(result, dict) else None
+        form |= {"content": "one"} if isinstance(result, dict) else {}
         result = parts
     who = cast("Any", RETURNS[part["part_kind"]])
-    return ToolResultPart(id_, name, result, failed, who, native, denied=outcome == "denied")
+    return ToolResultPart(id_, name, result, failed, who, OWN.note(form=form), denied=outcome == "denied")
 
 
 def dump_result(part: ToolResultPart, sent: Sent, place: int) -> dict[str, Any]:
     """The inverse."""
     kind = "builtin-tool-return" if part.run_by == "provider" else "tool-return"
     outcome = "denied" if part.denied else "failed" if part.is_error else None
-    name = part.name or sent.names.get(part.id, "")
+    named = part.name or OWN.form(part.native).get("name") == _UNNAMED
+    name = part.name if named else sent.names.get(part.id, "")
     made = {"tool_name": name, "tool_call_id": part.id, "content": _content(part, sent, place), "part_kind": kind}
     return {**made, **({"outcome": outcome} if outcome else {})}
 
@@ -138,8 +142,7 @@ def _content(part: ToolResultPart, sent: Sent, place: int) -> Any:
         return part.result
     pieces: tuple[Any, ...] = part.result
     if all(isinstance(piece, TextPart) for piece in pieces):
-        if len(pieces) > 1:
-            sent.lose(place, Lost.texts, "the format would take several texts for a list of data; they are joined")
+        sent.lose(place, Lost.texts, "the format takes a list of texts for data of the tool's; they are one text")
         return "\n".join(piece.text for piece in pieces)
     items = [_item(piece, sent, place) for piece in pieces]
     return items[0] if len(items) == 1 and OWN.form(part.native).get("content") == "one" else items
