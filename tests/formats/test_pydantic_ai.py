@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from dragoman import (
     DataPart,
@@ -223,6 +224,22 @@ def test_an_edit_is_written_and_nothing_old_in_its_place() -> None:
     edited = [message.replace(content=(TextPart("Z", message.content[0].native),)) for message in messages]
     entries = pydantic_ai.dump_messages(edited)
     assert [entry["parts"][0]["content"] for entry in entries] == ["Z", "Z"]
+
+
+def test_a_result_that_was_changed_has_its_outcome_changed() -> None:
+    history = [asked(returned("c1", "Bad.", outcome="retried"), returned("c2", "Good."))]
+    (message,) = pydantic_ai.load_messages(history)
+    bad, good = message.tool_results
+    edited = message.replace(content=(replace(bad, result="Good.", is_error=False), replace(good, is_error=True)))
+    parts = pydantic_ai.dump_messages([edited])[0]["parts"]
+    assert [(part["content"], part["outcome"]) for part in parts] == [("Good.", "success"), ("Good.", "failed")]
+
+
+def test_feedback_that_was_changed_is_a_text() -> None:
+    feedback = {"content": [{"loc": ["a"]}], "retry": {"cause": "validation_error"}, "part_kind": "retry-feedback"}
+    (message,) = pydantic_ai.load_messages([asked(feedback)])
+    edited = message.replace(content=(replace(message.content[0], text="Short."),))
+    assert pydantic_ai.dump_messages([edited])[0]["parts"][0]["content"] == "Short."
 
 
 THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "S1"}

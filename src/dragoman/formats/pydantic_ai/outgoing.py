@@ -20,6 +20,7 @@ class Sent(msgspec.Struct, frozen=True):
     """A message on its way out."""
 
     message: Message
+    """The message."""
     position: int
     """Where it stands in the conversation."""
     losses: list[Loss]

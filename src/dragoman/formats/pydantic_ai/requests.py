@@ -12,7 +12,7 @@ from dragoman.codec.replay import kind_of
 from dragoman.formats.pydantic_ai.media import kept, load_item
 from dragoman.formats.pydantic_ai.outgoing import Sent
 from dragoman.formats.pydantic_ai.own import OWN, applied, as_read, noted_as, read_time, whole, written_time
-from dragoman.formats.pydantic_ai.tools import RETURNS, dump_result, load_result
+from dragoman.formats.pydantic_ai.tools import RETURNS, applied_result, dump_result, load_result
 from dragoman.message import (
     Content,
     DataPart,
@@ -216,9 +216,13 @@ def _part(piece: Content, sent: Sent, place: int) -> dict[str, Any] | None:
         kind = OWN.form(piece.native).get("kind")
         usual = "system-prompt" if sent.message.role is Role.SYSTEM else "user-prompt"
         kind = kind if kind in (*_SYSTEM, *_TEXTS) else usual
-        return applied(piece.native, _text_part(piece.text, kind, created))
+        part = applied(piece.native, _text_part(piece.text, kind, created))
+        listed = part.get("content")
+        return (
+            {**part, "content": piece.text} if isinstance(listed, list) and text_or_json(listed) != piece.text else part
+        )
     if isinstance(piece, ToolResultPart) and piece.run_by != "provider" and sent.message.role is Role.USER:
-        return applied(piece.native, {**dump_result(piece, sent, place), **_time(created)})
+        return applied_result(piece, {**dump_result(piece, sent, place), **_time(created)})
     if isinstance(piece, (DataPart, LinkPart, FilePart)):
         text = sent.stand_in(place, piece, "a system prompt is a text")
         return _text_part(text, "system-prompt", created)

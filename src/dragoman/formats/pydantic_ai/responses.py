@@ -29,7 +29,7 @@ from dragoman.formats.pydantic_ai.signatures import (
     load_text,
     load_thinking,
 )
-from dragoman.formats.pydantic_ai.tools import CALLS, dump_call, dump_result, load_call, load_result
+from dragoman.formats.pydantic_ai.tools import CALLS, applied_result, dump_call, dump_result, load_call, load_result
 from dragoman.loss import Lost
 from dragoman.message import (
     Content,
@@ -260,6 +260,8 @@ def _dump(piece: Content, sent: Sent, place: int) -> list[dict[str, Any]]:
     if isinstance(piece, ThinkingPart) and not (piece.text or _is_signed(made[0]) or OWN.is_ours(piece.native)):
         sent.lose(place, Lost.thinking, "nothing of it can be held: it is signed for another format")
         return []
+    if isinstance(piece, ToolResultPart):
+        return [applied_result(piece, made[0])]
     own = if_object(OWN.notes(piece.native).get("part")) if isinstance(piece, DataPart) else piece.native
     return [applied(own, made[0])] if len(made) == 1 else made
 

@@ -12,13 +12,13 @@ from dragoman.codec.json_values import if_object, if_text
 from dragoman.fold import arguments_text, parse_call
 from dragoman.formats.pydantic_ai.media import load_file
 from dragoman.formats.pydantic_ai.outgoing import Sent
-from dragoman.formats.pydantic_ai.own import OWN
+from dragoman.formats.pydantic_ai.own import OWN, applied
 from dragoman.formats.pydantic_ai.signatures import dump_call as dump_signed_call
 from dragoman.formats.pydantic_ai.signatures import load_call as load_signed_call
 from dragoman.loss import Lost
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
 
-__all__ = ["CALLS", "RETURNS", "dump_call", "dump_result", "load_call", "load_result"]
+__all__ = ["CALLS", "RETURNS", "applied_result", "dump_call", "dump_result", "load_call", "load_result"]
 
 CALLS = {"tool-call": "agent", "builtin-tool-call": "provider"}
 RETURNS = {"tool-return": "agent", "retry-prompt": "agent", "builtin-tool-return": "provider"}
@@ -98,6 +98,16 @@ def dump_result(part: ToolResultPart, sent: Sent, place: int) -> dict[str, Any]:
     name = part.name if named else sent.names.get(part.id, "")
     made = {"tool_name": name, "tool_call_id": part.id, "content": _content(part, sent, place), "part_kind": kind}
     return {**made, **({"outcome": outcome} if outcome else {})}
+
+
+def applied_result(part: ToolResultPart, made: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a result as it was read, without an outcome that is not its own any more."""
+    fields = applied(part.native, made)
+    outcome = fields.get("outcome")
+    is_retry = fields["part_kind"] == "retry-prompt"
+    if not is_retry and ((outcome in _ERRORS) != part.is_error or (outcome == "denied") != part.denied):
+        fields["outcome"] = made.get("outcome", "success")
+    return fields
 
 
 def _formed(call: ToolCallPart, args: str) -> ToolCallPart:
