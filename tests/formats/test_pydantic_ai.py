@@ -154,6 +154,7 @@ HISTORY: list[dict[str, Any]] = [
         {"content": IMAGE, "id": "ig_1", "provider_name": "openai", "part_kind": "file"},
         {"content": None, "id": "cmp_1", "provider_name": "openai", "provider_details": {"encrypted_content": "E"}, "part_kind": "compaction"},
         {"transcript": "Hear.", "speaker": "assistant", "audio": None, "part_kind": "speech"},
+        {"transcript": None, "speaker": "assistant", "audio": IMAGE, "part_kind": "speech"},
         provider_name="openai",
     ),
     asked(state="interrupted"),
@@ -373,6 +374,35 @@ def test_what_it_cannot_hold_is_a_loss_with_its_place(message: Message, place: i
     entries = pydantic_ai.dump_messages([Message.user("Before."), message], losses=losses)
     assert [(loss.message, loss.part, loss.what) for loss in losses] == [(1, place, what)]
     assert pydantic_ai.dump_messages(pydantic_ai.load_messages(entries)) == entries
+
+
+def test_a_reasoning_item_of_ours_is_read_as_it_was() -> None:
+    thinking = ThinkingPart("Hm.", {"openai_responses": {"id": "rs_1", "encrypted_content": "E"}})
+    entries = pydantic_ai.dump_messages([Message(Role.MODEL, (thinking,), origin=Origin("openai-responses"))])
+    part = {"content": "Hm.", "id": "rs_1", "provider_name": "openai", "signature": "E", "part_kind": "thinking"}
+    assert entries[0]["parts"] == [part]
+    back = pydantic_ai.load_messages(entries)[0]
+    assert (back.content, back.origin) == ((thinking,), Origin("openai-responses"))
+
+
+def test_whose_a_response_is_may_be_given_where_it_does_not_say_it() -> None:
+    mine = Origin("mine")
+    silent, told = pydantic_ai.load_messages(
+        [answered(text("A")), answered(text("B"), provider_name="groq")], origin=mine
+    )
+    assert silent.origin == mine
+    assert told.origin == Origin("groq", None, "m", "m-2026")
+    (unknown,) = pydantic_ai.load_messages([answered(text("A"))])
+    assert unknown.origin == Origin("", model="m", served_model="m-2026")
+    (nobody,) = pydantic_ai.load_messages([{"kind": "response", "parts": []}])
+    assert nobody.origin is None
+
+
+def test_a_provider_elsewhere_keeps_its_endpoint() -> None:
+    one = [answered(text("A"), provider_name="anthropic", provider_url="https://gate.invalid/v1/")]
+    (message,) = pydantic_ai.load_messages(one)
+    assert message.origin == Origin("anthropic", "https://gate.invalid/v1", "m", "m-2026")
+    assert pydantic_ai.dump_messages([message]) == one
 
 
 def test_marks_of_others_are_no_loss() -> None:

@@ -28,14 +28,12 @@ def as_read(piece: P, read: Mapping[str, Any], made: Mapping[str, Any], **form: 
     return msgspec.structs.replace(piece, native=noted_as(piece.native, read, made, **form))
 
 
-def noted_as(
-    native: Native, read: Mapping[str, Any], made: Mapping[str, Any], *, mark: bool = False, **form: Any
-) -> Native:
+def noted_as(native: Native, read: Mapping[str, Any], made: Mapping[str, Any], **form: Any) -> Native:
     """The same of a native mapping, to which it is added."""
     own = {key: value for key, value in read.items() if key not in made or not _is_same(made[key], value)}
     if absent := [key for key in made if key not in read]:
         form["absent"] = absent
-    if own or mark:
+    if own:
         native = {**(native or {}), NAME: own}
     return {**(native or {}), **(OWN.with_form(native, **form) or {})} if form else native
 

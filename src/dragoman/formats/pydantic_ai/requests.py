@@ -66,7 +66,7 @@ def load_request(entry: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], b
     last = messages[-1].replace(metadata=metadata)
     form = {INSTRUCTIONS: _SAME} if told and told == before else {}
     made = _made(last, told or None)
-    messages[-1] = last.replace(native=noted_as(last.native, rest(entry, "parts"), made, mark=True, **form))
+    messages[-1] = last.replace(native=noted_as(last.native, rest(entry, "parts"), made, **form))
     return [
         message.replace(native=noted_as(message.native, {}, {}, request=_JOINS if at else "begins"))
         for at, message in enumerate(messages)

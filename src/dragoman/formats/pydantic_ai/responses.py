@@ -82,9 +82,9 @@ def load_response(entry: _Part, parts: Sequence[_Part], origin: Origin | None) -
     native = message.native
     if isinstance(entry.get("usage"), dict):
         used = noted_as(None, entry["usage"], dump_usage(message.usage))
-        native = OWN.with_notes(None, usage=used) if used else None
+        native = OWN.note(usage=used)
     made = _made(message.replace(native=native))
-    return message.replace(native=noted_as(native, rest(entry, "parts"), made, mark=True))
+    return message.replace(native=noted_as(native, rest(entry, "parts"), made))
 
 
 def dump_response(sent: Sent) -> dict[str, Any]:

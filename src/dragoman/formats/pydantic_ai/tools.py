@@ -117,27 +117,19 @@ def _formed(call: ToolCallPart, args: str) -> ToolCallPart:
 
 
 def _parts(content: Any) -> tuple[Any, ...] | None:
-    """What a tool returned as text and files, one file at least; `None` where it is a JSON value."""
+    """What a tool returned as text and files, one file at least; `None` where it is a JSON value. Beside files any other value is a
+    text of JSON that keeps it."""
     items = cast("list[Any]", content) if isinstance(content, list) else [content]
-    parts = [_file(item) for item in items]
-    if not any(parts) or any(
-        part is None and (not isinstance(item, str) or not item) for part, item in zip(parts, items, strict=True)
-    ):
-        return _mixed(items, parts) if any(parts) else None
-    return tuple([part or TextPart(item) for part, item in zip(parts, items, strict=True)])
+    files = [_file(item) for item in items]
+    if not any(files):
+        return None
+    return tuple([file or _text(item) for file, item in zip(files, items, strict=True)])
 
 
-def _mixed(items: list[Any], parts: list[Any]) -> tuple[Any, ...]:
-    """Files beside other values, each of which is a text of JSON that keeps the value."""
-    out: list[Any] = []
-    for item, part in zip(items, parts, strict=True):
-        if part is not None:
-            out.append(part)
-        elif isinstance(item, str) and item:
-            out.append(TextPart(item))
-        else:
-            out.append(TextPart(json_bytes.encode(item).decode(), OWN.with_notes(None, whole=[item])))
-    return tuple(out)
+def _text(item: Any) -> TextPart:
+    if isinstance(item, str) and item:
+        return TextPart(item)
+    return TextPart(json_bytes.encode(item).decode(), OWN.with_notes(None, whole=[item]))
 
 
 def _file(item: Any) -> Any:
