@@ -1,0 +1,406 @@
+"""The conversation: a list of LangChain's messages ↔ messages, exactly and in order.
+
+Results that follow each other are one message of the user's. What neutral fields do not give back as it was (mirrors that differ,
+odd shapes) is noted with a digest of the content, and stands again while that has not changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from typing import Any, Literal, cast
+
+import msgspec
+
+from dragoman.codec.json_values import bounded, if_object, if_text, rest, text_or_json
+from dragoman.codec.serving import Problem, noted
+from dragoman.content import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    MarkPart,
+    Native,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from dragoman.errors import HistoryError
+from dragoman.formats.langchain.calls import dump_calls, dump_function_call, load_calls, load_function_call
+from dragoman.formats.langchain.carriage import (
+    OURS,
+    Extra,
+    dump_extra,
+    dump_response,
+    dump_usage,
+    load_extra,
+    load_response,
+    load_usage,
+    provider,
+)
+from dragoman.formats.langchain.content import dump_content, in_content, load_content
+from dragoman.formats.langchain.envelope import OWN, Opened, base_type, closed, defaults, opened
+from dragoman.loss import Loss, Lost
+from dragoman.message import Message, Origin, Role
+
+__all__ = ["dump_messages", "load_messages"]
+
+_ROLES = {"human": Role.USER, "ai": Role.MODEL, "system": Role.SYSTEM}
+_TYPES = {role: type_ for type_, role in _ROLES.items()}
+_CHAT_ROLES = {
+    "assistant": Role.MODEL,
+    "ai": Role.MODEL,
+    "model": Role.MODEL,
+    "system": Role.SYSTEM,
+    "developer": Role.SYSTEM,
+}
+"""Role of a chat message → whose it is; that of any other is the user's."""
+_REMOVE = "remove"
+_THINKING = "reasoning_content"
+"""Field of `additional_kwargs` that has the thinking of models that speak OpenAI's Chat Completions."""
+_MISSING = object()
+
+
+def load_messages(
+    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+) -> list[Message]:
+    """A list of LangChain's messages as JSON → messages. `origin` is given to the model's where they do not say whose they are. With
+    `problems`, a message that cannot be read is left out and noted there.
+
+    Raises:
+        HistoryError: it is no list, or a message cannot be read and no problems are noted.
+    """
+    if not isinstance(payload, list):
+        raise HistoryError("LangChain's messages are a list of objects, as messages_to_dict or dumpd write them")
+    reader = _Reader(origin)
+    for index, entry in enumerate(cast("list[Any]", bounded(payload) if problems is None else payload)):
+        try:
+            reader.read(entry if problems is None else bounded(entry), f"[{index}]")
+        except HistoryError as error:
+            noted(error, problems, index, _fault(error))
+    return reader.end()
+
+
+def dump_messages(
+    messages: Iterable[Message],
+    *,
+    target: Origin | None = None,  # noqa: ARG001 it is written for every reader alike
+    losses: list[Loss] | None = None,
+    version: Literal["dict", "constructor", "plain"] | None = None,
+) -> list[dict[str, Any]]:
+    """Messages → a list of LangChain's messages as JSON. `version`: as `messages_to_dict` (`dict`), `dumpd` (`constructor`) or
+    `model_dump` (`plain`) has them; `None`: as each was read, else as `messages_to_dict`. What the format cannot hold is added to
+    `losses`."""
+    losses = [] if losses is None else losses
+    out: list[dict[str, Any]] = []
+    for position, message in enumerate(messages):
+        lost: list[Loss] = []
+        out += _dump(message, lost, version)
+        losses += [msgspec.structs.replace(loss, message=position) for loss in lost]
+    return out
+
+
+class _Reader:
+    """Reads a list, message by message."""
+
+    def __init__(self, origin: Origin | None) -> None:
+        self._origin = origin
+        self._out: list[Message] = []
+        self._results: list[ToolResultPart] = []
+        self._about: Extra | None = None  # of the message of results that is open
+        self._names: dict[str, str] = {}  # id of each call so far → its tool
+        self._functions: dict[str, str] = {}  # name of a call without an id → the id that it was given
+
+    def read(self, entry: Any, where: str) -> None:
+        """A message."""
+        it = opened(entry, where)
+        if base_type(it.type) in ("tool", "function"):
+            part, extra = self._result(it, where)
+            about = None if extra is None else msgspec.structs.replace(extra, denied=False)
+            if about is not None and dump_extra(about):
+                self._end_results()
+                self._about = about
+            self._results.append(part)
+            return
+        message = _load(it, where, self._origin)
+        self._end_results()
+        self._out.append(message)
+        for piece in message.content:
+            if isinstance(piece, ToolCallPart):
+                self._names[piece.id] = piece.name
+                if OWN.form(piece.native).get("as") == "function_call":
+                    self._functions[piece.name] = piece.id
+
+    def end(self) -> list[Message]:
+        """All messages."""
+        self._end_results()
+        return self._out
+
+    def _result(self, it: Opened, where: str) -> tuple[ToolResultPart, Extra | None]:
+        form, own = _own(it)
+        name = own.pop("name", None)
+        if base_type(it.type) == "function":
+            id_ = self._functions.get(if_text(name), "")
+        else:
+            id_ = own.pop("tool_call_id", None)
+        if not isinstance(id_, str):
+            raise _NoCall(f"{where}.tool_call_id must be a string, the id of the call that was answered")
+        if not isinstance(name, str) or not name:
+            if name is not None:
+                own["name"] = name
+            name, form["name"] = self._names.get(id_, ""), "absent"
+        if is_error := own.get("status") == "error":
+            del own["status"]
+        extra = _pop_extra(own)
+        content = it.data.get("content", "")
+        result: Any = content
+        if isinstance(content, list):
+            parts = load_content(cast("Any", content), Role.USER, None, form, where)
+            result = parts if parts and all(_is_result(part) for part in parts) else cast("Any", content)
+            form.pop("content", None)
+        elif not isinstance(content, str):
+            raise HistoryError(f"{where}.content must be a string or a list of strings and content blocks")
+        if isinstance(result, list):
+            form["content"] = "raw"
+        native = OWN.note(own, form)
+        part = ToolResultPart(id_, name, result, is_error, native=native, denied=extra is not None and extra.denied)
+        again = _dump_result(part, extra or Extra(), [], None)
+        entry = _entry(it, form)
+        if again != entry:
+            part = msgspec.structs.replace(part, native=_exactly(part, native, again, it.data))
+        return part, extra
+
+    def _end_results(self) -> None:
+        if self._results:
+            about = {} if self._about is None else msgspec.structs.asdict(self._about)
+            about.pop("denied", None)
+            self._out.append(Message(Role.USER, tuple(self._results), **about))
+        self._results, self._about = [], None
+
+
+class _NoCall(HistoryError):
+    """A result that does not say which call it answers."""
+
+
+def _fault(error: HistoryError) -> str | None:
+    """The field for which a message cannot be read, where it is one."""
+    _, dot, field = error.message.partition(" ")[0].partition(".")
+    return field.partition("[")[0] if dot else None
+
+
+def _own(it: Opened) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The form of a message, and its fields that say something, without its content."""
+    form, usual = dict(it.form), defaults(it.type, it.form.get("wrap", "dict"))
+    if it.type not in _ROLES and it.type != "tool":
+        form["type"] = it.type
+    if absent := [key for key in usual if key not in it.data]:
+        form["absent"] = absent
+    own = {key: value for key, value in it.data.items() if usual.get(key, _MISSING) != value and key != "content"}
+    return form, own
+
+
+def _entry(it: Opened, form: Mapping[str, Any]) -> dict[str, Any]:
+    """The message as it came."""
+    fields = closed(it.type, {}, {**form, "absent": list(defaults(it.type, form.get("wrap", "dict")))}, None)
+    if form.get("wrap") == "plain":
+        return {**fields, **it.data}
+    return {**fields, "kwargs" if form.get("wrap") == "constructor" else "data": it.data}
+
+
+def _load(it: Opened, where: str, origin: Origin | None) -> Message:
+    """A message that is no result."""
+    type_ = base_type(it.type)
+    form, own = _own(it)
+    id_ = own.pop("id") if if_text(own.get("id")) else None
+    if type_ == _REMOVE:
+        mark = MarkPart(_REMOVE, OWN.note({**own, "content": it.data.get("content", "")}, form, mark=True))
+        return Message(Role.USER, (mark,), id_)
+    role = _ROLES.get(type_) or _CHAT_ROLES.get(if_text(own.get("role")).lower(), Role.USER)
+    extra = _pop_extra(own)
+    about: dict[str, Any] = {} if extra is None else msgspec.structs.asdict(extra)
+    for key in ("id", "denied"):
+        about.pop(key, None)
+    content = load_content(it.data.get("content", ""), role, provider(it.data), form, where)
+    if role is Role.MODEL:
+        content = _load_kwargs(own, load_calls(it.data, content, where), where)
+        own = rest(own, "tool_calls", "invalid_tool_calls")
+        found, reason = load_response(it.data, origin)
+        about |= {"origin": found, "finish_reason": reason}
+        usage, more = load_usage(own.get("usage_metadata"))
+        if usage is not None:
+            about["usage"] = usage
+            own = rest(own, "usage_metadata")
+            if more:
+                form["usage"] = more
+        if dump_response(Message(role, **about)) == own.get("response_metadata", {}):
+            own.pop("response_metadata", None)
+    native = OWN.note(own, form)
+    message = Message(role, tuple(content), id_, native=native, **about)
+    again, entry = _dump(message, [], None), _entry(it, form)
+    if again == [entry]:
+        return message
+    return message.replace(native=_exactly(message, native, again[0] if again else {}, it.data))
+
+
+def _load_kwargs(own: dict[str, Any], content: list[Content], where: str) -> list[Content]:
+    """The content with what `additional_kwargs` has of it, which is taken out of `own`."""
+    extra = if_object(own.get("additional_kwargs"))
+    thinking = extra.get(_THINKING)
+    if isinstance(thinking, str) and thinking and not any(isinstance(piece, ThinkingPart) for piece in content):
+        content = [ThinkingPart(thinking, OWN.note(form={"as": _THINKING})), *content]
+        extra = rest(extra, _THINKING)
+    if (call := load_function_call(extra.get("function_call"), where)) is not None:
+        content = [*content, call]
+        extra = rest(extra, "function_call")
+    _set_kwargs(own, extra)
+    return content
+
+
+def _pop_extra(own: dict[str, Any]) -> Extra | None:
+    extra = if_object(own.get("additional_kwargs"))
+    found = load_extra(extra.get(OURS)) if OURS in extra else None
+    if found is not None:
+        _set_kwargs(own, rest(extra, OURS))
+    return found
+
+
+def _set_kwargs(own: dict[str, Any], extra: dict[str, Any]) -> None:
+    if extra:
+        own["additional_kwargs"] = extra
+    elif isinstance(own.get("additional_kwargs"), dict):
+        del own["additional_kwargs"]
+
+
+def _dump(message: Message, losses: list[Loss], version: str | None) -> list[dict[str, Any]]:
+    """A message → LangChain's: one for each result, and one for all else."""
+    out: list[dict[str, Any]] = []
+    content: list[tuple[int, Content]] = []
+    extra = Extra(message.created_at, message.own_metadata, message.turn)
+    results = [
+        at for at, piece in enumerate(message.content) if isinstance(piece, ToolResultPart) and not in_content(piece)
+    ]
+    for at, piece in enumerate(message.content):
+        if isinstance(piece, MarkPart):
+            if piece.kind == _REMOVE and OWN.is_ours(piece.native):
+                form = OWN.form(piece.native)
+                fields = {**OWN.fields(piece.native), **({} if message.id is None else {"id": message.id})}
+                out.append(closed(_REMOVE, fields, form, version))
+        elif at not in results:
+            content.append((at, piece))
+    marked = bool(out)
+    tools: list[dict[str, Any]] = []
+    for at in results:
+        if any(place < at for place, _ in content):
+            losses.append(
+                Loss(None, at, Lost.order, "LangChain's results are messages of their own, before what follows")
+            )
+        about = msgspec.structs.replace(extra, id=message.id) if not content and at == results[0] else Extra()
+        lost: list[Loss] = []
+        tools.append(_dump_result(cast("ToolResultPart", message.content[at]), about, lost, version))
+        losses += [msgspec.structs.replace(loss, part=at) for loss in lost]
+    if not content and (tools or marked):
+        return [*tools, *out]
+    main = _dump_main(message, content, extra, losses, version)
+    return [main, *tools, *out] if message.role is Role.MODEL else [*tools, main, *out]
+
+
+def _dump_main(
+    message: Message, pieces: list[tuple[int, Content]], extra: Extra, losses: list[Loss], version: str | None
+) -> dict[str, Any]:
+    """All of a message but results."""
+    form = OWN.form(message.native)
+    fields = OWN.fields(message.native)
+    type_ = if_text(form.get("type")) or _TYPES[message.role]
+    if message.id is not None:
+        fields["id"] = message.id
+    kwargs = {**if_object(fields.get("additional_kwargs"))}
+    if message.role is Role.MODEL:
+        pieces, calls = _apart(pieces, kwargs)
+        fields |= dump_calls(calls)
+        if message.usage is not None:
+            fields["usage_metadata"] = dump_usage(message.usage, if_object(form.get("usage")))
+        if "response_metadata" not in fields and (response := dump_response(message)):
+            fields["response_metadata"] = response
+    else:
+        for at, piece in pieces:
+            if isinstance(piece, ToolCallPart):
+                losses.append(Loss(None, at, Lost.tool_call, "LangChain takes calls from the model alone"))
+        pieces = [each for each in pieces if not isinstance(each[1], ToolCallPart)]
+    if told := dump_extra(extra):
+        kwargs[OURS] = told
+    if kwargs:
+        fields["additional_kwargs"] = kwargs
+    fields["content"] = dump_content(pieces, message.role, form, losses)
+    return closed(type_, _as_was(message, fields, form), form, version)
+
+
+def _apart(
+    pieces: list[tuple[int, Content]], kwargs: dict[str, Any]
+) -> tuple[list[tuple[int, Content]], list[ToolCallPart]]:
+    """What stands in the content of a model's message, and all of its calls. What has a field of `kwargs` goes there."""
+    calls: list[ToolCallPart] = []
+    content: list[tuple[int, Content]] = []
+    last = max([at for at, piece in pieces if not isinstance(piece, ToolCallPart)], default=-1)
+    for at, piece in pieces:
+        how = OWN.form(piece.native).get("as")
+        if isinstance(piece, ThinkingPart) and how == _THINKING and _THINKING not in kwargs:
+            kwargs[_THINKING] = piece.text
+        elif isinstance(piece, ToolCallPart) and how == "function_call" and how not in kwargs:
+            kwargs["function_call"] = dump_function_call(piece)
+        elif isinstance(piece, ToolCallPart) and piece.run_by != "provider":
+            calls.append(piece)
+            if in_content(piece) or (at < last and piece.state == "complete"):
+                content.append((at, piece))
+        else:
+            content.append((at, piece))
+    return content, calls
+
+
+def _dump_result(part: ToolResultPart, extra: Extra, losses: list[Loss], version: str | None) -> dict[str, Any]:
+    """A result → a message of the tool's."""
+    fields, form = OWN.fields(part.native), OWN.form(part.native)
+    type_ = if_text(form.get("type")) or "tool"
+    if base_type(type_) != "function":
+        fields["tool_call_id"] = part.id
+    if part.name and form.get("name") != "absent":
+        fields["name"] = part.name
+    if part.is_error:
+        fields["status"] = "error"
+    if told := dump_extra(msgspec.structs.replace(extra, denied=part.denied)):
+        fields["additional_kwargs"] = {**if_object(fields.get("additional_kwargs")), OURS: told}
+    if part.is_content:
+        pieces = list(enumerate(cast("tuple[Content, ...]", part.result)))
+        fields["content"] = dump_content(pieces, Role.USER, {**form, "content": "list"}, losses)
+    elif isinstance(part.result, list) and form.get("content") == "raw":
+        fields["content"] = part.result
+    else:
+        fields["content"] = text_or_json(part.result)
+    return closed(type_, _as_was(part, fields, form), form, version)
+
+
+def _exactly(
+    value: Message | ToolResultPart, native: Native, again: Mapping[str, Any], data: Mapping[str, Any]
+) -> Native:
+    """`native` with a note of the fields that neutral ones do not give back as they were. `again`: the message that they give."""
+    inner = if_object(again.get("data")) or if_object(again.get("kwargs")) or again
+    differ = {key: each for key, each in data.items() if inner.get(key, _MISSING) != each}
+    dropped = [key for key in inner if key not in data]
+    return OWN.with_form(native, exact={"fields": differ, "dropped": dropped, "digest": _digest(value)})
+
+
+def _as_was(value: Message | ToolResultPart, fields: dict[str, Any], form: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields as they were noted, while the content is as it was."""
+    exact = if_object(form.get("exact"))
+    if not exact or exact.get("digest") != _digest(value):
+        return fields
+    return {**rest(fields, *exact["dropped"]), **if_object(exact.get("fields"))}
+
+
+def _digest(value: Message | ToolResultPart) -> str:
+    said = value.content if isinstance(value, Message) else (value.id, value.result, value.is_error)
+    return blake2b(repr(said).encode(errors="surrogatepass"), digest_size=8).hexdigest()
+
+
+def _is_result(part: Content) -> bool:
+    return isinstance(part, (TextPart, DataPart, LinkPart, FilePart))
