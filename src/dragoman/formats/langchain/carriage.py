@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.json_values import if_object, if_text
-from dragoman.message import FinishReason, Message, Origin, Usage
+from dragoman.codec.json_values import filled, if_object, if_text
+from dragoman.formats.langchain.envelope import NAME
+from dragoman.message import NOTES, FinishReason, Message, Native, Origin, Usage
 
 __all__ = [
     "OURS",
@@ -121,6 +122,14 @@ class Extra(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, froz
     """Of a message of results, each of which is a message of LangChain's with an id of its own."""
     denied: bool = False
     """Of a result."""
+    native: dict[str, dict[str, Any]] = {}
+    """Of a message or result: the fields of other formats, never their notes."""
+
+
+def foreign(native: Native) -> dict[str, dict[str, Any]]:
+    """The fields of other formats in a `native`, where they say something."""
+    held = {key: filled(value) for key, value in (native or {}).items() if key != NAME and NOTES[0] not in key}
+    return {key: value for key, value in held.items() if value}
 
 
 def load_extra(extra: Any) -> Extra | None:
@@ -129,7 +138,8 @@ def load_extra(extra: Any) -> Extra | None:
         read = msgspec.convert(extra, Extra)
     except msgspec.ValidationError:
         return None
-    return read if extra and dump_extra(read) == extra else None
+    fine = extra and dump_extra(read) == extra and not any(NOTES[0] in key for key in read.native)
+    return read if fine and NAME not in read.native else None
 
 
 def dump_extra(extra: Extra) -> dict[str, Any]:

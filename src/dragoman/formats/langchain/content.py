@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, cast
 
@@ -28,7 +28,15 @@ from dragoman.errors import HistoryError
 from dragoman.formats.langchain.carriage import OURS
 from dragoman.formats.langchain.envelope import NAME, OWN
 from dragoman.formats.langchain.media import MEDIA, dump_media, load_media
-from dragoman.formats.langchain.provider_blocks import ANTHROPIC, RESPONSES, dump_blocks, family, load_blocks
+from dragoman.formats.langchain.provider_blocks import (
+    ANTHROPIC,
+    RESPONSES,
+    dump_blocks,
+    dump_exploded,
+    family,
+    load_blocks,
+    load_exploded,
+)
 from dragoman.loss import Loss
 from dragoman.message import NOTES, Role
 
@@ -61,8 +69,10 @@ def load_content(content: Any, role: Role, signer: str | None, form: dict[str, A
     if noise:
         form["noise"] = noise
     pieces: list[Content] = []
-    for wire, group in groupby(clean, lambda block: family(block, role) if isinstance(block, dict) else None):
-        if wire is None or (wire == ANTHROPIC and signer == "google"):
+    for wire, group in groupby(clean, lambda block: _family(block, role, signer)):
+        if wire is not None and wire not in (ANTHROPIC, RESPONSES):
+            pieces += _exploded(list(cast("Iterable[Block]", group)), signer)
+        elif wire is None or (wire == ANTHROPIC and signer == "google"):
             pieces += [_load(block, signer) for block in group]
         else:
             pieces += _of_wire(wire, list(group), role)
@@ -75,7 +85,7 @@ def dump_content(pieces: Sequence[tuple[int, Content]], role: Role, form: Mappin
     for wire, group in groupby(pieces, lambda each: _wire(each[1])):
         run = list(group)
         if wire is None:
-            blocks += [_dump(piece) for _, piece in run]
+            blocks += [block for _, piece in run for block in _dump_all(piece)]
             continue
         lost: list[Loss] = []
         blocks += dump_blocks(wire, [piece for _, piece in run], role, lost)
@@ -103,6 +113,36 @@ def in_content(piece: ToolCallPart | ToolResultPart) -> bool:
     return _wire(piece) is not None or bool(_kept(piece.native))
 
 
+def _family(block: Any, role: Role, signer: str | None) -> str | None:
+    """As `family`; for one of the standard blocks of a reasoning item that OpenAI signed what they all have in common."""
+    if not isinstance(block, dict):
+        return None
+    fields = cast("Block", block)
+    if (
+        signer == "openai"
+        and fields.get("type") == "reasoning"
+        and "summary" not in fields
+        and if_text(fields.get("id"))
+    ):
+        return f"reasoning {fields['id']}"
+    return family(fields, role)
+
+
+def _exploded(blocks: list[Block], signer: str | None) -> Sequence[Content]:
+    pieces = load_exploded(blocks)
+    if len(pieces) != 1 or dump_exploded(pieces[0]) != blocks:
+        return [_load(block, signer) for block in blocks]
+    return [_noted(pieces[0], **{"as": "exploded"})]
+
+
+def _wrapped(block: Block) -> Content | None:
+    """A provider's block inside a standard one that says no more than it."""
+    value = if_object(block.get("value"))
+    wire = family(value, Role.MODEL)
+    pieces = () if wire is None else _of_wire(wire, [value], Role.MODEL)
+    return _noted(pieces[0], **{"as": "non_standard", "of": wire}) if len(pieces) == 1 else None
+
+
 def _of_wire(wire: str, blocks: list[Block], role: Role) -> tuple[Content, ...]:
     try:
         pieces = load_blocks(wire, blocks, role)
@@ -113,25 +153,28 @@ def _of_wire(wire: str, blocks: list[Block], role: Role) -> tuple[Content, ...]:
         return tuple([piece for block in blocks for piece in _of_wire(wire, [block], role)])
     if again != blocks and not (pieces and all(isinstance(piece, ThinkingPart) for piece in pieces)):
         return (_whole(blocks[0]),)
-    return tuple([piece if _wire(piece) == wire else _with_wire(piece, wire) for piece in pieces])
+    return tuple([piece if _wire(piece) == wire else _noted(piece, wire=wire) for piece in pieces])
 
 
-def _with_wire(piece: Content, wire: str) -> Content:
-    """The piece, with a note of the wire whose block it was."""
-    native = {**(piece.native or {}), **(OWN.with_form(piece.native, wire=wire) or {})}
+def _noted(piece: Content, **form: Any) -> Content:
+    """The piece, with a note of the block that it was."""
+    native = {**(piece.native or {}), **(OWN.with_form(piece.native, **form) or {})}
     return msgspec.structs.replace(piece, native=native)
 
 
 def _wire(piece: Content) -> str | None:
     """The wire that writes a piece; `None`: LangChain's own blocks say it."""
     native, form = piece.native or {}, OWN.form(piece.native)
-    if (noted := form.get("wire")) in (ANTHROPIC, RESPONSES):
+    if "as" not in form and (noted := form.get("wire")) in (ANTHROPIC, RESPONSES):
         return noted
     if NAME in native or "as" in form or isinstance(piece, MarkPart):
         return None
     for wire in (ANTHROPIC, RESPONSES):
         if wire in native or wire + NOTES in native:
-            return wire
+            known = not isinstance(piece, ProviderPart) or wire in (
+                family(if_object(native.get(wire)), role) for role in (Role.MODEL, Role.USER)
+            )
+            return wire if known else None
     return None
 
 
@@ -153,8 +196,14 @@ def _load(block: Any, signer: str | None) -> Content:
     if isinstance(block, str):
         return TextPart(block, OWN.note(form={"as": "string"}, mark=True)) if block else _whole_text()
     kind = if_text(block.get("type"))
-    piece = load_media(block) if kind in MEDIA else None
-    if kind in _LOADERS:
+    piece: Content | None = None
+    if kind == "non_standard":
+        piece = _wrapped(block)
+    elif kind in MEDIA:
+        left, foreign = _extras(block)
+        if (piece := load_media(left)) is not None and foreign:
+            piece = msgspec.structs.replace(piece, native={**foreign, **(piece.native or {})})
+    elif kind in _LOADERS:
         piece = _LOADERS[kind](block, signer)
     return piece if piece is not None and _dump(piece) == block else _whole(block)
 
@@ -170,9 +219,16 @@ def _whole(block: Block) -> ProviderPart:
     return ProviderPart(kind, OWN.note(block, mark=True))
 
 
+def _dump_all(piece: Content) -> list[Any]:
+    return dump_exploded(piece) if OWN.form(piece.native).get("as") == "exploded" else [_dump(piece)]
+
+
 def _dump(piece: Content) -> Any:
     """A piece → its text or block."""
     own, form = OWN.fields(piece.native), OWN.form(piece.native)
+    if form.get("as") == "non_standard" and form.get("of") in (ANTHROPIC, RESPONSES):
+        value = dump_blocks(form["of"], [piece], Role.MODEL, [])
+        return {"type": "non_standard", "value": value[0] if value else {}}
     if isinstance(piece, (DataPart, LinkPart, FilePart)):
         return _with_extras(dump_media(piece), _kept(piece.native))
     if isinstance(piece, TextPart):
@@ -210,16 +266,6 @@ def _load_reasoning(block: Block, signer: str | None) -> ThinkingPart | None:
             left = {**rest(left, "extras"), **({"extras": more} if more else {})}
         else:
             left = rest(left, "signature")
-    elif signer == "openai" and kind == "reasoning" and isinstance(block.get("id"), str) and RESPONSES not in foreign:
-        form["signer"] = signer
-        held = if_object(left.get("extras")).get("encrypted_content")
-        encrypted = {"encrypted_content": held} if isinstance(held, str) else {}
-        foreign = {**foreign, RESPONSES: {"id": block["id"], **encrypted}}
-        more = rest(if_object(left.get("extras")), *encrypted)
-        left = {
-            **rest(left, "id", "extras"),
-            **({"extras": more} if more or "extras" in left and not encrypted else {}),
-        }
     return ThinkingPart(text, _native(left, form, foreign))
 
 
@@ -228,12 +274,7 @@ def _dump_reasoning(piece: ThinkingPart, own: Block, form: Mapping[str, Any]) ->
     field = "reasoning" if kind == "reasoning" else "thinking"
     block = {**own, "type": kind, **({} if form.get("text") == "absent" and not piece.text else {field: piece.text})}
     kept = _kept(piece.native)
-    if signer == "openai":
-        held = if_object(kept.pop(RESPONSES, None))
-        block |= {key: held[key] for key in ("id",) if key in held}
-        more = {key: held[key] for key in ("encrypted_content",) if key in held}
-        block = {**block, **({"extras": {**if_object(own.get("extras")), **more}} if more else {})}
-    elif signer in _SIGNED:
+    if signer in _SIGNED:
         signature = if_object(kept.pop(signer, None)).get(_SIGNED[signer])
         if signature is not None and kind == "reasoning":
             block["extras"] = {**if_object(own.get("extras")), "signature": signature}
@@ -254,7 +295,7 @@ def _load_call(block: Block, _: str | None) -> ToolCallPart | None:
     )
 
 
-def _dump_call(piece: ToolCallPart, own: Block, form: Mapping[str, Any]) -> Block:
+def _dump_call(piece: ToolCallPart, own: Block, _: Mapping[str, Any]) -> Block:
     kind = "server_tool_call" if piece.run_by == "provider" else "tool_call"
     block = {**own, "type": kind, "id": piece.id, "name": piece.name, "args": piece.arguments}
     if piece.state != "complete":

@@ -160,7 +160,7 @@ def _load_audio(block: Mapping[str, Any]) -> Media | None:
     return DataPart(data, _AUDIO.get(name, f"audio/{name}"), None, native)
 
 
-def _input_audio(part: Media, own: Block, form: Mapping[str, Any]) -> Block:
+def _input_audio(part: Media, own: Block, _: Mapping[str, Any]) -> Block:
     if not isinstance(part, DataPart):
         return _standard(part, own, {})
     format_ = _FORMATS.get(part.mime_type, part.mime_type.rpartition("/")[2])
@@ -178,7 +178,7 @@ def _load_chat_file(block: Mapping[str, Any]) -> Media | None:
     return DataPart(part.data, part.mime_type, part.name, native) if isinstance(part, DataPart) else None
 
 
-def _chat_file(part: Media, own: Block, form: Mapping[str, Any]) -> Block:
+def _chat_file(part: Media, own: Block, _: Mapping[str, Any]) -> Block:
     if isinstance(part, LinkPart):
         return _standard(part, own, {})
     held = {"file_id": part.id} if isinstance(part, FilePart) else {"file_data": data_url(part)}

@@ -34,6 +34,7 @@ from dragoman.formats.langchain.carriage import (
     dump_extra,
     dump_response,
     dump_usage,
+    foreign,
     load_extra,
     load_response,
     load_usage,
@@ -74,7 +75,8 @@ def load_messages(
     if not isinstance(payload, list):
         raise HistoryError("LangChain's messages are a list of objects, as messages_to_dict or dumpd write them")
     reader = _Reader(origin)
-    for index, entry in enumerate(cast("list[Any]", bounded(payload) if problems is None else payload)):
+    entries = cast("list[Any]", payload)
+    for index, entry in enumerate(bounded(entries) if problems is None else entries):
         try:
             reader.read(entry if problems is None else bounded(entry), f"[{index}]")
         except HistoryError as error:
@@ -117,11 +119,14 @@ class _Reader:
         it = opened(entry, where)
         if base_type(it.type) in ("tool", "function"):
             part, extra = self._result(it, where)
-            about = None if extra is None else msgspec.structs.replace(extra, denied=False)
+            about = None if extra is None else msgspec.structs.replace(extra, denied=False, native={})
             if about is not None and dump_extra(about):
                 self._end_results()
                 self._about = about
             self._results.append(part)
+            return
+        if base_type(it.type) == _REMOVE:
+            self._remove(it)
             return
         message = _load(it, where, self._origin)
         self._end_results()
@@ -136,6 +141,18 @@ class _Reader:
         """All messages."""
         self._end_results()
         return self._out
+
+    def _remove(self, it: Opened) -> None:
+        """A message that says which one to remove: a mark behind the message before it."""
+        self._end_results()
+        form, own = _own(it)
+        fields = {**own, "content": it.data.get("content", "")}
+        if self._out:
+            mark = MarkPart(_REMOVE, OWN.note(fields, form))
+            self._out[-1] = self._out[-1].replace(content=(*self._out[-1].content, mark))
+        else:
+            mark = MarkPart(_REMOVE, OWN.note(fields, {**form, "alone": True}))
+            self._out.append(Message(Role.USER, (mark,)))
 
     def _result(self, it: Opened, where: str) -> tuple[ToolResultPart, Extra | None]:
         form, own = _own(it)
@@ -164,6 +181,7 @@ class _Reader:
         if isinstance(result, list):
             form["content"] = "raw"
         native = OWN.note(own, form)
+        native = {**({} if extra is None else extra.native), **(native or {})} or None
         part = ToolResultPart(id_, name, result, is_error, native=native, denied=extra is not None and extra.denied)
         again = _dump_result(part, extra or Extra(), [], None)
         entry = _entry(it, form)
@@ -174,7 +192,7 @@ class _Reader:
     def _end_results(self) -> None:
         if self._results:
             about = {} if self._about is None else msgspec.structs.asdict(self._about)
-            about.pop("denied", None)
+            about = {key: about[key] for key in about if key not in ("denied", "native")}
             self._out.append(Message(Role.USER, tuple(self._results), **about))
         self._results, self._about = [], None
 
@@ -213,14 +231,11 @@ def _load(it: Opened, where: str, origin: Origin | None) -> Message:
     type_ = base_type(it.type)
     form, own = _own(it)
     id_ = own.pop("id") if if_text(own.get("id")) else None
-    if type_ == _REMOVE:
-        mark = MarkPart(_REMOVE, OWN.note({**own, "content": it.data.get("content", "")}, form, mark=True))
-        return Message(Role.USER, (mark,), id_)
     role = _ROLES.get(type_) or _CHAT_ROLES.get(if_text(own.get("role")).lower(), Role.USER)
     extra = _pop_extra(own)
     about: dict[str, Any] = {} if extra is None else msgspec.structs.asdict(extra)
-    for key in ("id", "denied"):
-        about.pop(key, None)
+    held = about.pop("native", {})
+    about = rest(about, "id", "denied")
     content = load_content(it.data.get("content", ""), role, provider(it.data), form, where)
     if role is Role.MODEL:
         content = _load_kwargs(own, load_calls(it.data, content, where), where)
@@ -235,7 +250,7 @@ def _load(it: Opened, where: str, origin: Origin | None) -> Message:
                 form["usage"] = more
         if dump_response(Message(role, **about)) == own.get("response_metadata", {}):
             own.pop("response_metadata", None)
-    native = OWN.note(own, form)
+    native = {**held, **(OWN.note(own, form) or {})} or None
     message = Message(role, tuple(content), id_, native=native, **about)
     again, entry = _dump(message, [], None), _entry(it, form)
     if again == [entry]:
@@ -274,35 +289,37 @@ def _set_kwargs(own: dict[str, Any], extra: dict[str, Any]) -> None:
 
 def _dump(message: Message, losses: list[Loss], version: str | None) -> list[dict[str, Any]]:
     """A message → LangChain's: one for each result, and one for all else."""
-    out: list[dict[str, Any]] = []
     content: list[tuple[int, Content]] = []
-    extra = Extra(message.created_at, message.own_metadata, message.turn)
+    extra = Extra(message.created_at, message.own_metadata, message.turn, native=foreign(message.native))
     results = [
         at for at, piece in enumerate(message.content) if isinstance(piece, ToolResultPart) and not in_content(piece)
     ]
     for at, piece in enumerate(message.content):
-        if isinstance(piece, MarkPart):
-            if piece.kind == _REMOVE and OWN.is_ours(piece.native):
-                form = OWN.form(piece.native)
-                fields = {**OWN.fields(piece.native), **({} if message.id is None else {"id": message.id})}
-                out.append(closed(_REMOVE, fields, form, version))
-        elif at not in results:
+        if not isinstance(piece, MarkPart) and at not in results:
             content.append((at, piece))
-    marked = bool(out)
+    marks = [piece for piece in message.content if isinstance(piece, MarkPart)]
+    out = [_dump_remove(mark, version) for mark in marks if mark.kind == _REMOVE and OWN.is_ours(mark.native)]
+    alone = bool(marks) and len(marks) == len(message.content) and (not out or "alone" in OWN.form(marks[0].native))
     tools: list[dict[str, Any]] = []
     for at in results:
         if any(place < at for place, _ in content):
             losses.append(
                 Loss(None, at, Lost.order, "LangChain's results are messages of their own, before what follows")
             )
-        about = msgspec.structs.replace(extra, id=message.id) if not content and at == results[0] else Extra()
+        about = (
+            msgspec.structs.replace(extra, id=message.id, native={}) if not content and at == results[0] else Extra()
+        )
         lost: list[Loss] = []
         tools.append(_dump_result(cast("ToolResultPart", message.content[at]), about, lost, version))
         losses += [msgspec.structs.replace(loss, part=at) for loss in lost]
-    if not content and (tools or marked):
+    if not content and (tools or alone):
         return [*tools, *out]
     main = _dump_main(message, content, extra, losses, version)
     return [main, *tools, *out] if message.role is Role.MODEL else [*tools, main, *out]
+
+
+def _dump_remove(mark: MarkPart, version: str | None) -> dict[str, Any]:
+    return closed(_REMOVE, OWN.fields(mark.native), OWN.form(mark.native), version)
 
 
 def _dump_main(
@@ -367,13 +384,13 @@ def _dump_result(part: ToolResultPart, extra: Extra, losses: list[Loss], version
         fields["name"] = part.name
     if part.is_error:
         fields["status"] = "error"
-    if told := dump_extra(msgspec.structs.replace(extra, denied=part.denied)):
+    if told := dump_extra(msgspec.structs.replace(extra, denied=part.denied, native=foreign(part.native))):
         fields["additional_kwargs"] = {**if_object(fields.get("additional_kwargs")), OURS: told}
     if part.is_content:
         pieces = list(enumerate(cast("tuple[Content, ...]", part.result)))
         fields["content"] = dump_content(pieces, Role.USER, {**form, "content": "list"}, losses)
-    elif isinstance(part.result, list) and form.get("content") == "raw":
-        fields["content"] = part.result
+    elif form.get("content") == "raw" and isinstance(result := cast("object", part.result), list):
+        fields["content"] = cast("list[Any]", result)
     else:
         fields["content"] = text_or_json(part.result)
     return closed(type_, _as_was(part, fields, form), form, version)
@@ -386,7 +403,10 @@ def _exactly(
     inner = if_object(again.get("data")) or if_object(again.get("kwargs")) or again
     differ = {key: each for key, each in data.items() if inner.get(key, _MISSING) != each}
     dropped = [key for key in inner if key not in data]
-    return OWN.with_form(native, exact={"fields": differ, "dropped": dropped, "digest": _digest(value)})
+    return {
+        **(native or {}),
+        **(OWN.with_form(native, exact={"fields": differ, "dropped": dropped, "digest": _digest(value)}) or {}),
+    }
 
 
 def _as_was(value: Message | ToolResultPart, fields: dict[str, Any], form: Mapping[str, Any]) -> dict[str, Any]:
@@ -398,7 +418,11 @@ def _as_was(value: Message | ToolResultPart, fields: dict[str, Any], form: Mappi
 
 
 def _digest(value: Message | ToolResultPart) -> str:
-    said = value.content if isinstance(value, Message) else (value.id, value.result, value.is_error)
+    said: Any = (
+        [each for each in value.content if not isinstance(each, MarkPart)]
+        if isinstance(value, Message)
+        else (value.id, value.result, value.is_error)
+    )
     return blake2b(repr(said).encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
 

@@ -16,13 +16,15 @@ from dragoman.wires import anthropic, openai_responses
 from dragoman.wires.openai_responses.tools import KINDS
 from dragoman.wires.openai_responses.tools_results import ANSWERS
 
-__all__ = ["ANTHROPIC", "RESPONSES", "dump_blocks", "family", "load_blocks"]
+__all__ = ["ANTHROPIC", "RESPONSES", "dump_blocks", "dump_exploded", "family", "load_blocks", "load_exploded"]
 
 ANTHROPIC, RESPONSES = anthropic.name, openai_responses.name
 Block = dict[str, Any]
 _ITEMS = {*KINDS, *ANSWERS, "mcp_list_tools", "mcp_approval_request", "reasoning"}
 _TEXTS = {"text": "output_text", "refusal": "refusal"}
 """Type of a block of a text → that of the block in the provider's item."""
+_CITATIONS = {"url_citation", "file_citation", "container_file_citation", "file_path"}
+"""Types of annotations of the API's own."""
 _OF_BLOCK = {"output_text": "text", "refusal": "refusal"}
 _OF_ITEM = ("id", "phase")
 """Fields of a message item that LangChain keeps with each of its texts."""
@@ -33,7 +35,9 @@ def family(block: Mapping[str, Any], role: Role) -> str | None:
     kind = if_text(block.get("type"))
     if kind in ("thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use", "document"):
         return ANTHROPIC
-    if kind in ("container_upload", "search_result") or kind.endswith("tool_result"):
+    if kind == "compaction":
+        return ANTHROPIC if "content" in block else RESPONSES
+    if kind in ("container_upload", "search_result", "tool_addition", "tool_removal") or kind.endswith("tool_result"):
         return None if kind == "server_tool_result" else ANTHROPIC
     if kind == "image":
         return ANTHROPIC if isinstance(block.get("source"), dict) else None
@@ -43,7 +47,9 @@ def family(block: Mapping[str, Any], role: Role) -> str | None:
         return RESPONSES if kind in ("input_text", "input_image", "input_file") else None
     if kind in _TEXTS:
         return (
-            RESPONSES if if_text(block.get("id")) and set(block) <= {"type", kind, "annotations", *_OF_ITEM} else None
+            RESPONSES
+            if if_text(block.get("id")) and set(block) <= {"type", kind, "annotations", "logprobs", *_OF_ITEM}
+            else None
         )
     if kind == "reasoning":
         return RESPONSES if "summary" in block or ("content" in block and "reasoning" not in block) else None
@@ -86,6 +92,24 @@ def dump_blocks(wire: str, pieces: Sequence[Content], role: Role, losses: list[L
     return blocks
 
 
+def load_exploded(blocks: Sequence[Block]) -> tuple[Content, ...]:
+    """The standard blocks of one reasoning item, each a piece of its summary, the first with its other fields → its piece."""
+    first = rest(blocks[0], "reasoning", "extras")
+    summary = [{"type": "summary_text", "text": block["reasoning"]} for block in blocks if "reasoning" in block]
+    item = {**first, **if_object(blocks[0].get("extras")), "summary": summary}
+    return load_blocks(RESPONSES, [item], Role.MODEL)
+
+
+def dump_exploded(piece: Content) -> list[Block]:
+    """The inverse."""
+    item = if_object(next(iter(dump_blocks(RESPONSES, [piece], Role.MODEL, [])), None))
+    common, more = {key: item[key] for key in ("type", "id") if key in item}, rest(item, "type", "id", "summary")
+    texts = [piece.get("text", "") for piece in if_objects(item.get("summary"))]
+    if not texts:
+        return [{**common, **({"extras": more} if more else {})}]
+    return [{**common, **({} if at else more), "reasoning": text} for at, text in enumerate(texts)]
+
+
 def _items(blocks: Sequence[Block]) -> list[Block]:
     items: list[Block] = []
     for block in blocks:
@@ -96,7 +120,7 @@ def _items(blocks: Sequence[Block]) -> list[Block]:
         about = {key: block[key] for key in _OF_ITEM if key in block}
         held = {**rest(block, *_OF_ITEM), "type": _TEXTS[kind]}
         before = items[-1] if items else {}
-        if before.get("type") == "message" and before.get("id") == about["id"]:
+        if before.get("type") == "message" and "id" in about and before.get("id") == about["id"]:
             before["content"].append(held)
             continue
         item = {"type": "message", "role": "assistant", "status": "completed", **about, "content": [held]}
