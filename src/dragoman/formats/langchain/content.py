@@ -167,15 +167,26 @@ def _wire(piece: Content) -> str | None:
     native, form = piece.native or {}, OWN.form(piece.native)
     if "as" not in form and (noted := form.get("wire")) in (ANTHROPIC, RESPONSES):
         return noted
-    if NAME in native or "as" in form or isinstance(piece, MarkPart):
+    if NAME in native or "as" in form or isinstance(piece, (MarkPart, DataPart, LinkPart, FilePart)):
+        return None
+    if isinstance(piece, ToolResultPart) and piece.is_content and piece.run_by == "provider":
         return None
     for wire in (ANTHROPIC, RESPONSES):
         if wire in native or wire + NOTES in native:
-            known = not isinstance(piece, ProviderPart) or wire in (
-                family(if_object(native.get(wire)), role) for role in (Role.MODEL, Role.USER)
-            )
-            return wire if known else None
+            return wire if _takes(wire, piece) else None
     return None
+
+
+def _takes(wire: str, piece: Content) -> bool:
+    """Whether the wire writes such a piece as a block that is known as its own."""
+    fields = if_object((piece.native or {}).get(wire))
+    if isinstance(piece, ProviderPart):
+        return wire in (family(fields, Role.MODEL), family(fields, Role.USER))
+    if wire == ANTHROPIC and isinstance(piece, TextPart):
+        return bool(piece.text.strip())
+    if wire == ANTHROPIC and isinstance(piece, ThinkingPart):
+        return bool({"signature", "type"} & fields.keys()) or wire + NOTES in (piece.native or {})
+    return True
 
 
 def _quiet(block: Any, place: int, noise: dict[str, Any]) -> Any:

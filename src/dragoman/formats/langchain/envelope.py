@@ -10,14 +10,34 @@ from typing import Any, NamedTuple, cast
 from dragoman.codec.json_values import if_list, if_object, if_text, rest
 from dragoman.codec.native import Own
 from dragoman.errors import HistoryError
+from dragoman.message import Role
 
-__all__ = ["CLASSES", "NAME", "OWN", "VERSIONS", "Opened", "base_type", "closed", "defaults", "opened"]
+__all__ = [
+    "CLASSES",
+    "NAME",
+    "OWN",
+    "REMOVE",
+    "ROLES",
+    "THINKING",
+    "TYPES",
+    "Opened",
+    "base_type",
+    "closed",
+    "defaults",
+    "opened",
+]
 
 NAME = "langchain"
 OWN = Own(NAME)
 """Its part of `native`."""
-VERSIONS = ("dict", "constructor", "plain")
-"""What may stand around the fields: as `messages_to_dict`, `dumpd` and `model_dump` have it."""
+ROLES = {"human": Role.USER, "ai": Role.MODEL, "system": Role.SYSTEM}
+"""Type of a message → whose it is."""
+TYPES = {role: type_ for type_, role in ROLES.items()}
+"""The inverse."""
+REMOVE = "remove"
+"""Type of a message that says which one to remove, and kind of its mark."""
+THINKING = "reasoning_content"
+"""Field of `additional_kwargs` that has the thinking of models that speak OpenAI's Chat Completions."""
 _TYPES = {
     "human": "HumanMessage",
     "ai": "AIMessage",

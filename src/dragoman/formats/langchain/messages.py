@@ -1,18 +1,16 @@
 """The conversation: a list of LangChain's messages ↔ messages, exactly and in order.
 
-Results that follow each other are one message of the user's. What neutral fields do not give back as it was (mirrors that differ,
-odd shapes) is noted with a digest of the content, and stands again while that has not changed.
+Results that follow each other are one message of the user's; how one is written stands in `messages_dump.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from hashlib import blake2b
 from typing import Any, Literal, cast
 
 import msgspec
 
-from dragoman.codec.json_values import bounded, if_object, if_text, rest, text_or_json
+from dragoman.codec.json_values import bounded, if_object, if_text, rest
 from dragoman.codec.serving import Problem, noted
 from dragoman.content import (
     Content,
@@ -20,35 +18,42 @@ from dragoman.content import (
     FilePart,
     LinkPart,
     MarkPart,
-    Native,
     TextPart,
     ThinkingPart,
     ToolCallPart,
     ToolResultPart,
 )
 from dragoman.errors import HistoryError
-from dragoman.formats.langchain.calls import dump_calls, dump_function_call, load_calls, load_function_call
+from dragoman.formats.langchain.calls import load_calls, load_function_call
 from dragoman.formats.langchain.carriage import (
     OURS,
     Extra,
     dump_extra,
     dump_response,
-    dump_usage,
-    foreign,
     load_extra,
     load_response,
     load_usage,
     provider,
 )
-from dragoman.formats.langchain.content import dump_content, in_content, load_content
-from dragoman.formats.langchain.envelope import OWN, Opened, base_type, closed, defaults, opened
-from dragoman.loss import Loss, Lost
+from dragoman.formats.langchain.content import load_content
+from dragoman.formats.langchain.envelope import (
+    OWN,
+    REMOVE,
+    ROLES,
+    THINKING,
+    Opened,
+    base_type,
+    closed,
+    defaults,
+    opened,
+)
+from dragoman.formats.langchain.exact import exactly
+from dragoman.formats.langchain.messages_dump import dump_message, dump_result
+from dragoman.loss import Loss
 from dragoman.message import Message, Origin, Role
 
 __all__ = ["dump_messages", "load_messages"]
 
-_ROLES = {"human": Role.USER, "ai": Role.MODEL, "system": Role.SYSTEM}
-_TYPES = {role: type_ for type_, role in _ROLES.items()}
 _CHAT_ROLES = {
     "assistant": Role.MODEL,
     "ai": Role.MODEL,
@@ -57,9 +62,6 @@ _CHAT_ROLES = {
     "developer": Role.SYSTEM,
 }
 """Role of a chat message → whose it is; that of any other is the user's."""
-_REMOVE = "remove"
-_THINKING = "reasoning_content"
-"""Field of `additional_kwargs` that has the thinking of models that speak OpenAI's Chat Completions."""
 _MISSING = object()
 
 
@@ -98,7 +100,7 @@ def dump_messages(
     out: list[dict[str, Any]] = []
     for position, message in enumerate(messages):
         lost: list[Loss] = []
-        out += _dump(message, lost, version)
+        out += dump_message(message, lost, version)
         losses += [msgspec.structs.replace(loss, message=position) for loss in lost]
     return out
 
@@ -125,7 +127,7 @@ class _Reader:
                 self._about = about
             self._results.append(part)
             return
-        if base_type(it.type) == _REMOVE:
+        if base_type(it.type) == REMOVE:
             self._remove(it)
             return
         message = _load(it, where, self._origin)
@@ -148,10 +150,10 @@ class _Reader:
         form, own = _own(it)
         fields = {**own, "content": it.data.get("content", "")}
         if self._out:
-            mark = MarkPart(_REMOVE, OWN.note(fields, form))
+            mark = MarkPart(REMOVE, OWN.note(fields, form))
             self._out[-1] = self._out[-1].replace(content=(*self._out[-1].content, mark))
         else:
-            mark = MarkPart(_REMOVE, OWN.note(fields, {**form, "alone": True}))
+            mark = MarkPart(REMOVE, OWN.note(fields, {**form, "alone": True}))
             self._out.append(Message(Role.USER, (mark,)))
 
     def _result(self, it: Opened, where: str) -> tuple[ToolResultPart, Extra | None]:
@@ -183,10 +185,10 @@ class _Reader:
         native = OWN.note(own, form)
         native = {**({} if extra is None else extra.native), **(native or {})} or None
         part = ToolResultPart(id_, name, result, is_error, native=native, denied=extra is not None and extra.denied)
-        again = _dump_result(part, extra or Extra(), [], None)
+        again = dump_result(part, extra or Extra(), [], None)
         entry = _entry(it, form)
         if again != entry:
-            part = msgspec.structs.replace(part, native=_exactly(part, native, again, it.data))
+            part = msgspec.structs.replace(part, native=exactly(part, native, again, it.data))
         return part, extra
 
     def _end_results(self) -> None:
@@ -210,7 +212,7 @@ def _fault(error: HistoryError) -> str | None:
 def _own(it: Opened) -> tuple[dict[str, Any], dict[str, Any]]:
     """The form of a message, and its fields that say something, without its content."""
     form, usual = dict(it.form), defaults(it.type, it.form.get("wrap", "dict"))
-    if it.type not in _ROLES and it.type != "tool":
+    if it.type not in ROLES and it.type != "tool":
         form["type"] = it.type
     if absent := [key for key in usual if key not in it.data]:
         form["absent"] = absent
@@ -231,7 +233,7 @@ def _load(it: Opened, where: str, origin: Origin | None) -> Message:
     type_ = base_type(it.type)
     form, own = _own(it)
     id_ = own.pop("id") if if_text(own.get("id")) else None
-    role = _ROLES.get(type_) or _CHAT_ROLES.get(if_text(own.get("role")).lower(), Role.USER)
+    role = ROLES.get(type_) or _CHAT_ROLES.get(if_text(own.get("role")).lower(), Role.USER)
     extra = _pop_extra(own)
     about: dict[str, Any] = {} if extra is None else msgspec.structs.asdict(extra)
     held = about.pop("native", {})
@@ -252,19 +254,19 @@ def _load(it: Opened, where: str, origin: Origin | None) -> Message:
             own.pop("response_metadata", None)
     native = {**held, **(OWN.note(own, form) or {})} or None
     message = Message(role, tuple(content), id_, native=native, **about)
-    again, entry = _dump(message, [], None), _entry(it, form)
+    again, entry = dump_message(message, [], None), _entry(it, form)
     if again == [entry]:
         return message
-    return message.replace(native=_exactly(message, native, again[0] if again else {}, it.data))
+    return message.replace(native=exactly(message, native, again[0] if again else {}, it.data))
 
 
 def _load_kwargs(own: dict[str, Any], content: list[Content], where: str) -> list[Content]:
     """The content with what `additional_kwargs` has of it, which is taken out of `own`."""
     extra = if_object(own.get("additional_kwargs"))
-    thinking = extra.get(_THINKING)
+    thinking = extra.get(THINKING)
     if isinstance(thinking, str) and thinking and not any(isinstance(piece, ThinkingPart) for piece in content):
-        content = [ThinkingPart(thinking, OWN.note(form={"as": _THINKING})), *content]
-        extra = rest(extra, _THINKING)
+        content = [ThinkingPart(thinking, OWN.note(form={"as": THINKING})), *content]
+        extra = rest(extra, THINKING)
     if (call := load_function_call(extra.get("function_call"), where)) is not None:
         content = [*content, call]
         extra = rest(extra, "function_call")
@@ -285,145 +287,6 @@ def _set_kwargs(own: dict[str, Any], extra: dict[str, Any]) -> None:
         own["additional_kwargs"] = extra
     elif isinstance(own.get("additional_kwargs"), dict):
         del own["additional_kwargs"]
-
-
-def _dump(message: Message, losses: list[Loss], version: str | None) -> list[dict[str, Any]]:
-    """A message → LangChain's: one for each result, and one for all else."""
-    content: list[tuple[int, Content]] = []
-    extra = Extra(message.created_at, message.own_metadata, message.turn, native=foreign(message.native))
-    results = [
-        at for at, piece in enumerate(message.content) if isinstance(piece, ToolResultPart) and not in_content(piece)
-    ]
-    for at, piece in enumerate(message.content):
-        if not isinstance(piece, MarkPart) and at not in results:
-            content.append((at, piece))
-    marks = [piece for piece in message.content if isinstance(piece, MarkPart)]
-    out = [_dump_remove(mark, version) for mark in marks if mark.kind == _REMOVE and OWN.is_ours(mark.native)]
-    alone = bool(marks) and len(marks) == len(message.content) and (not out or "alone" in OWN.form(marks[0].native))
-    tools: list[dict[str, Any]] = []
-    for at in results:
-        if any(place < at for place, _ in content):
-            losses.append(
-                Loss(None, at, Lost.order, "LangChain's results are messages of their own, before what follows")
-            )
-        about = (
-            msgspec.structs.replace(extra, id=message.id, native={}) if not content and at == results[0] else Extra()
-        )
-        lost: list[Loss] = []
-        tools.append(_dump_result(cast("ToolResultPart", message.content[at]), about, lost, version))
-        losses += [msgspec.structs.replace(loss, part=at) for loss in lost]
-    if not content and (tools or alone):
-        return [*tools, *out]
-    main = _dump_main(message, content, extra, losses, version)
-    return [main, *tools, *out] if message.role is Role.MODEL else [*tools, main, *out]
-
-
-def _dump_remove(mark: MarkPart, version: str | None) -> dict[str, Any]:
-    return closed(_REMOVE, OWN.fields(mark.native), OWN.form(mark.native), version)
-
-
-def _dump_main(
-    message: Message, pieces: list[tuple[int, Content]], extra: Extra, losses: list[Loss], version: str | None
-) -> dict[str, Any]:
-    """All of a message but results."""
-    form = OWN.form(message.native)
-    fields = OWN.fields(message.native)
-    type_ = if_text(form.get("type")) or _TYPES[message.role]
-    if message.id is not None:
-        fields["id"] = message.id
-    kwargs = {**if_object(fields.get("additional_kwargs"))}
-    if message.role is Role.MODEL:
-        pieces, calls = _apart(pieces, kwargs)
-        fields |= dump_calls(calls)
-        if message.usage is not None:
-            fields["usage_metadata"] = dump_usage(message.usage, if_object(form.get("usage")))
-        if "response_metadata" not in fields and (response := dump_response(message)):
-            fields["response_metadata"] = response
-    else:
-        for at, piece in pieces:
-            if isinstance(piece, ToolCallPart):
-                losses.append(Loss(None, at, Lost.tool_call, "LangChain takes calls from the model alone"))
-        pieces = [each for each in pieces if not isinstance(each[1], ToolCallPart)]
-    if told := dump_extra(extra):
-        kwargs[OURS] = told
-    if kwargs:
-        fields["additional_kwargs"] = kwargs
-    fields["content"] = dump_content(pieces, message.role, form, losses)
-    return closed(type_, _as_was(message, fields, form), form, version)
-
-
-def _apart(
-    pieces: list[tuple[int, Content]], kwargs: dict[str, Any]
-) -> tuple[list[tuple[int, Content]], list[ToolCallPart]]:
-    """What stands in the content of a model's message, and all of its calls. What has a field of `kwargs` goes there."""
-    calls: list[ToolCallPart] = []
-    content: list[tuple[int, Content]] = []
-    last = max([at for at, piece in pieces if not isinstance(piece, ToolCallPart)], default=-1)
-    for at, piece in pieces:
-        how = OWN.form(piece.native).get("as")
-        if isinstance(piece, ThinkingPart) and how == _THINKING and _THINKING not in kwargs:
-            kwargs[_THINKING] = piece.text
-        elif isinstance(piece, ToolCallPart) and how == "function_call" and how not in kwargs:
-            kwargs["function_call"] = dump_function_call(piece)
-        elif isinstance(piece, ToolCallPart) and piece.run_by != "provider":
-            calls.append(piece)
-            if in_content(piece) or (at < last and piece.state == "complete"):
-                content.append((at, piece))
-        else:
-            content.append((at, piece))
-    return content, calls
-
-
-def _dump_result(part: ToolResultPart, extra: Extra, losses: list[Loss], version: str | None) -> dict[str, Any]:
-    """A result → a message of the tool's."""
-    fields, form = OWN.fields(part.native), OWN.form(part.native)
-    type_ = if_text(form.get("type")) or "tool"
-    if base_type(type_) != "function":
-        fields["tool_call_id"] = part.id
-    if part.name and form.get("name") != "absent":
-        fields["name"] = part.name
-    if part.is_error:
-        fields["status"] = "error"
-    if told := dump_extra(msgspec.structs.replace(extra, denied=part.denied, native=foreign(part.native))):
-        fields["additional_kwargs"] = {**if_object(fields.get("additional_kwargs")), OURS: told}
-    if part.is_content:
-        pieces = list(enumerate(cast("tuple[Content, ...]", part.result)))
-        fields["content"] = dump_content(pieces, Role.USER, {**form, "content": "list"}, losses)
-    elif form.get("content") == "raw" and isinstance(result := cast("object", part.result), list):
-        fields["content"] = cast("list[Any]", result)
-    else:
-        fields["content"] = text_or_json(part.result)
-    return closed(type_, _as_was(part, fields, form), form, version)
-
-
-def _exactly(
-    value: Message | ToolResultPart, native: Native, again: Mapping[str, Any], data: Mapping[str, Any]
-) -> Native:
-    """`native` with a note of the fields that neutral ones do not give back as they were. `again`: the message that they give."""
-    inner = if_object(again.get("data")) or if_object(again.get("kwargs")) or again
-    differ = {key: each for key, each in data.items() if inner.get(key, _MISSING) != each}
-    dropped = [key for key in inner if key not in data]
-    return {
-        **(native or {}),
-        **(OWN.with_form(native, exact={"fields": differ, "dropped": dropped, "digest": _digest(value)}) or {}),
-    }
-
-
-def _as_was(value: Message | ToolResultPart, fields: dict[str, Any], form: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields as they were noted, while the content is as it was."""
-    exact = if_object(form.get("exact"))
-    if not exact or exact.get("digest") != _digest(value):
-        return fields
-    return {**rest(fields, *exact["dropped"]), **if_object(exact.get("fields"))}
-
-
-def _digest(value: Message | ToolResultPart) -> str:
-    said: Any = (
-        [each for each in value.content if not isinstance(each, MarkPart)]
-        if isinstance(value, Message)
-        else (value.id, value.result, value.is_error)
-    )
-    return blake2b(repr(said).encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
 
 def _is_result(part: Content) -> bool:
