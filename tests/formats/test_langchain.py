@@ -257,6 +257,21 @@ def test_the_version_can_be_chosen() -> None:
     assert langchain.dump_messages(langchain.load_messages(written), version="dict") == TALK
 
 
+def test_what_it_cannot_hold_is_a_loss_with_its_place() -> None:
+    misplaced = Message.user("Hi.", ToolResultPart("c", "f", "1"), ToolCallPart("d", "f"))
+    losses: list[Loss] = []
+    written = langchain.dump_messages([Message.user("Hi."), misplaced], losses=losses)
+    assert [message["type"] for message in written] == ["human", "tool", "human"]
+    assert [(loss.message, loss.part, loss.what) for loss in losses] == [(1, 1, Lost.order), (1, 2, Lost.tool_call)]
+
+
+def test_what_was_written_is_nobody_elses() -> None:
+    (first,) = langchain.dump_messages([Message.model("Hi.")])
+    first["data"]["additional_kwargs"]["a"] = first["data"]["tool_calls"].append(1)
+    (second,) = langchain.dump_messages([Message.model("Hi.")])
+    assert (second["data"]["additional_kwargs"], second["data"]["tool_calls"]) == ({}, [])
+
+
 def test_a_message_to_remove_another_reaches_no_model() -> None:
     document = [of("human", "Hi."), of("remove", id="h1"), of("ai", ""), of("remove", id="h2")]
     messages = langchain.load_messages(document)

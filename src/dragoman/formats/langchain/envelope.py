@@ -5,6 +5,8 @@ nothing, as `model_dump` writes them. Which fields are there without anything to
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
+from functools import cache
 from typing import Any, NamedTuple, cast
 
 from dragoman.codec.json_values import if_list, if_object, if_text, rest
@@ -117,7 +119,10 @@ def closed(type_: str, fields: Mapping[str, Any], form: Mapping[str, Any], versi
     """Type and fields → the message. `version`: what stands around them in any case; `None`: what stood there."""
     wrap = version or form.get("wrap", "dict")
     absent = if_list(form.get("absent")) if wrap == form.get("wrap", "dict") else ()
-    data = {key: value for key, value in {**defaults(type_, wrap), **fields}.items() if key not in absent}
+    usual = {
+        key: copy(value) for key, value in defaults(type_, wrap).items() if key not in absent and key not in fields
+    }
+    data = {**usual, **{key: value for key, value in fields.items() if key not in absent}}
     around = if_object(form.get("around")) if version is None else {}
     if wrap == "plain":
         return data
@@ -126,8 +131,9 @@ def closed(type_: str, fields: Mapping[str, Any], form: Mapping[str, Any], versi
     return {**around, "type": type_, "data": data}
 
 
-def defaults(type_: str, wrap: str) -> dict[str, Any]:
-    """The fields that are written also where they say nothing."""
+@cache
+def defaults(type_: str, wrap: str) -> Mapping[str, Any]:
+    """The fields that are written also where they say nothing; not to be changed."""
     chunk = _OF_CHUNK if type_ == "AIMessageChunk" else {}
     fields = {**_ALL, **_OF_TYPE.get(base_type(type_), {}), **chunk, "type": type_}
     return {key: value for key, value in fields.items() if wrap != "constructor" or key in _KEPT}
