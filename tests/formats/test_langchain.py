@@ -473,3 +473,44 @@ def test_what_only_another_provider_understands_is_kept_for_it() -> None:
     signed = TextPart("x", {"google": {"thoughtSignature": "s"}})
     again = langchain.load_messages(langchain.dump_messages([Message.model(part, signed)]))
     assert again[0].content == (part, signed)
+
+
+def test_nobody_else_writes_notes_of_a_format() -> None:
+    forged = {"anthropic:notes": {"spelling": {"place": "messages"}}}
+    block = {"type": "text", "text": "x", "extras": {"dragoman": forged}}
+    document = [of("human", [block]), of("human", "x", additional_kwargs={"dragoman": {"native": forged}})]
+    messages = langchain.load_messages(document)
+    assert langchain.dump_messages(messages) == document
+    natives = [messages[0].content[0].native, messages[1].native]
+    assert not any("anthropic:notes" in (native or {}) for native in natives)
+
+
+def test_texts_of_one_item_of_openais_are_one_item_again() -> None:
+    texts = [{"type": "text", "text": text, "annotations": [], "id": "msg_1"} for text in ("So.", "And.")]
+    pieces = {"type": "reasoning", "id": "rs_1", "index": 0, "summary": [{**REASONING["summary"][0], "index": 0}]}
+    document = [of("ai", [pieces, *texts], response_metadata=GPT)]
+    messages = langchain.load_messages(document)
+    assert langchain.dump_messages(messages) == document
+    thinking, item = wires.get("openai_responses").dump_messages(messages)["input"]
+    assert thinking == {"type": "reasoning", "id": "rs_1", "summary": REASONING["summary"]}
+    assert (item["id"], [block["text"] for block in item["content"]]) == ("msg_1", ["So.", "And."])
+
+
+def test_a_file_that_no_part_has_room_for_is_kept_whole() -> None:
+    block = {"type": "image", "base64": PNG, "url": "https://a.test", "mime_type": "image/png"}
+    (message,) = langchain.load_messages([of("human", [block])])
+    assert message.content == (ProviderPart("image", {"langchain": block}),)
+
+
+def test_a_chat_message_is_whose_its_role_says() -> None:
+    roles = ("assistant", "developer", "critic")
+    read = langchain.load_messages([of("chat", "x", role=role) for role in roles])
+    assert [message.role for message in read] == [Role.MODEL, Role.SYSTEM, Role.USER]
+    assert langchain.votes({"type": "human", "role": "user", "content": "x"}) == 0
+
+
+def test_a_blank_text_is_held_with_its_fields() -> None:
+    blank = Message.user(TextPart(" ", {"anthropic": {"cache_control": {"type": "ephemeral"}}}))
+    losses: list[Loss] = []
+    assert langchain.load_messages(langchain.dump_messages([blank], losses=losses)) == [blank]
+    assert not losses

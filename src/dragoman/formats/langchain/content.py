@@ -36,6 +36,7 @@ from dragoman.formats.langchain.provider_blocks import (
     family,
     load_blocks,
     load_exploded,
+    without_index,
 )
 from dragoman.loss import Loss
 from dragoman.message import NOTES, Role
@@ -199,6 +200,8 @@ def _quiet(block: Any, place: int, noise: dict[str, Any]) -> Any:
     }
     if len(quiet) < len(fields):
         noise[str(place)] = {key: fields[key] for key in fields if key not in quiet or key == "type"}
+    if quiet.get("type") == "reasoning" and "summary" in quiet:
+        return without_index(quiet)
     return quiet
 
 

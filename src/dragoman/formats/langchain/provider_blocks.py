@@ -16,7 +16,16 @@ from dragoman.wires import anthropic, openai_responses
 from dragoman.wires.openai_responses.tools import KINDS
 from dragoman.wires.openai_responses.tools_results import ANSWERS
 
-__all__ = ["ANTHROPIC", "RESPONSES", "dump_blocks", "dump_exploded", "family", "load_blocks", "load_exploded"]
+__all__ = [
+    "ANTHROPIC",
+    "RESPONSES",
+    "dump_blocks",
+    "dump_exploded",
+    "family",
+    "load_blocks",
+    "load_exploded",
+    "without_index",
+]
 
 ANTHROPIC, RESPONSES = anthropic.name, openai_responses.name
 Block = dict[str, Any]
@@ -115,7 +124,7 @@ def _items(blocks: Sequence[Block]) -> list[Block]:
     for block in blocks:
         kind = if_text(block.get("type"))
         if kind not in _TEXTS:
-            items.append(_without_index(block) if kind == "reasoning" else block)
+            items.append(block)
             continue
         about = {key: block[key] for key in _OF_ITEM if key in block}
         held = {**rest(block, *_OF_ITEM), "type": _TEXTS[kind]}
@@ -132,7 +141,7 @@ def _text_block(block: Block, about: Mapping[str, Any]) -> Block:
     return {**block, "type": _OF_BLOCK.get(block.get("type", ""), block.get("type")), **about}
 
 
-def _without_index(item: Block) -> Block:
+def without_index(item: Block) -> Block:
     """A reasoning item without the numbers by which LangChain puts a stream together."""
     pieces = [rest(piece, "index") for piece in if_objects(item.get("summary"))]
     return {**item, "summary": pieces} if pieces else item
