@@ -1,7 +1,7 @@
 """Files in content: LangChain's standard blocks (with `url`, `base64` or `file_id`), their older form (with `source_type`), and the
 blocks of Chat Completions, which it takes everywhere ↔ parts.
 
-A block is read as a part only where writing that part gives the same block again.
+The caller takes a part only where writing it gives the same block again.
 """
 
 from __future__ import annotations
@@ -27,19 +27,15 @@ _FORMATS = {mime_type: name for name, mime_type in _AUDIO.items()}
 
 
 def load_media(block: Mapping[str, Any]) -> Media | None:
-    """A block → the part that it is; `None` where no part has room for all of it."""
+    """A block → the part that it is; `None` where it is none."""
     kind = if_text(block.get("type"))
     if kind == "image_url":
-        part = _load_url(block)
-    elif kind == "input_audio":
-        part = _load_audio(block)
-    elif "file" in block:
-        part = _load_chat_file(block)
-    elif "source_type" in block:
-        part = _load_source(block)
-    else:
-        part = _load_standard(block, kind)
-    return part if part is not None and dump_media(part) == block else None
+        return _load_url(block)
+    if kind == "input_audio":
+        return _load_audio(block)
+    if "file" in block:
+        return _load_chat_file(block)
+    return _load_source(block) if "source_type" in block else _load_standard(block, kind)
 
 
 def dump_media(part: Media) -> Block:
