@@ -30,7 +30,7 @@ test: lint
 	$(SAY) "running the tests"
 	@$(BIN)/python -m pytest -n 2 -m "not slow and not service" $(ARGS)
 
-service: .cache/aimock/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done .cache/pydantic-ai/.done
+service: .cache/aimock/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done .cache/pydantic-ai/.done .cache/langchain/.done
 	$(SAY) "running the slow tests and those against servers"
 	@$(BIN)/python -m pytest -n 2 -m "slow or service" $(ARGS)
 
@@ -92,6 +92,13 @@ clean:
 	$(SAY) "installing pydantic-ai"
 	@$(PYTHON) -m venv --without-pip .cache/pydantic-ai
 	@$(PYTHON) -m pip --python .cache/pydantic-ai/bin/python --disable-pip-version-check --quiet install --require-hashes -r tests/formats/pydantic_ai/requirements.txt
+	@touch $@
+
+# LangChain, whose histories we read and write, in an environment of its own.
+.cache/langchain/.done: .venv/.dev tests/formats/langchain/requirements.txt
+	$(SAY) "installing LangChain"
+	@$(PYTHON) -m venv --without-pip .cache/langchain
+	@$(PYTHON) -m pip --python .cache/langchain/bin/python --disable-pip-version-check --quiet install --require-hashes -r tests/formats/langchain/requirements.txt
 	@touch $@
 
 # A venv without a pip of its own: Debian's python3 has none to give it (package python3-venv), and needs none.

@@ -16,7 +16,7 @@ from dragoman.formats.format import Format
 
 __all__ = ["Detected", "Format", "detect", "detected", "get", "names", "register"]
 
-_NAMES = ("dragoman", "pydantic_ai")
+_NAMES = ("dragoman", "langchain", "pydantic_ai")
 _REGISTERED: dict[str, Format] = {}
 
 
