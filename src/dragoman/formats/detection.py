@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from dragoman.codec.digest import neutral_chain
-from dragoman.codec.json_values import bounded, if_object, if_objects, if_text
+from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, if_text
 from dragoman.errors import HistoryError
 
 __all__ = ["Detected", "detect", "detected"]
@@ -15,6 +15,7 @@ LISTS: Mapping[str, tuple[str, ...]] = {
     "contents": ("google",),
     "input": ("openai_responses",),
     "messages": ("openai_chat", "anthropic", "mistral", "ollama", "cohere"),
+    "conversations": ("sharegpt", "openai_chat"),
 }
 """Field of a request's body that holds the conversation → the formats that have it there, the most usual first."""
 OBJECTS: Mapping[str, tuple[str, ...]] = {
@@ -23,6 +24,8 @@ OBJECTS: Mapping[str, tuple[str, ...]] = {
     "openai_responses": ("input", "instructions"),
 }
 """Formats whose payload is an object: its fields, that of the list first. The payload of all others is the list."""
+_DOCUMENTS = ("sharegpt",)
+"""Formats whose payload is an object as a whole, with all of its fields."""
 _OWN_FIELDS: Mapping[str, frozenset[str]] = {
     "anthropic": frozenset(["system", "stop_sequences", "anthropic_version", "mcp_servers", "output_config", "container"]),
     "cohere": frozenset(["p", "k", "documents", "citation_options", "safety_mode", "strict_tools", "stop_sequences"]),
@@ -173,6 +176,8 @@ def _is_read_alike(names: Sequence[str], part: list[Any], body: Mapping[str, Any
 def _payload(name: str, elements: Sequence[Any], body: Mapping[str, Any]) -> Any:
     """Messages as the format's `load_messages` takes them, with the fields of the body that belong to the conversation."""
     fields = OBJECTS.get(name)
+    if name in _DOCUMENTS and len(elements) == len(if_list(body.get("conversations"))) > 0:
+        return body
     if fields is None:
         return list(elements)
     listed = body[fields[0]] if isinstance(body.get(fields[0]), str) else list(elements)
