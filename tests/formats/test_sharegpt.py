@@ -142,29 +142,24 @@ def test_what_users_and_tools_say_is_never_read_as_the_models() -> None:
 
 
 def said(messages: list[Message]) -> list[Any]:
-    """What messages say, calls and results paired by the call's number, results before all else and by themselves."""
-    numbers: dict[str, list[int]] = {}
-    count = 0
+    """What messages say: calls and results by the number of the call, results before all else and by themselves."""
+    unanswered: dict[str, list[int]] = {}  # id of a call → numbers
+    names: list[str] = []
     turns: list[Any] = []
     for message in messages:
-        results, others = [], []
+        results: list[Any] = []
+        others: list[Any] = []
         for piece in message.content:
             if isinstance(piece, ToolResultPart):
                 result = "".join(part.text for part in piece.result) if piece.is_content else piece.result
-                results.append(
-                    (numbers[piece.id].pop(0) if numbers.get(piece.id) else "none", piece.name, json.dumps(result))
-                )
+                number = unanswered[piece.id].pop(0) if unanswered.get(piece.id) else None
+                name = piece.name or ("" if number is None else names[number])
+                results.append((number, name, json.dumps(result)))
             elif isinstance(piece, ToolCallPart):
-                numbers.setdefault(piece.id, []).append(count)
-                count += 1
-                others.append(
-                    (
-                        piece.name,
-                        json.dumps(piece.arguments),
-                        piece.state,
-                        piece.raw if piece.state != "complete" else "",
-                    )
-                )
+                unanswered.setdefault(piece.id, []).append(len(names))
+                names.append(piece.name)
+                raw = "" if piece.state == "complete" else piece.raw
+                others.append((piece.name, json.dumps(piece.arguments), piece.state, raw))
             elif isinstance(piece, TextPart) and others and others[-1][0] is TextPart:
                 others[-1] = (TextPart, others[-1][1] + piece.text)
             elif not isinstance(piece, MarkPart):
@@ -288,7 +283,7 @@ def test_what_cannot_be_held_is_a_loss_with_its_place() -> None:
     ]
     losses: list[Loss] = []
     turns: Any = sharegpt.dump_messages(messages, losses=losses)
-    assert [(loss.message, loss.part, loss.what) for loss in losses] == [
+    assert sorted((loss.message, loss.part, loss.what) for loss in losses) == [
         (0, 2, Lost.data), (0, 2, Lost.texts), (0, 3, Lost.file), (0, 3, Lost.texts),
         (1, 1, Lost.signature), (1, 2, Lost.thinking), (1, 3, Lost.provider), (1, 4, Lost.tool_call), (1, 5, Lost.tool_call), (1, 6, Lost.text),
         (2, 0, Lost.is_error),

@@ -127,7 +127,7 @@ class _Reader:
     def read(self, turn: Mapping[str, Any]) -> None:
         """The next turn."""
         speaker, value, fields = str(turn["from"]), turn["value"], rest(turn, "from", "value")
-        form = {} if isinstance(value, str) else {"value": None}
+        form: dict[str, Any] = {} if isinstance(value, str) else {"value": None}
         if speaker in _RESULTS or _ROLES[speaker] is Role.USER:
             self._pairing.end()
         if speaker in _RESULTS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeGuard
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -82,7 +82,7 @@ def _with_ids(messages: Sequence[Message]) -> Places:
         for place, piece in enumerate(message.content):
             if isinstance(piece, ToolCallPart | ToolResultPart) and "id" in OWN.form(piece.native):
                 written.add((position, place))
-            if _is_sent_call(message, piece):
+            if isinstance(piece, ToolCallPart) and _is_sent(message, piece):
                 pairing.call(Called(piece.id, piece.name, position, place))
             elif isinstance(piece, ToolResultPart) and message.role is Role.USER:
                 answered = pairing.find(piece.id, "") if piece.id else pairing.find("", piece.name)
@@ -96,9 +96,8 @@ def _with_ids(messages: Sequence[Message]) -> Places:
     return written
 
 
-def _is_sent_call(message: Message, piece: Content) -> TypeGuard[ToolCallPart]:
-    ours = isinstance(piece, ToolCallPart) and piece.run_by != "provider" and piece.name != ""
-    return ours and message.role is Role.MODEL
+def _is_sent(message: Message, call: ToolCallPart) -> bool:
+    return message.role is Role.MODEL and call.run_by != "provider" and call.name != ""
 
 
 def _turns(out: Outgoing[Any], position: int, written: Places) -> Iterator[dict[str, Any]]:
@@ -212,7 +211,7 @@ def _said(out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content
     said: list[tuple[int, Said]] = []
     tagged = any(isinstance(piece, ToolCallPart | ThinkingPart) for _, piece in pieces)
     for place, piece in pieces:
-        if isinstance(piece, ToolCallPart) and _is_sent_call(out.messages[position], piece):
+        if isinstance(piece, ToolCallPart) and _is_sent(out.messages[position], piece):
             if piece.state == "cut":
                 out.lose(position, place, Lost.tool_call, "it was cut, and is written as one that is not valid")
             said.append((place, piece))

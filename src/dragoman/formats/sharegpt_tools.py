@@ -90,10 +90,10 @@ def call_object(call: ToolCallPart, call_id: str | None) -> dict[str, Any]:
 def load_result(value: Any) -> ToolResultPart | None:
     """An object with the content of a result → the result, with its own id and name or empty ones; `None`: it is none."""
     fields = if_object(value)
-    texts = [fields.get(field, "") for field in ("tool_call_id", "name")]
-    if "content" not in fields or not all(isinstance(text, str) for text in texts):
+    call_id, name = fields.get("tool_call_id", ""), fields.get("name", "")
+    if "content" not in fields or not isinstance(call_id, str) or not isinstance(name, str):
         return None
-    return ToolResultPart(*texts, fields["content"], native=OWN.note(rest(fields, *_READ_RESULT)))
+    return ToolResultPart(call_id, name, fields["content"], native=OWN.note(rest(fields, *_READ_RESULT)))
 
 
 def result_object(part: ToolResultPart, result: Any, call_id: str | None) -> dict[str, Any]:

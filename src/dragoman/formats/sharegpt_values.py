@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from dragoman.codec.json_values import if_list
 from dragoman.formats.sharegpt_tools import (
     OWN,
     call_object,
@@ -101,7 +102,7 @@ def _load_call(inner: str) -> ToolCallPart | None:
     call = load_call(object_of(inner))
     if call is None:
         return None
-    form = {"id": True} if call.id else {}
+    form: dict[str, Any] = {"id": True} if call.id else {}
     usual = f"\n{dump_json(call_object(call, call.id), _CALL, _CALL_END)}\n"
     if inner != usual:
         form["inner"] = inner
@@ -132,7 +133,7 @@ def _same_call(read: ToolCallPart | None, call: ToolCallPart, call_id: str | Non
 def load_function_call(value: str) -> list[ToolCallPart] | None:
     """The text of a turn `function_call`, an object or a list of them → the calls; `None`: it is no such."""
     found = object_of(value)
-    objects: list[Any] = found if isinstance(found, list) else [found]
+    objects = if_list(found) or [found]
     calls = [call for each in objects if (call := load_call(each)) is not None]
     if not calls or len(calls) < len(objects):
         return None
