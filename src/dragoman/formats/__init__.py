@@ -16,7 +16,7 @@ from dragoman.formats.format import Format
 
 __all__ = ["Detected", "Format", "detect", "detected", "get", "names", "register"]
 
-_NAMES = ("dragoman", "sharegpt")
+_NAMES = ("dragoman", "openai_agents", "sharegpt")
 _REGISTERED: dict[str, Format] = {}
 
 

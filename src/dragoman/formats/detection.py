@@ -24,6 +24,8 @@ OBJECTS: Mapping[str, tuple[str, ...]] = {
     "openai_responses": ("input", "instructions"),
 }
 """Formats whose payload is an object: its fields, that of the list first. The payload of all others is the list."""
+_ALONE = ("openai_agents",)
+"""Formats whose list stands in no body of a request."""
 _DOCUMENTS = ("sharegpt",)
 """Formats whose payload is an object as a whole, with all of its fields."""
 _OWN_FIELDS: Mapping[str, frozenset[str]] = {
@@ -105,7 +107,9 @@ def _candidates(field: str) -> Sequence[str]:
 
     if not field:
         return formats.names()
-    own = [name for name in formats.names() if name not in {each for names in LISTS.values() for each in names}]
+    own = [
+        name for name in formats.names() if name not in {*_ALONE, *(each for names in LISTS.values() for each in names)}
+    ]
     return (*LISTS[field], *own)
 
 
