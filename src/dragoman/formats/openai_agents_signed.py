@@ -14,7 +14,19 @@ from msgspec.structs import replace
 from dragoman.codec.json_values import if_object, if_objects, if_text, rest
 from dragoman.codec.native import Own
 from dragoman.loss import Loss, Lost
-from dragoman.message import NOTES, Content, Message, Origin, Role, ThinkingPart, ToolCallPart
+from dragoman.message import (
+    NOTES,
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    Message,
+    Origin,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+)
 from dragoman.wires.openai_responses.content import dump_reasoning, load_reasoning
 from dragoman.wires.openai_responses.quirks import NAME
 from dragoman.wires.openai_responses.quirks import OWN as RESPONSES
@@ -33,6 +45,7 @@ _PREFIXES = {"gemini": "google", "vertex_ai": "google"}
 def lift(message: Message) -> Message:
     """A model's message as the Responses wire reads it → with the origin that its items name, and signatures where their provider's wire
     has them."""
+    message = message.replace(content=_with_items(message.content, {}))
     own = [_item(piece) for piece in message.content]
     if any(item.get("id") == FAKE_ID for item in own):
         message = message.replace(origin=None)
@@ -58,8 +71,11 @@ def lower(message: Message, position: int, losses: list[Loss]) -> tuple[Message,
     content: list[Content] = []
     places: list[int] = []
     at = 0
-    while at < len(message.content):
-        piece, taken = message.content[at], 1
+    given = message.content
+    if not any(isinstance(piece, DataPart | LinkPart | FilePart) for piece in given):  # they are texts beside items
+        given = _with_items(given, {"id": FAKE_ID, "status": "completed", "type": "message"})
+    while at < len(given):
+        piece, taken = given[at], 1
         if isinstance(piece, ThinkingPart):
             piece, taken = _lower_thinking(message, at)
             if taken == 1 and _is_signed_elsewhere(piece):
@@ -71,6 +87,20 @@ def lower(message: Message, position: int, losses: list[Loss]) -> tuple[Message,
         places.append(at)
         at += taken
     return message.replace(content=tuple(content)), tuple(places)
+
+
+def _with_items(content: Sequence[Content], item: dict[str, Any]) -> tuple[Content, ...]:
+    """The content, where each text that no item of the API's begins begins one with these fields: the SDK takes a text without them for
+    a message of its own, apart from the thinking before and the calls behind it."""
+    pieces: list[Content] = []
+    goes_on = False
+    for piece in content:
+        ours = RESPONSES.is_ours(piece.native)
+        goes_on = isinstance(piece, TextPart) and (ours or goes_on)
+        if isinstance(piece, TextPart) and not goes_on:
+            piece = replace(piece, native={**(piece.native or {}), **(RESPONSES.with_notes(None, item=item) or {})})
+        pieces.append(piece)
+    return tuple(pieces)
 
 
 def _item(piece: Content) -> dict[str, Any]:
