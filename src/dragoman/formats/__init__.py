@@ -13,8 +13,9 @@ from dragoman import wires
 from dragoman.errors import SettingsError
 from dragoman.formats.detection import Detected, detect, detected
 from dragoman.formats.format import Format
+from dragoman.formats.jsonl import Line, read_jsonl
 
-__all__ = ["Detected", "Format", "detect", "detected", "get", "names", "register"]
+__all__ = ["Detected", "Format", "Line", "detect", "detected", "get", "names", "read_jsonl", "register"]
 
 _NAMES = ("dragoman", "openai_agents", "sharegpt")
 _REGISTERED: dict[str, Format] = {}

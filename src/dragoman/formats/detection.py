@@ -9,7 +9,7 @@ from dragoman.codec.digest import neutral_chain
 from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, if_text
 from dragoman.errors import HistoryError
 
-__all__ = ["Detected", "detect", "detected"]
+__all__ = ["Detected", "detect", "detected", "payload_of"]
 
 LISTS: Mapping[str, tuple[str, ...]] = {
     "contents": ("google",),
@@ -85,6 +85,16 @@ def detected(value: Any) -> list[Detected]:
     if not found:
         raise HistoryError("there is no message in it, so its format cannot be told: pass format=")
     return found
+
+
+def payload_of(value: Any, name: str) -> Any:
+    """A conversation as JSON has it, as for `detect` → what `load_messages` of the format of that name takes.
+
+    Raises:
+        HistoryError: there is no conversation in it.
+    """
+    elements, _, body = _opened(bounded(value))
+    return _payload(name, elements, body)
 
 
 def _opened(value: Any) -> tuple[Sequence[Any], str, Mapping[str, Any]]:
