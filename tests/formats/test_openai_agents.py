@@ -244,11 +244,17 @@ ANY = st.recursive(
 )
 
 
+def with_summary(items: list[Any]) -> list[Any]:
+    """The items as the wire writes them: one of reasoning always has a summary, as the API demands."""
+    bare = [item.get("type") == "reasoning" and "summary" not in item and item.get("content") != [] for item in items]
+    return [{**item, "summary": []} if lacks else item for item, lacks in zip(items, bare, strict=True)]
+
+
 @given(ANY)
 def test_anything_is_read_or_refused(payload: Any) -> None:
     assert openai_agents.votes(payload) in (0, 1, 3)
     try:
-        assert written(payload) == payload
+        assert written(payload) == with_summary(payload)
     except HistoryError:
         problems: list[Any] = []
         if isinstance(payload, list):
@@ -264,7 +270,7 @@ def test_broken_items_are_read_or_refused(item: dict[str, Any], data: st.DataObj
         inner[data.draw(st.sampled_from(sorted(inner)))] = data.draw(ANY)
     openai_agents.votes(broken)
     with contextlib.suppress(HistoryError):
-        assert written([broken]) == [broken]
+        assert written([broken]) == with_summary([broken])
 
 
 @pytest.mark.parametrize("payload", [None, 5, "x", {}, {"input": []}])

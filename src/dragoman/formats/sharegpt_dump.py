@@ -188,13 +188,15 @@ def _answer(
     if pieces and not said:
         return speaker, None
     value = dump_answer([piece for _, piece in said], lambda call: ids.get(id(call)))
-    suspect = [
-        (place, piece) for place, piece in said if not isinstance(piece, ToolCallPart) and TAGS.search(piece.text)
-    ]
+    suspect = [(place, piece) for place, piece in said if _has_tags(piece)]
     if suspect and not _is_read_as(value, [piece for _, piece in said]):
-        for place, piece in suspect:
+        for place, piece in [(place, piece) for place, piece in pieces if _has_tags(piece)] or suspect:
             out.lose(position, place, kind_of(piece), "it has tags in it that are read as something else")
     return "gpt" if "calls" in form else speaker, value
+
+
+def _has_tags(piece: Content) -> bool:
+    return isinstance(piece, TextPart | ThinkingPart) and TAGS.search(piece.text) is not None
 
 
 def _is_read_as(value: str, said: Sequence[Said]) -> bool:
