@@ -152,6 +152,13 @@ def test_what_openai_encrypted_goes_back_to_it() -> None:
     assert payload["input"] == RUNS["openai"]
 
 
+def test_what_no_responses_api_made_is_nobodys() -> None:
+    made, other = (
+        openai_agents.load_messages([_text("x", id_)], origin=Origin("openai"))[0] for id_ in ("msg_1", FAKE)
+    )
+    assert (made.origin, other.origin) == (Origin("openai"), None)
+
+
 def test_nothing_of_the_sdk_goes_to_another_provider() -> None:
     for run in RUNS.values():
         messages = openai_agents.load_messages(run)

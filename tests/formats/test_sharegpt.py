@@ -130,6 +130,13 @@ def test_turns_of_results_are_one_message_and_origin_is_the_models() -> None:
     assert written(turns) == turns
 
 
+def test_a_result_answers_a_call_of_the_last_round() -> None:
+    call = {"from": "function_call", "value": '{"name": "weather", "arguments": {}}'}
+    turns = [ASK, call, ASK, call, {"from": "observation", "value": "31"}]
+    _, first, _, second, results = sharegpt.load_messages(turns)
+    assert results.tool_results[0].id == second.tool_calls[0].id != first.tool_calls[0].id
+
+
 def test_what_users_and_tools_say_is_never_read_as_the_models() -> None:
     ask, result = sharegpt.load_messages(
         [{"from": "human", "value": HERMES_RESULT}, {"from": "tool", "value": HERMES_CALL}]

@@ -105,7 +105,7 @@ def _with_items(content: Sequence[Content], item: dict[str, Any]) -> tuple[Conte
 
 def _item(piece: Content) -> dict[str, Any]:
     """Fields of the item that a piece is, or begins."""
-    return RESPONSES.fields(piece.native) or if_object(RESPONSES.notes(piece.native).get("item"))
+    return {**RESPONSES.fields(piece.native), **if_object(RESPONSES.notes(piece.native).get("item"))}
 
 
 def _origin(data: Sequence[Mapping[str, Any]]) -> Origin | None:
