@@ -52,9 +52,9 @@ def test_what_a_format_writes_is_read_as_it_was(name: str) -> None:
     body = (
         {next(field for field, names in LISTS.items() if name in names): payload} if name in wires.names() else payload
     )
-    found = formats.detect(payload if isinstance(payload, list | dict) else body)
+    found = detected(payload if isinstance(payload, list | dict) else body)[0]
     said = neutral_chain(format_.load_messages(payload))
-    assert neutral_chain(formats.get(found).load_messages(payload)) == said
+    assert neutral_chain(formats.get(found.format).load_messages(found.payload)) == said
 
 
 def test_plain_texts_are_read_alike_by_all_and_have_the_usual_format() -> None:

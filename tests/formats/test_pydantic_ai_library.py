@@ -17,7 +17,7 @@ from dragoman.message import Message
 from support import traffic
 
 ROOT = Path(__file__).resolve().parents[2]
-PYTHON = ROOT / ".cache/pydantic-ai/bin/python"
+PYTHON = ROOT / ".cache/pydantic_ai/bin/python"
 pytestmark = pytest.mark.service
 
 

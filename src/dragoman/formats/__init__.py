@@ -13,10 +13,11 @@ from dragoman import wires
 from dragoman.errors import SettingsError
 from dragoman.formats.detection import Detected, detect, detected
 from dragoman.formats.format import Format
+from dragoman.formats.jsonl import Line, read_jsonl
 
-__all__ = ["Detected", "Format", "detect", "detected", "get", "names", "register"]
+__all__ = ["Detected", "Format", "Line", "detect", "detected", "get", "names", "read_jsonl", "register"]
 
-_NAMES = ("dragoman", "langchain", "pydantic_ai")
+_NAMES = ("dragoman", "langchain", "openai_agents", "pydantic_ai", "sharegpt")
 _REGISTERED: dict[str, Format] = {}
 
 

@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from dragoman.codec.digest import neutral_chain
-from dragoman.codec.json_values import bounded, if_object, if_objects, if_text
+from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, if_text
 from dragoman.errors import HistoryError
 
-__all__ = ["Detected", "detect", "detected"]
+__all__ = ["Detected", "detect", "detected", "payload_of"]
 
 LISTS: Mapping[str, tuple[str, ...]] = {
     "contents": ("google",),
     "input": ("openai_responses",),
     "messages": ("openai_chat", "anthropic", "mistral", "ollama", "cohere"),
+    "conversations": ("sharegpt", "openai_chat"),
 }
 """Field of a request's body that holds the conversation → the formats that have it there, the most usual first."""
 OBJECTS: Mapping[str, tuple[str, ...]] = {
@@ -23,6 +24,10 @@ OBJECTS: Mapping[str, tuple[str, ...]] = {
     "openai_responses": ("input", "instructions"),
 }
 """Formats whose payload is an object: its fields, that of the list first. The payload of all others is the list."""
+_ALONE = ("openai_agents",)
+"""Formats whose list stands in no body of a request."""
+_DOCUMENTS = ("sharegpt",)
+"""Formats whose payload is an object as a whole, with all of its fields."""
 _OWN_FIELDS: Mapping[str, frozenset[str]] = {
     "anthropic": frozenset(["system", "stop_sequences", "anthropic_version", "mcp_servers", "output_config", "container"]),
     "cohere": frozenset(["p", "k", "documents", "citation_options", "safety_mode", "strict_tools", "stop_sequences"]),
@@ -82,6 +87,16 @@ def detected(value: Any) -> list[Detected]:
     return found
 
 
+def payload_of(value: Any, name: str) -> Any:
+    """A conversation as JSON has it, as for `detect` → what `load_messages` of the format of that name takes.
+
+    Raises:
+        HistoryError: there is no conversation in it.
+    """
+    elements, _, body = _opened(bounded(value))
+    return _payload(name, elements, body)
+
+
 def _opened(value: Any) -> tuple[Sequence[Any], str, Mapping[str, Any]]:
     """What was given → its messages, the field that holds them, and the body around them; both empty where there is none."""
     if isinstance(value, list):
@@ -102,7 +117,9 @@ def _candidates(field: str) -> Sequence[str]:
 
     if not field:
         return formats.names()
-    own = [name for name in formats.names() if name not in {each for names in LISTS.values() for each in names}]
+    own = [
+        name for name in formats.names() if name not in {*_ALONE, *(each for names in LISTS.values() for each in names)}
+    ]
     return (*LISTS[field], *own)
 
 
@@ -173,6 +190,8 @@ def _is_read_alike(names: Sequence[str], part: list[Any], body: Mapping[str, Any
 def _payload(name: str, elements: Sequence[Any], body: Mapping[str, Any]) -> Any:
     """Messages as the format's `load_messages` takes them, with the fields of the body that belong to the conversation."""
     fields = OBJECTS.get(name)
+    if name in _DOCUMENTS and len(elements) == len(if_list(body.get("conversations"))) > 0:
+        return body
     if fields is None:
         return list(elements)
     listed = body[fields[0]] if isinstance(body.get(fields[0]), str) else list(elements)
