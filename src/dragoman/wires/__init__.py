@@ -7,7 +7,9 @@ payload = wire.dump_messages(messages)      # to the wire
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
@@ -88,9 +90,14 @@ def embeddings(name: str) -> EmbeddingsWire | None:
 
 
 def _installed() -> Iterable[EntryPoint]:
+    return _installed_in(tuple(sys.path))
+
+
+@lru_cache(maxsize=1)
+def _installed_in(path: tuple[str, ...]) -> Iterable[EntryPoint]:  # noqa: ARG001 where they are looked for, which takes some 20 ms
     from importlib.metadata import entry_points  # slow to import, and needed for names that are not built in only
 
-    return entry_points(group=ENTRY_POINTS)
+    return tuple(entry_points(group=ENTRY_POINTS))
 
 
 def _loaded(entry: EntryPoint) -> Wire:

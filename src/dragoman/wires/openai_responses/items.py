@@ -115,7 +115,7 @@ def load_item(
         pieces = [load_provider_result(item, calls, unsent or {})]
     elif item.get("role") == "assistant":
         pieces = _load_message(item, from_response=unsent is not None)
-    return pieces or [ProviderPart(type_, OWN.note(item, response=unsent))]
+    return pieces or [ProviderPart(type_, OWN.note(item, mark=True, response=unsent))]
 
 
 def _load_message(item: Mapping[str, Any], *, from_response: bool) -> list[Content]:

@@ -107,6 +107,8 @@ def votes(message: Any) -> int:
     kind, role, content = item.get("type"), item.get("role"), item.get("content")
     if not isinstance(kind, str | None) or not isinstance(role, str | None):
         return 0
+    if "provider_data" in item:
+        return 0  # the API refuses it; items of the Agents SDK have it
     if kind in _ITEMS:
         return 3
     if kind == "reasoning" and role is None:
@@ -233,7 +235,7 @@ class _Reader:
             self._out.append(_message(item, side))
         else:
             result = load_result(item, self._calls) if item.get("type") in ANSWERS else None
-            piece = result or ProviderPart(str(item.get("type", "message")), OWN.note(item))
+            piece = result or ProviderPart(str(item.get("type", "message")), OWN.note(item, mark=True))
             self._gather(side, [_as_is(piece, set())])
 
     def _plain(self, role: Role, text: str) -> None:

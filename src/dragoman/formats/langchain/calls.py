@@ -1,0 +1,102 @@
+"""Calls of the model's: `tool_calls` and `invalid_tool_calls`, of which blocks of the content may be mirrors, and the older
+`function_call`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from dragoman import json_bytes
+from dragoman.codec.json_values import if_list, if_object, if_text, rest
+from dragoman.content import Content, ToolCallPart
+from dragoman.fold import parse_call
+from dragoman.formats.langchain.envelope import OWN
+
+__all__ = ["dump_calls", "dump_function_call", "load_calls", "load_function_call"]
+
+_CUT = "the arguments were cut off"
+"""Error of a call whose arguments' text ended inside them."""
+
+
+def load_calls(data: Mapping[str, Any], content: Sequence[Content], where: str) -> list[Content]:
+    """The content of a model's message, with the calls that its blocks do not have; the lists say what their arguments are."""
+    pieces = list(content)
+    places = {piece.id: at for at, piece in enumerate(pieces) if isinstance(piece, ToolCallPart)}
+    whole = [each for each in if_list(data.get("tool_calls")) if isinstance(if_object(each).get("args"), dict)]
+    broken = [
+        each for each in if_list(data.get("invalid_tool_calls")) if isinstance(if_object(each).get("args"), str | None)
+    ]
+    cut = _cut(data.get("tool_call_chunks"))
+    for number, entry in enumerate([*whole, *broken]):
+        fields = if_object(entry)
+        name, id_ = if_text(fields.get("name")), fields.get("id")
+        form: dict[str, Any] = {}
+        if not isinstance(id_, str):
+            id_, form = f"{where}.tool_calls[{number}]", {"id": "absent"}
+        own = rest(fields, "name", "args", "id", "type")
+        arguments = fields.get("args")
+        if isinstance(arguments, dict):
+            said: dict[str, Any] = {"arguments": cast("dict[str, Any]", arguments), "raw": None, "state": "complete"}
+        else:
+            said = {"arguments": {}, "raw": arguments or "", "state": "invalid"}
+            own = rest(own, *(("error",) if own.get("error") in (None, _CUT) else ()))
+            said["state"] = "cut" if fields.get("error") == _CUT else "invalid"
+        if id_ in cut:
+            said = {"arguments": {}, "raw": cut[id_], "state": "cut"}
+        if id_ in places:
+            at = places[id_]
+            before = cast("ToolCallPart", pieces[at])
+            same = before.state == said["state"] == "complete" and before.arguments == said["arguments"]
+            pieces[at] = before if same else msgspec.structs.replace(before, **said)
+        else:
+            pieces.append(ToolCallPart(id_, name, **said, native=OWN.note(own, form)))
+    return pieces
+
+
+def dump_calls(calls: Iterable[ToolCallPart]) -> dict[str, list[dict[str, Any]]]:
+    """Calls → the two lists, where they have any."""
+    out: dict[str, list[dict[str, Any]]] = {}
+    for call in calls:
+        own, form = OWN.fields(call.native), OWN.form(call.native)
+        own = {} if form.keys() & {"as", "wire"} else own
+        entry = {**own, "name": call.name, "args": call.arguments, "id": None if "id" in form else call.id}
+        if call.state == "complete":
+            out.setdefault("tool_calls", []).append({**entry, "type": "tool_call"})
+            continue
+        error = _CUT if call.state == "cut" else None
+        broken = {"error": error, **entry, "args": call.raw, "type": "invalid_tool_call"}
+        out.setdefault("invalid_tool_calls", []).append(broken)
+    return out
+
+
+def load_function_call(value: Any, where: str) -> ToolCallPart | None:
+    """The call as the first of OpenAI's models had it: one, without an id."""
+    match value:
+        case {"name": str(name), "arguments": str(raw), **more} if not more:
+            call = ToolCallPart(f"{where}.function_call", name, native=OWN.note(form={"as": "function_call"}))
+            return parse_call(call, raw)
+        case _:
+            return None
+
+
+def dump_function_call(call: ToolCallPart) -> dict[str, Any]:
+    """The inverse."""
+    raw = call.raw if call.raw is not None else json_bytes.encode(call.arguments).decode()
+    return {"name": call.name, "arguments": raw}
+
+
+def _cut(chunks: Any) -> dict[str, str]:
+    """Ids of calls of a chunk whose arguments are not whole → their text."""
+    found: dict[str, str] = {}
+    for chunk in if_list(chunks):
+        fields = if_object(chunk)
+        id_, raw = fields.get("id"), fields.get("args")
+        if isinstance(id_, str) and isinstance(raw, str):
+            try:
+                json_bytes.decode(raw)
+            except ValueError:
+                found[id_] = raw
+    return found

@@ -1,0 +1,179 @@
+"""What is beside the content: ids, times, metadata, tokens, and whose answer it is. `response_metadata` tells of the provider; what
+LangChain has no field for stands in a field `dragoman` of `additional_kwargs` and of `response_metadata`, which it passes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from dragoman.codec.json_values import filled, if_object, if_text
+from dragoman.formats.langchain.envelope import NAME
+from dragoman.message import NOTES, FinishReason, Message, Native, Origin, Usage
+
+__all__ = [
+    "OURS",
+    "Extra",
+    "dump_extra",
+    "dump_response",
+    "dump_usage",
+    "load_extra",
+    "load_response",
+    "load_usage",
+    "provider",
+]
+
+OURS = "dragoman"
+_PROVIDERS = {
+    "anthropic": "anthropic",
+    "openai": "openai",
+    "google_genai": "google",
+    "mistralai": "mistral",
+    "ollama": "ollama",
+    "cohere": "cohere",
+    "deepseek": "deepseek",
+    "groq": "groq",
+    "xai": "xai",
+    "openrouter": "openrouter",
+    "together": "together",
+}
+"""LangChain's name of a provider → ours."""
+_SENT = {ours: theirs for theirs, ours in _PROVIDERS.items()}
+_MODELS = {"claude": "anthropic", "gemini": "google", "gpt-": "openai", "mistral": "mistral", "deepseek": "deepseek"}
+"""Beginnings of the names of models → who answers under them, where nothing else tells it."""
+_REASONS: Mapping[str, FinishReason] = {
+    **{reason.value: reason for reason in FinishReason},
+    "end_turn": FinishReason.stop,
+    "stop_sequence": FinishReason.stop,
+    "completed": FinishReason.stop,
+    "max_tokens": FinishReason.length,
+    "incomplete": FinishReason.length,
+    "tool_use": FinishReason.tool_calls,
+    "function_call": FinishReason.tool_calls,
+    "pause_turn": FinishReason.pause,
+    "safety": FinishReason.content_filter,
+}
+_DETAILS = {
+    "cache_read_tokens": ("input_token_details", "cache_read"),
+    "cache_write_tokens": ("input_token_details", "cache_creation"),
+    "reasoning_tokens": ("output_token_details", "reasoning"),
+}
+_COUNTS = ("input_tokens", "output_tokens", "total_tokens")
+
+
+def provider(data: Mapping[str, Any]) -> str | None:
+    """Who answered, by our name; `None`: nothing tells it."""
+    response = if_object(data.get("response_metadata"))
+    if named := if_text(response.get("model_provider")):
+        return _PROVIDERS.get(named, named)
+    model = if_text(response.get("model_name")) or if_text(response.get("model"))
+    return next((found for begin, found in _MODELS.items() if model.startswith(begin)), None)
+
+
+def load_response(data: Mapping[str, Any], origin: Origin | None) -> tuple[Origin | None, FinishReason | None]:
+    """The fields of a model's message → who answered and why it stopped. `origin`: where they do not say who."""
+    response = if_object(data.get("response_metadata"))
+    found = origin
+    if ours := if_object(if_object(response.get(OURS)).get("origin")):
+        try:
+            found = msgspec.convert(ours, Origin)
+        except msgspec.ValidationError:
+            ours = {}
+    if not ours and (name := provider(data)) is not None:
+        model = if_text(response.get("model_name")) or if_text(response.get("model"))
+        found = Origin(name, served_model=model or None, response_id=if_text(response.get("id")) or None)
+    reason = next(
+        (text for key in ("finish_reason", "stop_reason", "done_reason", "status") if (text := response.get(key))), None
+    )
+    return found, _REASONS.get(if_text(reason).lower())
+
+
+def dump_response(message: Message) -> dict[str, Any]:
+    """The inverse, of a message that has no `response_metadata`."""
+    out: dict[str, Any] = {}
+    if (origin := message.origin) is not None:
+        told = {
+            "model_provider": _SENT.get(origin.provider, origin.provider),
+            "model_name": origin.served_model or origin.model,
+            "id": origin.response_id,
+        }
+        out = {key: value for key, value in told.items() if value is not None}
+        plain = Origin(origin.provider, served_model=origin.served_model, response_id=origin.response_id)
+        if origin != plain or _PROVIDERS.get(origin.provider, origin.provider) != origin.provider:
+            out[OURS] = {"origin": msgspec.to_builtins(origin)}
+    if message.finish_reason is not None:
+        out["finish_reason"] = message.finish_reason.value
+    return out
+
+
+class Extra(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, frozen=True):
+    """What LangChain has no field for."""
+
+    created_at: datetime | None = None
+    """Of the message."""
+    metadata: dict[str, Any] = {}
+    """The application's, of the message."""
+    turn: str | None = None
+    """Of the message."""
+    id: str | None = None
+    """Of a message of results, each of which is a message of LangChain's with an id of its own."""
+    denied: bool = False
+    """Of a result."""
+    native: dict[str, dict[str, Any]] = {}
+    """Of a message or result: the fields of other formats, never their notes."""
+
+
+def foreign(native: Native) -> dict[str, dict[str, Any]]:
+    """The fields of other formats in a `native`, where they say something."""
+    held = {key: filled(value) for key, value in (native or {}).items() if key != NAME and NOTES[0] not in key}
+    return {key: value for key, value in held.items() if value}
+
+
+def load_extra(extra: Any) -> Extra | None:
+    """What `dump_extra` wrote; `None` where it is not that."""
+    try:
+        read = msgspec.convert(extra, Extra)
+    except msgspec.ValidationError:
+        return None
+    fine = extra and dump_extra(read) == extra and not any(NOTES[0] in key for key in read.native)
+    return read if fine and NAME not in read.native else None
+
+
+def dump_extra(extra: Extra) -> dict[str, Any]:
+    """The field `dragoman` of `additional_kwargs`; empty where there is nothing to say."""
+    return msgspec.to_builtins(extra)
+
+
+def load_usage(value: Any) -> tuple[Usage | None, dict[str, Any]]:
+    """`usage_metadata` → tokens, and what else it says. No tokens where it is of another shape."""
+    fields = if_object(value)
+    counts = {key: fields.get(key) for key in _COUNTS}
+    for name, (group, key) in _DETAILS.items():
+        counts[name] = if_object(fields.get(group)).get(key)
+    if not fields or any(type(count) is not int for count in counts.values() if count is not None):
+        return None, {}
+    usage = Usage(**counts)
+    more: dict[str, Any] = {}
+    told = dump_usage(usage, {})
+    for key, value in fields.items():
+        if key not in told:
+            more[key] = value
+        elif isinstance(value, dict) and (left := {k: v for k, v in if_object(value).items() if k not in told[key]}):
+            more[key] = left
+    return usage, more
+
+
+def dump_usage(usage: Usage, more: Mapping[str, Any]) -> dict[str, Any]:
+    """The inverse. LangChain wants the three counts in any case."""
+    out: dict[str, Any] = {key: getattr(usage, key) or 0 for key in _COUNTS}
+    if usage.total_tokens is None:
+        out["total_tokens"] = out["input_tokens"] + out["output_tokens"]
+    for name, (group, key) in _DETAILS.items():
+        if (count := getattr(usage, name)) is not None:
+            out.setdefault(group, {})[key] = count
+    for key, value in more.items():
+        out[key] = {**if_object(value), **out[key]} if isinstance(out.get(key), dict) else out.get(key, value)
+    return out

@@ -1,0 +1,391 @@
+"""The content of a message ↔ pieces: LangChain's standard blocks here, files in `media.py`, those of providers in
+`provider_blocks.py`. A block without a neutral shape is kept whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any, cast
+
+import msgspec
+
+from dragoman.codec.json_values import if_object, if_text, rest
+from dragoman.content import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    MarkPart,
+    Native,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from dragoman.errors import HistoryError
+from dragoman.formats.langchain.carriage import OURS
+from dragoman.formats.langchain.envelope import NAME, OWN
+from dragoman.formats.langchain.media import MEDIA, dump_media, load_media
+from dragoman.formats.langchain.provider_blocks import (
+    ANTHROPIC,
+    RESPONSES,
+    dump_blocks,
+    dump_exploded,
+    family,
+    load_blocks,
+    load_exploded,
+    without_index,
+)
+from dragoman.loss import Loss
+from dragoman.message import NOTES, Role
+
+__all__ = ["dump_content", "in_content", "load_content"]
+
+Block = dict[str, Any]
+_SIGNED = {"anthropic": "signature", "google": "thoughtSignature"}
+"""Provider → the field of its native under which the signature of a piece stands."""
+
+
+def load_content(content: Any, role: Role, signer: str | None, form: dict[str, Any], where: str) -> tuple[Content, ...]:
+    """The `content` of a message → its pieces. `signer`: the provider that answered; `form`: to which is added what is not of the
+    usual form; `where`: the message, for an error.
+
+    Raises:
+        HistoryError: it is neither a text nor a list of texts and blocks.
+    """
+    if isinstance(content, str):
+        return (TextPart(content),) if content else ()
+    if not isinstance(content, list):
+        raise HistoryError(f"{where}.content must be a string or a list of strings and content blocks")
+    blocks = cast("list[Any]", content)
+    for place, block in enumerate(blocks):
+        if not isinstance(block, str | dict):
+            raise HistoryError(f"{where}.content[{place}] must be a string or an object, a content block")
+    if not blocks or (len(blocks) == 1 and _is_plain(blocks[0])):
+        form["content"] = "list"
+    noise: dict[str, Any] = {}
+    clean = [_quiet(block, place, noise) for place, block in enumerate(blocks)]
+    if noise:
+        form["noise"] = noise
+    pieces: list[Content] = []
+    for wire, group in groupby(clean, lambda block: _family(block, role, signer)):
+        if wire is not None and wire not in (ANTHROPIC, RESPONSES):
+            pieces += _exploded(list(cast("Iterable[Block]", group)), signer)
+        elif wire is None or (wire == ANTHROPIC and signer == "google"):
+            pieces += [_load(block, signer) for block in group]
+        else:
+            pieces += _of_wire(wire, list(group), role)
+    return tuple(pieces)
+
+
+def dump_content(pieces: Sequence[tuple[int, Content]], role: Role, form: Mapping[str, Any], losses: list[Loss]) -> Any:
+    """Pieces, each with its place in the message → the field `content`. Losses have that place, and no message."""
+    blocks: list[Any] = []
+    for wire, group in groupby(pieces, lambda each: _wire(each[1])):
+        run = list(group)
+        if wire is None:
+            blocks += [block for _, piece in run for block in _dump_all(piece)]
+            continue
+        lost: list[Loss] = []
+        blocks += dump_blocks(wire, [piece for _, piece in run], role, lost)
+        losses += [
+            msgspec.structs.replace(loss, part=None if loss.part is None else run[loss.part][0]) for loss in lost
+        ]
+    if not blocks:
+        return [] if form.get("content") == "list" else ""
+    if len(blocks) == 1 and _is_plain(blocks[0]) and form.get("content") != "list":
+        return blocks[0]["text"]
+    for place, more in if_object(form.get("noise")).items():
+        at = int(place) if place.isdecimal() else len(blocks)
+        if at < len(blocks) and isinstance(blocks[at], dict) and blocks[at].get("type") == more.get("type"):
+            blocks[at] = {**more, **blocks[at]}
+    return blocks
+
+
+def in_content(piece: ToolCallPart | ToolResultPart) -> bool:
+    """Whether a call or result must stand in `content`, since a list of calls or a message of the tool's cannot hold all of it."""
+    stood = OWN.form(piece.native).keys() & {"as", "wire"}
+    if piece.run_by == "provider" or stood or isinstance(piece, ToolResultPart):
+        return piece.run_by == "provider" or bool(stood)
+    if piece.state != "complete":
+        return _wire(piece) is not None
+    return _wire(piece) is not None or bool(_kept(piece.native))
+
+
+def _family(block: Any, role: Role, signer: str | None) -> str | None:
+    """As `family`; for one of the standard blocks of a reasoning item that OpenAI signed what they all have in common."""
+    if not isinstance(block, dict):
+        return None
+    fields = cast("Block", block)
+    if (
+        signer == "openai"
+        and fields.get("type") == "reasoning"
+        and "summary" not in fields
+        and if_text(fields.get("id"))
+    ):
+        return f"reasoning {fields['id']}"
+    return family(fields, role)
+
+
+def _exploded(blocks: list[Block], signer: str | None) -> Sequence[Content]:
+    pieces = load_exploded(blocks)
+    if len(pieces) != 1 or dump_exploded(pieces[0]) != blocks:
+        return [_load(block, signer) for block in blocks]
+    return [_noted(pieces[0], **{"as": "exploded"})]
+
+
+def _wrapped(block: Block) -> Content | None:
+    """A provider's block inside a standard one that says no more than it."""
+    value = if_object(block.get("value"))
+    wire = family(value, Role.MODEL)
+    pieces = () if wire is None else _of_wire(wire, [value], Role.MODEL)
+    return _noted(pieces[0], **{"as": "non_standard", "of": wire}) if len(pieces) == 1 else None
+
+
+def _of_wire(wire: str, blocks: list[Block], role: Role) -> tuple[Content, ...]:
+    try:
+        pieces = load_blocks(wire, blocks, role)
+        again = dump_blocks(wire, pieces, role, [])
+    except HistoryError:
+        again, pieces = [], ()
+    if again != blocks and len(blocks) > 1:
+        return tuple([piece for block in blocks for piece in _of_wire(wire, [block], role)])
+    if again != blocks and not (pieces and all(isinstance(piece, ThinkingPart) for piece in pieces)):
+        return (_whole(blocks[0]),)
+    return tuple([piece if _wire(piece) == wire else _noted(piece, wire=wire) for piece in pieces])
+
+
+def _noted(piece: Content, **form: Any) -> Content:
+    """The piece, with a note of the block that it was."""
+    native = {**(piece.native or {}), **(OWN.with_form(piece.native, **form) or {})}
+    return msgspec.structs.replace(piece, native=native)
+
+
+def _wire(piece: Content) -> str | None:
+    """The wire that writes a piece; `None`: LangChain's own blocks say it."""
+    native, form = piece.native or {}, OWN.form(piece.native)
+    if "as" not in form and (noted := form.get("wire")) in (ANTHROPIC, RESPONSES):
+        return noted
+    if NAME in native or "as" in form or isinstance(piece, (MarkPart, DataPart, LinkPart, FilePart)):
+        return None
+    if isinstance(piece, ToolResultPart) and piece.is_content and piece.run_by == "provider":
+        return None
+    for wire in (ANTHROPIC, RESPONSES):
+        if wire in native or wire + NOTES in native:
+            return wire if _takes(wire, piece) else None
+    return None
+
+
+def _takes(wire: str, piece: Content) -> bool:
+    """Whether the wire writes such a piece as a block that is known as its own."""
+    fields = if_object((piece.native or {}).get(wire))
+    if isinstance(piece, ProviderPart):
+        return wire in (family(fields, Role.MODEL), family(fields, Role.USER))
+    if wire == ANTHROPIC and isinstance(piece, TextPart):
+        return bool(piece.text.strip())
+    if wire == ANTHROPIC and isinstance(piece, ThinkingPart):
+        return bool({"signature", "type"} & fields.keys()) or wire + NOTES in (piece.native or {})
+    return True
+
+
+def _quiet(block: Any, place: int, noise: dict[str, Any]) -> Any:
+    """A block without the numbers by which a stream was put together and without fields that say nothing, which are noted."""
+    if not isinstance(block, dict):
+        return block
+    fields = cast("Block", block)
+    quiet = {
+        key: value for key, value in fields.items() if key in ("type", "id") or not (key == "index" or value is None)
+    }
+    if len(quiet) < len(fields):
+        noise[str(place)] = {key: fields[key] for key in fields if key not in quiet or key == "type"}
+    if quiet.get("type") == "reasoning" and "summary" in quiet:
+        return without_index(quiet)
+    return quiet
+
+
+def _load(block: Any, signer: str | None) -> Content:
+    """A text, or a block of LangChain's own."""
+    if isinstance(block, str):
+        return TextPart(block, OWN.note(form={"as": "string"}, mark=True)) if block else _whole_text()
+    kind = if_text(block.get("type"))
+    piece: Content | None = None
+    if kind == "non_standard":
+        piece = _wrapped(block)
+    elif kind in MEDIA:
+        left, foreign = _extras(block)
+        if (piece := load_media(left)) is not None and foreign:
+            piece = msgspec.structs.replace(piece, native={**foreign, **(piece.native or {})})
+    elif kind in _LOADERS:
+        piece = _LOADERS[kind](block, signer)
+    return piece if piece is not None and _dump(piece) == block else _whole(block)
+
+
+def _whole_text() -> ProviderPart:
+    return ProviderPart("text", OWN.note({"text": ""}, form={"as": "string"}))
+
+
+def _whole(block: Block) -> ProviderPart:
+    kind = if_text(block.get("type")) or "block"
+    if kind == "non_standard" and (foreign := _foreign(if_object(block.get("value")))):
+        return ProviderPart(if_text(block["value"].get("type")) or kind, foreign)
+    return ProviderPart(kind, OWN.note(block, mark=True))
+
+
+def _dump_all(piece: Content) -> list[Any]:
+    return dump_exploded(piece) if OWN.form(piece.native).get("as") == "exploded" else [_dump(piece)]
+
+
+def _dump(piece: Content) -> Any:
+    """A piece → its text or block."""
+    own, form = OWN.fields(piece.native), OWN.form(piece.native)
+    if form.get("as") == "non_standard" and form.get("of") in (ANTHROPIC, RESPONSES):
+        value = dump_blocks(form["of"], [piece], Role.MODEL, [])
+        return {"type": "non_standard", "value": value[0] if value else {}}
+    if isinstance(piece, (DataPart, LinkPart, FilePart)):
+        return _with_extras(dump_media(piece), _kept(piece.native))
+    if isinstance(piece, TextPart):
+        if form.get("as") == "string":
+            return piece.text
+        return _with_extras({**own, "type": "text", "text": piece.text}, _kept(piece.native))
+    if isinstance(piece, ProviderPart):
+        if NAME in (piece.native or {}):
+            return own.get("text", "") if form.get("as") == "string" else own
+        return {"type": "non_standard", "value": {"type": piece.kind, OURS: _kept(piece.native)}}
+    return _DUMPERS[type(piece)](piece, own, form)
+
+
+def _load_text(block: Block, _: str | None) -> TextPart | None:
+    text = block.get("text")
+    left, foreign = _extras(rest(block, "type", "text"))
+    return TextPart(text, _native(left, {}, foreign)) if isinstance(text, str) and text else None
+
+
+def _load_reasoning(block: Block, signer: str | None) -> ThinkingPart | None:
+    """The thinking of a standard block, or of Google's; the signature goes to the provider that signed it."""
+    kind = block["type"]
+    field = "reasoning" if kind == "reasoning" else "thinking"
+    text = block.get(field, "")
+    if not isinstance(text, str):
+        return None
+    left, foreign = _extras(rest(block, "type", field))
+    form: dict[str, Any] = {"as": kind, **({} if field in block else {"text": "absent"})}
+    signature = if_object(left.get("extras")).get("signature") if kind == "reasoning" else left.get("signature")
+    if signer in _SIGNED and isinstance(signature, str) and signer not in foreign:
+        form["signer"] = signer
+        foreign = {**foreign, signer: {_SIGNED[signer]: signature}}
+        if kind == "reasoning":
+            more = rest(left["extras"], "signature")
+            left = {**rest(left, "extras"), **({"extras": more} if more else {})}
+        else:
+            left = rest(left, "signature")
+    return ThinkingPart(text, _native(left, form, foreign))
+
+
+def _dump_reasoning(piece: ThinkingPart, own: Block, form: Mapping[str, Any]) -> Block:
+    kind, signer = form.get("as", "reasoning"), form.get("signer")
+    field = "reasoning" if kind == "reasoning" else "thinking"
+    block = {**own, "type": kind, **({} if form.get("text") == "absent" and not piece.text else {field: piece.text})}
+    kept = _kept(piece.native)
+    if signer in _SIGNED:
+        signature = if_object(kept.pop(signer, None)).get(_SIGNED[signer])
+        if signature is not None and kind == "reasoning":
+            block["extras"] = {**if_object(own.get("extras")), "signature": signature}
+        elif signature is not None:
+            block["signature"] = signature
+    return _with_extras(block, kept)
+
+
+def _load_call(block: Block, _: str | None) -> ToolCallPart | None:
+    id_, name, arguments = block.get("id"), block.get("name"), block.get("args")
+    if not isinstance(id_, str) or not isinstance(name, str) or not isinstance(arguments, dict):
+        return None
+    left, foreign = _extras(rest(block, "type", "id", "name", "args"))
+    by_provider = block["type"] == "server_tool_call"
+    native = _native(left, {"as": block["type"]}, foreign)
+    return ToolCallPart(
+        id_, name, cast("Block", arguments), run_by="provider" if by_provider else "agent", native=native
+    )
+
+
+def _dump_call(piece: ToolCallPart, own: Block, _: Mapping[str, Any]) -> Block:
+    kind = "server_tool_call" if piece.run_by == "provider" else "tool_call"
+    block = {**own, "type": kind, "id": piece.id, "name": piece.name, "args": piece.arguments}
+    if piece.state != "complete":
+        block |= {"type": "invalid_tool_call", "args": piece.raw, "error": own.get("error")}
+    return _with_extras(block, _kept(piece.native))
+
+
+def _load_server_result(block: Block, _: str | None) -> ToolResultPart | None:
+    id_, status = block.get("tool_call_id"), block.get("status")
+    if not isinstance(id_, str) or status not in ("success", "error"):
+        return None
+    left, foreign = _extras(rest(block, "type", "tool_call_id", "status", "output"))
+    form = {"as": "server_tool_result", **({} if "output" in block else {"output": "absent"})}
+    native = _native(left, form, foreign)
+    return ToolResultPart(id_, "", block.get("output"), status == "error", "provider", native)
+
+
+def _dump_result(piece: ToolResultPart, own: Block, form: Mapping[str, Any]) -> Block:
+    block: Block = {**own, "type": "server_tool_result", "tool_call_id": piece.id}
+    block["status"] = "error" if piece.is_error else "success"
+    if form.get("output") != "absent" or piece.result is not None:
+        block["output"] = [_dump(each) for each in piece.result] if piece.is_content else piece.result
+    return _with_extras(block, _kept(piece.native))
+
+
+def _extras(left: Block) -> tuple[Block, dict[str, Any]]:
+    """Fields of a block → those that are LangChain's, and the `native` of other formats that we wrote into its `extras`."""
+    extras = if_object(left.get("extras"))
+    if not (foreign := _foreign(extras)):
+        return left, {}
+    more = rest(extras, OURS)
+    return {**rest(left, "extras"), **({"extras": more} if more else {})}, foreign
+
+
+def _foreign(held: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of other formats, never their notes, which nobody else may write."""
+    fields = if_object(held.get(OURS))
+    fine = fields and all(isinstance(each, dict) and NOTES[0] not in key for key, each in fields.items())
+    return fields if fine else {}
+
+
+def _kept(native: Native) -> dict[str, Any]:
+    """The fields of other formats of a piece."""
+    return {key: value for key, value in (native or {}).items() if key != NAME and NOTES[0] not in key}
+
+
+def _with_extras(block: Block, kept: Mapping[str, Any]) -> Block:
+    return {**block, "extras": {**if_object(block.get("extras")), OURS: dict(kept)}} if kept else block
+
+
+def _native(left: Block, form: dict[str, Any], foreign: Mapping[str, Any]) -> Native:
+    return {**foreign, **(OWN.note(left, form) or {})} or None
+
+
+def _is_plain(block: Any) -> bool:
+    if not isinstance(block, dict):
+        return False
+    fields = cast("Block", block)
+    return (
+        len(fields) == 2
+        and fields.get("type") == "text"
+        and isinstance(fields.get("text"), str)
+        and bool(fields["text"])
+    )
+
+
+_LOADERS = {
+    "text": _load_text,
+    "reasoning": _load_reasoning,
+    "thinking": _load_reasoning,
+    "tool_call": _load_call,
+    "server_tool_call": _load_call,
+    "server_tool_result": _load_server_result,
+}
+_DUMPERS: Mapping[type[Content], Any] = {
+    ThinkingPart: _dump_reasoning,
+    ToolCallPart: _dump_call,
+    ToolResultPart: _dump_result,
+}

@@ -1,0 +1,143 @@
+"""What stands around a message's fields: `{"type", "data"}` of `messages_to_dict`, `{"lc", "type", "id", "kwargs"}` of `dumpd`, or
+nothing, as `model_dump` writes them. Which fields are there without anything to say differs by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from functools import cache
+from typing import Any, NamedTuple, cast
+
+from dragoman.codec.json_values import if_list, if_object, if_text, rest
+from dragoman.codec.native import Own
+from dragoman.errors import HistoryError
+from dragoman.message import Role
+
+__all__ = [
+    "CLASSES",
+    "NAME",
+    "OWN",
+    "REMOVE",
+    "ROLES",
+    "THINKING",
+    "TYPES",
+    "Opened",
+    "base_type",
+    "closed",
+    "defaults",
+    "opened",
+]
+
+NAME = "langchain"
+OWN = Own(NAME)
+"""Its part of `native`."""
+ROLES = {"human": Role.USER, "ai": Role.MODEL, "system": Role.SYSTEM}
+"""Type of a message → whose it is."""
+TYPES = {role: type_ for type_, role in ROLES.items()}
+"""The inverse."""
+REMOVE = "remove"
+"""Type of a message that says which one to remove, and kind of its mark."""
+THINKING = "reasoning_content"
+"""Field of `additional_kwargs` that has the thinking of models that speak OpenAI's Chat Completions."""
+_TYPES = {
+    "human": "HumanMessage",
+    "ai": "AIMessage",
+    "system": "SystemMessage",
+    "tool": "ToolMessage",
+    "function": "FunctionMessage",
+    "chat": "ChatMessage",
+    "remove": "RemoveMessage",
+}
+CLASSES: Mapping[str, str] = {
+    **_TYPES,
+    **{f"{of}Chunk": f"{of}Chunk" for name, of in _TYPES.items() if name != "remove"},
+}
+"""Type of a message → its class."""
+_OF_CLASS = {of: type_ for type_, of in CLASSES.items()}
+_BASE = {f"{of}Chunk": type_ for type_, of in _TYPES.items()}
+_SPACE = ("langchain", "schema", "messages")
+_ALL: dict[str, Any] = {
+    "content": "",
+    "additional_kwargs": {},
+    "response_metadata": {},
+    "type": "",
+    "name": None,
+    "id": None,
+}
+_OF_TYPE: Mapping[str, dict[str, Any]] = {
+    "ai": {"tool_calls": [], "invalid_tool_calls": [], "usage_metadata": None},
+    "tool": {"artifact": None, "status": "success"},
+}
+_OF_CHUNK: dict[str, Any] = {"tool_call_chunks": [], "chunk_position": None}
+_KEPT = ("content", "type", "tool_calls", "invalid_tool_calls", "status")
+"""Fields that `dumpd` writes also where they say nothing."""
+
+
+class Opened(NamedTuple):
+    """A message of the format."""
+
+    type: str
+    """Such as `human` or `AIMessageChunk`."""
+    data: dict[str, Any]
+    """Its fields."""
+    form: dict[str, Any]
+    """What stood around them, where that is not the usual."""
+
+
+def base_type(type_: str) -> str:
+    """The type of the whole message that a chunk is of; that of any other is its own."""
+    return _BASE.get(type_, type_)
+
+
+def opened(entry: Any, where: str) -> Opened:
+    """A message → its type and fields.
+
+    Raises:
+        HistoryError: it is no message of the format.
+    """
+    if not isinstance(entry, dict):
+        raise HistoryError(f"{where} must be an object, as messages_to_dict or dumpd write it")
+    fields = cast("dict[str, Any]", entry)
+    if isinstance(fields.get("lc"), int) and fields.get("type") == "constructor":
+        path = if_list(fields.get("id"))
+        type_ = _OF_CLASS.get(if_text(path[-1]) if path else "", "")
+        data, form = fields.get("kwargs"), {"wrap": "constructor"}
+        around = {key: value for key, value in rest(fields, "kwargs").items() if _constructor(type_).get(key) != value}
+    elif "data" in fields and "content" not in fields:
+        type_, data, form, around = if_text(fields.get("type")), fields.get("data"), {}, rest(fields, "type", "data")
+    else:
+        type_, data, form, around = if_text(fields.get("type")), fields, {"wrap": "plain"}, {}
+    if type_ not in CLASSES:
+        raise HistoryError(f"{where}.type must be that of a message of LangChain's: {', '.join(CLASSES)}")
+    if not isinstance(data, dict):
+        raise HistoryError(f"{where} must have its fields in an object, as messages_to_dict or dumpd write them")
+    return Opened(type_, cast("dict[str, Any]", data), {**form, **({"around": around} if around else {})})
+
+
+def closed(type_: str, fields: Mapping[str, Any], form: Mapping[str, Any], version: str | None) -> dict[str, Any]:
+    """Type and fields → the message. `version`: what stands around them in any case; `None`: what stood there."""
+    wrap = version or form.get("wrap", "dict")
+    absent = if_list(form.get("absent")) if wrap == form.get("wrap", "dict") else ()
+    usual = {
+        key: copy(value) for key, value in defaults(type_, wrap).items() if key not in absent and key not in fields
+    }
+    data = {**usual, **{key: value for key, value in fields.items() if key not in absent}}
+    around = if_object(form.get("around")) if version is None else {}
+    if wrap == "plain":
+        return data
+    if wrap == "constructor":
+        return {**_constructor(type_), **around, "kwargs": data}
+    return {**around, "type": type_, "data": data}
+
+
+@cache
+def defaults(type_: str, wrap: str) -> Mapping[str, Any]:
+    """The fields that are written also where they say nothing; not to be changed."""
+    chunk = _OF_CHUNK if type_ == "AIMessageChunk" else {}
+    fields = {**_ALL, **_OF_TYPE.get(base_type(type_), {}), **chunk, "type": type_}
+    return {key: value for key, value in fields.items() if wrap != "constructor" or key in _KEPT}
+
+
+def _constructor(type_: str) -> dict[str, Any]:
+    return {"lc": 1, "type": "constructor", "id": [*_SPACE, CLASSES.get(type_, "")]}

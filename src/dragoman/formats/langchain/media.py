@@ -1,0 +1,198 @@
+"""Files in content: LangChain's standard blocks (with `url`, `base64` or `file_id`), their older form (with `source_type`), and the
+blocks of Chat Completions, which it takes everywhere ↔ parts.
+
+The caller takes a part only where writing it gives the same block again.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dragoman.codec.json_values import if_object, if_text, rest
+from dragoman.codec.media import Media, data_url, decoded, from_url
+from dragoman.content import DataPart, FilePart, LinkPart
+from dragoman.formats.langchain.envelope import OWN
+
+__all__ = ["MEDIA", "dump_media", "load_media"]
+
+Block = dict[str, Any]
+_ANY = {"image": "image/*", "audio": "audio/*", "video": "video/*", "file": None, "text-plain": "text/plain"}
+"""Type of a standard block → the type of the file, where the block does not say it."""
+MEDIA = (*_ANY, "image_url", "input_audio")
+"""Types of blocks that are files."""
+_AUDIO = {"wav": "audio/wav", "mp3": "audio/mpeg"}
+_FORMATS = {mime_type: name for name, mime_type in _AUDIO.items()}
+
+
+def load_media(block: Mapping[str, Any]) -> Media | None:
+    """A block → the part that it is; `None` where it is none."""
+    kind = if_text(block.get("type"))
+    if kind == "image_url":
+        return _load_url(block)
+    if kind == "input_audio":
+        return _load_audio(block)
+    if "file" in block:
+        return _load_chat_file(block)
+    return _load_source(block) if "source_type" in block else _load_standard(block, kind)
+
+
+def dump_media(part: Media) -> Block:
+    """A part → its block: a standard one, unless it came in another."""
+    form = OWN.form(part.native)
+    dump = _FORMS.get(form.get("as", ""), _standard)
+    return dump(part, OWN.fields(part.native), form)
+
+
+def _name(extras: Any) -> str | None:
+    return if_text(if_object(extras).get("filename")) or None
+
+
+def _load_standard(block: Mapping[str, Any], kind: str) -> Media | None:
+    mime_type, name = if_text(block.get("mime_type")) or None, _name(block.get("extras"))
+    left = rest(block, "type", "mime_type", "base64", "url", "file_id")
+    if name is not None:
+        left = rest(left, "extras")
+        if more := rest(block["extras"], "filename"):
+            left["extras"] = more
+    form: dict[str, Any] = {} if mime_type else {"mime_type": "absent"}
+    told = mime_type or _ANY[kind]
+    if kind == "text-plain" and isinstance(text := block.get("text"), str):
+        form["kind"] = kind
+        return DataPart(_utf8(text), told or "", name, OWN.note(rest(left, "text"), form=form))
+    if kind != _kind(told):
+        form["kind"] = kind
+    if (data := decoded(block.get("base64"))) is not None and told is not None:
+        return DataPart(data, told, name, OWN.note(left, form=form))
+    if isinstance(url := block.get("url"), str):
+        return LinkPart(url, told, name, OWN.note(left, form=form))
+    if isinstance(id_ := block.get("file_id"), str):
+        return FilePart(id_, told, name, OWN.note(left, mark=True, form=form))
+    return None
+
+
+def _standard(part: Media, own: Block, form: Mapping[str, Any]) -> Block:
+    kind = form.get("kind") or _kind(part.mime_type)
+    block: Block = {**own, "type": kind}
+    if part.mime_type and form.get("mime_type") != "absent":
+        block["mime_type"] = part.mime_type
+    if isinstance(part, DataPart):
+        if kind == "text-plain":
+            block["text"] = part.data.decode(errors="replace")
+        else:
+            block["base64"] = b64encode(part.data).decode()
+    else:
+        block |= {"url": part.url} if isinstance(part, LinkPart) else {"file_id": part.id}
+    if part.name:
+        block["extras"] = {**if_object(own.get("extras")), "filename": part.name}
+    return block
+
+
+def _load_source(block: Mapping[str, Any]) -> Media | None:
+    """The form before the standard one."""
+    kind, mime_type = if_text(block.get("type")), if_text(block.get("mime_type")) or None
+    told = mime_type or _ANY[kind]
+    left = rest(block, "type", "source_type", "mime_type", "data", "url", "id", "text")
+    form: dict[str, Any] = {"as": "source", "kind": kind, **({} if mime_type else {"mime_type": "absent"})}
+    match block:
+        case {"source_type": "base64", "data": text} if (data := decoded(text)) is not None and told is not None:
+            return DataPart(data, told, None, OWN.note(left, form=form))
+        case {"source_type": "text", "text": str(text)}:
+            return DataPart(_utf8(text), told or "text/plain", None, OWN.note(left, form={**form, "text": True}))
+        case {"source_type": "url", "url": str(url)}:
+            return LinkPart(url, told, None, OWN.note(left, form=form))
+        case {"source_type": "id", "id": str(id_)}:
+            return FilePart(id_, told, None, OWN.note(left, mark=True, form=form))
+        case _:
+            return None
+
+
+def _source(part: Media, own: Block, form: Mapping[str, Any]) -> Block:
+    block = {**own, "type": form.get("kind") or _kind(part.mime_type)}
+    if part.mime_type and form.get("mime_type") != "absent":
+        block["mime_type"] = part.mime_type
+    if isinstance(part, LinkPart):
+        return {**block, "source_type": "url", "url": part.url}
+    if isinstance(part, FilePart):
+        return {**block, "source_type": "id", "id": part.id}
+    if form.get("text"):
+        return {**block, "source_type": "text", "text": part.data.decode(errors="replace")}
+    return {**block, "source_type": "base64", "data": b64encode(part.data).decode()}
+
+
+def _load_url(block: Mapping[str, Any]) -> Media | None:
+    """An image as Chat Completions has it, which may also be the URL alone."""
+    held, left = block.get("image_url"), rest(block, "type", "image_url")
+    form: dict[str, Any] = {"as": "image_url"}
+    url = held
+    if isinstance(held, dict):
+        url, inner = if_object(held).get("url"), rest(if_object(held), "url")
+        left = {**left, **({"image_url": inner} if inner else {})}
+    else:
+        form["image_url"] = "string"
+    if not isinstance(url, str):
+        return None
+    part = from_url(url)
+    if isinstance(part, DataPart):
+        return DataPart(part.data, part.mime_type, None, OWN.note(left, form=form))
+    return LinkPart(url, "image/*", None, OWN.note(left, form=form))
+
+
+def _image_url(part: Media, own: Block, form: Mapping[str, Any]) -> Block:
+    if isinstance(part, FilePart):
+        return _standard(part, own, {})
+    url = part.url if isinstance(part, LinkPart) else data_url(part)
+    inner = if_object(own.pop("image_url", None))
+    return {**own, "type": "image_url", "image_url": url if "image_url" in form else {**inner, "url": url}}
+
+
+def _load_audio(block: Mapping[str, Any]) -> Media | None:
+    held = if_object(block.get("input_audio"))
+    data, name = decoded(held.get("data")), if_text(held.get("format"))
+    if data is None or not name:
+        return None
+    native = OWN.note(rest(block, "type", "input_audio"), form={"as": "input_audio"})
+    return DataPart(data, _AUDIO.get(name, f"audio/{name}"), None, native)
+
+
+def _input_audio(part: Media, own: Block, _: Mapping[str, Any]) -> Block:
+    if not isinstance(part, DataPart):
+        return _standard(part, own, {})
+    format_ = _FORMATS.get(part.mime_type, part.mime_type.rpartition("/")[2])
+    data = b64encode(part.data).decode()
+    return {**own, "type": "input_audio", "input_audio": {"data": data, "format": format_}}
+
+
+def _load_chat_file(block: Mapping[str, Any]) -> Media | None:
+    """A file as Chat Completions has it."""
+    held, left = if_object(block.get("file")), rest(block, "type", "file")
+    native = OWN.note(left, form={"as": "file"}, mark="file_id" in held)
+    if isinstance(id_ := held.get("file_id"), str):
+        return FilePart(id_, native=native)
+    part = from_url(if_text(held.get("file_data")), if_text(held.get("filename")) or None)
+    return DataPart(part.data, part.mime_type, part.name, native) if isinstance(part, DataPart) else None
+
+
+def _chat_file(part: Media, own: Block, _: Mapping[str, Any]) -> Block:
+    if isinstance(part, LinkPart):
+        return _standard(part, own, {})
+    held = {"file_id": part.id} if isinstance(part, FilePart) else {"file_data": data_url(part)}
+    return {**own, "type": "file", "file": {**held, **({"filename": part.name} if part.name else {})}}
+
+
+_FORMS: Mapping[str, Callable[[Media, Block, Mapping[str, Any]], Block]] = {
+    "source": _source,
+    "image_url": _image_url,
+    "input_audio": _input_audio,
+    "file": _chat_file,
+}
+
+
+def _kind(mime_type: str | None) -> str:
+    kind = (mime_type or "").partition("/")[0]
+    return kind if kind in ("image", "audio", "video") else "file"
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode(errors="replace")

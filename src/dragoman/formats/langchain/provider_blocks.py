@@ -1,0 +1,147 @@
+"""Blocks that LangChain keeps as a provider has them: those of Anthropic's Messages API, and items of the Responses API, where a
+text is a block with its item's id. They are read and written by those wires, so that what is signed goes back as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
+from dragoman.content import Content
+from dragoman.errors import HistoryError
+from dragoman.loss import Loss
+from dragoman.message import Message, Role
+from dragoman.wires import anthropic, openai_responses
+from dragoman.wires.openai_responses.tools import KINDS
+from dragoman.wires.openai_responses.tools_results import ANSWERS
+
+__all__ = [
+    "ANTHROPIC",
+    "RESPONSES",
+    "dump_blocks",
+    "dump_exploded",
+    "family",
+    "load_blocks",
+    "load_exploded",
+    "without_index",
+]
+
+ANTHROPIC, RESPONSES = anthropic.name, openai_responses.name
+Block = dict[str, Any]
+_ITEMS = {*KINDS, *ANSWERS, "mcp_list_tools", "mcp_approval_request", "reasoning"}
+_TEXTS = {"text": "output_text", "refusal": "refusal"}
+"""Type of a block of a text → that of the block in the provider's item."""
+_CITATIONS = {"url_citation", "file_citation", "container_file_citation", "file_path"}
+"""Types of annotations of the API's own."""
+_OF_BLOCK = {"output_text": "text", "refusal": "refusal"}
+_OF_ITEM = ("id", "phase")
+"""Fields of a message item that LangChain keeps with each of its texts."""
+
+
+def family(block: Mapping[str, Any], role: Role) -> str | None:
+    """The wire whose block it is; `None`: LangChain's own, or nobody's."""
+    kind = if_text(block.get("type"))
+    if kind in ("thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use", "document"):
+        return ANTHROPIC
+    if kind == "compaction":
+        return ANTHROPIC if "content" in block else RESPONSES
+    if kind in ("container_upload", "search_result", "tool_addition", "tool_removal") or kind.endswith("tool_result"):
+        return None if kind == "server_tool_result" else ANTHROPIC
+    if kind == "image":
+        return ANTHROPIC if isinstance(block.get("source"), dict) else None
+    if kind == "text" and ("citations" in block or "cache_control" in block):
+        return ANTHROPIC
+    if role is not Role.MODEL:
+        return RESPONSES if kind in ("input_text", "input_image", "input_file") else None
+    if kind in _TEXTS:
+        return (
+            RESPONSES
+            if if_text(block.get("id")) and set(block) <= {"type", kind, "annotations", "logprobs", *_OF_ITEM}
+            else None
+        )
+    if kind == "reasoning":
+        return RESPONSES if "summary" in block or ("content" in block and "reasoning" not in block) else None
+    return RESPONSES if kind in _ITEMS else None
+
+
+def load_blocks(wire: str, blocks: Sequence[Block], role: Role) -> tuple[Content, ...]:
+    """Blocks of a wire, beside each other in one message → pieces.
+
+    Raises:
+        HistoryError: they cannot be read.
+    """
+    if wire == ANTHROPIC:
+        entry = {"role": "assistant" if role is Role.MODEL else "user", "content": list(blocks)}
+        return anthropic.load_messages({"messages": [entry]})[0].content
+    items = _items(blocks) if role is Role.MODEL else [{"role": "user", "content": list(blocks)}]
+    messages = openai_responses.load_messages({"input": items})
+    if any(message.role is not role for message in messages):
+        raise HistoryError("an item of the client's stands in a message of the model's")
+    return tuple([piece for message in messages for piece in message.content])
+
+
+def dump_blocks(wire: str, pieces: Sequence[Content], role: Role, losses: list[Loss]) -> list[Any]:
+    """The inverse. What the wire cannot hold is added to `losses`, with the places of the pieces given."""
+    message = Message(Role.MODEL if role is Role.MODEL else Role.USER, tuple(pieces))
+    if wire == ANTHROPIC:
+        entries = anthropic.dump_messages([message], losses=losses)["messages"]
+        content: Any = entries[0]["content"] if entries else []
+        return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+    items = if_objects(openai_responses.dump_messages([message], losses=losses).get("input"))
+    blocks: list[Any] = []
+    for item in items:
+        if "role" not in item:
+            blocks.append(item)
+            continue
+        content = item.get("content")
+        inner = [{"type": "output_text", "text": content}] if isinstance(content, str) else if_list(content)
+        about = {key: item[key] for key in _OF_ITEM if key in item}
+        blocks += [_text_block(if_object(block), about) for block in inner] if message.role is Role.MODEL else inner
+    return blocks
+
+
+def load_exploded(blocks: Sequence[Block]) -> tuple[Content, ...]:
+    """The standard blocks of one reasoning item, each a piece of its summary, the first with its other fields → its piece."""
+    first = rest(blocks[0], "reasoning", "extras")
+    summary = [{"type": "summary_text", "text": block["reasoning"]} for block in blocks if "reasoning" in block]
+    item = {**first, **if_object(blocks[0].get("extras")), "summary": summary}
+    return load_blocks(RESPONSES, [item], Role.MODEL)
+
+
+def dump_exploded(piece: Content) -> list[Block]:
+    """The inverse."""
+    item = if_object(next(iter(dump_blocks(RESPONSES, [piece], Role.MODEL, [])), None))
+    common, more = {key: item[key] for key in ("type", "id") if key in item}, rest(item, "type", "id", "summary")
+    texts = [piece.get("text", "") for piece in if_objects(item.get("summary"))]
+    if not texts:
+        return [{**common, **({"extras": more} if more else {})}]
+    return [{**common, **({} if at else more), "reasoning": text} for at, text in enumerate(texts)]
+
+
+def _items(blocks: Sequence[Block]) -> list[Block]:
+    items: list[Block] = []
+    for block in blocks:
+        kind = if_text(block.get("type"))
+        if kind not in _TEXTS:
+            items.append(block)
+            continue
+        about = {key: block[key] for key in _OF_ITEM if key in block}
+        held = {**rest(block, *_OF_ITEM), "type": _TEXTS[kind]}
+        before = items[-1] if items else {}
+        if before.get("type") == "message" and "id" in about and before.get("id") == about["id"]:
+            before["content"].append(held)
+            continue
+        item = {"type": "message", "role": "assistant", "status": "completed", **about, "content": [held]}
+        items.append(item)
+    return items
+
+
+def _text_block(block: Block, about: Mapping[str, Any]) -> Block:
+    return {**block, "type": _OF_BLOCK.get(block.get("type", ""), block.get("type")), **about}
+
+
+def without_index(item: Block) -> Block:
+    """A reasoning item without the numbers by which LangChain puts a stream together."""
+    pieces = [rest(piece, "index") for piece in if_objects(item.get("summary"))]
+    return {**item, "summary": pieces} if pieces else item

@@ -1,0 +1,112 @@
+"""What a user says, and the files in what a tool returns: the items of a content ↔ pieces."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode, urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.codec.json_values import if_object, if_text, text_or_json
+from dragoman.codec.media import guessed
+from dragoman.formats.pydantic_ai.own import NAME, OWN, applied, as_read
+from dragoman.message import Content, DataPart, FilePart, LinkPart, MarkPart, Native, ProviderPart, TextPart
+
+__all__ = ["dump_binary", "dump_item", "holder", "kept", "load_binary", "load_file", "load_item"]
+
+_LINKS = {"image-url": "image/", "audio-url": "audio/", "video-url": "video/", "document-url": ""}
+"""Kind of a link → how the type of its file begins."""
+_HOLDERS = {"openai": "openai_responses", "anthropic": "anthropic", "google": "google", "google-cloud": "google"}
+"""Provider that holds an uploaded file → the wire that knows its ids."""
+_STANDARD = "standard"
+"""Wire form: base64 of the usual alphabet; the library writes that of URLs."""
+
+
+def load_item(item: Any) -> Content:
+    """An item of a user's content → its piece. What is not known is kept whole."""
+    if isinstance(item, str):
+        return TextPart(item) if item else kept(MarkPart("text"), item)
+    fields = if_object(item)
+    kind = if_text(fields.get("kind"))
+    if kind in ("text-content", "structured-content"):
+        text = if_text(fields.get("content")) or ("value" in fields and text_or_json(fields["value"]))
+        return _read(TextPart(text, OWN.note(form={"kind": kind})), fields) if text else kept(MarkPart(kind), item)
+    if kind == "cache-point":
+        return kept(MarkPart(kind), item)
+    return load_file(fields) or kept(ProviderPart(kind or "content"), item)
+
+
+def load_file(fields: Mapping[str, Any]) -> DataPart | LinkPart | FilePart | None:
+    """An item that is a file → its part; `None` where it is none, or not of the documented shape."""
+    kind = if_text(fields.get("kind"))
+    if kind in _LINKS and isinstance(fields.get("url"), str):
+        return _read(LinkPart(fields["url"], if_text(fields.get("media_type")) or None), fields)
+    if kind == "uploaded-file" and isinstance(fields.get("file_id"), str):
+        wire = _HOLDERS.get(if_text(fields.get("provider_name")))
+        native: Native = {wire: {}} if wire else None
+        return _read(FilePart(fields["file_id"], if_text(fields.get("media_type")) or None, native=native), fields)
+    return load_binary(fields)
+
+
+def load_binary(fields: Mapping[str, Any]) -> DataPart | None:
+    """A file by its bytes → its part; `None` where it is none."""
+    text, mime_type = fields.get("data"), fields.get("media_type")
+    if fields.get("kind") != "binary" or not isinstance(text, str) or not isinstance(mime_type, str):
+        return None
+    data, form = _decoded(text)
+    return None if data is None else _read(DataPart(data, mime_type, native=OWN.note(form=form)), fields)
+
+
+def dump_item(piece: TextPart | DataPart | LinkPart | FilePart) -> Any:
+    """A piece → the item of a content; `None`: a file that none of the library's providers holds."""
+    if isinstance(piece, TextPart):
+        kind = OWN.form(piece.native).get("kind")
+        return applied(piece.native, {"content": piece.text, "kind": kind}) if kind else piece.text
+    if isinstance(piece, DataPart):
+        return dump_binary(piece)
+    if isinstance(piece, LinkPart):
+        mime_type = piece.mime_type or guessed(piece.url) or ""
+        kind = next(kind for kind, begins in _LINKS.items() if mime_type.startswith(begins))
+        return applied(piece.native, {"url": piece.url, "media_type": piece.mime_type, "kind": kind})
+    if (holding := holder(piece)) is None:
+        return None
+    media_type = {"media_type": piece.mime_type} if piece.mime_type else {}
+    made = {"file_id": piece.id, "provider_name": holding, **media_type, "kind": "uploaded-file"}
+    return applied(piece.native, made)
+
+
+def dump_binary(piece: DataPart) -> dict[str, Any]:
+    """A file by its bytes → its object."""
+    encode = b64encode if OWN.form(piece.native).get("base64") == _STANDARD else urlsafe_b64encode
+    made = {"data": encode(piece.data).decode(), "media_type": piece.mime_type, "kind": "binary"}
+    return applied(piece.native, made)
+
+
+def holder(piece: FilePart) -> str | None:
+    """The provider that holds a file; `None`: it is not one that the library knows."""
+    named = OWN.fields(piece.native).get("provider_name")
+    known = (name for name, wire in _HOLDERS.items() if wire in (piece.native or {}))
+    return next(known, named if isinstance(named, str) else None)
+
+
+def kept(piece: Any, item: Any) -> Any:
+    """A piece that keeps all that it was read from."""
+    return type(piece)(piece.kind, {f"{NAME}:notes": {"whole": [item]}})
+
+
+def _read(piece: Any, fields: Mapping[str, Any]) -> Any:
+    return as_read(piece, fields, if_object(dump_item(piece)))
+
+
+def _decoded(text: str) -> tuple[bytes | None, dict[str, str]]:
+    """Base64 → bytes (`None`: it is none that could be given back) and the form that it was in."""
+    for decode, encode, form in (
+        (urlsafe_b64decode, urlsafe_b64encode, {}),
+        (b64decode, b64encode, {"base64": _STANDARD}),
+    ):
+        try:
+            data = decode(text)
+        except ValueError:
+            continue
+        if encode(data).decode() == text:
+            return data, form
+    return None, {}

@@ -1,0 +1,112 @@
+"""A history: the list of requests and responses ↔ messages, exactly and in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+from dragoman.codec.json_values import bounded, if_object, if_objects, if_text
+from dragoman.codec.serving import Problem, noted
+from dragoman.errors import HistoryError
+from dragoman.formats.pydantic_ai.outgoing import Sent
+from dragoman.formats.pydantic_ai.requests import INSTRUCTIONS, dump_request, is_begun, load_request
+from dragoman.formats.pydantic_ai.responses import dump_response, load_response
+from dragoman.loss import Loss
+from dragoman.message import Message, Origin, Role, ToolCallPart
+
+__all__ = ["dump_messages", "load_messages", "votes"]
+
+_KINDS = ("request", "response")
+
+
+def votes(message: Any) -> int:
+    """How surely an object is a message of pydantic-ai: 0 = cannot be, 3 = hardly anything else."""
+    fields = if_object(message)
+    return 0 if _fault(fields) else 3
+
+
+def load_messages(
+    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+) -> list[Message]:
+    """A history → messages. `origin` is given to responses that do not name their provider. With `problems`, an element that cannot
+    be read is left out and noted there.
+
+    Raises:
+        HistoryError: the payload is no list of requests and responses.
+    """
+    if not isinstance(payload, list):
+        raise HistoryError(
+            "a history of pydantic-ai is a list of requests and responses, as its ModelMessagesTypeAdapter writes it"
+        )
+    messages: list[Message] = []
+    told: str | None = None
+    for index, entry in enumerate(cast("list[Any]", payload)):
+        fields = if_object(entry)
+        try:
+            _check(entry, index)
+        except HistoryError as error:
+            noted(error, problems, index, _fault(fields))
+            continue
+        parts = if_objects(fields["parts"])
+        if fields["kind"] == "response":
+            messages.append(load_response(fields, parts, origin))
+        else:
+            messages += load_request(fields, parts, told)
+            told = if_text(fields.get(INSTRUCTIONS)) or told
+    return messages
+
+
+def dump_messages(
+    messages: Iterable[Message],
+    *,
+    target: Origin | None = None,  # noqa: ARG001 it is written for every reader alike
+    losses: list[Loss] | None = None,
+) -> list[dict[str, Any]]:
+    """Messages → a history. What it cannot hold is added to `losses`."""
+    losses = [] if losses is None else losses
+    entries: list[dict[str, Any]] = []
+    names: dict[str, str] = {}
+    group: list[Sent] = []
+    told: str | None = None
+
+    def close() -> None:
+        nonlocal told
+        if group:
+            entry = dump_request(group, told)
+            told = if_text(entry.get(INSTRUCTIONS)) or told
+            entries.append(entry)
+            group.clear()
+
+    for position, message in enumerate(messages):
+        sent = Sent(message, position, losses, names)
+        if message.role is Role.MODEL:
+            close()
+            names.update({piece.id: piece.name for piece in message.content if isinstance(piece, ToolCallPart)})
+            entries.append(dump_response(sent))
+            continue
+        if is_begun(message, [each.message for each in group]):
+            close()
+        group.append(sent)
+    close()
+    return entries
+
+
+def _fault(fields: dict[str, Any]) -> str | None:
+    """The field for which an object cannot be a message; `None`: it can."""
+    if fields.get("kind") not in _KINDS:
+        return "kind"
+    parts = fields.get("parts")
+    if not isinstance(parts, list):
+        return "parts"
+    each = cast("list[Any]", parts)
+    return None if all(isinstance(if_object(part).get("part_kind"), str) for part in each) else "parts"
+
+
+def _check(entry: Any, index: int) -> None:
+    """Raises `HistoryError` where an element is no message, or nests too deep."""
+    fault = _fault(if_object(entry))
+    if fault == "kind":
+        raise HistoryError(f"message {index} must be an object whose kind is request or response, not {entry!r:.100}")
+    if fault:
+        raise HistoryError(f'"parts" of message {index} must be a list of objects that have a part_kind')
+    bounded(entry)

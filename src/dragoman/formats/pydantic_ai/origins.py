@@ -1,0 +1,135 @@
+"""Who answered, why it stopped, and what it used: the fields of a response ↔ `Origin`, `FinishReason`, `Usage`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dragoman.codec.json_values import if_object, if_text
+from dragoman.message import FinishReason, Message, Origin, Usage
+
+__all__ = ["WIRES", "dump_finish", "dump_origin", "dump_usage", "load_finish", "load_origin", "load_usage", "wire_of"]
+
+_PROVIDERS = {
+    "google-gla": "google",
+    "google-vertex": "vertex",
+    "google-cloud": "vertex",
+    "grok": "xai",
+    "x-ai": "xai",
+}
+"""pydantic-ai's name of a provider → ours, where they differ."""
+_RESPONSES = {"openai": "openai-responses", "azure": "azure-responses"}
+"""Provider → ours for its Responses API, which pydantic-ai does not tell apart by name."""
+_NAMES = {"vertex": "google-cloud", **{ours: theirs for theirs, ours in _RESPONSES.items()}}
+WIRES: Mapping[str, str] = {
+    "anthropic": "anthropic",
+    "google": "google",
+    "vertex": "google",
+    "openai-responses": "openai_responses",
+    "azure-responses": "openai_responses",
+}
+"""Our name of a provider → the wire whose signatures the parts of its responses hold."""
+_HOSTS = ("api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com", "aiplatform.googleapis.com")
+"""Where providers are that are not told by their URL."""
+_FIELD_IDS = ("", "content", "reasoning", "reasoning_content", "reasoning_details")
+"""Ids of parts from Chat Completions, which are names of fields; all others are those of items, which only the Responses API has."""
+_FINISH = {
+    "stop": FinishReason.stop,
+    "length": FinishReason.length,
+    "content_filter": FinishReason.content_filter,
+    "tool_call": FinishReason.tool_calls,
+    "error": FinishReason.error,
+}
+_WRITTEN = {
+    **{reason: text for text, reason in _FINISH.items()},
+    FinishReason.refusal: "content_filter",
+    FinishReason.recitation: "content_filter",
+}
+_STATES = {"suspended": FinishReason.pause, "interrupted": FinishReason.cancelled}
+_COUNTS = {
+    "input_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
+    "cache_read_tokens": "cache_read_tokens",
+    "cache_write_tokens": "cache_write_tokens",
+    "reasoning_tokens": "output_reasoning_tokens",
+}
+"""Field of `Usage` → pydantic-ai's, where 0 may also say that nothing was told."""
+
+
+def load_origin(response: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], given: Origin | None) -> Origin | None:
+    """Where a response came from; `given` where it does not name its provider."""
+    name, served = if_text(response.get("provider_name")), if_text(response.get("model_name")) or None
+    id_, asked = if_text(response.get("provider_response_id")) or None, if_text(response.get("model_id"))
+    model = asked.partition(":")[2] or None
+    if not name:
+        names = [if_text(part.get("provider_name")) for part in parts]
+        name = next(filter(None, names), "")
+    if not name:
+        return given or (Origin("", model=model, served_model=served, response_id=id_) if served or id_ else None)
+    provider = _PROVIDERS.get(name, name)
+    if provider in _RESPONSES and _is_of_items(id_ or "", parts):
+        provider = _RESPONSES[provider]
+    url = if_text(response.get("provider_url"))
+    endpoint = None if any(host in url for host in _HOSTS) else url.rstrip("/") or None
+    return Origin(provider, endpoint, model, served, id_)
+
+
+def dump_origin(origin: Origin | None) -> dict[str, Any]:
+    """The inverse."""
+    if origin is None:
+        return {}
+    fields = {
+        "provider_name": _NAMES.get(origin.provider, origin.provider),
+        "provider_url": origin.endpoint,
+        "model_name": origin.served_model or origin.model,
+        "provider_response_id": origin.response_id,
+    }
+    return {key: value for key, value in fields.items() if value}
+
+
+def wire_of(origin: Origin | None) -> str | None:
+    """The wire whose signatures the parts of a response hold."""
+    return WIRES.get(origin.provider) if origin else None
+
+
+def load_finish(response: Mapping[str, Any]) -> FinishReason | None:
+    """Why the model stopped."""
+    if if_text(if_object(response.get("provider_details")).get("finish_reason")) == "refusal":
+        return FinishReason.refusal
+    reason = response.get("finish_reason")
+    if isinstance(reason, str) and reason in _FINISH:
+        return _FINISH[reason]
+    return _STATES.get(if_text(response.get("state")))
+
+
+def dump_finish(message: Message) -> dict[str, Any]:
+    """The inverse, with the state that it is in."""
+    states = {reason: state for state, reason in _STATES.items()}
+    reason = message.finish_reason
+    if reason is None:
+        return {}
+    if reason in states:
+        return {"state": states[reason]}
+    return {"finish_reason": _WRITTEN[reason]} if reason in _WRITTEN else {}
+
+
+def load_usage(value: Any) -> Usage | None:
+    """What a response used; `None` where all counts are 0, as they are where nothing was told."""
+    fields = if_object(value)
+    found = {ours: fields.get(theirs) for ours, theirs in _COUNTS.items()}
+    counts = {key: count for key, count in found.items() if type(count) is int and 0 <= count < 2**63}
+    if not any(counts.values()):
+        return None
+    return Usage(**{key: count for key, count in counts.items() if count or key in ("input_tokens", "output_tokens")})
+
+
+def dump_usage(usage: Usage | None) -> dict[str, Any]:
+    """The inverse."""
+    if usage is None:
+        return {}
+    counts = {theirs: getattr(usage, ours) for ours, theirs in _COUNTS.items()}
+    return {key: count for key, count in counts.items() if count is not None}
+
+
+def _is_of_items(id_: str, parts: Sequence[Mapping[str, Any]]) -> bool:
+    return id_.startswith("resp_") or any(if_text(part.get("id")) not in _FIELD_IDS for part in parts)

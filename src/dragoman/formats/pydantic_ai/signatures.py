@@ -1,0 +1,163 @@
+"""What a provider signed: fields of the parts of a response ↔ `native` of the wire that its provider speaks, so that it goes back
+there as it came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.native import Own
+from dragoman.formats.pydantic_ai.own import OWN
+from dragoman.message import Native, TextPart, ThinkingPart, ToolCallPart
+
+__all__ = [
+    "BETWEEN",
+    "UNTOLD",
+    "dump_call",
+    "dump_signed",
+    "dump_text",
+    "dump_thinking",
+    "load_call",
+    "load_signed",
+    "load_text",
+    "load_thinking",
+]
+
+BETWEEN = "\n\n"
+"""What stands between the pieces of a reasoning item."""
+_REDACTED = "redacted_thinking"
+_ANTHROPIC, _GOOGLE, _RESPONSES = Own("anthropic"), Own("google"), Own("openai_responses")
+_SIGNATURE = "thoughtSignature"
+UNTOLD: Mapping[str, Any] = _GOOGLE.note(form={"thought": "absent"}) or {}
+"""Google's native of a signature that hung on an empty text."""
+
+
+def load_thinking(parts: Sequence[Mapping[str, Any]], wire: str | None) -> ThinkingPart:
+    """The parts of one thinking, of which only a reasoning item has several → the piece."""
+    first = parts[0]
+    text = BETWEEN.join([if_text(part.get("content")) for part in parts])
+    signature = if_text(first.get("signature"))
+    if wire == "anthropic" and signature:
+        if first.get("id") == _REDACTED and not text:
+            return ThinkingPart("", {wire: {"type": _REDACTED, "data": signature}})
+        return ThinkingPart(text, {wire: {"signature": signature}})
+    if wire == "openai_responses" and (id_ := if_text(first.get("id"))):
+        raw = [
+            each
+            for each in if_list(if_object(first.get("provider_details")).get("raw_content"))
+            if isinstance(each, str)
+        ]
+        summaries = [if_text(part.get("content")) for part in parts if part.get("content")]
+        pieces = {
+            "summary": [len(each) for each in summaries],
+            **({"content": [len(each) for each in raw]} if raw else {}),
+        }
+        usual = pieces == {"summary": [len(text)] if text else []}
+        fields = {"id": id_, **({"encrypted_content": signature} if signature else {})}
+        native = _RESPONSES.note(fields, {} if usual else {"pieces": pieces})
+        return ThinkingPart(BETWEEN.join([*summaries, *raw]), native)
+    if wire == "google":
+        return ThinkingPart(text, load_signed(first) or _GOOGLE.note(mark=True))
+    return ThinkingPart(text)
+
+
+def dump_thinking(piece: ThinkingPart) -> list[dict[str, Any]]:
+    """The inverse, without what each part has beside it."""
+    anthropic = _ANTHROPIC.fields(piece.native)
+    if anthropic.get("type") == _REDACTED:
+        signed = {"content": "", "id": _REDACTED, "signature": anthropic.get("data"), "provider_name": "anthropic"}
+        return [{**signed, "part_kind": "thinking"}]
+    if isinstance(anthropic.get("signature"), str):
+        signed = {"signature": anthropic["signature"], "provider_name": "anthropic"}
+        return [{"content": piece.text, **signed, "part_kind": "thinking"}]
+    responses = _RESPONSES.fields(piece.native)
+    if isinstance(responses.get("id"), str):
+        return _reasoning(piece, responses)
+    return [{"content": piece.text, **dump_signed(piece.native), "part_kind": "thinking"}]
+
+
+def load_text(part: Mapping[str, Any], wire: str | None, before: str | None) -> Native:
+    """The wire's native of a text. `before`: id of the message item that the piece before it is of."""
+    if wire != "openai_responses":
+        return load_signed(part) if wire == "google" else None
+    id_ = if_text(part.get("id"))
+    if not id_ or id_ == before:
+        return None
+    phase = if_object(part.get("provider_details")).get("phase")
+    item = {"type": "message", "id": id_, "status": "completed", **({"phase": phase} if isinstance(phase, str) else {})}
+    return _RESPONSES.with_notes(None, item=item)
+
+
+def dump_text(piece: TextPart) -> dict[str, Any]:
+    """The inverse: the fields of a text's part."""
+    item = if_object(_RESPONSES.notes(piece.native).get("item"))
+    if not isinstance(item.get("id"), str):
+        return dump_signed(piece.native)
+    details = _details(piece.native, {"phase": item["phase"]} if isinstance(item.get("phase"), str) else {})
+    return {"id": item["id"], "provider_name": "openai", **details}
+
+
+def load_call(part: Mapping[str, Any], wire: str | None) -> Native:
+    """The wire's native of a call."""
+    if wire == "google":
+        minted = if_text(part.get("tool_call_id")).startswith("pyd_ai_")
+        native = load_signed(part)
+        return _GOOGLE.note({**_GOOGLE.fields(native), "id": None}) if minted else native
+    id_ = if_text(part.get("id"))
+    return _RESPONSES.note({"id": id_}) if wire == "openai_responses" and id_ else None
+
+
+def dump_call(call: ToolCallPart) -> dict[str, Any]:
+    """The inverse: the fields of a call's part."""
+    id_ = _RESPONSES.fields(call.native).get("id")
+    return {"id": id_, "provider_name": "openai"} if isinstance(id_, str) else dump_signed(call.native)
+
+
+def load_signed(part: Mapping[str, Any]) -> Native:
+    """Google's native of a part that it signed."""
+    signature = if_object(part.get("provider_details")).get("thought_signature")
+    return _GOOGLE.note({_SIGNATURE: signature}) if isinstance(signature, str) and signature else None
+
+
+def dump_signed(native: Native) -> dict[str, Any]:
+    """The inverse."""
+    signature = _GOOGLE.fields(native).get(_SIGNATURE)
+    if not isinstance(signature, str):
+        return {}
+    return {"provider_name": "google", **_details(native, {"thought_signature": signature})}
+
+
+def _details(native: Native, own: Mapping[str, Any]) -> dict[str, Any]:
+    details = {**own, **if_object(OWN.notes(native).get("details"))}
+    return {"provider_details": details} if details else {}
+
+
+def _reasoning(piece: ThinkingPart, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A reasoning item → a part for each of its summaries."""
+    pieces = if_object(_RESPONSES.form(piece.native).get("pieces")) or {
+        "summary": [len(piece.text)] if piece.text else []
+    }
+    summary, content = (
+        [size for size in if_list(pieces.get(key)) if type(size) is int] for key in ("summary", "content")
+    )
+    texts = _split(piece.text, [*summary, *content])
+    shown, raw = (texts[: len(summary)], texts[len(summary) :]) if texts is not None else ([piece.text], [])
+    parts: list[dict[str, Any]] = [
+        {"content": text, "id": fields["id"], "provider_name": "openai", "part_kind": "thinking"}
+        for text in shown or [""]
+    ]
+    signature = fields.get("encrypted_content")
+    parts[0] |= {"signature": signature} if isinstance(signature, str) else {}
+    parts[0] |= _details(piece.native, {"raw_content": raw} if raw else {})
+    return parts
+
+
+def _split(text: str, sizes: Sequence[int]) -> list[str] | None:
+    """The text cut into pieces of these sizes; `None` where it was not joined from such."""
+    out: list[str] = []
+    at = 0
+    for size in sizes:
+        out.append(text[at : at + size])
+        at += size + len(BETWEEN)
+    return out if BETWEEN.join(out) == text else None

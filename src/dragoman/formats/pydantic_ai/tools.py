@@ -1,0 +1,159 @@
+"""Calls and what the tools returned: parts of a response and of a request ↔ `ToolCallPart`, `ToolResultPart`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+from dragoman import json_bytes
+from dragoman.codec.json_values import if_object, if_text
+from dragoman.fold import arguments_text, parse_call
+from dragoman.formats.pydantic_ai.media import load_file
+from dragoman.formats.pydantic_ai.outgoing import Sent
+from dragoman.formats.pydantic_ai.own import OWN, applied
+from dragoman.formats.pydantic_ai.signatures import dump_call as dump_signed_call
+from dragoman.formats.pydantic_ai.signatures import load_call as load_signed_call
+from dragoman.loss import Lost
+from dragoman.message import TextPart, ToolCallPart, ToolResultPart
+
+__all__ = ["CALLS", "RETURNS", "applied_result", "dump_call", "dump_result", "load_call", "load_result"]
+
+CALLS = {"tool-call": "agent", "builtin-tool-call": "provider"}
+RETURNS = {"tool-return": "agent", "retry-prompt": "agent", "builtin-tool-return": "provider"}
+"""Kinds of parts → who ran the tool."""
+_UNNAMED = "none"
+"""Wire form: the name of the tool was empty."""
+_ERRORS = ("failed", "retried", "interrupted", "denied")
+
+
+def load_call(part: Mapping[str, Any], wire: str | None, *, cut: bool) -> ToolCallPart | None:
+    """A part that is a call; `None` where it is not of the documented shape. `cut`: the response was."""
+    id_, name, given = part.get("tool_call_id"), part.get("tool_name"), part.get("args")
+    if not isinstance(id_, str) or not isinstance(name, str):
+        return None
+    who = CALLS[part["part_kind"]]
+    call = ToolCallPart(
+        id_, name, run_by=cast("Any", who), native=load_signed_call(part, wire) if who == "agent" else None
+    )
+    if isinstance(given, dict):
+        return msgspec.structs.replace(call, arguments=cast("dict[str, Any]", given))
+    if isinstance(given, str):
+        call = parse_call(call, given)
+        if call.state == "invalid" and cut:
+            call = msgspec.structs.replace(call, state="cut")
+        return _formed(call, "text")
+    return (
+        _formed(call, "null")
+        if given is None and "args" in part
+        else None
+        if "args" in part
+        else _formed(call, "absent")
+    )
+
+
+def dump_call(call: ToolCallPart) -> dict[str, Any]:
+    """The inverse."""
+    provider = call.run_by == "provider"
+    kind = "builtin-tool-call" if provider else "tool-call"
+    made = {
+        "tool_name": call.name,
+        "tool_call_id": call.id,
+        "part_kind": kind,
+        **({} if provider else dump_signed_call(call)),
+    }
+    form = OWN.form(call.native).get("args")
+    if call.state != "complete":
+        made["args"] = call.raw or ""
+    elif form == "text" or call.raw is not None:
+        made["args"] = arguments_text(call)
+    elif call.arguments or form not in ("null", "absent"):
+        made["args"] = call.arguments
+    elif form == "null":
+        made["args"] = None
+    return made
+
+
+def load_result(part: Mapping[str, Any]) -> ToolResultPart | None:
+    """A part that is what a tool returned; `None` where it is not of the documented shape."""
+    id_, name, outcome = part.get("tool_call_id"), part.get("tool_name"), part.get("outcome")
+    if not isinstance(id_, str) or not isinstance(name, str) or "content" not in part:
+        return None
+    failed = part["part_kind"] == "retry-prompt" or outcome in _ERRORS
+    result = part["content"]
+    form = {} if name else {"name": _UNNAMED}
+    if (parts := _parts(result)) is not None:
+        form |= {"content": "one"} if isinstance(result, dict) else {}
+        result = parts
+    who = cast("Any", RETURNS[part["part_kind"]])
+    return ToolResultPart(id_, name, result, failed, who, OWN.note(form=form), denied=outcome == "denied")
+
+
+def dump_result(part: ToolResultPart, sent: Sent, place: int) -> dict[str, Any]:
+    """The inverse."""
+    kind = "builtin-tool-return" if part.run_by == "provider" else "tool-return"
+    outcome = "denied" if part.denied else "failed" if part.is_error else None
+    named = part.name or OWN.form(part.native).get("name") == _UNNAMED
+    name = part.name if named else sent.names.get(part.id, "")
+    made = {"tool_name": name, "tool_call_id": part.id, "content": _content(part, sent, place), "part_kind": kind}
+    return {**made, **({"outcome": outcome} if outcome else {})}
+
+
+def applied_result(part: ToolResultPart, made: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a result as it was read, without an outcome that is not its own any more."""
+    fields = applied(part.native, made)
+    outcome = fields.get("outcome")
+    is_retry = fields["part_kind"] == "retry-prompt"
+    if not is_retry and ((outcome in _ERRORS) != part.is_error or (outcome == "denied") != part.denied):
+        fields["outcome"] = made.get("outcome", "success")
+    return fields
+
+
+def _formed(call: ToolCallPart, args: str) -> ToolCallPart:
+    return msgspec.structs.replace(
+        call, native={**(call.native or {}), **(OWN.with_form(call.native, args=args) or {})}
+    )
+
+
+def _parts(content: Any) -> tuple[Any, ...] | None:
+    """What a tool returned as text and files, one file at least; `None` where it is a JSON value. Beside files any other value is a
+    text of JSON that keeps it."""
+    items = cast("list[Any]", content) if isinstance(content, list) else [content]
+    files = [_file(item) for item in items]
+    if not any(files):
+        return None
+    return tuple([file or _text(item) for file, item in zip(files, items, strict=True)])
+
+
+def _text(item: Any) -> TextPart:
+    if isinstance(item, str) and item:
+        return TextPart(item)
+    return TextPart(json_bytes.encode(item).decode(), OWN.with_notes(None, whole=[item]))
+
+
+def _file(item: Any) -> Any:
+    fields = if_object(item)
+    if if_text(fields.get("kind")).endswith("-url") and not ("media_type" in fields and fields["media_type"] != ""):
+        return None  # the library takes a link without a type for data of the tool's own
+    return load_file(fields) if fields else None
+
+
+def _content(part: ToolResultPart, sent: Sent, place: int) -> Any:
+    if not part.is_content:
+        return part.result
+    pieces: tuple[Any, ...] = part.result
+    if all(isinstance(piece, TextPart) for piece in pieces):
+        sent.lose(place, Lost.texts, "the format takes a list of texts for data of the tool's; they are one text")
+        return "\n".join(piece.text for piece in pieces)
+    items = [_item(piece, sent, place) for piece in pieces]
+    return items[0] if len(items) == 1 and OWN.form(part.native).get("content") == "one" else items
+
+
+def _item(piece: Any, sent: Sent, place: int) -> Any:
+    kept = OWN.notes(piece.native).get("whole")
+    if isinstance(piece, TextPart) and isinstance(kept, list) and kept:
+        return cast("list[Any]", kept)[0]
+    item = sent.item(place, piece)
+    fields = if_object(item)
+    return {"media_type": None, **fields} if fields and not isinstance(piece, TextPart) else item

@@ -1,0 +1,184 @@
+"""ShareGPT, the usual form of conversations in training data: `{"conversations": [{"from": "human", "value": "…"}, …]}`, with `system`,
+`tools` and any other field beside the turns; or the list of turns alone.
+
+Three dialects are read: plain text, Hermes' (`<tool_call>`, `<tool_response>` and `<think>` in the text) and LLaMA-Factory's (turns
+`function_call` and `observation`). Each is written as it was; what comes from elsewhere is written as Hermes' models know it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from dragoman.codec.json_values import bounded, if_object, if_text, rest
+from dragoman.codec.serving import Problem, noted
+from dragoman.errors import HistoryError
+from dragoman.formats.sharegpt_dump import dump_messages
+from dragoman.formats.sharegpt_pairing import Called, Pairing
+from dragoman.formats.sharegpt_tools import OWN
+from dragoman.formats.sharegpt_values import dump_function_call, load_answer, load_function_call, load_results
+from dragoman.message import Content, Message, Origin, Role, TextPart, ToolCallPart, ToolResultPart
+
+__all__ = ["dump_messages", "load_messages", "name", "votes"]
+
+name = "sharegpt"
+_ROLES: Mapping[str, Role] = {
+    "human": Role.USER,
+    "user": Role.USER,
+    "gpt": Role.MODEL,
+    "assistant": Role.MODEL,
+    "chatgpt": Role.MODEL,
+    "model": Role.MODEL,
+    "bot": Role.MODEL,
+    "bing": Role.MODEL,
+    "bard": Role.MODEL,
+    "function_call": Role.MODEL,
+    "system": Role.SYSTEM,
+}
+"""`from` → whose turn it is; the first of each role is the usual one."""
+_RESULTS = ("tool", "observation", "function_response", "function", "ipython")
+"""`from` of the turns that hold results."""
+
+
+def votes(message: Any) -> int:
+    """How surely an object is a turn: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
+    fields = if_object(message)
+    speaker = if_text(fields.get("from"))
+    known = speaker in _ROLES or speaker in _RESULTS
+    return 3 if known and "value" in fields and isinstance(fields["value"], str | None) else 0
+
+
+def load_messages(
+    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+) -> list[Message]:
+    """`{"conversations": […], …}`, or the list alone → messages. `origin` is given to the model's. With `problems`, a turn that cannot be
+    read is left out and noted there.
+
+    Raises:
+        HistoryError: it is no such conversation, or a turn cannot be read and no problems are noted.
+    """
+    payload = bounded(payload) if problems is None else payload
+    document: dict[str, Any] = {"conversations": payload} if isinstance(payload, list) else if_object(payload)
+    turns = document.get("conversations")
+    if not isinstance(turns, list):
+        raise HistoryError('a conversation of ShareGPT is {"conversations": [{"from": …, "value": …}, …]}')
+    reader = _Reader(origin)
+    around = rest(document, "conversations")
+    if system := if_text(around.get("system")):
+        reader.messages.append(Message.system(system).replace(native=OWN.note(form={"place": "system"})))
+        del around["system"]
+    for index, turn in enumerate(cast("list[Any]", turns)):
+        try:
+            reader.read(_turn(turn if problems is None else bounded(turn), index))
+        except HistoryError as error:
+            noted(error, problems, index, _field_at_fault(turn))
+    messages = reader.messages
+    if not messages:
+        if around:
+            noted(
+                HistoryError("a conversation without turns has no message to keep its fields with"), problems, -1, None
+            )
+    elif isinstance(payload, list):
+        messages[0] = messages[0].replace(native=OWN.with_form(messages[0].native, payload="list"))
+    elif around:
+        try:
+            messages[0] = messages[0].replace(native=OWN.with_notes(messages[0].native, document=bounded(around)))
+        except HistoryError as error:
+            noted(error, problems, -1, None)
+    return messages
+
+
+def _turn(turn: Any, index: int) -> dict[str, Any]:
+    if not isinstance(turn, dict):
+        raise HistoryError(f'"conversations[{index}]" must be an object with "from" and "value"')
+    fields = cast("dict[str, Any]", turn)
+    speaker, value = fields.get("from"), fields.get("value", 0)
+    if not isinstance(speaker, str) or (speaker not in _ROLES and speaker not in _RESULTS):
+        known = ", ".join((*_ROLES, *_RESULTS))
+        raise HistoryError(f'"from" of "conversations[{index}]" must be one of {known}, not {speaker!r:.100}')
+    if not isinstance(value, str | None):
+        raise HistoryError(f'"value" of "conversations[{index}]" must be a text')
+    return fields
+
+
+def _field_at_fault(turn: Any) -> str | None:
+    if not isinstance(turn, dict):
+        return None
+    fields = cast("dict[str, Any]", turn)
+    speaker = fields.get("from")
+    if not isinstance(speaker, str) or (speaker not in _ROLES and speaker not in _RESULTS):
+        return "from"
+    return "value" if not isinstance(fields.get("value", 0), str | None) else None
+
+
+class _Reader:
+    """Gathers turns into messages; consecutive turns of results are one message."""
+
+    def __init__(self, origin: Origin | None) -> None:
+        self.messages: list[Message] = []
+        self._origin = origin
+        self._pairing = Pairing()
+        self._minted = (f"call-{number}" for number in count())
+        self._after_results = False
+
+    def read(self, turn: Mapping[str, Any]) -> None:
+        """The next turn."""
+        speaker, value, fields = str(turn["from"]), turn["value"], rest(turn, "from", "value")
+        form: dict[str, Any] = {} if isinstance(value, str) else {"value": None}
+        if speaker in _RESULTS or _ROLES[speaker] is Role.USER:
+            self._pairing.end()
+        if speaker in _RESULTS:
+            self._read_results(speaker, if_text(value), fields, form)
+            return
+        self._after_results = False
+        role = _ROLES[speaker]
+        content, more = self._content(role, speaker, if_text(value))
+        form |= more
+        if speaker not in ("human", "gpt", "system"):
+            form["from"] = speaker
+        origin = self._origin if role is Role.MODEL else None
+        self.messages.append(Message(role, tuple(content), origin=origin, native=OWN.note(fields, form)))
+
+    def _content(self, role: Role, speaker: str, value: str) -> tuple[list[Content], dict[str, Any]]:
+        """The pieces of a turn that holds no results, and the wire form of the message."""
+        if role is not Role.MODEL:
+            return ([TextPart(value)] if value else []), {}
+        calls = load_function_call(value) if speaker == "function_call" else None
+        pieces = list(self._named(load_answer(value) if calls is None else calls))
+        if calls is None:
+            return pieces, {}
+        own_ids = {id(call): call.id for call in calls}
+        usual = dump_function_call(calls, None, lambda call: own_ids[id(call)] or None)
+        return pieces, {"calls": True if value == usual else value}
+
+    def _named(self, pieces: Iterable[Any]) -> Iterator[Content]:
+        """Pieces, in which each call has an id."""
+        for piece in pieces:
+            if not isinstance(piece, ToolCallPart):
+                yield piece
+                continue
+            call = piece if piece.id else replace(piece, id=self._pairing.fresh(self._minted))
+            self._pairing.call(Called(call.id, call.name))
+            yield call
+
+    def _read_results(self, speaker: str, value: str, fields: dict[str, Any], form: dict[str, Any]) -> None:
+        parts: list[Content] = [self._paired(part) for part in load_results(value)]
+        usual = speaker == "tool" and not fields and not form and not self._after_results
+        if not usual:
+            first = cast("ToolResultPart", parts[0])
+            turn = {"from": speaker, **({"fields": fields} if fields else {}), **form}
+            parts[0] = replace(first, native=OWN.with_notes(first.native, turn=turn))
+        before = self.messages.pop().content if self._after_results else ()
+        self.messages.append(Message(Role.USER, (*before, *parts)))
+        self._after_results = True
+
+    def _paired(self, part: ToolResultPart) -> ToolResultPart:
+        """A result with the id and the name of its call."""
+        found = self._pairing.find(part.id, part.name)
+        if found is None:
+            return part if part.id else replace(part, id=self._pairing.fresh(self._minted))
+        self._pairing.answer(found)
+        return replace(part, id=found.id, name=part.name or found.name)

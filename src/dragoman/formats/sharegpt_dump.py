@@ -1,0 +1,269 @@
+"""Messages → a conversation of ShareGPT, with all that it cannot hold noted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from dragoman.codec.json_values import has_error, if_object, if_text
+from dragoman.codec.marks import unmarked_all
+from dragoman.codec.media import as_text, label, text_of
+from dragoman.codec.outgoing import Outgoing
+from dragoman.codec.replay import kind_of
+from dragoman.formats.sharegpt_pairing import Called, Pairing
+from dragoman.formats.sharegpt_tools import OWN
+from dragoman.formats.sharegpt_values import TAGS, Said, dump_answer, dump_function_call, dump_results, load_answer
+from dragoman.loss import Loss, Lost
+from dragoman.message import (
+    NOTES,
+    Content,
+    Message,
+    Origin,
+    ProviderPart,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+
+__all__ = ["dump_messages"]
+
+_SPEAKERS = {Role.USER: "human", Role.MODEL: "gpt", Role.SYSTEM: "system"}
+Places = set[tuple[int, int]]
+"""Position of a message, place of a piece in it."""
+
+
+def dump_messages(
+    messages: Iterable[Message],
+    *,
+    target: Origin | None = None,
+    losses: list[Loss] | None = None,
+) -> dict[str, Any] | list[dict[str, Any]]:
+    """Messages → `{"conversations": […], …}`; the list alone where it was read so. What the format cannot hold is added to `losses`."""
+    given = tuple(messages)
+    plain, places = unmarked_all(given)
+    out = Outgoing(
+        messages=plain,
+        target=target,
+        quirks=None,
+        losses=[] if losses is None else losses,
+        unreadable=(),
+        ids={},
+        names={},
+        places=places,
+    )
+    written = _with_ids(plain)
+    document: dict[str, Any] = {"conversations": []}
+    for position, message in enumerate(plain):
+        around = if_object(OWN.notes(message.native).get("document"))
+        if twice := [field for field in around if field in document]:
+            out.lose(position, None, Lost.field, "another conversation has it", ", ".join(twice))
+        document = {**around, **document}
+        if not message.content and given[position].content:
+            continue  # there are marks in it alone
+        in_field = OWN.form(message.native).get("place") == "system" and message.role is Role.SYSTEM
+        if in_field and position == 0 and message.text and "system" not in document:
+            document["system"] = _text(out, position, list(enumerate(message.content)))
+        else:
+            document["conversations"] += _turns(out, position, written)
+    alone = any(OWN.form(message.native).get("payload") == "list" for message in plain)
+    return document["conversations"] if alone and len(document) == 1 else document
+
+
+def _with_ids(messages: Sequence[Message]) -> Places:
+    """The calls and results whose ids must be written, since a reader would otherwise take a result for that of another call."""
+    pairing, written = Pairing(), Places()
+    for position, message in enumerate(messages):
+        if message.role is Role.USER:
+            pairing.end()
+        for place, piece in enumerate(message.content):
+            if isinstance(piece, ToolCallPart | ToolResultPart) and "id" in OWN.form(piece.native):
+                written.add((position, place))
+            if isinstance(piece, ToolCallPart) and _is_sent(message, piece):
+                pairing.call(Called(piece.id, piece.name, position, place))
+            elif isinstance(piece, ToolResultPart) and message.role is Role.USER:
+                answered = pairing.find(piece.id, "") if piece.id else pairing.find("", piece.name)
+                form = OWN.form(piece.native)
+                unnamed = any(how in form for how in ("plain", "bare", "nameless"))
+                read_as = answered if "id" in form else pairing.find("", "" if unnamed else piece.name)
+                if read_as != answered:
+                    written |= {(position, place)} | ({(answered.position, answered.place)} if answered else Places())
+                if answered is not None:
+                    pairing.answer(answered)
+    return written
+
+
+def _is_sent(message: Message, call: ToolCallPart) -> bool:
+    return message.role is Role.MODEL and call.run_by != "provider" and call.name != ""
+
+
+def _turns(out: Outgoing[Any], position: int, written: Places) -> Iterator[dict[str, Any]]:
+    """A message → its turns: those of its results, then that of all else."""
+    message = out.messages[position]
+    pieces = list(enumerate(message.content))
+    results = [(place, piece) for place, piece in pieces if isinstance(piece, ToolResultPart)]
+    if message.role is Role.USER and results:
+        others = [(place, piece) for place, piece in pieces if not isinstance(piece, ToolResultPart)]
+        if others and others[0][0] < results[-1][0]:
+            out.lose(position, others[0][0], Lost.order, "results stand in turns of their own, before all else")
+        yield from _result_turns(out, position, results, written)
+        if not others:
+            return
+        pieces = others
+    form = OWN.form(message.native)
+    if message.role is Role.MODEL:
+        speaker, value = _answer(out, position, pieces, written)
+    else:
+        speaker, value = if_text(form.get("from")) or _SPEAKERS[message.role], _text(out, position, pieces)
+    if value is None:
+        return
+    yield {
+        "from": speaker,
+        "value": None if not value and "value" in form else value,
+        **OWN.fields(message.native),
+    }
+
+
+def _result_turns(
+    out: Outgoing[Any], position: int, results: Sequence[tuple[int, ToolResultPart]], written: Places
+) -> Iterator[dict[str, Any]]:
+    turns: list[list[tuple[int, ToolResultPart]]] = []
+    for place, part in results:
+        alone = "plain" in OWN.form(part.native)
+        if not turns or alone or "turn" in OWN.notes(part.native) or "plain" in OWN.form(turns[-1][-1][1].native):
+            turns.append([])
+        turns[-1].append((place, part))
+    for turn in turns:
+        note = if_object(OWN.notes(turn[0][1].native).get("turn"))
+        said = {id(part): _result(out, position, place, part) for place, part in turn}
+        ids = {id(part): part.id for place, part in turn if (position, place) in written}
+        value = dump_results(
+            [part for _, part in turn], lambda part, said=said: said[id(part)], lambda part, ids=ids: ids.get(id(part))
+        )
+        yield {
+            "from": if_text(note.get("from")) or "tool",
+            "value": None if not value and "value" in note else value,
+            **if_object(note.get("fields")),
+        }
+
+
+def _result(out: Outgoing[Any], position: int, place: int, part: ToolResultPart) -> Any:
+    """What a result says, as JSON's value."""
+    if part.is_error and not has_error(part.result):
+        out.lose(position, place, Lost.is_error, "the format has no mark for a failed tool")
+    if not part.is_content:
+        return part.result
+    texts: list[str] = []
+    for piece in part.result:
+        if isinstance(piece, TextPart):
+            texts.append(piece.text)
+            continue
+        if text_of(piece) is None:
+            out.lose(position, place, kind_of(piece), "the format holds text only; a text names it", label(piece))
+        texts.append(as_text(piece))
+    if len(texts) > 1:
+        out.lose(position, place, Lost.texts, "the pieces of a result are one text")
+    return "".join(texts)
+
+
+def _answer(
+    out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content]], written: Places
+) -> tuple[str, str | None]:
+    """The model's content → who speaks, and the text; no text where nothing is left of it."""
+    message = out.messages[position]
+    form = OWN.form(message.native)
+    said = _said(out, position, pieces)
+    ids = {
+        id(piece): piece.id
+        for place, piece in pieces
+        if isinstance(piece, ToolCallPart) and (position, place) in written
+    }
+    speaker = if_text(form.get("from")) or "gpt"
+    calls = [piece for _, piece in said if isinstance(piece, ToolCallPart)]
+    if "calls" in form and calls and len(calls) == len(said):
+        return speaker, dump_function_call(calls, form["calls"], lambda call: ids.get(id(call)))
+    if pieces and not said:
+        return speaker, None
+    value = dump_answer([piece for _, piece in said], lambda call: ids.get(id(call)))
+    suspect = [(place, piece) for place, piece in said if _has_tags(piece)]
+    if suspect and not _is_read_as(value, [piece for _, piece in said]):
+        for place, piece in [(place, piece) for place, piece in pieces if _has_tags(piece)] or suspect:
+            out.lose(position, place, kind_of(piece), "it has tags in it that are read as something else")
+    return "gpt" if "calls" in form else speaker, value
+
+
+def _has_tags(piece: Content) -> bool:
+    return isinstance(piece, TextPart | ThinkingPart) and TAGS.search(piece.text) is not None
+
+
+def _is_read_as(value: str, said: Sequence[Said]) -> bool:
+    """Whether a text is read as these pieces."""
+    read = load_answer(value)
+    return [type(piece) for piece in read] == [type(piece) for piece in said] and all(
+        isinstance(one, ToolCallPart) or one.text == getattr(other, "text", None)
+        for one, other in zip(read, said, strict=True)
+    )
+
+
+def _said(out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content]]) -> list[tuple[int, Said]]:
+    """The pieces of an answer that the format holds, texts that stand beside each other as one."""
+    said: list[tuple[int, Said]] = []
+    tagged = any(isinstance(piece, ToolCallPart | ThinkingPart) for _, piece in pieces)
+    for place, piece in pieces:
+        if isinstance(piece, ToolCallPart) and _is_sent(out.messages[position], piece):
+            if piece.state == "cut":
+                out.lose(position, place, Lost.tool_call, "it was cut, and is written as one that is not valid")
+            said.append((place, piece))
+        elif isinstance(piece, ThinkingPart):
+            said += [(place, piece)] if _holds_thinking(out, position, place, piece) else []
+        elif isinstance(piece, ToolCallPart | ToolResultPart | ProviderPart):
+            out.lose(position, place, kind_of(piece), "the format has no place for it", _which(piece))
+        else:
+            text = _as_text(out, position, place, piece)
+            before = said[-1][1] if said else None
+            if isinstance(before, TextPart):
+                out.lose(position, place, Lost.texts, "a turn is one text; they are joined")
+                said[-1] = (said[-1][0], replace(before, text=before.text + text))
+            elif tagged and not text.strip():
+                out.lose(position, place, Lost.text, "blank text beside tags is not told from what stands between them")
+            else:
+                said.append((place, TextPart(text)))
+    return said
+
+
+def _holds_thinking(out: Outgoing[Any], position: int, place: int, part: ThinkingPart) -> bool:
+    if not part.text and not OWN.is_ours(part.native):
+        out.lose(position, place, Lost.thinking, "nothing of it can be read")
+        return False
+    if any(value for key, value in (part.native or {}).items() if not key.endswith(NOTES) and key != "sharegpt"):
+        out.lose(position, place, Lost.signature, "the format has no place for what its provider signed")
+    return True
+
+
+def _which(piece: Content) -> str:
+    """What a loss calls a piece."""
+    return str(getattr(piece, "name", "") or getattr(piece, "kind", ""))
+
+
+def _text(out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content]]) -> str | None:
+    """The content of a message that is not the model's → its text; `None`: nothing is left of it."""
+    texts: list[str] = []
+    for place, piece in pieces:
+        if isinstance(piece, ToolCallPart | ToolResultPart | ProviderPart | ThinkingPart):
+            out.lose(position, place, kind_of(piece), "the format has no place for it", _which(piece))
+        else:
+            if texts:
+                out.lose(position, place, Lost.texts, "a turn is one text; they are joined")
+            texts.append(_as_text(out, position, place, piece))
+    return "".join(texts) if texts or not pieces else None
+
+
+def _as_text(out: Outgoing[Any], position: int, place: int, piece: Any) -> str:
+    if isinstance(piece, TextPart):
+        return piece.text
+    if text_of(piece) is None:
+        out.lose(position, place, kind_of(piece), "the format holds text only; a text names it", label(piece))
+    return as_text(piece)

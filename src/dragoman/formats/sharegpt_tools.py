@@ -1,0 +1,103 @@
+"""Tool calls and results as ShareGPT's dialects have them: an object of JSON, or of Python's notation, in a text ⇄ our parts.
+
+An object's text that is not the one which we would write is noted in the wire form (`inner`), and written again for as long as it says
+what the part says.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+from dragoman import json_bytes
+from dragoman.codec.json_values import bounded, if_object, if_text, rest
+from dragoman.codec.native import Own
+from dragoman.errors import HistoryError
+from dragoman.fold import parse_call
+from dragoman.message import ToolCallPart, ToolResultPart
+
+__all__ = ["OWN", "call_object", "dump_json", "load_call", "load_result", "object_of", "result_object", "same_json"]
+
+OWN = Own("sharegpt")
+"""The format's part of `native`."""
+_NOTATION = re.compile(r"""(?:[^\\]|\\[\\'"bfnrtux])*""")
+"""A text in Python's notation whose escapes are known."""
+_READ = ("id", "name", "arguments")
+_READ_RESULT = ("tool_call_id", "name", "content")
+
+
+def object_of(text: str) -> Any:
+    """The value that a text is, as JSON or as Python writes it; `None`: it is no object and no list."""
+    text = text.strip()
+    if text[:1] not in ("{", "["):
+        return None
+    try:
+        return json_bytes.decode(text)
+    except ValueError:
+        return _python(text)
+
+
+def _python(text: str) -> Any:
+    if _NOTATION.fullmatch(text) is None:
+        return None
+    try:
+        json_bytes.bound(text.replace("'", '"'))
+        value = bounded(ast.literal_eval(text))
+        if isinstance(value, (dict, list)) and json_bytes.decode(json_bytes.encode(value)) == value:
+            return cast("Any", value)
+    except (ArithmeticError, ValueError, TypeError, SyntaxError, RecursionError, MemoryError, HistoryError):
+        pass
+    return None
+
+
+def dump_json(value: Any, *tags: str) -> str:
+    """A value as JSON, in which none of these tags stands."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text.replace("<", "\\u003c") if any(tag in text for tag in tags) else text
+
+
+def same_json(one: Any, other: Any) -> bool:
+    """Whether two values are the same as JSON, where `1` is not `true`."""
+    return json_bytes.encode(one) == json_bytes.encode(other)
+
+
+def load_call(value: Any) -> ToolCallPart | None:
+    """An object with the name and the arguments of a call → the call, with its own id or an empty one; `None`: it is no call."""
+    fields = if_object(value)
+    name, arguments = if_text(fields.get("name")), fields.get("arguments", {})
+    if not name or not isinstance(arguments, (dict, str)) or not isinstance(fields.get("id", ""), str):
+        return None
+    call = ToolCallPart(fields.get("id", ""), name, native=OWN.note(rest(fields, *_READ)))
+    if isinstance(arguments, str):
+        return parse_call(call, arguments)
+    return ToolCallPart(call.id, name, cast("dict[str, Any]", arguments), native=call.native)
+
+
+def call_object(call: ToolCallPart, call_id: str | None) -> dict[str, Any]:
+    """A call → the object. `call_id`: to be written in it."""
+    arguments = call.arguments if call.state == "complete" else call.raw or ""
+    return {
+        **({"id": call_id} if call_id else {}),
+        "name": call.name,
+        "arguments": arguments,
+        **OWN.fields(call.native),
+    }
+
+
+def load_result(value: Any) -> ToolResultPart | None:
+    """An object with the content of a result → the result, with its own id and name or empty ones; `None`: it is none."""
+    fields = if_object(value)
+    call_id, name = fields.get("tool_call_id", ""), fields.get("name", "")
+    if "content" not in fields or not isinstance(call_id, str) or not isinstance(name, str):
+        return None
+    return ToolResultPart(call_id, name, fields["content"], native=OWN.note(rest(fields, *_READ_RESULT)))
+
+
+def result_object(part: ToolResultPart, result: Any, call_id: str | None) -> dict[str, Any]:
+    """A result → the object. `result`: what it says, as JSON's value; `call_id`: to be written in it."""
+    named = part.name and "nameless" not in OWN.form(part.native)
+    names: Mapping[str, Any] = {"name": part.name} if named else {}
+    return {**({"tool_call_id": call_id} if call_id else {}), **names, "content": result, **OWN.fields(part.native)}

@@ -1,0 +1,290 @@
+"""The texts (`value`) of ShareGPT's turns ⇄ pieces of content: thinking, calls and results stand between tags in them.
+
+Every character of a text is in a piece or in a wire form, so that what was read is written as it was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from dragoman.codec.json_values import if_list
+from dragoman.formats.sharegpt_tools import (
+    OWN,
+    call_object,
+    dump_json,
+    load_call,
+    load_result,
+    object_of,
+    result_object,
+    same_json,
+)
+from dragoman.message import TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+
+__all__ = [
+    "TAGS",
+    "Said",
+    "dump_answer",
+    "dump_function_call",
+    "dump_results",
+    "load_answer",
+    "load_function_call",
+    "load_results",
+]
+
+Said = TextPart | ThinkingPart | ToolCallPart
+"""The pieces of an answer."""
+TAGS = re.compile(r"<(/?)(think|tool_call)>")
+"""The tags of an answer."""
+_CALL, _CALL_END = "<tool_call>", "</tool_call>"
+_RESULT, _RESULT_END = "<tool_response>", "</tool_response>"
+
+
+class _Tag(NamedTuple):
+    """A piece between tags."""
+
+    start: int
+    end: int
+    piece: Any
+
+
+# ------------------------------------------------------------------ answers
+
+
+def load_answer(value: str) -> list[Said]:
+    """The text of a model's turn → its pieces, calls with their own ids or empty ones."""
+    return _load(value, list(_answer_tags(value)))
+
+
+def dump_answer(pieces: Sequence[Said], call_id: Callable[[ToolCallPart], str | None]) -> str:
+    """The inverse. `call_id`: the id that is to be written for a call."""
+
+    def tagged(piece: Any) -> str:
+        return f"<think>{_thinking(piece)}</think>" if isinstance(piece, ThinkingPart) else _call(piece, call_id(piece))
+
+    return _dump(pieces, tagged)
+
+
+def _answer_tags(value: str) -> Iterator[_Tag]:
+    """Linear: each tag is looked at once."""
+    tags = list(TAGS.finditer(value))
+    last = {tag[2]: tag.start() for tag in tags if tag[1]}
+    opened: re.Match[str] | None = None
+    for tag in tags:
+        kind, inside = tag[2], opened[2] if opened is not None else None
+        if not tag[1]:
+            if (inside is None or inside == kind == "tool_call") and tag.start() < last.get(kind, -1):
+                opened = tag
+        elif opened is not None and kind == inside:
+            inner = value[opened.end() : tag.start()]
+            piece = _load_thinking(inner) if kind == "think" else _load_call(inner)
+            if piece is not None:
+                yield _Tag(opened.start(), tag.end(), piece)
+            opened = None
+
+
+def _load_thinking(inner: str) -> ThinkingPart:
+    if len(inner) > 1 and inner[0] == inner[-1] == "\n":
+        return ThinkingPart(inner[1:-1], OWN.note(mark=len(inner) == 2))
+    return ThinkingPart(inner, OWN.note(form={"tight": True}))
+
+
+def _thinking(part: ThinkingPart) -> str:
+    text = part.text
+    lined = len(text) > 1 and text[0] == text[-1] == "\n"
+    return text if "tight" in OWN.form(part.native) and not lined else f"\n{text}\n"
+
+
+def _load_call(inner: str) -> ToolCallPart | None:
+    call = load_call(object_of(inner))
+    if call is None:
+        return None
+    form: dict[str, Any] = {"id": True} if call.id else {}
+    usual = f"\n{dump_json(call_object(call, call.id), _CALL, _CALL_END)}\n"
+    if inner != usual:
+        form["inner"] = inner
+    return replace(call, native=OWN.with_form(call.native, **form)) if form else call
+
+
+def _call(call: ToolCallPart, call_id: str | None) -> str:
+    inner = OWN.form(call.native).get("inner")
+    if not isinstance(inner, str) or not _same_call(load_call(object_of(inner)), call, call_id):
+        inner = f"\n{dump_json(call_object(call, call_id), _CALL, _CALL_END)}\n"
+    return f"{_CALL}{inner}{_CALL_END}"
+
+
+def _same_call(read: ToolCallPart | None, call: ToolCallPart, call_id: str | None) -> bool:
+    """Whether a text, read again, says what the call does. `call_id`: that which is to be written for it."""
+    return (
+        read is not None
+        and (read.id, read.name, read.state) == (call_id or "", call.name, call.state)
+        and same_json(read.arguments, call.arguments)
+        and (call.state == "complete" or read.raw == call.raw)
+        and same_json(OWN.fields(read.native), OWN.fields(call.native))
+    )
+
+
+# ------------------------------------------------------------------ function_call
+
+
+def load_function_call(value: str) -> list[ToolCallPart] | None:
+    """The text of a turn `function_call`, an object or a list of them → the calls; `None`: it is no such."""
+    found = object_of(value)
+    objects = if_list(found) or [found]
+    calls = [call for each in objects if (call := load_call(each)) is not None]
+    if not calls or len(calls) < len(objects):
+        return None
+    return [replace(call, native=OWN.with_form(call.native, id=True)) if call.id else call for call in calls]
+
+
+def dump_function_call(calls: Sequence[ToolCallPart], given: Any, call_id: Callable[[ToolCallPart], str | None]) -> str:
+    """The inverse. `given`: the text that it was, where that was not the usual one."""
+    if isinstance(given, str):
+        read = load_function_call(given) or []
+        if len(read) == len(calls) and all(
+            _same_call(one, call, call_id(call)) for one, call in zip(read, calls, strict=True)
+        ):
+            return given
+    objects = [call_object(call, call_id(call)) for call in calls]
+    return dump_json(objects[0] if len(objects) == 1 else objects)
+
+
+# ------------------------------------------------------------------ results
+
+
+def load_results(value: str) -> list[ToolResultPart]:
+    """The text of a tool's turn → its results, with their own ids and names or empty ones."""
+    tags = list(_result_tags(value))
+    if not tags or tags[-1].piece is None:
+        return [ToolResultPart("", "", value, native=OWN.note(form={"plain": True}))]
+    return _load(value, tags)
+
+
+def dump_results(
+    parts: Sequence[ToolResultPart],
+    said: Callable[[ToolResultPart], Any],
+    call_id: Callable[[ToolResultPart], str | None],
+) -> str:
+    """Results that stand in one turn → its text. `said`: what a result says, as JSON's value; `call_id`: the id to be written for it."""
+    first = parts[0]
+    if (
+        len(parts) == 1
+        and "plain" in OWN.form(first.native)
+        and call_id(first) is None
+        and isinstance(said(first), str)
+    ):
+        return said(first)
+    return _dump(parts, lambda part: f"{_RESULT}{_result(part, said(part), call_id(part))}{_RESULT_END}")
+
+
+def _result_tags(value: str) -> Iterator[_Tag]:
+    """Results with nothing between them; an empty piece ends them where it is otherwise."""
+    end = 0
+    while True:
+        start = value.find(_RESULT, end)
+        close = value.find(_RESULT_END, start) if start >= 0 else -1
+        between = value[end:start] if close >= 0 else value[end:]
+        if between.strip():
+            yield _Tag(end, end, None)
+        if close < 0 or between.strip():
+            return
+        inner, begun = value[start + len(_RESULT) : close], start
+        end = close + len(_RESULT_END)
+        yield _Tag(begun, end, _load_result(inner))
+
+
+def _load_result(inner: str) -> ToolResultPart:
+    part = load_result(object_of(inner))
+    form: dict[str, Any] = {}
+    if part is None:
+        lined = len(inner) > 1 and inner[0] == inner[-1] == "\n"
+        return ToolResultPart("", "", inner[1:-1] if lined else inner, native=OWN.note(form={"bare": lined or "tight"}))
+    if not part.name:
+        form["nameless"] = True
+    if part.id:
+        form["id"] = True
+    named = replace(part, native=OWN.with_form(part.native, **form))
+    if inner != f"\n{dump_json(result_object(named, part.result, part.id), _RESULT, _RESULT_END)}\n":
+        form["inner"] = inner
+    return replace(part, native=OWN.with_form(part.native, **form)) if form else part
+
+
+def _result(part: ToolResultPart, said: Any, call_id: str | None) -> str:
+    form = OWN.form(part.native)
+    if "bare" in form and isinstance(said, str) and call_id is None and _RESULT_END not in said:
+        inner = said if form["bare"] == "tight" else f"\n{said}\n"
+        if load_result(object_of(inner)) is None and _load_result(inner).result == said:
+            return inner
+    if isinstance(inner := form.get("inner"), str):
+        read = load_result(object_of(inner))
+        if (
+            read is not None
+            and read.id == (call_id or "")
+            and read.name == ("" if "nameless" in form else part.name)
+            and same_json([read.result, OWN.fields(read.native)], [said, OWN.fields(part.native)])
+        ):
+            return inner
+    return f"\n{dump_json(result_object(part, said, call_id), _RESULT, _RESULT_END)}\n"
+
+
+# ------------------------------------------------------------------ what stands between
+
+
+def _load(value: str, tags: Sequence[_Tag]) -> list[Any]:
+    """A text with tagged pieces in it → texts and pieces, with what stands between them beyond one line's end noted."""
+    pieces: list[Any] = []
+    forms: list[dict[str, Any]] = []
+    end = 0
+    for tag in [*tags, None]:
+        between = value[end : tag.start if tag else len(value)]
+        after = forms[-1] if forms else {}
+        usual = "\n" if pieces and tag else ""
+        if tags and not between.strip():
+            if between != usual:
+                (forms.append({"before": between}) if tag else after.update(after=between))
+            elif tag:
+                forms.append({})
+        elif between:
+            gap = _gap(pieces[-1]) if pieces else ""
+            if not between.startswith(gap):
+                after["after"] = gap = between[: between.startswith("\n")]
+            line = "\n" if tag and between.endswith("\n") else ""
+            pieces.append(TextPart(between[len(gap) : len(between) - len(line)]))
+            forms.append({})
+            if tag:
+                forms.append({} if line else {"before": ""})
+        if tag:
+            pieces.append(tag.piece)
+            end = tag.end
+    return [
+        replace(piece, native=OWN.with_form(piece.native, **form)) if form else piece
+        for piece, form in zip(pieces, forms, strict=True)
+    ]
+
+
+def _dump(pieces: Sequence[Any], tagged: Callable[[Any], str]) -> str:
+    out: list[str] = []
+    before: Any = None
+    for piece in pieces:
+        form = OWN.form(piece.native)
+        if isinstance(piece, TextPart):
+            if before is not None:
+                gap = _gap(before)
+                out.append(gap if piece.text.startswith(gap) else OWN.form(before.native).get("after", gap))
+            out.append(piece.text)
+        else:
+            usual = "" if before is None else "\n"
+            lined = isinstance(before, TextPart) and before.text.endswith("\n")
+            out += [usual if lined else form.get("before", usual), tagged(piece)]
+        before = piece
+    if before is not None and not isinstance(before, TextPart):
+        out.append(OWN.form(before.native).get("after", ""))
+    return "".join(out)
+
+
+def _gap(piece: Any) -> str:
+    """What stands between a tagged piece and a text behind it."""
+    return "\n\n" if isinstance(piece, ThinkingPart) else "\n"
