@@ -300,7 +300,7 @@ class ErrorReader(msgspec.Struct, frozen=True):
         """An error's JSON, inside of a stream or an answer → the exception that says it."""
         return error_from(self.read(payload), rules=self.rules)
 
-    def told(self, error: DragomanError, words: Mapping[type[DragomanError], str]) -> str:
+    def text_of(self, error: DragomanError, words: Mapping[type[DragomanError], str]) -> str:
         """An error's words, as a format tells them that has no others: behind those by which its class is known, where they do not
         say it themselves."""
         known = of_class(words, error, "")

@@ -83,9 +83,9 @@ def _read(value: Any, given: str | None, problems: list[Problem] | None) -> tupl
         if plain:
             messages += [Message.user(text) for text in part if text]
         else:
-            told = [Detected(given, payload_of(part, given))] if given is not None else detected(part)
-            found += told
-            for name, payload, at in told:
+            runs = [Detected(given, payload_of(part, given))] if given is not None else detected(part)
+            found += runs
+            for name, payload, at in runs:
                 noted: list[Problem] | None = None if problems is None else []
                 messages += formats.get(name).load_messages(payload, problems=noted)
                 for index, field, error in ((each.index, each.field, each.error) for each in noted or ()):

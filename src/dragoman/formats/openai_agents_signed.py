@@ -138,9 +138,9 @@ def _lift_thinking(part: ThinkingPart) -> list[ThinkingPart]:
     blocks = if_objects(data.get(_BLOCKS))
     if not blocks or not all(_is_block(block) for block in blocks):
         return [part]
-    around = rest(item, "type", "summary", "content", "encrypted_content")
-    around[_DATA] = rest(data, _BLOCKS)
-    note = around if _reasoning(around, blocks) == item else item
+    envelope = rest(item, "type", "summary", "content", "encrypted_content")
+    envelope[_DATA] = rest(data, _BLOCKS)
+    note = envelope if _reasoning(envelope, blocks) == item else item
     parts = [_load_block(block) for block in blocks]
     first = parts[0]
     noted = _OWN.note(item=note, blocks=len(parts), mark=True) or {}
@@ -172,21 +172,23 @@ def _lower_thinking(message: Message, at: int) -> tuple[ThinkingPart, int]:
     whole = item.get("type") == "reasoning"
     if whole and if_object(item.get(_DATA)).get(_BLOCKS) == blocks:
         return load_reasoning(item), len(parts)
-    around = rest(item, "type", "summary", "content", "encrypted_content")
-    return load_reasoning(_reasoning({**around, _DATA: rest(if_object(item.get(_DATA)), _BLOCKS)}, blocks)), len(parts)
+    envelope = rest(item, "type", "summary", "content", "encrypted_content")
+    return load_reasoning(_reasoning({**envelope, _DATA: rest(if_object(item.get(_DATA)), _BLOCKS)}, blocks)), len(
+        parts
+    )
 
 
-def _reasoning(around: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _reasoning(envelope: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The item that the SDK makes of blocks of thinking. `around`: its other fields."""
     texts = [text for block in blocks if (text := if_text(block.get("thinking")))]
     signatures = [signature for block in blocks if (signature := if_text(block.get("signature")))]
     return {
         "type": "reasoning",
-        **around,
+        **envelope,
         "summary": [{"type": "summary_text", "text": "".join(texts)}] if texts else [],
         "content": [{"type": "reasoning_text", "text": text} for text in texts],
         **({"encrypted_content": "\n".join(signatures)} if signatures else {}),
-        _DATA: {**if_object(around.get(_DATA)), _BLOCKS: [*blocks]},
+        _DATA: {**if_object(envelope.get(_DATA)), _BLOCKS: [*blocks]},
     }
 
 

@@ -66,10 +66,10 @@ def load_messages(
     if not isinstance(turns, list):
         raise HistoryError('a conversation of ShareGPT is {"conversations": [{"from": …, "value": …}, …]}')
     reader = _Reader(origin)
-    around = rest(document, "conversations")
-    if system := if_text(around.get("system")):
+    extra = rest(document, "conversations")
+    if system := if_text(extra.get("system")):
         reader.messages.append(Message.system(system).replace(native=OWN.note(form={"place": "system"})))
-        del around["system"]
+        del extra["system"]
     for index, turn in enumerate(cast("list[Any]", turns)):
         try:
             reader.read(_turn(turn if problems is None else bounded(turn), index))
@@ -77,15 +77,15 @@ def load_messages(
             noted(error, problems, index, _field_at_fault(turn))
     messages = reader.messages
     if not messages:
-        if around:
+        if extra:
             noted(
                 HistoryError("a conversation without turns has no message to keep its fields with"), problems, -1, None
             )
     elif isinstance(payload, list):
         messages[0] = messages[0].replace(native=OWN.with_form(messages[0].native, payload="list"))
-    elif around:
+    elif extra:
         try:
-            messages[0] = messages[0].replace(native=OWN.with_notes(messages[0].native, document=bounded(around)))
+            messages[0] = messages[0].replace(native=OWN.with_notes(messages[0].native, document=bounded(extra)))
         except HistoryError as error:
             noted(error, problems, -1, None)
     return messages

@@ -14,7 +14,7 @@ from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.replay import kind_of
 from dragoman.formats.sharegpt_pairing import Called, Pairing
 from dragoman.formats.sharegpt_tools import OWN
-from dragoman.formats.sharegpt_values import TAGS, Said, dump_answer, dump_function_call, dump_results, load_answer
+from dragoman.formats.sharegpt_values import TAGS, Held, dump_answer, dump_function_call, dump_results, load_answer
 from dragoman.loss import Loss, Lost
 from dragoman.message import (
     NOTES,
@@ -58,10 +58,10 @@ def dump_messages(
     written = _with_ids(plain)
     document: dict[str, Any] = {"conversations": []}
     for position, message in enumerate(plain):
-        around = if_object(OWN.notes(message.native).get("document"))
-        if twice := [field for field in around if field in document]:
+        extra = if_object(OWN.notes(message.native).get("document"))
+        if twice := [field for field in extra if field in document]:
             out.lose(position, None, Lost.field, "another conversation has it", ", ".join(twice))
-        document = {**around, **document}
+        document = {**extra, **document}
         if not message.content and given[position].content:
             continue  # there are marks in it alone
         in_field = OWN.form(message.native).get("place") == "system" and message.role is Role.SYSTEM
@@ -138,10 +138,10 @@ def _result_turns(
         turns[-1].append((place, part))
     for turn in turns:
         note = if_object(OWN.notes(turn[0][1].native).get("turn"))
-        said = {id(part): _result(out, position, place, part) for place, part in turn}
+        held = {id(part): _result(out, position, place, part) for place, part in turn}
         ids = {id(part): part.id for place, part in turn if (position, place) in written}
         value = dump_results(
-            [part for _, part in turn], lambda part, said=said: said[id(part)], lambda part, ids=ids: ids.get(id(part))
+            [part for _, part in turn], lambda part, held=held: held[id(part)], lambda part, ids=ids: ids.get(id(part))
         )
         yield {
             "from": if_text(note.get("from")) or "tool",
@@ -175,21 +175,21 @@ def _answer(
     """The model's content → who speaks, and the text; no text where nothing is left of it."""
     message = out.messages[position]
     form = OWN.form(message.native)
-    said = _said(out, position, pieces)
+    held = _held(out, position, pieces)
     ids = {
         id(piece): piece.id
         for place, piece in pieces
         if isinstance(piece, ToolCallPart) and (position, place) in written
     }
     speaker = if_text(form.get("from")) or "gpt"
-    calls = [piece for _, piece in said if isinstance(piece, ToolCallPart)]
-    if "calls" in form and calls and len(calls) == len(said):
+    calls = [piece for _, piece in held if isinstance(piece, ToolCallPart)]
+    if "calls" in form and calls and len(calls) == len(held):
         return speaker, dump_function_call(calls, form["calls"], lambda call: ids.get(id(call)))
-    if pieces and not said:
+    if pieces and not held:
         return speaker, None
-    value = dump_answer([piece for _, piece in said], lambda call: ids.get(id(call)))
-    suspect = [(place, piece) for place, piece in said if _has_tags(piece)]
-    if suspect and not _is_read_as(value, [piece for _, piece in said]):
+    value = dump_answer([piece for _, piece in held], lambda call: ids.get(id(call)))
+    suspect = [(place, piece) for place, piece in held if _has_tags(piece)]
+    if suspect and not _is_read_as(value, [piece for _, piece in held]):
         for place, piece in [(place, piece) for place, piece in pieces if _has_tags(piece)] or suspect:
             out.lose(position, place, kind_of(piece), "it has tags in it that are read as something else")
     return "gpt" if "calls" in form else speaker, value
@@ -199,39 +199,39 @@ def _has_tags(piece: Content) -> bool:
     return isinstance(piece, TextPart | ThinkingPart) and TAGS.search(piece.text) is not None
 
 
-def _is_read_as(value: str, said: Sequence[Said]) -> bool:
+def _is_read_as(value: str, held: Sequence[Held]) -> bool:
     """Whether a text is read as these pieces."""
     read = load_answer(value)
-    return [type(piece) for piece in read] == [type(piece) for piece in said] and all(
+    return [type(piece) for piece in read] == [type(piece) for piece in held] and all(
         isinstance(one, ToolCallPart) or one.text == getattr(other, "text", None)
-        for one, other in zip(read, said, strict=True)
+        for one, other in zip(read, held, strict=True)
     )
 
 
-def _said(out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content]]) -> list[tuple[int, Said]]:
+def _held(out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content]]) -> list[tuple[int, Held]]:
     """The pieces of an answer that the format holds, texts that stand beside each other as one."""
-    said: list[tuple[int, Said]] = []
+    held: list[tuple[int, Held]] = []
     tagged = any(isinstance(piece, ToolCallPart | ThinkingPart) for _, piece in pieces)
     for place, piece in pieces:
         if isinstance(piece, ToolCallPart) and _is_sent(out.messages[position], piece):
             if piece.state == "cut":
                 out.lose(position, place, Lost.tool_call, "it was cut, and is written as one that is not valid")
-            said.append((place, piece))
+            held.append((place, piece))
         elif isinstance(piece, ThinkingPart):
-            said += [(place, piece)] if _holds_thinking(out, position, place, piece) else []
+            held += [(place, piece)] if _holds_thinking(out, position, place, piece) else []
         elif isinstance(piece, ToolCallPart | ToolResultPart | ProviderPart):
             out.lose(position, place, kind_of(piece), "the format has no place for it", _which(piece))
         else:
             text = _as_text(out, position, place, piece)
-            before = said[-1][1] if said else None
+            before = held[-1][1] if held else None
             if isinstance(before, TextPart):
                 out.lose(position, place, Lost.texts, "a turn is one text; they are joined")
-                said[-1] = (said[-1][0], replace(before, text=before.text + text))
+                held[-1] = (held[-1][0], replace(before, text=before.text + text))
             elif tagged and not text.strip():
                 out.lose(position, place, Lost.text, "blank text beside tags is not told from what stands between them")
             else:
-                said.append((place, TextPart(text)))
-    return said
+                held.append((place, TextPart(text)))
+    return held
 
 
 def _holds_thinking(out: Outgoing[Any], position: int, place: int, part: ThinkingPart) -> bool:

@@ -26,7 +26,7 @@ from dragoman.message import TextPart, ThinkingPart, ToolCallPart, ToolResultPar
 
 __all__ = [
     "TAGS",
-    "Said",
+    "Held",
     "dump_answer",
     "dump_function_call",
     "dump_results",
@@ -35,7 +35,7 @@ __all__ = [
     "load_results",
 ]
 
-Said = TextPart | ThinkingPart | ToolCallPart
+Held = TextPart | ThinkingPart | ToolCallPart
 """The pieces of an answer."""
 TAGS = re.compile(r"<(/?)(think|tool_call)>")
 """The tags of an answer."""
@@ -54,12 +54,12 @@ class _Tag(NamedTuple):
 # ------------------------------------------------------------------ answers
 
 
-def load_answer(value: str) -> list[Said]:
+def load_answer(value: str) -> list[Held]:
     """The text of a model's turn → its pieces, calls with their own ids or empty ones."""
     return _load(value, list(_answer_tags(value)))
 
 
-def dump_answer(pieces: Sequence[Said], call_id: Callable[[ToolCallPart], str | None]) -> str:
+def dump_answer(pieces: Sequence[Held], call_id: Callable[[ToolCallPart], str | None]) -> str:
     """The inverse. `call_id`: the id that is to be written for a call."""
 
     def tagged(piece: Any) -> str:
@@ -165,19 +165,19 @@ def load_results(value: str) -> list[ToolResultPart]:
 
 def dump_results(
     parts: Sequence[ToolResultPart],
-    said: Callable[[ToolResultPart], Any],
+    result_of: Callable[[ToolResultPart], Any],
     call_id: Callable[[ToolResultPart], str | None],
 ) -> str:
-    """Results that stand in one turn → its text. `said`: what a result says, as JSON's value; `call_id`: the id to be written for it."""
+    """Results that stand in one turn → its text. `result_of`: what a result says, as JSON's value; `call_id`: the id to be written for it."""
     first = parts[0]
     if (
         len(parts) == 1
         and "plain" in OWN.form(first.native)
         and call_id(first) is None
-        and isinstance(said(first), str)
+        and isinstance(result_of(first), str)
     ):
-        return said(first)
-    return _dump(parts, lambda part: f"{_RESULT}{_result(part, said(part), call_id(part))}{_RESULT_END}")
+        return result_of(first)
+    return _dump(parts, lambda part: f"{_RESULT}{_result(part, result_of(part), call_id(part))}{_RESULT_END}")
 
 
 def _result_tags(value: str) -> Iterator[_Tag]:
@@ -212,11 +212,11 @@ def _load_result(inner: str) -> ToolResultPart:
     return replace(part, native=OWN.with_form(part.native, **form)) if form else part
 
 
-def _result(part: ToolResultPart, said: Any, call_id: str | None) -> str:
+def _result(part: ToolResultPart, result: Any, call_id: str | None) -> str:
     form = OWN.form(part.native)
-    if "bare" in form and isinstance(said, str) and call_id is None and _RESULT_END not in said:
-        inner = said if form["bare"] == "tight" else f"\n{said}\n"
-        if load_result(object_of(inner)) is None and _load_result(inner).result == said:
+    if "bare" in form and isinstance(result, str) and call_id is None and _RESULT_END not in result:
+        inner = result if form["bare"] == "tight" else f"\n{result}\n"
+        if load_result(object_of(inner)) is None and _load_result(inner).result == result:
             return inner
     if isinstance(inner := form.get("inner"), str):
         read = load_result(object_of(inner))
@@ -224,10 +224,10 @@ def _result(part: ToolResultPart, said: Any, call_id: str | None) -> str:
             read is not None
             and read.id == (call_id or "")
             and read.name == ("" if "nameless" in form else part.name)
-            and same_json([read.result, OWN.fields(read.native)], [said, OWN.fields(part.native)])
+            and same_json([read.result, OWN.fields(read.native)], [result, OWN.fields(part.native)])
         ):
             return inner
-    return f"\n{dump_json(result_object(part, said, call_id), _RESULT, _RESULT_END)}\n"
+    return f"\n{dump_json(result_object(part, result, call_id), _RESULT, _RESULT_END)}\n"
 
 
 # ------------------------------------------------------------------ what stands between

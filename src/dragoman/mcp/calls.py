@@ -99,8 +99,8 @@ class ServerCall:
         """What the server wants to know before it goes on; `None`: nothing."""
         self._answers.round = result.model_dump(by_alias=True, mode="json", exclude_none=True)
         responses: types.InputResponses = {}
-        for key, asked in (result.input_requests or {}).items():
-            given = await self.answer(asked)
+        for key, question in (result.input_requests or {}).items():
+            given = await self.answer(question)
             if isinstance(given, types.ErrorData):
                 raise ToolError(f"{self._name} asks for what is not to be had here: {given.message}")
             responses[key] = given

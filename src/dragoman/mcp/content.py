@@ -74,8 +74,8 @@ def _link(link: types.ResourceLink) -> _Part:
     if urlsplit(link.uri).scheme in ("http", "https") and mime_type.startswith(_MEDIA):
         beside = _beside(link, "title", "description", "size", "annotations", "meta")
         return LinkPart(link.uri, mime_type, link.name or None, {MCP: beside} if beside else None)
-    said = [link.title or link.name, mime_type, link.description]
-    words = ", ".join([text for text in said if text])
+    details = [link.title or link.name, mime_type, link.description]
+    words = ", ".join([text for text in details if text])
     native = {"type": "resource_link", **_beside(link, *type(link).model_fields)}
     return TextPart(f"{link.uri} ({words})" if words else link.uri, {MCP: native})
 

@@ -61,37 +61,37 @@ class Answers:
         """The server works from the start: all answers may be given again."""
         self.round, self._unused = None, list(self._given)
 
-    def take(self, asked: types.ElicitRequestParams) -> types.ElicitResult:
+    def take(self, question: types.ElicitRequestParams) -> types.ElicitResult:
         """The answer to a question.
 
         Raises:
             AskUser: nobody has answered it yet.
             ToolError: an answer does not fit.
         """
-        digest = _digest(asked)
+        digest = _digest(question)
         found = next((one for one in self._unused if one[0] == digest), None)
         if found is None:
-            raise self._question(asked, digest)
+            raise self._question(question, digest)
         self._unused.remove(found)
         value = found[1]
-        if isinstance(asked, types.ElicitRequestURLParams):
+        if isinstance(question, types.ElicitRequestURLParams):
             return types.ElicitResult(action="accept" if value is True else "decline")
-        if wrong := faults({"type": "object", **asked.requested_schema}, value):
+        if wrong := faults({"type": "object", **question.requested_schema}, value):
             raise ToolError(f"the answer is not fit for what {self._server} asks: {'; '.join(wrong)}")
         return types.ElicitResult(action="accept", content=cast("dict[str, Any]", value))
 
-    def _question(self, asked: types.ElicitRequestParams, digest: str) -> AskUser:
+    def _question(self, question: types.ElicitRequestParams, digest: str) -> AskUser:
         notes = {
             "questions": [*(one for one, _ in self._given), digest],
             **({"round": self.round} if self.round else {}),
         }
-        if isinstance(asked, types.ElicitRequestURLParams):
-            return VisitPage(asked.url, asked.message, self._server, notes)
+        if isinstance(question, types.ElicitRequestURLParams):
+            return VisitPage(question.url, question.message, self._server, notes)
         metadata = {"server": self._server, _NOTES: notes}
-        return AskUser(asked.message[:_LONGEST], asked.requested_schema, metadata=metadata)
+        return AskUser(question.message[:_LONGEST], question.requested_schema, metadata=metadata)
 
 
-def _digest(asked: types.ElicitRequestParams) -> str:
+def _digest(question: types.ElicitRequestParams) -> str:
     """What a person reads of a question, so that another one is told from it."""
-    page = asked.url if isinstance(asked, types.ElicitRequestURLParams) else asked.requested_schema
-    return sha256(msgspec.json.encode((asked.message, page), order="deterministic")).hexdigest()
+    page = question.url if isinstance(question, types.ElicitRequestURLParams) else question.requested_schema
+    return sha256(msgspec.json.encode((question.message, page), order="deterministic")).hexdigest()

@@ -51,10 +51,10 @@ def _tool(toolset: MCPToolset, options: Options, given: types.Tool) -> Tool:
         timeout=options.timeout,
         native=_native(given),
     )
-    said = hints(tool)
+    hint = hints(tool)
     policy = options.requires_approval
     changed = {
-        "idempotent": said.read_only_hint or said.idempotent_hint,
+        "idempotent": hint.read_only_hint or hint.idempotent_hint,
         "requires_approval": policy(tool) if callable(policy) else policy,
     }
     return msgspec.structs.replace(tool, **changed)

@@ -20,7 +20,7 @@ _STOPS = {FinishReason.length: "maxTokens", FinishReason.stop: "endTurn"}
 
 
 async def sample(
-    options: Options, asked: types.CreateMessageRequestParams, context: ToolContext[Any]
+    options: Options, params: types.CreateMessageRequestParams, context: ToolContext[Any]
 ) -> types.CreateMessageResult | types.ErrorData:
     """The model's answer, as the server wants it.
 
@@ -31,9 +31,9 @@ async def sample(
     policy = options.sampling
     if policy is None:
         return types.ErrorData(code=types.INVALID_REQUEST, message="no model is to be had here")
-    if asked.tools or asked.tool_choice:
+    if params.tools or params.tool_choice:
         return types.ErrorData(code=types.INVALID_PARAMS, message="the model here takes no tools")
-    request = _request(asked)
+    request = _request(params)
     if callable(policy):
         given: Any = policy(request)
         given = await given if inspect.isawaitable(given) else given
@@ -56,15 +56,15 @@ async def _from_agent(policy: Any, request: ModelRequest, context: ToolContext[A
     return next((one for one in reversed(result.messages) if one.role is Role.MODEL), Message.model())
 
 
-def _request(asked: types.CreateMessageRequestParams) -> ModelRequest:
-    messages = [Message.system(asked.system_prompt)] if asked.system_prompt else []
-    for message in asked.messages:
+def _request(params: types.CreateMessageRequestParams) -> ModelRequest:
+    messages = [Message.system(params.system_prompt)] if params.system_prompt else []
+    for message in params.messages:
         parts = parts_of(message.content_as_list)
         messages.append(Message.user(*parts) if message.role == "user" else Message.model(*parts))
-    hints = asked.model_preferences.hints if asked.model_preferences else None
+    hints = params.model_preferences.hints if params.model_preferences else None
     wished = next((hint.name for hint in hints or () if hint.name), "")
     settings = Settings(
-        temperature=asked.temperature, max_tokens=asked.max_tokens, stop=tuple(asked.stop_sequences or ()) or None
+        temperature=params.temperature, max_tokens=params.max_tokens, stop=tuple(params.stop_sequences or ()) or None
     )
     return ModelRequest(wished, tuple(messages), settings=settings)
 

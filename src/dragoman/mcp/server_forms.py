@@ -103,8 +103,8 @@ def _read(text: str, *, lenient: bool = False) -> Any:
 
 def _words(interrupt: Interrupt) -> str:
     if interrupt.reason == "approval":
-        asked = f"May this be run? {_call(interrupt)}"
-        return f"{asked}\n{interrupt.message}" if interrupt.message else asked
+        question = f"May this be run? {_call(interrupt)}"
+        return f"{question}\n{interrupt.message}" if interrupt.message else question
     if interrupt.reason == "tool":
         return interrupt.message or f"Run this, and give its result: {_call(interrupt)}"
     return interrupt.message or _call(interrupt)

@@ -83,7 +83,7 @@ class SignInAuth(OAuthClientProvider):
             token_endpoint_auth_method="client_secret_post" if oauth.client_secret else None,
         )
         self._server, self._oauth = server, oauth
-        self._asked: Failure | None = None
+        self._failure: Failure | None = None
         super().__init__(server, metadata, _Storage(server, oauth), client_metadata_url=oauth.client_metadata_url)
 
     async def _initialize(self) -> None:
@@ -101,20 +101,20 @@ class SignInAuth(OAuthClientProvider):
         if begun is not None and begun.code is not None:
             await _save(self._server, self._oauth, msgspec.structs.replace(kept, begun=None))
             validate_authorization_response_iss(begun.issuer, self.context.oauth_metadata)
-            self._asked = None
+            self._failure = None
             return begun.code, begun.verifier
-        if self._asked is None:
+        if self._failure is None:
             if begun is None or not 0 <= time.time() - begun.at <= _GOOD_FOR:
                 begun = self._begin()
                 await _save(self._server, self._oauth, msgspec.structs.replace(kept, begun=begun))
-            self._asked = Failure("sign_in", "somebody must sign in", begun.url)
-        raise SignInNeeded(self._asked)
+            self._failure = Failure("sign_in", "somebody must sign in", begun.url)
+        raise SignInNeeded(self._failure)
 
     async def _handle_token_response(self, response: httpx2.Response) -> None:
         try:
             await super()._handle_token_response(response)
         except OAuthFlowError as error:  # nobody is asked again by the same connection, so that this is said
-            self._asked = Failure("status", f"signing in failed: {error}")
+            self._failure = Failure("status", f"signing in failed: {error}")
             raise
 
     def _begin(self) -> _Begun:

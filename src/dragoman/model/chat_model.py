@@ -254,9 +254,11 @@ class ChatModel:
             if watch is not None:
                 await watch.leave_out(left_out)
             sent = {"content-type": "application/json", **http.headers}
-            asked = HttpRequest(joined(base_url, http.path), sent, http.body, http.method, retries=request.retries)
+            http_request = HttpRequest(
+                joined(base_url, http.path), sent, http.body, http.method, retries=request.retries
+            )
             send = self._access.send
-            response = await (send(asked) if watch is None else watch.send(send, asked))
+            response = await (send(http_request) if watch is None else watch.send(send, http_request))
         except DragomanError as error:
             if (again := unlinked(request, error)) is None:
                 raise

@@ -89,7 +89,7 @@ class Fallback(msgspec.Struct, frozen=True, eq=False):
             answer: list[Event] | None = None if is_last or self.on_answer is None else []
             error: DragomanError | None = None
             async with aclosing(
-                self._asked(request.replace(model=model, retries=retries), following, target)
+                self._attempt(request.replace(model=model, retries=retries), following, target)
             ) as batches:
                 async for events in batches:
                     if type(last := events[-1]) is RunError:
@@ -112,7 +112,7 @@ class Fallback(msgspec.Struct, frozen=True, eq=False):
                 yield [MessageDropped(message_id, _DROPPED) for message_id in begun]
             await _told(request.replace(model=model), target, place + 1, error, models[place + 1])
 
-    def _asked(self, request: ModelRequest, following: Batches, target: Target) -> AsyncGenerator[list[Event], None]:
+    def _attempt(self, request: ModelRequest, following: Batches, target: Target) -> AsyncGenerator[list[Event], None]:
         return following(request) if self.breaker is None else self.breaker.batches(request, following, target)
 
     def _order(self, request: ModelRequest, target: Target) -> list[str]:
@@ -253,12 +253,12 @@ def _with_earlier(error: DragomanError, failures: Sequence[tuple[str, DragomanEr
     """The error of the last model, which tells those of the others too."""
     if not failures:
         return error
-    told = copy(error)
-    told.__cause__ = error.__cause__
+    final = copy(error)
+    final.__cause__ = error.__cause__
     words = [f"{model}: {type(each).__name__}, {_short(each.message)}" for model, each in failures]
-    told.message = f"{error.message} Before it failed {'; '.join(words)}"
-    told.earlier = tuple(each for _, each in failures)
-    return told
+    final.message = f"{error.message} Before it failed {'; '.join(words)}"
+    final.earlier = tuple(each for _, each in failures)
+    return final
 
 
 def _short(words: str) -> str:

@@ -29,13 +29,13 @@ async def watched(
 ) -> AsyncGenerator[StreamingIterationResult, None]:
     """A run's steps, between the hooks of its start and its end. `begin`: what is told of its start. `target`: whom it asks, where nobody has answered yet. `ending`: takes
     what was raised."""
-    start, began_at, told = begin(), monotonic(), 0
+    start, began_at, noted = begin(), monotonic(), 0
     hooks = start.run.hooks
     raised: Exception | None = None
 
     async def tell_losses() -> int:
         losses = tuple(state.losses)
-        for loss in losses[told:]:
+        for loss in losses[noted:]:
             await fire(hooks, "loss", RequestLoss(start.run, state.accumulated_message.origin or target, loss))
         return len(losses)
 
@@ -43,8 +43,8 @@ async def watched(
         await fire(hooks, "run_start", start)
         async with aclosing(steps):
             async for step in steps:
-                if len(state.losses) > told:
-                    told = await tell_losses()
+                if len(state.losses) > noted:
+                    noted = await tell_losses()
                 yield step
     except Exception as error:
         raised = error

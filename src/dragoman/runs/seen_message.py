@@ -48,10 +48,10 @@ class SeenMessage:
     def cut(self) -> list[Event]:
         """Ends the parts that are open, as far as they were told."""
         cut: list[Event] = []
-        for told in self.parts.values():
-            if told.deltas is not None and told.index is not None:
-                deltas = [told.before, *told.deltas] if told.before else told.deltas
-                part = close_part(told.part, deltas, cut=True)
-                cut += [] if part is None else [PartFinished(self.sent_as, told.index, part)]
-                told.deltas = None
+        for seen in self.parts.values():
+            if seen.deltas is not None and seen.index is not None:
+                deltas = [seen.before, *seen.deltas] if seen.before else seen.deltas
+                part = close_part(seen.part, deltas, cut=True)
+                cut += [] if part is None else [PartFinished(self.sent_as, seen.index, part)]
+                seen.deltas = None
         return cut

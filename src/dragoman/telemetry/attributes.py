@@ -90,12 +90,12 @@ def _call(origin: Origin) -> Attributes:
 
 def request(start: ModelStart) -> Attributes:
     """What is asked, without its content."""
-    asked, found = start.request, target(start.target).copy()
-    if asked.stream:
+    request, found = start.request, target(start.target).copy()
+    if request.stream:
         found["gen_ai.request.stream"] = True
-    if asked.output_schema is not None:
+    if request.output_schema is not None:
         found["gen_ai.output.type"] = "json"
-    settings = asked.settings
+    settings = request.settings
     if settings != _NOTHING:
         for name, attribute in _SETTINGS.items():
             if (value := getattr(settings, name)) is not None:

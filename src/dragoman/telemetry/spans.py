@@ -147,9 +147,9 @@ class Spans:
             if reason is not None:
                 attributes["gen_ai.response.finish_reasons"] = (reason,)
             if self._content and span.is_recording():
-                said = [one for one in result.messages if one.role is Role.MODEL][-1:]
-                if said:
-                    attributes["gen_ai.output.messages"] = content.answer(said[0], reason)
+                answers = [one for one in result.messages if one.role is Role.MODEL][-1:]
+                if answers:
+                    attributes["gen_ai.output.messages"] = content.answer(answers[0], reason)
             span.set_attributes(attributes)
             if end.error is not None:
                 self._failed("", span, run.context, end.error)

@@ -53,8 +53,8 @@ def run(checks: Iterable[BoundCheck], *, whole: bool = True) -> Iterator[Finding
 def _finding(check: BoundCheck) -> tuple[Finding, BaseException | None]:
     """What comes of a check, and what made it fail."""
 
-    def found(outcome: Literal["passed", "failed", "skipped", "doubtful"], told: str = "") -> Finding:
-        return Finding(check.where, check.name, outcome, told, " ".join(check.check.rule.split()), check.shows)
+    def found(outcome: Literal["passed", "failed", "skipped", "doubtful"], details: str = "") -> Finding:
+        return Finding(check.where, check.name, outcome, details, " ".join(check.check.rule.split()), check.shows)
 
     try:
         check()
@@ -76,8 +76,8 @@ def _unseen(findings: Sequence[Finding]) -> Iterator[Finding]:
     for (subject, capability), those in by_capability.items():
         if all(finding.outcome == "doubtful" for finding in those):
             why = "".join(f"\n  {finding.check}: {finding.told}" for finding in those)
-            told = f"{subject}: {capability} is declared, and nothing that needs it could be seen:{why}"
-            yield Finding(subject, capability, "failed", told, "What a record declares can be seen.", (capability,))
+            details = f"{subject}: {capability} is declared, and nothing that needs it could be seen:{why}"
+            yield Finding(subject, capability, "failed", details, "What a record declares can be seen.", (capability,))
 
 
 def lines(findings: Iterable[Finding]) -> Iterator[str]:

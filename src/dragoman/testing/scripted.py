@@ -134,8 +134,8 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
     def from_run(cls, run: Source, **fields: Any) -> Self:
         """A scripted model that says again what the model said in a run: in its result, its events or its history. What was retracted
         is left out, and what agents within its tools said: of events that is `fold(events, run_id=…)`."""
-        said = [message for message in messages_of(run) if message.role is Role.MODEL]
-        return cls([message.replace(id=None, origin=None) for message in said], **fields)
+        answers = [message for message in messages_of(run) if message.role is Role.MODEL]
+        return cls([message.replace(id=None, origin=None) for message in answers], **fields)
 
     @classmethod
     async def from_log(cls, log: RunLog, run_id: str, **fields: Any) -> Self:

@@ -135,9 +135,9 @@ def with_id(piece: Content, id: str) -> Content:  # noqa: A002
 
 def counted(request: ModelRequest, content: Sequence[Content]) -> Usage:
     """Tokens of a request and its answer, four bytes each."""
-    asked = _tokens([message.content for message in request.messages]) + _tokens(request.tools)
+    input_tokens = _tokens([message.content for message in request.messages]) + _tokens(request.tools)
     answered = _tokens(content)
-    return Usage(input_tokens=asked, output_tokens=answered, total_tokens=asked + answered)
+    return Usage(input_tokens=input_tokens, output_tokens=answered, total_tokens=input_tokens + answered)
 
 
 def call(name: str, /, **arguments: Any) -> ToolCallPart:
@@ -170,5 +170,5 @@ _WHOLE = (Exception, bytes, Exchange, Answer)
 _PIECES: tuple[type, ...] = (str, *get_args(Content), *_EVENTS)
 
 
-def _tokens(said: Any) -> int:
-    return len(msgspec.json.encode(said)) // 4
+def _tokens(value: Any) -> int:
+    return len(msgspec.json.encode(value)) // 4

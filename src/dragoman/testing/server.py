@@ -149,8 +149,8 @@ class ScriptedServer:
     def _store(self, wanted: ModelRequest, events: Sequence[Event], number: int) -> None:
         if not self._remembers:
             return
-        asked = [message for message in wanted.messages if message.role is not Role.SYSTEM]
-        self._stored[_envelope(wanted, number)["id"]] = (*asked, *fold(events))
+        conversation = [message for message in wanted.messages if message.role is not Role.SYSTEM]
+        self._stored[_envelope(wanted, number)["id"]] = (*conversation, *fold(events))
 
     def is_chat(self, path: str) -> bool:
         """Whether a path, or a URL, is one of those at which the API answers a chat: their last words tell."""

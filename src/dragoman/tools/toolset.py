@@ -291,11 +291,11 @@ async def _each_listed(sets: Sequence[Toolset], context: ToolContext[Any]) -> li
         return [await _listed(sets[0], context)]
     try:
         async with asyncio.TaskGroup() as group:
-            asked = [group.create_task(_listed(one, context)) for one in sets]
+            tasks = [group.create_task(_listed(one, context)) for one in sets]
     except ExceptionGroup as errors:
         first = errors.exceptions[0]
         raise first from first.__cause__
-    return [task.result() for task in asked]
+    return [task.result() for task in tasks]
 
 
 async def _listed(one: Toolset, context: ToolContext[Any]) -> Sequence[Tool]:

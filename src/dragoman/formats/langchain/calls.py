@@ -39,20 +39,20 @@ def load_calls(data: Mapping[str, Any], content: Sequence[Content], where: str) 
         own = rest(fields, "name", "args", "id", "type")
         arguments = fields.get("args")
         if isinstance(arguments, dict):
-            said: dict[str, Any] = {"arguments": cast("dict[str, Any]", arguments), "raw": None, "state": "complete"}
+            given: dict[str, Any] = {"arguments": cast("dict[str, Any]", arguments), "raw": None, "state": "complete"}
         else:
-            said = {"arguments": {}, "raw": arguments or "", "state": "invalid"}
+            given = {"arguments": {}, "raw": arguments or "", "state": "invalid"}
             own = rest(own, *(("error",) if own.get("error") in (None, _CUT) else ()))
-            said["state"] = "cut" if fields.get("error") == _CUT else "invalid"
+            given["state"] = "cut" if fields.get("error") == _CUT else "invalid"
         if id_ in cut:
-            said = {"arguments": {}, "raw": cut[id_], "state": "cut"}
+            given = {"arguments": {}, "raw": cut[id_], "state": "cut"}
         if id_ in places:
             at = places[id_]
             before = cast("ToolCallPart", pieces[at])
-            same = before.state == said["state"] == "complete" and before.arguments == said["arguments"]
-            pieces[at] = before if same else msgspec.structs.replace(before, **said)
+            same = before.state == given["state"] == "complete" and before.arguments == given["arguments"]
+            pieces[at] = before if same else msgspec.structs.replace(before, **given)
         else:
-            pieces.append(ToolCallPart(id_, name, **said, native=OWN.note(own, form)))
+            pieces.append(ToolCallPart(id_, name, **given, native=OWN.note(own, form)))
     return pieces
 
 

@@ -95,12 +95,12 @@ def dump_response(message: Message) -> dict[str, Any]:
     """The inverse, of a message that has no `response_metadata`."""
     out: dict[str, Any] = {}
     if (origin := message.origin) is not None:
-        told = {
+        written = {
             "model_provider": _SENT.get(origin.provider, origin.provider),
             "model_name": origin.served_model or origin.model,
             "id": origin.response_id,
         }
-        out = {key: value for key, value in told.items() if value is not None}
+        out = {key: value for key, value in written.items() if value is not None}
         plain = Origin(origin.provider, served_model=origin.served_model, response_id=origin.response_id)
         if origin != plain or _PROVIDERS.get(origin.provider, origin.provider) != origin.provider:
             out[OURS] = {"origin": msgspec.to_builtins(origin)}
@@ -157,11 +157,11 @@ def load_usage(value: Any) -> tuple[Usage | None, dict[str, Any]]:
         return None, {}
     usage = Usage(**counts)
     more: dict[str, Any] = {}
-    told = dump_usage(usage, {})
+    written = dump_usage(usage, {})
     for key, value in fields.items():
-        if key not in told:
+        if key not in written:
             more[key] = value
-        elif isinstance(value, dict) and (left := {k: v for k, v in if_object(value).items() if k not in told[key]}):
+        elif isinstance(value, dict) and (left := {k: v for k, v in if_object(value).items() if k not in written[key]}):
             more[key] = left
     return usage, more
 

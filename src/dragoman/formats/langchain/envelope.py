@@ -103,16 +103,18 @@ def opened(entry: Any, where: str) -> Opened:
         path = if_list(fields.get("id"))
         type_ = _OF_CLASS.get(if_text(path[-1]) if path else "", "")
         data, form = fields.get("kwargs"), {"wrap": "constructor"}
-        around = {key: value for key, value in rest(fields, "kwargs").items() if _constructor(type_).get(key) != value}
+        envelope = {
+            key: value for key, value in rest(fields, "kwargs").items() if _constructor(type_).get(key) != value
+        }
     elif "data" in fields and "content" not in fields:
-        type_, data, form, around = if_text(fields.get("type")), fields.get("data"), {}, rest(fields, "type", "data")
+        type_, data, form, envelope = if_text(fields.get("type")), fields.get("data"), {}, rest(fields, "type", "data")
     else:
-        type_, data, form, around = if_text(fields.get("type")), fields, {"wrap": "plain"}, {}
+        type_, data, form, envelope = if_text(fields.get("type")), fields, {"wrap": "plain"}, {}
     if type_ not in CLASSES:
         raise HistoryError(f"{where}.type must be that of a message of LangChain's: {', '.join(CLASSES)}")
     if not isinstance(data, dict):
         raise HistoryError(f"{where} must have its fields in an object, as messages_to_dict or dumpd write them")
-    return Opened(type_, cast("dict[str, Any]", data), {**form, **({"around": around} if around else {})})
+    return Opened(type_, cast("dict[str, Any]", data), {**form, **({"envelope": envelope} if envelope else {})})
 
 
 def closed(type_: str, fields: Mapping[str, Any], form: Mapping[str, Any], version: str | None) -> dict[str, Any]:
@@ -123,12 +125,12 @@ def closed(type_: str, fields: Mapping[str, Any], form: Mapping[str, Any], versi
         key: copy(value) for key, value in defaults(type_, wrap).items() if key not in absent and key not in fields
     }
     data = {**usual, **{key: value for key, value in fields.items() if key not in absent}}
-    around = if_object(form.get("around")) if version is None else {}
+    envelope = if_object(form.get("envelope")) if version is None else {}
     if wrap == "plain":
         return data
     if wrap == "constructor":
-        return {**_constructor(type_), **around, "kwargs": data}
-    return {**around, "type": type_, "data": data}
+        return {**_constructor(type_), **envelope, "kwargs": data}
+    return {**envelope, "type": type_, "data": data}
 
 
 @cache

@@ -40,9 +40,9 @@ def as_was(value: Message | ToolResultPart, fields: dict[str, Any], form: Mappin
 
 
 def _digest(value: Message | ToolResultPart) -> str:
-    said: Any = (
+    substance: Any = (
         [each for each in value.content if not isinstance(each, MarkPart)]
         if isinstance(value, Message)
         else (value.id, value.result, value.is_error)
     )
-    return blake2b(repr(said).encode(errors="surrogatepass"), digest_size=8).hexdigest()
+    return blake2b(repr(substance).encode(errors="surrogatepass"), digest_size=8).hexdigest()

@@ -57,18 +57,18 @@ def _load_standard(block: Mapping[str, Any], kind: str) -> Media | None:
         if more := rest(block["extras"], "filename"):
             left["extras"] = more
     form: dict[str, Any] = {} if mime_type else {"mime_type": "absent"}
-    told = mime_type or _ANY[kind]
+    media_type = mime_type or _ANY[kind]
     if kind == "text-plain" and isinstance(text := block.get("text"), str):
         form["kind"] = kind
-        return DataPart(_utf8(text), told or "", name, OWN.note(rest(left, "text"), form=form))
-    if kind != _kind(told):
+        return DataPart(_utf8(text), media_type or "", name, OWN.note(rest(left, "text"), form=form))
+    if kind != _kind(media_type):
         form["kind"] = kind
-    if (data := decoded(block.get("base64"))) is not None and told is not None:
-        return DataPart(data, told, name, OWN.note(left, form=form))
+    if (data := decoded(block.get("base64"))) is not None and media_type is not None:
+        return DataPart(data, media_type, name, OWN.note(left, form=form))
     if isinstance(url := block.get("url"), str):
-        return LinkPart(url, told, name, OWN.note(left, form=form))
+        return LinkPart(url, media_type, name, OWN.note(left, form=form))
     if isinstance(id_ := block.get("file_id"), str):
-        return FilePart(id_, told, name, OWN.note(left, mark=True, form=form))
+        return FilePart(id_, media_type, name, OWN.note(left, mark=True, form=form))
     return None
 
 
@@ -92,18 +92,18 @@ def _standard(part: Media, own: Block, form: Mapping[str, Any]) -> Block:
 def _load_source(block: Mapping[str, Any]) -> Media | None:
     """The form before the standard one."""
     kind, mime_type = if_text(block.get("type")), if_text(block.get("mime_type")) or None
-    told = mime_type or _ANY[kind]
+    media_type = mime_type or _ANY[kind]
     left = rest(block, "type", "source_type", "mime_type", "data", "url", "id", "text")
     form: dict[str, Any] = {"as": "source", "kind": kind, **({} if mime_type else {"mime_type": "absent"})}
     match block:
-        case {"source_type": "base64", "data": text} if (data := decoded(text)) is not None and told is not None:
-            return DataPart(data, told, None, OWN.note(left, form=form))
+        case {"source_type": "base64", "data": text} if (data := decoded(text)) is not None and media_type is not None:
+            return DataPart(data, media_type, None, OWN.note(left, form=form))
         case {"source_type": "text", "text": str(text)}:
-            return DataPart(_utf8(text), told or "text/plain", None, OWN.note(left, form={**form, "text": True}))
+            return DataPart(_utf8(text), media_type or "text/plain", None, OWN.note(left, form={**form, "text": True}))
         case {"source_type": "url", "url": str(url)}:
-            return LinkPart(url, told, None, OWN.note(left, form=form))
+            return LinkPart(url, media_type, None, OWN.note(left, form=form))
         case {"source_type": "id", "id": str(id_)}:
-            return FilePart(id_, told, None, OWN.note(left, mark=True, form=form))
+            return FilePart(id_, media_type, None, OWN.note(left, mark=True, form=form))
         case _:
             return None
 

@@ -76,8 +76,8 @@ def _dump_main(
             if isinstance(piece, ToolCallPart):
                 losses.append(Loss(None, at, Lost.tool_call, "LangChain takes calls from the model alone"))
         pieces = [each for each in pieces if not isinstance(each[1], ToolCallPart)]
-    if told := dump_extra(extra):
-        kwargs[OURS] = told
+    if ours := dump_extra(extra):
+        kwargs[OURS] = ours
     if kwargs:
         fields["additional_kwargs"] = kwargs
     fields["content"] = dump_content(pieces, message.role, form, losses)
@@ -116,8 +116,8 @@ def dump_result(part: ToolResultPart, extra: Extra, losses: list[Loss], version:
         fields["name"] = part.name
     if part.is_error:
         fields["status"] = "error"
-    if told := dump_extra(msgspec.structs.replace(extra, denied=part.denied, native=foreign(part.native))):
-        fields["additional_kwargs"] = {**if_object(fields.get("additional_kwargs")), OURS: told}
+    if ours := dump_extra(msgspec.structs.replace(extra, denied=part.denied, native=foreign(part.native))):
+        fields["additional_kwargs"] = {**if_object(fields.get("additional_kwargs")), OURS: ours}
     if part.is_content:
         pieces = list(enumerate(cast("tuple[Content, ...]", part.result)))
         fields["content"] = dump_content(pieces, Role.USER, {**form, "content": "list"}, losses)

@@ -39,7 +39,7 @@ def load_messages(
             "a history of pydantic-ai is a list of requests and responses, as its ModelMessagesTypeAdapter writes it"
         )
     messages: list[Message] = []
-    told: str | None = None
+    instructions: str | None = None
     for index, entry in enumerate(cast("list[Any]", payload)):
         fields = if_object(entry)
         try:
@@ -51,8 +51,8 @@ def load_messages(
         if fields["kind"] == "response":
             messages.append(load_response(fields, parts, origin))
         else:
-            messages += load_request(fields, parts, told)
-            told = if_text(fields.get(INSTRUCTIONS)) or told
+            messages += load_request(fields, parts, instructions)
+            instructions = if_text(fields.get(INSTRUCTIONS)) or instructions
     return messages
 
 
@@ -67,13 +67,13 @@ def dump_messages(
     entries: list[dict[str, Any]] = []
     names: dict[str, str] = {}
     group: list[Sent] = []
-    told: str | None = None
+    instructions: str | None = None
 
     def close() -> None:
-        nonlocal told
+        nonlocal instructions
         if group:
-            entry = dump_request(group, told)
-            told = if_text(entry.get(INSTRUCTIONS)) or told
+            entry = dump_request(group, instructions)
+            instructions = if_text(entry.get(INSTRUCTIONS)) or instructions
             entries.append(entry)
             group.clear()
 

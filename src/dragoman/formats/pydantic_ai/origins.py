@@ -59,8 +59,8 @@ _COUNTS = {
 def load_origin(response: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], given: Origin | None) -> Origin | None:
     """Where a response came from; `given` where it does not name its provider."""
     name, served = if_text(response.get("provider_name")), if_text(response.get("model_name")) or None
-    id_, asked = if_text(response.get("provider_response_id")) or None, if_text(response.get("model_id"))
-    model = asked.partition(":")[2] or None
+    id_, model_id = if_text(response.get("provider_response_id")) or None, if_text(response.get("model_id"))
+    model = model_id.partition(":")[2] or None
     if not name:
         names = [if_text(part.get("provider_name")) for part in parts]
         name = next(filter(None, names), "")

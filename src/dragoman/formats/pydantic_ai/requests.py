@@ -53,19 +53,23 @@ def load_request(entry: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], b
         else:
             sides.append((role, pieces))
     messages = [Message(role, tuple(content), created_at=created) for role, content in sides]
-    told = if_text(entry.get(INSTRUCTIONS))
-    if told and told != before:
+    instructions = if_text(entry.get(INSTRUCTIONS))
+    if instructions and instructions != before:
         place = int(bool(messages) and messages[0].role is Role.SYSTEM)
         native = OWN.note(form={"place": INSTRUCTIONS})
-        messages.insert(place, Message(Role.SYSTEM, (TextPart(told),), created_at=created, native=native))
+        messages.insert(place, Message(Role.SYSTEM, (TextPart(instructions),), created_at=created, native=native))
     if not messages or (
-        messages[-1].role is Role.SYSTEM and told and told != before and len(messages) == 1 and not parts
+        messages[-1].role is Role.SYSTEM
+        and instructions
+        and instructions != before
+        and len(messages) == 1
+        and not parts
     ):
         messages.append(Message(Role.USER, created_at=created))
     metadata = {key: value for key, value in if_object(entry.get("metadata")).items() if key != "thinking"}
     last = messages[-1].replace(metadata=metadata)
-    form = {INSTRUCTIONS: _SAME} if told and told == before else {}
-    made = _made(last, told or None)
+    form = {INSTRUCTIONS: _SAME} if instructions and instructions == before else {}
+    made = _made(last, instructions or None)
     messages[-1] = last.replace(native=noted_as(last.native, rest(entry, "parts"), made, **form))
     return [
         message.replace(native=noted_as(message.native, {}, {}, request=_JOINS if at else "begins"))
@@ -86,25 +90,25 @@ def is_begun(message: Message, group: Sequence[Message]) -> bool:
 def dump_request(group: Sequence[Sent], before: str | None) -> dict[str, Any]:
     """The messages of a request → the request. `before`: the instructions of the one before it."""
     parts: list[dict[str, Any]] = []
-    told: str | None = None
+    instructions: str | None = None
     for sent in group:
         message = sent.message
-        if told is None and OWN.form(message.native).get("place") == INSTRUCTIONS and message.text:
-            told = message.text
+        if instructions is None and OWN.form(message.native).get("place") == INSTRUCTIONS and message.text:
+            instructions = message.text
             for place, piece in enumerate(message.content):
                 if not isinstance(piece, (TextPart, MarkPart)):
                     sent.misplaced(place, piece, "instructions are a text")
             continue
         parts += _dump(sent)
     last = group[-1].message
-    if told is None and OWN.form(last.native).get(INSTRUCTIONS) == _SAME:
-        told = before
-    return {"parts": parts, **applied(last.native, _made(last, told))}
+    if instructions is None and OWN.form(last.native).get(INSTRUCTIONS) == _SAME:
+        instructions = before
+    return {"parts": parts, **applied(last.native, _made(last, instructions))}
 
 
-def _made(message: Message, told: str | None) -> dict[str, Any]:
+def _made(message: Message, instructions: str | None) -> dict[str, Any]:
     """What is written for a request beside its parts."""
-    fields: dict[str, Any] = {INSTRUCTIONS: told} if told else {}
+    fields: dict[str, Any] = {INSTRUCTIONS: instructions} if instructions else {}
     if message.created_at is not None:
         fields["timestamp"] = written_time(message.created_at)
     if message.own_metadata:

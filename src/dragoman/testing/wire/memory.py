@@ -62,8 +62,8 @@ def _conversation(bench: WireBench) -> tuple[Message, ...]:
         signed = msgspec.structs.replace(OWN, prefix=prefix(out, bench.name), response_id=response_id)
         out.append(Message.model(bench.signed, f"Number {number}.").replace(origin=signed))
         for part in PARTS[number::3]:
-            asked = Message.user(TextPart("See?"), part)
-            out += [asked, Message.model(TextPart("Here."), part)]
+            prompt = Message.user(TextPart("See?"), part)
+            out += [prompt, Message.model(TextPart("Here."), part)]
         out.append(Message.user("And now?"))
     return tuple(out)
 

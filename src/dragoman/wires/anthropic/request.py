@@ -83,8 +83,8 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     }
     nulls: dict[str, Any] = dict.fromkeys(form.get("null", ()))
     body = {**nulls, **options, **{key: value for key, value in fields.items() if value is not None}}
-    said = _words(body, tool_words if request.tools else _types(body.get("tools")), words)
-    needed = dict.fromkeys([*form.get("betas", ()), *[betas[word] for word in said if word in betas]])
+    used = _words(body, tool_words if request.tools else _types(body.get("tools")), words)
+    needed = dict.fromkeys([*form.get("betas", ()), *[betas[word] for word in used if word in betas]])
     headers = {"anthropic-version": _VERSION, **({"anthropic-beta": ",".join(needed)} if needed else {})}
     return HttpRequest("/messages", headers, body, names=renamed(out.names))
 

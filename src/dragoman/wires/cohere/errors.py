@@ -33,7 +33,7 @@ _WORDS: Mapping[type[DragomanError], str] = {
 def dump_error(error: DragomanError) -> ErrorResponse:
     """An exception → status, headers and body."""
     identified = {} if error.request_id is None else {"id": error.request_id}
-    return error_response(error, status_of(error), {**identified, "message": _READER.told(error, _WORDS)})
+    return error_response(error, status_of(error), {**identified, "message": _READER.text_of(error, _WORDS)})
 
 
 def _info(payload: Any) -> ErrorInfo:
