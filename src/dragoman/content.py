@@ -189,7 +189,7 @@ def _result_content(items: Sequence[Any], *, stored: bool) -> tuple[ResultPart, 
         return tuple(items)
     try:
         return msgspec.convert(items, type=tuple[ResultPart, ...]) if stored else None
-    except msgspec.ValidationError:
+    except ValueError:  # half a character of UTF-16 is no ValidationError
         return None
 
 

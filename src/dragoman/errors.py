@@ -7,6 +7,7 @@ DragomanError
 ├── ToolError                  a tool cannot be built or answered
 ├── TypedOutputError           the answer is not of the type that was asked for
 ├── LimitReachedError          a limit of `Limits` ended the run
+├── StoreError                 a store of conversations failed, or is closed
 ├── RunInterruptedError        the process that drove the run ended before the run did
 ├── RunLogError                a run's log cannot take or give what it was asked for
 │   └── LeaseLostError             somebody else may drive the run now
@@ -56,6 +57,7 @@ __all__ = [
     "RunInterruptedError",
     "RunLogError",
     "SettingsError",
+    "StoreError",
     "StreamCutError",
     "ToolError",
     "TypedOutputError",
@@ -152,6 +154,10 @@ class TypedOutputError(DragomanError):
 
 class LimitReachedError(DragomanError):
     """A limit of `Limits` ended the run. `result` is what there was until then."""
+
+
+class StoreError(DragomanError):
+    """A store of conversations failed, or is closed. What it had acknowledged is there."""
 
 
 class RunInterruptedError(DragomanError):

@@ -6,7 +6,7 @@ So that whatever was read can be walked, changed, stored and written again, wher
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -17,7 +17,7 @@ MOST_DEPTH = 128
 
 _TOO_DEEP = "it nests deeper than {} levels"
 _encode = msgspec.json.Encoder().encode
-_NESTING = (dict, list)
+_NESTING = frozenset([dict, list])
 _OTHER = bytes(set(range(256)) - set(b'[]{}"'))
 _ALIKE = bytes.maketrans(b"{}", b"[]")
 
@@ -73,7 +73,7 @@ def bound_value(value: Any, most: int = MOST_DEPTH) -> None:
         level = [
             inner
             for outer in level
-            for inner in (cast("dict[str, Any]", outer).values() if outer.__class__ is dict else outer)
+            for inner in (outer.values() if outer.__class__ is dict else outer)
             if inner.__class__ in _NESTING
         ]
     if level:

@@ -31,6 +31,8 @@ class Lost(StrEnum):
     """Thinking, signed or not."""
     provider = "provider"
     """A block that only another provider understands."""
+    arguments = "arguments"
+    """The arguments of a call that was cut or is invalid: it is sent as one without any."""
     signature = "signature"
     """The signature of a piece that itself is sent."""
     field = "field"
@@ -63,7 +65,7 @@ class Lost(StrEnum):
     """An alternative answer; `which` is its number."""
 
 
-_MINOR = (Lost.file_name, Lost.order, Lost.texts)
+_MINOR = (Lost.field, Lost.file_name, Lost.order, Lost.texts)
 
 
 class Loss(msgspec.Struct, frozen=True):
@@ -82,8 +84,8 @@ class Loss(msgspec.Struct, frozen=True):
 
     @property
     def is_minor(self) -> bool:
-        """Whether no model would miss it: the name of a picture, the order of pieces, texts that are joined. It is
-        recorded, but neither refused nor warned of."""
+        """Whether no model would miss it: the name of a picture, the order of pieces, texts that are joined, what one format alone
+        knows of a piece that is sent. It is recorded, but neither refused nor warned of."""
         return self.what in _MINOR
 
     def __str__(self) -> str:

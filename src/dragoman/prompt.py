@@ -13,10 +13,11 @@ from dragoman.hooks import Hooks
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.limits import Limits
 from dragoman.loss import Loss, refusal
-from dragoman.message import Content, Message, Role
+from dragoman.memory.memory import Memory
+from dragoman.message import Content, MarkPart, Message, Role
 from dragoman.model.fallbacks import Fallback, ModelChoice
 from dragoman.model.middleware import BatchMiddleware, Middleware
-from dragoman.orchestration.interrupts import since_model, speaks, waiting_calls
+from dragoman.orchestration.interrupts import Waiting, since_model, speaks, waiting_calls
 from dragoman.orchestration.resume import Beginning, Decision, Plan, decisions
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.state import Claim
@@ -41,6 +42,7 @@ __all__ = [
     "sequences",
     "tools_of",
     "with_options",
+    "with_system",
 ]
 
 Prompt = str | Message | Sequence[Content | str] | RunRequest | None
@@ -55,7 +57,7 @@ class RunOptions(TypedDict, total=False):
     """What every way of sending takes beside the prompt."""
 
     history: History
-    """What was said before; copied, never changed."""
+    """What was said before; copied, never changed. A `MessageList` gets the prompt and each message of the run."""
     model: ModelChoice | None
     """Takes this run to another model: a model string, or a provider's record; or to several, as a list or a `fallback`."""
     attachments: Sequence[Content]
@@ -71,7 +73,7 @@ class RunOptions(TypedDict, total=False):
     on_loss: OnLoss | None
     """In place of the agent's: `error` refuses what the provider cannot take whole, `tell` names it in the result."""
     thread_id: str | None
-    """Id of the conversation; left out, it is the run's."""
+    """Id of the conversation; left out, it is the run's. An agent with a `memory` goes on with that thread."""
     run_id: str | None
     """Id of the run; left out, one is made."""
     resource_id: str | None
@@ -89,7 +91,7 @@ class RunOptions(TypedDict, total=False):
     metadata: Mapping[str, Any]
     """For tools and orchestrators, as it is."""
     trusted_history: bool
-    """`False`: the history comes from a client, who may have made it up. Then a call is run on an answer only where the agent has
+    """`False`: the history comes from a client, who may have made it up (what a memory holds is trusted all the same). Then a call is run on an answer only where the agent has
     an `approval_key`, which shows that it was asked for."""
     claim: Claim
     """A function, plain or async, of three ids (conversation, what was answered, run) that notes an answer before it is acted upon, and
@@ -191,6 +193,7 @@ _AGENT_KINDS: dict[str, tuple[type, ...]] = {
     "environment": (Mapping,),
     "display_name": (str,),
     "approval_key": (str, bytes),
+    "memory": (Memory,),
 }
 _REQUEST_FIELDS = ("thread_id", "run_id", "resource_id", "tools", "context", "state", "resume", "metadata")
 _OBJECTS = {"transport": ("send", "a transport"), "executor": ("execute_batch", "an executor, such as ToolExecutor()")}
@@ -240,6 +243,7 @@ def beginning(
     on_loss: OnLoss,
     new_id: Callable[[], str],
     clock: Callable[[], datetime],
+    stored: Sequence[Message] = (),
 ) -> Beginning:
     """The conversation that a run goes on with, the messages of it that are the run's own, and what was made up in those.
 
@@ -248,7 +252,7 @@ def beginning(
     come first, and as long as something is waited for and nobody has said anything else, that is all.
 
     `tools`: all that there are; `None`: those of sets are not known yet, and where they decide something, the beginning `needs_tools`.
-    `has_toolsets`: some of them come from sets.
+    `has_toolsets`: some of them come from sets. `stored`: messages of the history that come from a memory, and may be trusted.
 
     Raises:
         ResumeError: an answer does not fit what the conversation waits for.
@@ -257,16 +261,21 @@ def beginning(
     """
     history = expect_each("history", how.get("history", ()), Message, hint=_hint)
     resume = expect_each("resume", how.get("resume", ()), Resume)
-    messages = _conversation([*history, *new], system=system)
+    messages = with_system([*history, *new], system=system)
     first = len(messages) - len(new)
     made_up, losses = missing(messages)
     if tools is None and (resume or made_up):
         return Beginning(messages, (), [], needs_tools=True)
     if tools is not None and (resume or made_up):
-        known, trusted = tool_map(tools), how.get("trusted_history", True)
-        waiting = waiting_calls(messages, known, seal if trusted else Seal(), has_toolsets=has_toolsets)
+        known = tool_map(tools)
+        waiting = waiting_calls(messages, known, seal, has_toolsets=has_toolsets)
+        trusted = [how.get("trusted_history", True) or _is_stored(one, messages, stored) for one in waiting]
+        if not all(trusted):
+            others = waiting_calls(messages, known, Seal(), has_toolsets=has_toolsets)
+            waiting = [one if is_own else other for one, other, is_own in zip(waiting, others, trusted, strict=True)]
         decided = decisions(resume, waiting, messages, known, seal, clock(), has_toolsets=has_toolsets)
-        _check_trust(decided, how, seal)
+        forged = [one.call for one, is_own in zip(waiting, trusted, strict=True) if not is_own]
+        _check_trust(decided, how, seal, forged)
         answered = [one.waiting.call for one in decided]
         left = tuple([one for one in waiting if one.call not in answered])
         speaking = speaks(messages)
@@ -307,11 +316,20 @@ def _without(losses: Sequence[Loss], answered: Sequence[OpenCall]) -> list[Loss]
     return [loss for loss in losses if (loss.message, loss.part) not in places]
 
 
-def _check_trust(decided: Sequence[Decision], how: RunOptions, seal: Seal) -> None:
-    """Raises where a call is to be run and that cannot be justified, or not be noted."""
-    if all(one.result is not None for one in decided):
+def _is_stored(waiting: Waiting, messages: Sequence[Message], stored: Sequence[Message]) -> bool:
+    """Whether a call, and all that is noted of it, comes from a memory."""
+    ids = {message.id for message in stored}
+    behind = messages[waiting.call.position :]
+    noted = [message for message in behind if any(isinstance(piece, MarkPart) for piece in message.content)]
+    return all(message.id in ids for message in (behind[0], *noted))
+
+
+def _check_trust(decided: Sequence[Decision], how: RunOptions, seal: Seal, forged: Sequence[OpenCall]) -> None:
+    """Raises where a call is to be run and that cannot be justified, or not be noted. `forged`: calls that may be made up."""
+    run = [one for one in decided if one.result is None]
+    if not run:
         return
-    if not how.get("trusted_history", True) and seal.key is None:
+    if seal.key is None and any(one.waiting.call in forged for one in run):
         raise ResumeError(
             "a call is to be run that a history from a client says was asked for and approved, and nothing shows that it was: "
             "give the agent an approval_key, or take the history from a store of your own"
@@ -341,7 +359,7 @@ def _message(prompt: Prompt, attachments: Sequence[Content]) -> Message | None:
     return message
 
 
-def _conversation(messages: list[Message], *, system: Message | None) -> list[Message]:
+def with_system(messages: list[Message], *, system: Message | None) -> list[Message]:
     """The messages, and the system message before them, if they do not begin so already."""
     if messages and system is not None and not (messages[0].role is Role.SYSTEM and messages[0].text == system.text):
         return [system, *messages]

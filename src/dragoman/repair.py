@@ -12,20 +12,40 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
 from dragoman.loss import Loss, Lost
 from dragoman.message import OURS, Content, Message, Role, ToolCallPart, ToolResultPart
 
-__all__ = ["INTERRUPTED", "OpenCall", "missing", "open_calls", "repair", "repaired", "stand_in", "to_call"]
+__all__ = [
+    "INTERRUPTED",
+    "OpenCall",
+    "Source",
+    "missing",
+    "open_calls",
+    "repair",
+    "repaired",
+    "stand_in",
+    "to_call",
+    "traced",
+]
 
 _CONTENT = attrgetter("content")
 INTERRUPTED = "interrupted: the call was not answered"
 """The error that stands in for a result that never came."""
 _TURN = "turn"
 """Under which a result says to which of several calls with its id it belongs."""
+
+
+class Source(NamedTuple):
+    """Where a message of a repaired conversation stood before the repair."""
+
+    message: int | None
+    """Position of the message; `None`: repair made it."""
+    parts: tuple[tuple[int, int] | None, ...]
+    """For each piece of its content the message and the place where it stood; `None`: repair made it."""
 
 
 class OpenCall(msgspec.Struct, frozen=True):
@@ -52,11 +72,18 @@ def repair(messages: Iterable[Message]) -> list[Message]:
 
 def repaired(messages: Iterable[Message]) -> tuple[list[Message], list[Loss]]:
     """`repair`, and what it made up or dropped; positions are those in `messages`."""
+    mended, losses, _ = traced(messages)
+    return mended, losses
+
+
+def traced(messages: Iterable[Message]) -> tuple[list[Message], list[Loss], list[Source] | None]:
+    """`repaired`, and for each message where it stood; `None`: all stand where they stood."""
     messages = list(messages)
     if _is_paired(messages):
-        return messages, []
+        return messages, [], None
     losses: list[Loss] = []
-    return [message for round_ in _rounds(messages) for message in _mended(round_, losses)], losses
+    mended = [each for round_ in _rounds(messages) for each in _mended(round_, losses)]
+    return [message for message, _ in mended], losses, [source for _, source in mended]
 
 
 def missing(messages: Sequence[Message]) -> tuple[list[ToolResultPart], list[Loss]]:
@@ -191,7 +218,21 @@ def _calls(message: Message) -> list[tuple[int, ToolCallPart]]:
     ]
 
 
-def _mended(round_: Sequence[tuple[int, Message]], losses: list[Loss]) -> list[Message]:
+class _Kept(NamedTuple):
+    """A message of a round, as it is kept."""
+
+    message: Message
+    position: int | None
+    pieces: tuple[tuple[Content, tuple[int, int] | None], ...]
+    """Of its content, each with where it stood."""
+
+    def made(self) -> tuple[Message, Source]:
+        message, content = self.message, tuple([piece for piece, _ in self.pieces])
+        message = message if content == message.content else message.replace(content=content)
+        return message, Source(self.position, tuple([stood for _, stood in self.pieces]))
+
+
+def _mended(round_: Sequence[tuple[int, Message]], losses: list[Loss]) -> list[tuple[Message, Source]]:
     """One round, or what stands before the first."""
     model = next((n for n, (_, message) in enumerate(round_) if message.role is not Role.MODEL), len(round_))
     calls = [(n, place, call) for n in range(model) for place, call in _calls(round_[n][1])]
@@ -199,35 +240,35 @@ def _mended(round_: Sequence[tuple[int, Message]], losses: list[Loss]) -> list[M
     for number, (_, _, call) in enumerate(calls):
         waiting.setdefault(call.id, deque()).append(number)
     same = {call_id: tuple(numbers) for call_id, numbers in waiting.items()}
-    answers: dict[int, ToolResultPart] = {}
+    answers: dict[int, tuple[ToolResultPart, tuple[int, int] | None]] = {}
     carrier: int | None = None  # place in `kept` of the first user message that brings results
-    kept: list[tuple[Message, tuple[Content, ...]]] = []
+    kept: list[_Kept] = []
     where: list[int] = []  # place in `kept` behind each message of the round
     for position, message in round_:
-        content: list[Content] = []
+        content: list[tuple[Content, tuple[int, int] | None]] = []
         for place, piece in enumerate(message.content):
             if not isinstance(piece, ToolResultPart) or piece.run_by == "provider":
-                content.append(piece)
+                content.append((piece, (position, place)))
             elif (number := _turn(piece, waiting.get(piece.id, _NONE), same.get(piece.id, ()))) is not None:
                 call = calls[number][2]
-                answers[number] = _placed(piece, call)
+                answers[number] = _placed(piece, call), (position, place)
                 if carrier is None and message.role is Role.USER:
                     carrier = len(kept)
             else:
                 why = "its call is already answered" if piece.id in waiting else "no call of its round has its id"
                 losses.append(Loss(position, place, Lost.tool_result, why))
         if content or not message.content or carrier == len(kept):
-            kept.append((message, tuple(content)))
+            kept.append(_Kept(message, position, tuple(content)))
         where.append(len(kept))
     for number, (n, place, call) in enumerate(calls):
         if number not in answers:
-            answers[number] = stand_in(call)
+            answers[number] = stand_in(call), None
             losses.append(_never_came(round_[n][0], place))
     for n in sorted({n for n, _, _ in calls}, reverse=True):
-        message, rest = Message(Role.USER), ()
-        if carrier is not None and (carrier == where[n] or not kept[carrier][1]):
-            message, rest = kept.pop(carrier)
+        behind = _Kept(Message(Role.USER), None, ())
+        if carrier is not None and (carrier == where[n] or not kept[carrier].pieces):
+            behind = kept.pop(carrier)
         carrier = None
         answered = [answers[number] for number, (caller, _, _) in enumerate(calls) if caller == n]
-        kept.insert(where[n], (message, (*answered, *rest)))
-    return [message if content == message.content else message.replace(content=content) for message, content in kept]
+        kept.insert(where[n], behind._replace(pieces=(*answered, *behind.pieces)))
+    return [each.made() for each in kept]

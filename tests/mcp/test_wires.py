@@ -11,14 +11,9 @@ from dragoman.request import ModelRequest
 from dragoman.testing import ScriptedModel
 from dragoman.testing import call as calls
 from support import mcp_server
+from support.net import NAMES as WIRES
 
 pytestmark = pytest.mark.anyio
-WIRES = {
-    "openai_chat": "openai",
-    "anthropic": "anthropic",
-    "google": "google",
-    "openai_responses": "openai-responses",
-}
 
 
 def files(request: ModelRequest) -> list[bytes]:

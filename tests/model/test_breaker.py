@@ -28,17 +28,12 @@ from dragoman.event import Event
 from dragoman.message import Origin
 from dragoman.model import Breaker
 from dragoman.model.breaker import endpoint_failed
-from support.net import CUT, Net, agent
+from support.net import CUT, Net, agent, target
 
 pytestmark = pytest.mark.anyio
 
 REQUEST = ModelRequest("p:m")
 BROKEN = OverloadedError("no capacity")
-
-
-def target(request: ModelRequest) -> Origin | None:
-    provider, _, model = request.model.partition(":")
-    return Origin(provider, f"https://{provider}", model) if provider else None
 
 
 class Bench:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 import dragoman.model
-from dragoman import Capability, FilePart, Message, TextPart, ThinkingPart, ToolCallPart, ToolSpec
+from dragoman import Capability, FilePart, Message, TextPart, ThinkingPart, ToolCallPart, ToolResultPart, ToolSpec
 from dragoman.codec.digest import prefix
 from dragoman.errors import DragomanError, ProviderError, RateLimitError, SettingsError, StreamCutError
 from dragoman.event import (
@@ -25,7 +25,7 @@ from dragoman.event import (
     PartStarted,
     RunError,
 )
-from dragoman.message import FinishReason, Origin, Role, Usage
+from dragoman.message import FinishReason, MarkPart, Origin, Role, Usage
 from dragoman.model import ChatModel
 from dragoman.model.access import Access
 from dragoman.model.chat_model import new_id, now
@@ -237,6 +237,25 @@ async def test_what_a_request_leaves_out_is_on_the_first_event_and_may_be_refuse
     whole = await events_of(one, ModelRequest("", ASK, on_loss="error"))
     assert isinstance(whole[0], MessageStarted)
     assert whole[0].losses == ()
+
+
+@pytest.mark.parametrize("exchanges", [0, 80])
+async def test_losses_stand_where_the_user_has_them(exchanges: int) -> None:
+    """Neither repair nor messages that only wait shift them, whether a model remembers what it sent or not."""
+    waits = Message.user(MarkPart("interrupt", {"dragoman": {"id": "i1"}}))
+    lost, more = FilePart("f9", native={"google": {}}), [Message.user("So?"), Message.model("So.")] * exchanges
+    calls = Message.model(ToolCallPart("c1", "t"), ToolCallPart("c2", "t"))
+    result = ToolResultPart("c2", "t", "a")
+    before = [Message.user("?"), Message.model("So.")] * exchanges
+    talk = [*before, Message.user("Hi", lost), waits, calls, Message.model("Well."), waits, Message.user("And", result, lost), *more, Message.user(lost)]  # fmt: skip
+    one, _ = model(*[Exchange(body=HELLO)] * 2)
+    for _ in range(2):
+        first = (await events_of(one, ModelRequest("", tuple(talk))))[0]
+        assert isinstance(first, MessageStarted)
+        found = [(loss.message, loss.part, loss.what) for loss in first.losses if not loss.is_minor]
+        at = len(before)
+        places = [(at, 1, "file"), (at + 2, 0, "tool result"), (at + 5, 2, "file"), (len(talk) - 1, 0, "file")]
+        assert sorted(found) == places
 
 
 async def test_a_tool_is_called_by_its_own_name_again() -> None:

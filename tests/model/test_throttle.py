@@ -12,34 +12,21 @@ import pytest
 
 from dragoman import (
     Agent,
-    DataPart,
     Message,
     MessageFinished,
     ModelRequest,
     PartDelta,
     RunError,
-    ServerTool,
-    TextPart,
-    ThinkingPart,
-    ToolCallPart,
-    ToolResultPart,
-    ToolSpec,
     Usage,
 )
 from dragoman.errors import DragomanError, OverloadedError, RateLimitError, SettingsError
 from dragoman.event import Event
 from dragoman.message import FinishReason, Origin
 from dragoman.model import Throttle
-from dragoman.model.throttle import estimated_tokens
 from support.model import says
-from support.net import FOUR, NAMES, Net, agent, used, whole
+from support.net import FOUR, NAMES, Net, agent, target, used, whole
 
 pytestmark = pytest.mark.anyio
-
-
-def target(request: ModelRequest) -> Origin | None:
-    provider, _, model = request.model.partition(":")
-    return Origin(provider, f"https://{provider}", model) if provider else None
 
 
 class Bench:
@@ -146,19 +133,19 @@ async def test_tokens_are_estimated_and_then_counted() -> None:
     bench = Bench(tokens_per_minute=100)
     bench.ended.set()
     bench.tokens = 90
-    await bench.ask("x" * 200)  # 50
+    await bench.ask("x" * 350)  # 51
     assert bench.slept == []
-    await bench.ask("x" * 200)
+    await bench.ask("x" * 350)
     assert bench.slept == [60.0]
     bench.tokens = 10
     bench.now += 60.0
     for _ in range(5):
-        await bench.ask("x" * 200)
+        await bench.ask("x" * 350)
     assert bench.slept == [60.0]
     bench.tokens = None
     bench.now += 60.0
-    await bench.ask("x" * 240)  # 60, which count where nobody says what it was
-    await bench.ask("x" * 240)
+    await bench.ask("x" * 430)  # 60, which count where nobody says what it was
+    await bench.ask("x" * 430)
     assert bench.slept == [60.0, 60.0]
 
 
@@ -305,20 +292,7 @@ async def test_a_run_that_is_left_gives_its_place_back() -> None:
     assert net.open == 0
 
 
-def test_what_counts_as_a_token() -> None:
-    parts = (
-        TextPart("x" * 40),
-        ThinkingPart("x" * 40),
-        ToolCallPart("1", "t", {"a": "x" * 32}),
-        ToolCallPart("2", "t", {}, raw="x" * 40, state="invalid"),
-        ToolResultPart("1", "t", "x" * 38),
-        ToolResultPart("2", "t", (TextPart("x" * 40), DataPart(b"1" * 999, "image/png"))),
-        DataPart(b"1" * 999, "image/png"),
-    )
-    assert estimated_tokens(ModelRequest("m", (Message.user(*parts),))) == 60
-    with_tools = ModelRequest("m", (), (ToolSpec("t" * 30, "d" * 100, {"a": 1}), ServerTool("search")))
-    assert 35 < estimated_tokens(with_tools) < 60
-
+def test_the_prompt_counts_before_the_provider_says_what_it_took() -> None:
     def look(place: str) -> str:
         """Looks."""
         return place

@@ -14,15 +14,10 @@ from dragoman.openapi import openapi
 from dragoman.request import ModelRequest
 from dragoman.testing import ScriptedServer
 from support.model import says
+from support.net import NAMES as WIRES
 from support.openapi import document, json_body, operation, parameter, serving
 
 pytestmark = pytest.mark.anyio
-WIRES = {
-    "openai_chat": "openai",
-    "anthropic": "anthropic",
-    "google": "google",
-    "openai_responses": "openai-responses",
-}
 NODE = {"type": "object", "properties": {"name": {"type": "string"}, "next": {"$ref": "#/components/schemas/Node"}}}
 DOCUMENT = document(
     {

@@ -76,6 +76,8 @@ def _facts(piece: Content, role: Role, number: int) -> Iterator[tuple[Any, ...]]
     elif isinstance(piece, ToolCallPart):
         arguments = json.dumps(piece.arguments, sort_keys=True)
         yield "call", number, fitted([piece.name])[piece.name], arguments
+        if piece.state != "complete":
+            yield "call that was not whole", number
     else:
         parts = tuple(map(_as_said, piece.result)) if piece.is_content else ()
         for part in parts:

@@ -10,12 +10,12 @@ import msgspec
 from dragoman import Agent, Message, ModelRequest, providers, wires
 from dragoman.errors import DragomanError
 from dragoman.event import Event
-from dragoman.message import Usage
+from dragoman.message import Origin, Usage
 from dragoman.model.middleware import Next
 from dragoman.request import HttpRequest
 from dragoman.testing import Answer, ScriptedServer
 
-__all__ = ["CUT", "FOUR", "KEYS", "NAMES", "Net", "agent", "used", "whole"]
+__all__ = ["CUT", "FOUR", "KEYS", "NAMES", "Net", "agent", "target", "used", "whole"]
 
 NAMES = {
     "openai_chat": "openai",
@@ -25,6 +25,7 @@ NAMES = {
 }
 """Wire → the provider whose own API it is."""
 FOUR = list(NAMES)
+"""The wires on which all that stands around a run is tried."""
 KEYS = {name: "none" for each in NAMES.values() for name in providers.get(each).key_names}
 Reply = Message | DragomanError | Answer
 CUT = Answer(content=Message.model("Once upon a time there was a king who had"), cut=True)
@@ -85,3 +86,9 @@ def _function(given: Any) -> Callable[[ModelRequest], Reply]:
         return given
     left = [given] if isinstance(given, Message | DragomanError | Answer) else list(given)
     return lambda request: left.pop(0) if len(left) > 1 else left[0]
+
+
+def target(request: ModelRequest) -> Origin | None:
+    """Whom a request goes to: a `Target` of providers that nobody registered."""
+    provider, _, model = request.model.partition(":")
+    return Origin(provider, f"https://{provider}", model) if provider else None

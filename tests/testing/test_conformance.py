@@ -168,6 +168,7 @@ def test_the_documented_behaviours_are_the_checked_ones() -> None:
     text = (Path(__file__).parents[2] / "docs" / "testing.md").read_text("utf-8")
     assert table(testing.PROVIDER_CHECKS) in text
     assert table(testing.WIRE_CHECKS) in text
+    assert table(testing.STORE_CHECKS) in text
 
 
 def test_the_list_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 
 from dragoman import Agent, Capability, Message, Provider, testing, wires
 from dragoman.errors import SettingsError
+from support.plug_ins import Install, installer
 
 LIKE = """
 from dragoman.wires.openai_chat import *
@@ -26,20 +27,8 @@ def nothing_stays(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Installs a distribution with one module and one entry point, as pip would."""
-
-    def install(entry: str, code: str, module: str) -> None:
-        monkeypatch.syspath_prepend(tmp_path)
-        (tmp_path / f"{module}.py").write_text(code)
-        info = tmp_path / f"{module}-1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(f"[{wires.ENTRY_POINTS}]\n{entry} = {module}\n")
-
-    yield install
-    for name in [name for name in sys.modules if name.startswith("acme_wire")]:
-        del sys.modules[name]
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    yield from installer(wires.ENTRY_POINTS, "acme_wire", tmp_path, monkeypatch)
 
 
 def own(name: str = "mine") -> Any:
@@ -71,7 +60,7 @@ def test_a_name_that_is_taken_is_not_taken_away() -> None:
     assert wires.get("mine") is other
 
 
-def test_a_plug_in_is_found_by_the_name_of_its_entry_point(install: Callable[[str, str, str], None]) -> None:
+def test_a_plug_in_is_found_by_the_name_of_its_entry_point(install: Install) -> None:
     install("acme_format", LIKE.format(name="acme_format"), "acme_wire")
     assert "acme_format" in wires.names()
     assert "acme_wire" not in sys.modules
@@ -87,7 +76,7 @@ def test_a_plug_in_is_found_by_the_name_of_its_entry_point(install: Callable[[st
         (LIKE.format(name="other"), "must have this name"),
     ],
 )
-def test_a_broken_plug_in_names_its_distribution(install: Callable[[str, str, str], None], code: str, why: str) -> None:
+def test_a_broken_plug_in_names_its_distribution(install: Install, code: str, why: str) -> None:
     install("acme_format", code, "acme_wire_broken")
     with pytest.raises(SettingsError, match=why) as caught:
         wires.get("acme_format")

@@ -9,11 +9,15 @@ needs. No field that a provider, a client or a stored file could hold reaches th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
+from dragoman.codec.json_values import if_object
 from dragoman.message import NOTES, Native
 
-__all__ = ["Own"]
+__all__ = ["Own", "signatures"]
+
+_SIGNATURES = ("signature", "thoughtSignature", "encrypted_content", "data")
+"""Fields under which a provider signs, or hides, what its model said."""
 
 _FORM = "spelling"
 """Under which the wire form is stored."""
@@ -37,19 +41,20 @@ class Own:
 
     def fields(self, native: Native) -> dict[str, Any]:
         """The fields that are written as they are; a new mapping."""
-        return dict(_object(native.get(self._fields))) if native else {}
+        return dict(if_object(native[self._fields])) if native and self._fields in native else {}
 
     def notes(self, native: Native) -> dict[str, Any]:
         """All that was noted; not to be changed."""
-        return _object(native.get(self._notes)) if native else {}
+        return if_object(native.get(self._notes)) if native else {}
 
     def form(self, native: Native) -> dict[str, Any]:
         """The wire form of neutral fields, where it is not the usual one."""
-        return _object(self.notes(native).get(_FORM)) if native else {}
+        notes = native.get(self._notes) if native else None
+        return if_object(if_object(notes).get(_FORM)) if notes else {}
 
     def response(self, native: Native) -> dict[str, Any]:
         """Of a message: fields of the response around it."""
-        return _object(self.notes(native).get("response")) if native else {}
+        return if_object(self.notes(native).get("response")) if native else {}
 
     def note(
         self,
@@ -62,7 +67,9 @@ class Own:
         """The native mapping of these fields, of the wire form of neutral ones, and of further notes. `None` where there is
         nothing to say, unless `mark` asks for a mark that the value came through this wire. A note that says nothing
         (`None`, empty) is left out."""
-        kept = {name: value for name, value in ((_FORM, form), *notes.items()) if value}
+        kept: dict[str, Any] = {_FORM: form} if form else {}
+        if notes:
+            kept |= {name: value for name, value in notes.items() if value}
         native: dict[str, Any] = {self._fields: dict(fields or {})} if fields or mark else {}
         if kept:
             native[self._notes] = kept
@@ -94,5 +101,11 @@ class Own:
         return native.setdefault(self._fields, {})
 
 
-def _object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+def signatures(native: Native) -> dict[str, str]:
+    """What providers signed of a piece: name of the wire that they speak → the signature."""
+    found: dict[str, str] = {}
+    for wire, own in (native or {}).items():
+        fields = if_object(own) if NOTES not in wire else {}
+        if signed := [each for key in _SIGNATURES if isinstance(each := fields.get(key), str) and each]:
+            found[wire] = signed[0]
+    return found

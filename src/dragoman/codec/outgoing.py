@@ -21,6 +21,9 @@ Q = TypeVar("Q")
 O = TypeVar("O", bound="Outgoing[Any]")  # noqa: E741 the letter of its bound
 
 
+_UNFINISHED = {"cut": "cut off", "invalid": "no JSON object"}
+
+
 class Outgoing(msgspec.Struct, Generic[Q], frozen=True, kw_only=True, gc=False):
     """One conversation on its way out. A wire that must know more has a subclass of its own."""
 
@@ -48,6 +51,12 @@ class Outgoing(msgspec.Struct, Generic[Q], frozen=True, kw_only=True, gc=False):
         if part is not None and position is not None and position in self.places:
             part = self.places[position][part]
         self.losses.append(Loss(None if position is None else self.before + position, part, what, why, which))
+
+    def lose_unfinished(self, position: int, part: int, call: ToolCallPart, sent: Any) -> None:
+        """Notes of a call that was cut or is invalid that it is sent as one without arguments, where that is so. `sent`: its arguments
+        as they are written."""
+        if call.state != "complete" and sent in ({}, "{}"):
+            self.lose(position, part, Lost.arguments, f"they are {_UNFINISHED[call.state]}; the call is sent without")
 
     def exact(self, position: int) -> bool:
         """Whether a message goes to its own origin, so that what was odd about it is understood there."""

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dragoman.lazy import lazy
 from dragoman.mcp.toolset import mcp  # not when first asked for: the package has its name
 
 if TYPE_CHECKING:
@@ -49,12 +49,12 @@ _MODULES = {
     "server": "servers",
 }
 
+_load = lazy("dragoman.mcp", _MODULES)
+
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'dragoman.mcp' has no attribute {name!r}")
     try:
-        return getattr(import_module(f"dragoman.mcp.{_MODULES[name]}"), name)
+        return _load(name)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
             raise

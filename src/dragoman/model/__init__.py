@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dragoman.lazy import lazy
 
 if TYPE_CHECKING:
     from dragoman.model.breaker import Breaker
@@ -40,8 +41,4 @@ _MODULES = {
     "parse_model_string": "strings",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'dragoman.model' has no attribute {name!r}")
-    return getattr(import_module(f"dragoman.model.{_MODULES[name]}"), name)
+__getattr__ = lazy("dragoman.model", _MODULES)

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from threading import Lock
-from typing import Literal
+from typing import Literal, get_args
 
 from dragoman.arguments import expect, expect_callable
 from dragoman.errors import (
@@ -25,7 +25,7 @@ from dragoman.message import Origin
 from dragoman.model.middleware import Batches, Target
 from dragoman.request import ModelRequest
 
-__all__ = ["Breaker", "Per", "endpoint_failed", "key_of"]
+__all__ = ["Breaker", "Per", "check_per", "endpoint_failed", "key_of"]
 
 _LOG = logger("model.breaker")
 
@@ -37,6 +37,12 @@ def endpoint_failed(error: DragomanError) -> bool:
     """Whether it is the endpoint that does not work: no connection, no answer in time, no capacity, a fault of its own."""
     faults = (OverloadedError, ProviderConnectionError, ProviderTimeoutError)
     return (isinstance(error, faults) and not isinstance(error, CircuitOpenError)) or type(error) is ProviderError
+
+
+def check_per(whose: str, per: str) -> None:
+    """Raises `SettingsError` where it is none of `Per`. `whose`: the middleware that was given it."""
+    if per not in get_args(Per):
+        raise SettingsError(f'{whose}(per={per!r}) is unknown; it is "endpoint" or "model"')
 
 
 def key_of(target: Origin, per: Per) -> Origin:
@@ -88,8 +94,7 @@ class Breaker:
                 raise SettingsError(f"Breaker({name}={value!r}) must be above 0")
         expect_callable("on", on, "a function of an error")
         expect_callable("clock", clock, "a function")
-        if per not in ("endpoint", "model"):
-            raise SettingsError(f'Breaker(per={per!r}) is unknown; it is "endpoint" or "model"')
+        check_per("Breaker", per)
         self._failures, self._window, self._open_seconds = failures, window, open_seconds
         self._per: Per = per
         self._counts, self._clock = on, clock

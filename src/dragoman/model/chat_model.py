@@ -16,7 +16,7 @@ from dragoman.capability import Capability
 from dragoman.codec.digest import prefix
 from dragoman.codec.error_rules import request_id
 from dragoman.codec.history import History, Turn
-from dragoman.codec.marks import without_waits
+from dragoman.codec.positions import given_losses, places_sent, unrepaired_losses
 from dragoman.errors import DecodeError, DragomanError, ProviderConnectionError, ProviderError, SettingsError
 from dragoman.event import Event, MessageStarted, PartDelta, PartFinished, PartStarted, RunError
 from dragoman.hooks import Hooks, ModelStart, active
@@ -30,7 +30,7 @@ from dragoman.model.strings import ModelString
 from dragoman.model.watch import Watch
 from dragoman.providers.address import joined
 from dragoman.providers.provider import Provider
-from dragoman.repair import repaired
+from dragoman.repair import traced
 from dragoman.request import HttpRequest, ModelRequest
 from dragoman.result import ChatResult
 from dragoman.transport.base import Response, Transport
@@ -240,12 +240,14 @@ class ChatModel:
     async def _open(self, request: ModelRequest, watch: Watch | None) -> _OpenResponse:
         """Sends a request, and once more where only its link to a stored response was refused → the open response."""
         base_url = await self._access.base_url(self.name)
-        request = request.replace(model=self.name, messages=without_waits(request.messages))
+        sent, places = places_sent(request.messages)
+        request = request.replace(model=self.name, messages=sent)
         target = Origin(self.provider.name, public_url(base_url), self.name)
         if watch is not None:
             await watch.begin(ModelStart(request.run, target, self.wire.name, request))
         try:
             http, sent_prefix, losses = self._dumped(request, target)
+            losses = given_losses(losses, places)
             if request.on_loss == "error" and (refused := refusal(losses)) is not None:
                 raise refused
             if self.losses is not None:
@@ -276,15 +278,17 @@ class ChatModel:
         if turn is not None:
             losses: list[Loss] = []
             http = dump(request, target=target, quirks=quirks, losses=losses, history=turn)
-            return msgspec.structs.replace(http, body=msgspec.json.encode(http.body)), turn.prefix, losses
-        mended, losses = repaired(request.messages)
-        request = request.replace(messages=tuple(mended))
+            body = msgspec.json.encode(http.body)
+            return msgspec.structs.replace(http, body=body), turn.prefix, _unrepaired(losses, request.messages)
+        mended, repairs, sources = traced(request.messages)
+        request, losses = request.replace(messages=tuple(mended)), []
         if not self._remembers:
             http = dump(request, target=target, quirks=quirks, losses=losses)
-            return http, prefix(mended, wire), losses
+            return http, prefix(mended, wire), [*repairs, *unrepaired_losses(losses, sources)]
         turn = Turn(None, request.messages, target, wire)
         http = dump(request, target=target, quirks=quirks, losses=losses, history=turn)
-        return http, turn.prefix or prefix(mended, wire), losses
+        lost = [*repairs, *unrepaired_losses(losses, sources)]
+        return http, turn.prefix or prefix(mended, wire), lost
 
     def _events(self, opened: _OpenResponse, data: bytes, broken: ProviderError | None) -> list[Event]:
         """What one read says; none: the response is at its end, or `broken`."""
@@ -316,6 +320,13 @@ class ChatModel:
         elif broken is not None:
             error = broken.at(partial=error.partial)
         return self._access.redacted(error.at(provider=self.provider.name, request_id=request_id(headers)))
+
+
+def _unrepaired(losses: list[Loss], messages: Sequence[Message]) -> list[Loss]:
+    """Losses of a conversation that was repaired on its way, where they stand in the messages: those of the repair come first, and have
+    their places already."""
+    _, repairs, sources = traced(messages) if losses else ((), [], None)
+    return losses if sources is None else [*repairs, *unrepaired_losses(losses[len(repairs) :], sources)]
 
 
 def _renamed(event: Event, own_names: Mapping[str, str]) -> Event:

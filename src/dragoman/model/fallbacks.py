@@ -110,7 +110,7 @@ class Fallback(msgspec.Struct, frozen=True, eq=False):
                 failures.append((model, error))
             if begun:
                 yield [MessageDropped(message_id, _DROPPED) for message_id in begun]
-            await _told(request.replace(model=model), target, place + 1, error, models[place + 1])
+            await _report(request.replace(model=model), target, place + 1, error, models[place + 1])
 
     def _attempt(self, request: ModelRequest, following: Batches, target: Target) -> AsyncGenerator[list[Event], None]:
         return following(request) if self.breaker is None else self.breaker.batches(request, following, target)
@@ -223,7 +223,7 @@ def _whom(request: ModelRequest, target: Target) -> Origin:
     return Origin("", None, request.model) if whom is None else key_of(whom, "model")
 
 
-async def _told(
+async def _report(
     request: ModelRequest, target: Target, attempt: int, error: DragomanError | None, following: str
 ) -> None:
     """Says that another model is asked: in the log, and to hooks."""

@@ -6,30 +6,28 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from threading import Lock
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import anyio
-import msgspec
 
 from dragoman.arguments import expect, expect_callable
 from dragoman.errors import RateLimitError, SettingsError
 from dragoman.event import Event, MessageFinished, PartDelta, RunError
 from dragoman.event_loop import running_loop
-from dragoman.message import Content, Origin, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.model.breaker import Per, key_of
+from dragoman.message import Origin
+from dragoman.model.breaker import Per, check_per, key_of
 from dragoman.model.middleware import Batches, Target
 from dragoman.model.quota import Booking, Quota
+from dragoman.model.tokens import request_tokens
 from dragoman.request import ModelRequest
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-__all__ = ["Throttle", "estimated_tokens"]
-
-_CHARACTERS = 4  # of a token, about
+__all__ = ["Throttle"]
 
 
 class Throttle:
@@ -46,8 +44,8 @@ class Throttle:
     Args:
         concurrency: requests at once.
         requests_per_minute: requests that begin within a minute.
-        tokens_per_minute: tokens of prompts and answers together. Before an answer is there they are estimated from the prompt's
-            characters (`estimated_tokens`), and corrected once the provider tells its count.
+        tokens_per_minute: tokens of prompts and answers together. Before an answer is there they are estimated from the prompt
+            (`dragoman.model.tokens`), and corrected once the provider tells its count.
         max_wait: seconds after which a request that still waits fails with a `RateLimitError`; at once, where it is known to last longer.
             `None`: it waits.
         per: what has limits of its own.
@@ -88,8 +86,7 @@ class Throttle:
             raise SettingsError(f"Throttle(max_wait={max_wait}) must be 0 or more")
         expect_callable("clock", clock, "a function")
         expect_callable("sleep", sleep, "a function of seconds")
-        if per not in ("endpoint", "model"):
-            raise SettingsError(f'Throttle(per={per!r}) is unknown; it is "endpoint" or "model"')
+        check_per("Throttle", per)
         self._limits = (concurrency, requests_per_minute, tokens_per_minute)
         self._max_wait = max_wait
         self._per: Per = per
@@ -106,7 +103,7 @@ class Throttle:
         self, request: ModelRequest, following: Batches, whom: Origin
     ) -> AsyncGenerator[list[Event], None]:
         counts = self._limits[2] is not None
-        key, tokens = key_of(whom, self._per), estimated_tokens(request) if counts else 0
+        key, tokens = key_of(whom, self._per), request_tokens(request, whom.provider, whom.model or "") if counts else 0
         with self._lock:
             queue = self._queues.setdefault(key, _Queue(Quota(*self._limits)))
         try:
@@ -196,32 +193,6 @@ class _Queue:
                 self.waiting.popleft()
             else:
                 return
-
-
-def estimated_tokens(request: ModelRequest) -> int:
-    """Tokens of a request's prompt, about: its characters / 4, those of tools included. Files are not counted."""
-    characters = sum([_characters(part) for message in request.messages for part in message.content])
-    return (characters + sum(map(_json_characters, request.tools))) // _CHARACTERS
-
-
-def _characters(part: Content) -> int:
-    if isinstance(part, TextPart | ThinkingPart):
-        return len(part.text)
-    if isinstance(part, ToolCallPart):
-        return len(part.raw) if part.raw else _json_characters(part.arguments)
-    if isinstance(part, ToolResultPart):
-        if part.is_content:
-            return sum([len(each.text) for each in part.result if isinstance(each, TextPart)])
-        return _json_characters(part.result)
-    return 0
-
-
-def _json_characters(value: Any) -> int:
-    return len(msgspec.json.encode(value, enc_hook=_plain))
-
-
-def _plain(value: Any) -> Any:
-    return dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else str(value)
 
 
 def _used(events: list[Event], before: int | None) -> int | None:

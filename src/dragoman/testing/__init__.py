@@ -14,11 +14,13 @@ network: a scripted server answers by the wire's own other half. `python -m drag
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from dragoman import providers, wires
 from dragoman.errors import SettingsError
+from dragoman.memory.store import Store
 from dragoman.message import ThinkingPart
 from dragoman.providers.provider import Provider
 from dragoman.testing.assertions import assert_calls, events_of
@@ -31,11 +33,14 @@ from dragoman.testing.script import ScriptError
 from dragoman.testing.scripted import ScriptedModel
 from dragoman.testing.scripted_answer import Answer, call, typed
 from dragoman.testing.server import ScriptedServer
+from dragoman.testing.store import CHECKS as STORE_CHECKS
+from dragoman.testing.store.bench import StoreMaker
 from dragoman.testing.wire import CHECKS as WIRE_CHECKS
 from dragoman.wires import Wire
 
 __all__ = [
     "PROVIDER_CHECKS",
+    "STORE_CHECKS",
     "WIRE_CHECKS",
     "Answer",
     "BoundCheck",
@@ -54,6 +59,7 @@ __all__ = [
     "outline",
     "provider_checks",
     "run",
+    "store_checks",
     "typed",
     "wire_checks",
 ]
@@ -80,6 +86,13 @@ def provider_checks(provider: Provider | str, **how: Any) -> list[BoundCheck]:
     """
     subject = providers.get(provider) if isinstance(provider, str) else _instance(provider)
     return [BoundCheck(check, subject, how) for check in PROVIDER_CHECKS]
+
+
+def store_checks(make: Callable[[], Store], *, name: str = "", shared: bool = False) -> list[BoundCheck]:
+    """The checks of a store of messages. `make` gives one; each check takes one and closes it, and deletes the threads that it made.
+    `shared`: two of them hold the same, as those of one database do. `name`: for reports; else the function's."""
+    maker = StoreMaker(make, name or getattr(make, "__name__", "store"))
+    return [BoundCheck(check, maker, {"shared": shared}) for check in STORE_CHECKS]
 
 
 def checks(

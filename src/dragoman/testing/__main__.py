@@ -40,7 +40,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.list:
-        print(f"{table(testing.PROVIDER_CHECKS)}\n\n{table(testing.WIRE_CHECKS)}")  # noqa: T201
+        kinds = testing.PROVIDER_CHECKS, testing.WIRE_CHECKS, testing.STORE_CHECKS
+        print("\n\n".join(map(table, kinds)))  # noqa: T201
         return 0
     if options.subject is None:
         parser.error("name a provider or a wire, or ask for --list")

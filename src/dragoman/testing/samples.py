@@ -23,7 +23,19 @@ from dragoman.message import (
 )
 from dragoman.request import ToolSpec
 
-__all__ = ["ANSWER", "CONVERSATION", "PARTS", "PNG", "SCHEMA", "TEXT", "TOOLS", "USAGE", "essence", "plain", "telling"]
+__all__ = [
+    "ANSWER",
+    "CONVERSATION",
+    "PARTS",
+    "PNG",
+    "SCHEMA",
+    "TEXT",
+    "TOOLS",
+    "USAGE",
+    "essence",
+    "plain",
+    "comparable",
+]
 
 TEXT = 'Grüße aus Åbo 🌍, "quoted",\nсловом 言葉 \\ and\ttab'
 """Text that breaks what does not take care: signs of two, three and four bytes, quotes, line breaks."""
@@ -115,7 +127,7 @@ def plain(result: Any) -> Any:
     return result
 
 
-def telling(messages: Iterable[Message]) -> list[Any]:
+def comparable(messages: Iterable[Message]) -> list[Any]:
     """What messages say, for a comparison: who, and the essence of each part; ids of calls as numbers in order."""
     numbers: dict[str, int] = {}
     return [

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dragoman.lazy import lazy
 from dragoman.transport.base import Bounds, Response, Timeouts, Transport
 
 if TYPE_CHECKING:
@@ -25,8 +25,4 @@ _MODULES = {
 }
 """What is loaded when it is first used, and where it stands: a provider's record needs the types alone."""
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'dragoman.transport' has no attribute {name!r}")
-    return getattr(import_module(f"dragoman.transport.{_MODULES[name]}"), name)
+__getattr__ = lazy("dragoman.transport", _MODULES)

@@ -7,17 +7,13 @@ payload = wire.dump_messages(messages)      # to the wire
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from dragoman.codec.plug_ins import load_plug_in, plug_ins
 from dragoman.errors import SettingsError
 from dragoman.wires.wire import EmbeddingsWire, FileWire, StreamDecoder, StreamEncoder, Wire
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 __all__ = [
     "ENTRY_POINTS",
@@ -46,7 +42,7 @@ ENTRY_POINTS = "dragoman.wires"
 
 def names() -> list[str]:
     """The names of all wires: dragoman's own, those registered, those of plug-ins."""
-    return list(dict.fromkeys([*_NAMES, *_REGISTERED, *(entry.name for entry in _installed())]))
+    return list(dict.fromkeys([*_NAMES, *_REGISTERED, *(entry.name for entry in plug_ins(ENTRY_POINTS))]))
 
 
 def register(wire: Wire, *, replace: bool = False) -> None:
@@ -67,13 +63,18 @@ def get(name: str) -> Wire:
         SettingsError: there is none, or its plug-in is broken.
     """
     if name in _NAMES:
-        return cast("Wire", import_module(f"dragoman.wires.{name}"))
+        return _built_in(name)
     if name not in _REGISTERED:
-        entry = next((entry for entry in _installed() if entry.name == name), None)
-        if entry is None:
+        found = load_plug_in(ENTRY_POINTS, name, "wire")
+        if found is None:
             raise SettingsError(f"no wire is named {name!r}; there are {', '.join(names())}")
-        _REGISTERED[name] = _loaded(entry)
+        _REGISTERED[name] = cast("Wire", found)
     return _REGISTERED[name]
+
+
+@cache
+def _built_in(name: str) -> Wire:
+    return cast("Wire", import_module(f"dragoman.wires.{name}"))
 
 
 def embeddings(name: str) -> EmbeddingsWire | None:
@@ -87,32 +88,3 @@ def embeddings(name: str) -> EmbeddingsWire | None:
         own = _EMBEDDINGS.get(name)
         return None if own is None else cast("EmbeddingsWire", import_module(f"dragoman.wires.{own}.embeddings"))
     return getattr(get(name), "embeddings", None)
-
-
-def _installed() -> Iterable[EntryPoint]:
-    return _installed_in(tuple(sys.path))
-
-
-@lru_cache(maxsize=1)
-def _installed_in(path: tuple[str, ...]) -> Iterable[EntryPoint]:  # noqa: ARG001 where they are looked for, which takes some 20 ms
-    from importlib.metadata import entry_points  # slow to import, and needed for names that are not built in only
-
-    return tuple(entry_points(group=ENTRY_POINTS))
-
-
-def _loaded(entry: EntryPoint) -> Wire:
-    """The wire of an entry point.
-
-    Raises:
-        SettingsError: it cannot be imported, or has another name; the message names the distribution.
-    """
-    where = f'wire "{entry.name}" of the distribution {entry.dist.name if entry.dist else "?"} ({entry.value})'
-    try:
-        wire = entry.load()
-    except (Exception, SystemExit) as error:
-        raise SettingsError(
-            f"{where} cannot be loaded: {type(error).__name__}: {error}; update or uninstall that distribution"
-        ) from error
-    if getattr(wire, "name", None) != entry.name:
-        raise SettingsError(f"{where} must have this name as its attribute `name`")
-    return cast("Wire", wire)

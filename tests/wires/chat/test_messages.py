@@ -231,7 +231,8 @@ def test_a_whole_history_of_chat_completions() -> None:
         },
         {"role": "user", "content": ""},
     ]
-    assert losses == [NAMED, *USERS, *OF_THE_MODEL, *OF_RESULTS]
+    order = (2, 7, "order", "this format has all text before the tools that the vendor ran")
+    assert losses == [NAMED, *USERS, *OF_THE_MODEL, OF_RESULTS[0], order, *OF_RESULTS[1:]]
 
     def sent(said: dict[str, Any], call_id: str) -> list[dict[str, Any]]:
         return [

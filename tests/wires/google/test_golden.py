@@ -86,6 +86,7 @@ ANYWHERE = ({'systemInstruction': {'parts': [{'text': 'be brief'}, {'text': 'and
   (3, 6, 'tool call', 'a call of web_search, which the provider ran', "it is another provider's"),
   (3, 7, 'tool result', 'a result of web_search, which the provider ran', "it is another provider's"),
   (5, None, 'system message', '', 'the API takes none within the conversation; sent as a marked user text'),
+  (6, 0, 'arguments', '', 'they are cut off; the call is sent without'),
   (7, None, 'message', '', 'nothing of it can be sent, and the API takes no empty content')])  # fmt: skip
 
 
@@ -126,6 +127,7 @@ NEW = ({'systemInstruction': {'parts': [{'text': 'be brief'}, {'text': 'and kind
   (3, 7, 'tool result', 'a result of web_search, which the provider ran', 'its origin is not known'),
   (3, 8, 'tool result', '', 'the API takes calls from the model and results from the user alone'),
   (5, None, 'system message', '', 'the API takes none within the conversation; sent as a marked user text'),
+  (6, 0, 'arguments', '', 'they are cut off; the call is sent without'),
   (7, None, 'message', '', 'nothing of it can be sent, and the API takes no empty content')])  # fmt: skip
 
 
@@ -163,6 +165,7 @@ OLD = ({'systemInstruction': {'parts': [{'text': 'be brief'}, {'text': 'and kind
   (3, 8, 'tool result', '', 'the API takes calls from the model and results from the user alone'),
   (4, 0, 'media', '', "the model takes none inside a function's response; they follow it"),
   (5, None, 'system message', '', 'the API takes none within the conversation; sent as a marked user text'),
+  (6, 0, 'arguments', '', 'they are cut off; the call is sent without'),
   (7, None, 'message', '', 'nothing of it can be sent, and the API takes no empty content')])  # fmt: skip
 
 

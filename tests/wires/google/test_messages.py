@@ -247,7 +247,7 @@ def test_a_loss_behind_a_mark_names_its_place():
         ({"role": "user", "parts": [{"brandNew": 1}, {"inlineData": {}}]}, 3),
         ({"role": "model", "parts": [{"brandNew": 1}]}, 2),
         ({"role": "model", "parts": []}, 2),
-        ({"role": "model"}, 2),
+        ({"role": "model"}, 0),
         ({"role": "user", "parts": [{"brandNew": 1}]}, 1),
         ({"role": "user", "parts": None}, 1),
         ({"role": "user", "content": "hi"}, 0),

@@ -180,7 +180,7 @@ def test_a_loss_behind_a_mark_names_its_place():
         ({"role": "user", "content": "hi", "images": [{"url": "x"}]}, 1),
         ({"role": "assistant", "content": "hi", "thinking": "hm"}, 3),
         ({"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]}, 3),
-        ({"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}]}, 1),
+        ({"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}]}, 0),
         ({"role": "tool", "content": "x", "tool_name": "f"}, 3),
         ({"role": "tool", "content": "x"}, 2),
         ({"role": "tool", "content": "x", "tool_call_id": "1"}, 1),

@@ -229,6 +229,7 @@ LOSSES = [Loss(0, None, 'texts', 'the instructions are one text; they are joined
  Loss(3, 7, 'tool result', 'its call is not sent', 'a result of web_search, which the provider ran'),
  Loss(3, 8, 'tool result', 'the API takes results from the user alone'),
  Loss(4, 1, 'is_error', 'the API has no mark for a failed tool'),
+ Loss(6, 0, 'arguments', 'they are cut off; the call is sent without'),
  Loss(7, None, 'message', 'it is empty')]  # fmt: skip
 THERE = [Loss(3, 0, 'thinking', 'its origin is not known'),
  Loss(3, 5, 'provider', 'its origin is not known', "an item of the provider's, x"),

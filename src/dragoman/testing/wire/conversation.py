@@ -28,7 +28,7 @@ from dragoman.message import (
 )
 from dragoman.request import ModelRequest
 from dragoman.testing.check import Skipped, attempt, demand, same
-from dragoman.testing.samples import ANSWER, CONVERSATION, PARTS, PNG, essence, telling
+from dragoman.testing.samples import ANSWER, CONVERSATION, PARTS, PNG, comparable, essence
 from dragoman.testing.wire.bench import OPERATIONS, OWN, WireBench, events_of, json_of, seal_of, wire_check
 
 __all__ = [
@@ -68,7 +68,7 @@ def conversations_return(bench: WireBench) -> None:
     """A conversation of text, calls and results comes back as it was, in order, and no loss is told of it."""
     back, losses = bench.and_back(CONVERSATION)
     demand(not losses, f"losses are told of an ordinary conversation: {losses}")
-    for position, (found, wanted) in enumerate(zip(telling(back), telling(CONVERSATION), strict=False)):
+    for position, (found, wanted) in enumerate(zip(comparable(back), comparable(CONVERSATION), strict=False)):
         same(found, wanted, f"message {position}")
     same(len(back), len(CONVERSATION), "the number of messages")
 
@@ -227,7 +227,7 @@ def problems_name_what_cannot_be_read(bench: WireBench) -> None:
     """With `problems`, an element of a conversation that cannot be read is left out and noted by its place, and the rest is read as
     without it. What is no conversation at all is refused all the same."""
     payload, _ = bench.there(CONVERSATION)
-    wanted = telling(bench.wire.load_messages(payload))
+    wanted = comparable(bench.wire.load_messages(payload))
     elements = max(_lists(payload), key=len)
     readers: list[tuple[Any, Any]] = [(payload, bench.wire.load_messages)]
     if bench.has("request"):
@@ -244,7 +244,7 @@ def problems_name_what_cannot_be_read(bench: WireBench) -> None:
                 f"the places of problems, where element {at} is a number,",
             )
             demand(problems[0].error, "a problem has no words")
-            same(telling(found), wanted, f"what is read where element {at} is a number")
+            same(comparable(found), wanted, f"what is read where element {at} is a number")
         none: list[Problem] = []
         read(given, problems=none)
         same(none, [], "the problems of a conversation that can be read")
@@ -271,7 +271,7 @@ def marks_change_nothing(bench: WireBench) -> None:
         same(bench.whole(_marked(ANSWER)), bench.whole(ANSWER), "a response with marks")
     if bench.has("stream"):
         found = bench.message_of(bench.decoded([bench.stream(events_of(_marked(ANSWER)))]), "a stream with marks")
-        same(telling([found]), telling([ANSWER]), "what a stream with marks says")
+        same(comparable([found]), comparable([ANSWER]), "what a stream with marks says")
 
 
 @wire_check("detection", "conversation", look="votes")

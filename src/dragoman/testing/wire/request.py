@@ -11,7 +11,7 @@ from dragoman.loss import Loss
 from dragoman.message import Message
 from dragoman.request import ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.testing.check import attempt, demand, same
-from dragoman.testing.samples import CONVERSATION, SCHEMA, TOOLS, telling
+from dragoman.testing.samples import CONVERSATION, SCHEMA, TOOLS, comparable
 from dragoman.testing.wire.bench import WireBench, json_of, wire_check
 
 __all__ = [
@@ -48,7 +48,7 @@ def requests_return(bench: WireBench) -> None:
         back = _and_back(bench, _REQUEST.replace(messages=CONVERSATION, stream=stream))
         same(back.model, _REQUEST.model, "the model")
         same(back.stream, stream, "whether it is streamed")
-        same(telling(back.messages), telling(CONVERSATION), "the conversation")
+        same(comparable(back.messages), comparable(CONVERSATION), "the conversation")
 
 
 @wire_check("request", look=_LOOK)

@@ -13,7 +13,7 @@ from dragoman.event import Event, MessageFinished, MessageStarted, RunError
 from dragoman.fold import fold
 from dragoman.message import FinishReason, Message, ToolCallPart, Usage
 from dragoman.testing.check import attempt, demand, same
-from dragoman.testing.samples import ANSWER, USAGE, telling
+from dragoman.testing.samples import ANSWER, USAGE, comparable
 from dragoman.testing.wellformed import fault_of
 from dragoman.testing.wire.bench import OWN, WireBench, cut_into, events_of, wire_check
 
@@ -38,9 +38,9 @@ _GARBAGE = (
 def responses_return(bench: WireBench) -> None:
     """A whole response comes back as the answer that it was: thinking, text, calls with their arguments, in order."""
     found = bench.message_of(bench.wire.load_response(bench.whole(ANSWER)), "a whole response")
-    same(telling([found]), telling([ANSWER]), "the answer")
+    same(comparable([found]), comparable([ANSWER]), "the answer")
     again = bench.wire.load_response(msgspec.json.encode(bench.whole(ANSWER)))
-    same(telling(fold(again)), telling([ANSWER]), "the answer, read from bytes,")
+    same(comparable(fold(again)), comparable([ANSWER]), "the answer, read from bytes,")
 
 
 @wire_check("stream", "response", look="decoder, load_response: what they take for granted")
@@ -67,7 +67,7 @@ def whole_answers_are_read_in_place_of_streams(bench: WireBench) -> None:
     """A decoder of streams also reads a whole response, or the body of an error, that a server sends in place of one."""
     body = msgspec.json.encode(bench.whole(ANSWER))
     found = bench.message_of(bench.decoded(cut_into(body, 11)), "a whole response sent in place of a stream")
-    same(telling([found]), telling([ANSWER]), "the answer")
+    same(comparable([found]), comparable([ANSWER]), "the answer")
     if bench.has("error"):
         error = bench.wire.dump_error(OverloadedError("No capacity."))
         events = bench.decoded([msgspec.json.encode(error.body)])

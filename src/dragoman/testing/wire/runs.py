@@ -22,7 +22,7 @@ from dragoman.interrupt import Interrupt
 from dragoman.message import FinishReason, Message, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.runs import visible
 from dragoman.testing.check import demand, same
-from dragoman.testing.samples import TEXT, USAGE, telling
+from dragoman.testing.samples import TEXT, USAGE, comparable
 from dragoman.testing.wire.bench import WireBench, events_of, json_of, wire_check
 
 __all__ = ["retracted_answers_leave_nothing", "runs_are_one_answer"]
@@ -76,7 +76,7 @@ def runs_are_one_answer(bench: WireBench) -> None:
         same(found.text.replace("\n", ""), _VISIBLE.text.replace("\n", ""), f"the text of a {how} run")
         calls = [(call.name, call.arguments) for call in found.tool_calls]
         same(calls, [(_CLIENTS.name, _CLIENTS.arguments)], f"the calls in a {how} run")
-        same(telling([found]), telling([wanted]), f"what a {how} run says")
+        same(comparable([found]), comparable([wanted]), f"what a {how} run says")
         same((found.finish_reason, found.usage), (wanted.finish_reason, wanted.usage), f"the end of a {how} run")
 
 
@@ -87,7 +87,7 @@ def retracted_answers_leave_nothing(bench: WireBench) -> None:
     events = [*_begun(_VOID), _AGAIN, *unfold([_SECOND])]
     found = bench.message_of(_whole(bench, events), "a response with a retracted message")
     wanted = bench.message_of(_whole(bench, events_of(_SECOND)), "a response")
-    same(telling([found]), telling([wanted]), "a response with a retracted message")
+    same(comparable([found]), comparable([wanted]), "a response with a retracted message")
     streamed = _streamed(bench, visible(events))
     last = streamed[-1] if streamed else None
     demand(isinstance(last, RunError), f"a stream that cannot go on ends with {last!r}")

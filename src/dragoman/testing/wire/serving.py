@@ -9,7 +9,7 @@ from typing import Any, cast
 from dragoman.message import Message
 from dragoman.request import ModelRequest, Settings
 from dragoman.testing.check import attempt, demand, same
-from dragoman.testing.samples import ANSWER, CONVERSATION, SCHEMA, TOOLS, telling
+from dragoman.testing.samples import ANSWER, CONVERSATION, SCHEMA, TOOLS, comparable
 from dragoman.testing.wire.bench import WireBench, events_of, json_of, wire_check
 
 __all__ = ["envelopes_suit_their_encoders", "pings_say_nothing", "requests_go_to_a_route", "routes_are_complete"]
@@ -30,11 +30,11 @@ def envelopes_suit_their_encoders(bench: WireBench) -> None:
         json_of(made[0], "envelope")
         body = bench.wire.dump_response(events_of(ANSWER), **made[0])
         found = bench.message_of(bench.wire.load_response(json_of(body, "dump_response")), f"a response to {of}")
-        same(telling([found]), telling([ANSWER]), f"the answer to {of}")
+        same(comparable([found]), comparable([ANSWER]), f"the answer to {of}")
         encoder = bench.wire.encoder(**made[0])
         stream = b"".join([*map(encoder.feed, events_of(ANSWER)), encoder.close()])
         found = bench.message_of(bench.decoded([stream]), f"a streamed response to {of}")
-        same(telling([found]), telling([ANSWER]), f"the streamed answer to {of}")
+        same(comparable([found]), comparable([ANSWER]), f"the streamed answer to {of}")
 
 
 @wire_check("serving", look="routes, stream_type")
@@ -76,7 +76,11 @@ def pings_say_nothing(bench: WireBench) -> None:
     encoder = bench.wire.encoder(id="r1", model="m")
     pieces = [piece for piece in [*map(encoder.feed, events_of(ANSWER)), encoder.close()] if piece]
     events = bench.decoded([each for piece in pieces for each in (cast("bytes", ping), piece)])
-    same(telling([bench.message_of(events, "a stream with pings")]), telling([ANSWER]), "what a stream with pings says")
+    same(
+        comparable([bench.message_of(events, "a stream with pings")]),
+        comparable([ANSWER]),
+        "what a stream with pings says",
+    )
 
 
 def _envelope(bench: WireBench, request: ModelRequest | None) -> dict[str, Any]:

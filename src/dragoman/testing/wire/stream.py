@@ -9,7 +9,7 @@ from dragoman.event import MessageFinished, PartDelta, RunError
 from dragoman.fold import compact, fold
 from dragoman.message import FinishReason, Message, ToolCallPart
 from dragoman.testing.check import demand, same
-from dragoman.testing.samples import ANSWER, TEXT, telling
+from dragoman.testing.samples import ANSWER, TEXT, comparable
 from dragoman.testing.wellformed import fault_of
 from dragoman.testing.wire.bench import WireBench, cut_into, events_of, wire_check
 
@@ -29,10 +29,10 @@ _STREAM = "decoder, encoder"
 def streams_return(bench: WireBench) -> None:
     """A streamed response comes back as the answer that it was, and as the whole response says it."""
     found = bench.message_of(bench.decoded([bench.stream(events_of(ANSWER))]), "a streamed response")
-    same(telling([found]), telling([ANSWER]), "the answer")
+    same(comparable([found]), comparable([ANSWER]), "the answer")
     if bench.has("response"):
         whole = bench.message_of(bench.wire.load_response(bench.whole(ANSWER)), "a whole response")
-        same(telling([found]), telling([whole]), "what is streamed")
+        same(comparable([found]), comparable([whole]), "what is streamed")
         same(
             (found.finish_reason, found.usage),
             (whole.finish_reason, whole.usage),
@@ -97,7 +97,9 @@ def cut_streams_keep_what_came(bench: WireBench) -> None:
         messages = fold(events)
         last = events[-1] if events else None
         if not isinstance(last, RunError):
-            same(telling(messages), telling([ANSWER]), f"what is told as whole though it was cut after {end} bytes")
+            same(
+                comparable(messages), comparable([ANSWER]), f"what is told as whole though it was cut after {end} bytes"
+            )
             continue
         demand(isinstance(last.error, StreamCutError), f"the error of a cut stream is {last.error!r}")
         for message in messages:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, cast
 from dragoman.codec.formats import ConversationFormat
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, if_text, rest
+from dragoman.codec.layout import Layout
 from dragoman.codec.loading import load_plain
 from dragoman.codec.marks import kinds, unmarked_all
 from dragoman.codec.outgoing import only_text, prepared
@@ -20,7 +21,15 @@ from dragoman.wires.anthropic.content import Outgoing, dump_blocks, dump_content
 from dragoman.wires.anthropic.quirks import OWN, Quirks
 from dragoman.wires.anthropic.tools import CALLS
 
-__all__ = ["dump_messages", "load_messages", "outgoing", "load_conversation", "votes", "dump_conversation"]
+__all__ = ["dump_messages", "load_messages", "outgoing", "load_conversation", "votes", "dump_conversation", "layout"]
+
+layout = Layout(
+    fields=("messages",),
+    beside=("system",),
+    own=frozenset(["system", "stop_sequences", "anthropic_version", "mcp_servers", "output_config", "container"]),
+    of_tools=frozenset(["input_schema"]),
+)
+"""Where its messages stand."""
 
 _ROLES = {"user": Role.USER, "assistant": Role.MODEL, "system": Role.SYSTEM}
 _SENT_ROLES = {role: name for name, role in _ROLES.items()}
@@ -87,7 +96,7 @@ def votes(message: Any) -> int:
     """How surely a message is of this format: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
     fields = if_object(message)
     role, content = _role_of(fields), fields.get("content")
-    if role is None or not _FOREIGN.isdisjoint(fields):
+    if role is None or not _FOREIGN.isdisjoint(fields) or fields.get("type", "message") != "message":
         return 0
     if role is Role.SYSTEM and "content" not in fields:
         return 3 if "output_config" in fields else 0

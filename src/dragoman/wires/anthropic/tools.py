@@ -133,6 +133,7 @@ def dump_call(call: ToolCallPart, out: Outgoing[Quirks], position: int, place: i
     block = {"type": "tool_use", **own_fields(call, out, position), **ids}
     if call.state == "complete" or "input" not in block:
         block["input"] = call.arguments  # `{}` for what is cut or invalid
+        out.lose_unfinished(position, place, call, call.arguments)
     return block
 
 

@@ -57,15 +57,20 @@ def fields_of(chat: Chat, part: ThinkingPart, note: str = "fields") -> list[str]
     return [field for field in if_list(chat.own.form(part.native).get(note)) if field in (*chat.thinking, chat.details)]
 
 
-def dump_thinking(chat: Chat, parts: Sequence[ThinkingPart], default: str | None) -> dict[str, Any]:
-    """Thinking → the fields that carry it. `default`: the field for what came in none of ours; `None`: leave it out."""
+def dump_thinking(
+    chat: Chat, parts: Sequence[ThinkingPart], default: str | None, joined: list[int] | None = None
+) -> dict[str, Any]:
+    """Thinking → the fields that carry it. `default`: the field for what came in none of ours; `None`: leave it out. `joined` takes
+    which parts were added to the text of those before them."""
     out: dict[str, Any] = {}
-    for part in parts:
+    for number, part in enumerate(parts):
         own = chat.own.fields(part.native)
         for field in fields_of(chat, part) or ([chat.details] if own and chat.details else [default]):
             if field and field == chat.details:
                 text = {text_key(own.get("type")): part.text} if part.text else {}
                 out.setdefault(field, []).append(merged(text, own))
             elif field is not None and part.text:
+                if joined is not None and field in out and number not in joined:
+                    joined.append(number)
                 out[field] = out.get(field, "") + part.text
     return out

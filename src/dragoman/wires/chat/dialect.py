@@ -11,6 +11,7 @@ import msgspec
 from dragoman.codec import outgoing
 from dragoman.codec.error_rules import ErrorInfo, ErrorRules, error_info
 from dragoman.codec.ids import call_ids, fitted
+from dragoman.codec.layout import Layout
 from dragoman.codec.marks import kinds, unmarked_all
 from dragoman.codec.native import Own
 from dragoman.codec.serving import SSE_PING, Route
@@ -125,6 +126,8 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     evidence: Mapping[str, int] = {}
     """Of a message: roles, types of blocks, and fields of the model's → how surely they tell this format (`votes`); any other: 1."""
+    layout: Layout = Layout(fields=("messages",), of_tools=frozenset(["function"]))
+    """Where its messages stand in the body of a request."""
     routes: tuple[Route, ...] = ROUTES
     """Places of the official API."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from dragoman.codec.blocks import ABSENT, dump_content
-from dragoman.codec.json_values import bounded, has_error, if_objects, if_text, merged, rest, text_or_json
+from dragoman.codec.json_values import bounded, has_error, if_object, if_objects, if_text, merged, rest, text_or_json
 from dragoman.codec.loading import load_list
 from dragoman.codec.media import as_text, label, text_of
 from dragoman.codec.replay import kind_of
@@ -181,6 +181,8 @@ def _straight_calls(
     for place, piece in enumerate(content):
         if type(piece) is not ToolCallPart or piece.native is not None or piece.run_by == "provider":
             return None
+        if piece.state != "complete":
+            return None
         call_id = sent[piece.id] = out.id(position, place, piece)
         function = {"name": out.name(piece.name), chat.inputs["function"]: arguments_json(piece)}
         calls.append({"id": call_id, "type": "function", "function": function})
@@ -256,6 +258,7 @@ def _dump_answer(out: Outgoing, position: int) -> list[dict[str, Any]]:
     """A model's message → a message of the role `assistant`; none, where nothing of it is left for a target that would refuse it."""
     chat, message, reason = out.chat, out.messages[position], out.unreadable[position]
     thinking: list[ThinkingPart] = []
+    places: list[int] = []
     body: dict[str, Any] = {}
     for place, piece in enumerate(message.content):
         sent = _sendable(out, position, place, piece)
@@ -263,6 +266,7 @@ def _dump_answer(out: Outgoing, position: int) -> list[dict[str, Any]]:
             continue
         if chat.thinking and isinstance(sent, ThinkingPart):
             thinking.append(sent)
+            places.append(place)
             continue
         field, value = chat.dump_piece(out, position, place, sent)
         if value is None:
@@ -276,7 +280,10 @@ def _dump_answer(out: Outgoing, position: int) -> list[dict[str, Any]]:
     form, own = chat.own.form(message.native), chat.own.fields(message.native)
     content = dump_content(body.pop("content", []), chat.empty, form, string_only=out.string_only)
     body |= {field: body[field][0] for field in chat.single if field in body}
-    thoughts = dump_thinking(chat, thinking, out.thinking) if thinking else {}
+    joined: list[int] = []
+    thoughts = dump_thinking(chat, thinking, out.thinking, joined) if thinking else {}
+    for number in joined:
+        out.lose(position, places[number], Lost.texts, "this format has one text of thinking; they are joined")
     entry = {"role": "assistant", **content, **thoughts, **body}
     if out.target is not None and entry.get("content", "") is None and not ({chat.calls, *chat.alone} & body.keys()):
         entry["content"] = ""  # taken where null is refused
@@ -290,7 +297,11 @@ def dump_piece(out: Outgoing, position: int, place: int, piece: Content) -> tupl
     """A piece of the model's message → the field of the message that holds it, and what it adds to that."""
     if isinstance(piece, ToolCallPart):
         sent_id, exact = call_id(out, position, place, piece), out.exact(position)
-        return out.chat.calls, dump_call(out.chat, piece, sent_id, out.name(piece.name), exact=exact)
+        block = dump_call(out.chat, piece, sent_id, out.name(piece.name), exact=exact)
+        if piece.state != "complete":
+            function = if_object(block.get("function"))
+            out.lose_unfinished(position, place, piece, function.get(out.chat.inputs["function"]))
+        return out.chat.calls, block
     return "content", out.chat.sent_block(out, position, place, piece)
 
 

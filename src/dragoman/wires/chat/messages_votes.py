@@ -17,7 +17,9 @@ def votes(chat: Chat, message: Any) -> int:
     """How surely an element of a conversation is of this format: 0: it cannot be; 1: it could; 2: it likely is; 3: it is hardly
     anything else. Never raises."""
     fields = if_object(message)
-    if if_text(fields.get("role")) not in (*chat.roles, *chat.result_roles, "assistant"):
+    if if_text(fields.get("role")) not in (*chat.roles, *chat.result_roles, "assistant") or "parts" in fields:
+        return 0
+    if fields.get("type", "message") != "message":
         return 0
     found = list(_votes(chat, fields))
     return max(found) if all(found) else 0
@@ -59,6 +61,7 @@ def _call_votes(chat: Chat, call: Any) -> int:
     kind = if_text(fields.get("type", "function"))
     called = if_object(fields.get(kind))
     readable = kind in chat.inputs and if_text(called.get("name")) and isinstance(called.get(chat.inputs[kind]), str)
+    readable = readable and isinstance(fields.get("id"), str | None)
     return _id_votes(chat, fields.get("id"), else_=1) if readable else 0
 
 

@@ -248,6 +248,8 @@ def dump_result(
     if out.target is None:
         call_id = _given_id(own, part.native, call_id)
     role = form.get("role")
+    if call_id is None and out.target is not None and _is_older(out, position, part):
+        form = {"role": (role := "function")}
     body: dict[str, Any] = {"role": role if role in out.chat.result_roles else out.chat.result_roles[0]}
     if call_id is not None or "id" in form:
         body["tool_call_id"] = call_id
@@ -256,6 +258,12 @@ def dump_result(
     content, media = _dump_result(out, position, place, part, form)
     further = fields if out.target is None and fields.get("id") is not None else rest(fields, "id")
     return merged(body | content, further), media
+
+
+def _is_older(out: Outgoing, position: int, part: ToolResultPart) -> bool:
+    """Whether a result answers the one call of a message that is sent as `function_call`, which has no id."""
+    calls = out.messages[position - 1].tool_calls if position and out.exact(position - 1) else ()
+    return any(one.id == part.id and out.chat.own.form(one.native).get("field") == "function_call" for one in calls)
 
 
 def _load_result(chat: Chat, message: Mapping[str, Any], form: dict[str, Any]) -> Any:

@@ -7,14 +7,14 @@ mixed otherwise is noted as a loss. Citations stand with the message, as the API
 from dragoman.wires.cohere.decode import decoder, load_response
 from dragoman.wires.cohere.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.cohere.errors import dump_error, load_error
-from dragoman.wires.cohere.messages import dump_messages, load_messages, votes
+from dragoman.wires.cohere.messages import dump_messages, layout, load_messages, votes
 from dragoman.wires.cohere.quirks import NAME, Quirks
 from dragoman.wires.cohere.request import dump_http, dump_request, load_request, routes
 
 name = NAME
 
 __all__ = ["Quirks", "name"]
-__all__ += ["load_messages", "dump_messages", "votes"]
+__all__ += ["load_messages", "dump_messages", "votes", "layout"]
 __all__ += ["load_request", "dump_request", "dump_http", "routes"]
 __all__ += ["load_response", "dump_response", "decoder", "encoder"]
 __all__ += ["envelope", "stream_type", "ping"]

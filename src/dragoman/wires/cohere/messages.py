@@ -11,6 +11,7 @@ from dragoman.codec.blocks import dump_content
 from dragoman.codec.formats import ConversationFormat
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.json_values import if_list, if_object, if_text, merged, rest
+from dragoman.codec.layout import Layout
 from dragoman.codec.loading import SPEAKERS, load_list
 from dragoman.codec.marks import unmarked_all
 from dragoman.codec.media import label
@@ -36,7 +37,14 @@ from dragoman.wires.cohere.content import PLAN, dump_block, is_plan, load_conten
 from dragoman.wires.cohere.quirks import OWN, Quirks
 from dragoman.wires.cohere.tools import dump_call, dump_result, load_calls, load_result
 
-__all__ = ["dump_messages", "load_messages", "outgoing", "load_conversation", "votes", "dump_conversation"]
+__all__ = ["dump_messages", "load_messages", "outgoing", "load_conversation", "votes", "dump_conversation", "layout"]
+
+layout = Layout(
+    fields=("messages",),
+    own=frozenset(["p", "k", "documents", "citation_options", "safety_mode", "strict_tools", "stop_sequences"]),
+    of_tools=frozenset(["function"]),
+)
+"""Where its messages stand."""
 
 _SENT = {role: name for name, role in SPEAKERS.items()}
 _EMPTY = {Role.SYSTEM: "", Role.USER: "", Role.MODEL: "absent"}
@@ -102,7 +110,11 @@ def outgoing(
         quirks,
         losses,
         places=places,
-        ids=call_ids(messages, quirks.ids, as_is=None if target else lambda _: True),
+        ids=call_ids(
+            messages,
+            quirks.ids,
+            as_is=None if target else lambda piece: bool(piece.id) or isinstance(piece, ToolResultPart),
+        ),
         names=fitted(names, quirks.names) if target else {name: name for name in names},
     )
 
@@ -139,8 +151,11 @@ def _block_votes(block: Any) -> int:
 
 
 def _is_usual_call(call: Any) -> bool:
-    function = if_object(if_object(call).get("function"))
+    fields = if_object(call)
+    function = if_object(fields.get("function"))
     arguments = function.get("arguments")
+    if fields.get("type", "function") != "function" or not if_text(fields.get("id")):
+        return False
     return bool(if_text(function.get("name"))) and (arguments is None or isinstance(arguments, str))
 
 
@@ -204,7 +219,9 @@ def _dump_model(position: int, message: Message, out: Outgoing[Quirks]) -> list[
             out.lose(position, place, kind_of(piece), refused, which)
             continue
         if isinstance(piece, ToolCallPart):
-            calls.append(dump_call(piece, out.id(position, place, piece), out.name(piece.name), exact=why is None))
+            call = dump_call(piece, out.id(position, place, piece), out.name(piece.name), exact=why is None)
+            out.lose_unfinished(position, place, piece, call["function"].get("arguments"))
+            calls.append(call)
             continue
         if calls or (is_plan(piece) and blocks):
             order = "this format has a message's plan before its content, and both before its calls"
@@ -221,7 +238,7 @@ def _dump_model(position: int, message: Message, out: Outgoing[Quirks]) -> list[
     if own and why is not None:
         out.lose(position, None, Lost.field, why, ", ".join(own))
         own = {}
-    if out.target is not None and not (calls or blocks or plan):
+    if out.target is not None and not (calls or blocks):  # a plan says something beside calls alone
         out.lose(position, None, Lost.message, "it says nothing, and the API takes no empty message")
         return []
     content = dump_content(blocks, "absent", form)

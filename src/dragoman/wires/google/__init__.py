@@ -9,12 +9,12 @@ apart.
 from dragoman.wires.google.decode import decoder, load_response
 from dragoman.wires.google.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.google.errors import dump_error, load_error
-from dragoman.wires.google.messages import dump_messages, load_messages, votes
+from dragoman.wires.google.messages import dump_messages, layout, load_messages, votes
 from dragoman.wires.google.quirks import NAME, Quirks
 from dragoman.wires.google.request import dump_http, dump_request, load_request, routes
 
 __all__ = ["Quirks", "name"]
-__all__ += ["load_messages", "dump_messages", "votes"]
+__all__ += ["load_messages", "dump_messages", "votes", "layout"]
 __all__ += ["load_request", "dump_request", "dump_http", "routes"]
 __all__ += ["load_response", "dump_response", "decoder", "encoder"]
 __all__ += ["envelope", "stream_type", "ping"]

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.native import signatures
 from dragoman.codec.replay import kind_of
 from dragoman.loss import Lost
 from dragoman.message import (
@@ -122,7 +123,7 @@ def _dump_text(part: TextPart, out: Outgoing, position: int, place: int) -> _Blo
 
 def _dump_thinking(part: ThinkingPart, out: Outgoing, position: int, place: int) -> _Block | None:
     why = out.unreadable[position]
-    if why is None and OWN.is_foreign(part.native):
+    if why is None and not OWN.is_ours(part.native) and signatures(part.native):
         why = "another provider signed it"
     if why is not None:
         out.lose(position, place, Lost.thinking, why)

@@ -46,6 +46,8 @@ def load_file(inner: Mapping[str, Any], own: Mapping[str, Any], form: dict[str, 
         return None
     if mime_type is None or "*" in mime_type:
         form["mimeType"] = inner.get("mimeType", "absent")
+    elif mime_type == _OTHER and guessed(uri) is None:
+        mime_type = None  # it is written so where the type is not known, which the API demands
     kind = FilePart if uri.startswith(_UPLOADS) else LinkPart
     return kind(uri, mime_type, _name(inner), _native("fileData", inner, own, form, "fileUri"))
 

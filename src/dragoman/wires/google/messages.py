@@ -9,6 +9,7 @@ from typing import Any, cast
 from dragoman.codec.formats import ConversationFormat
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, rest
+from dragoman.codec.layout import Layout
 from dragoman.codec.marks import kinds, unmarked_all
 from dragoman.codec.outgoing import only_text, prepared
 from dragoman.codec.serving import Problem, noted
@@ -21,7 +22,10 @@ from dragoman.wires.google.keys import camelled, given, not_usual
 from dragoman.wires.google.quirks import OWN, Quirks
 from dragoman.wires.google.tools import Outgoing, Pairing, is_unnamed
 
-__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing", "votes"]
+__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing", "votes", "layout"]
+
+layout = Layout(fields=("contents",), beside=("systemInstruction", "system_instruction"))
+"""Where its messages stand."""
 
 _ROLES = {"user": Role.USER, "model": Role.MODEL, "function": Role.USER, "tool": Role.USER}
 _Content = dict[str, Any]
@@ -59,7 +63,7 @@ def votes(message: Any) -> int:
     of_others = "content" in fields or any("type" in each for each in (fields, *parts))
     if of_others or not (isinstance(fields.get("role"), str) or parts) or _role(fields) is None:
         return 0
-    if not parts and fields.get("parts") not in (None, []):
+    if not parts and ("parts" not in fields or fields["parts"] not in (None, [])):
         return 0
     if any(map(is_known, parts)):
         return 3

@@ -206,6 +206,7 @@ def dump_call(call: ToolCallPart, out: Outgoing, position: int, place: int) -> d
         inner["args"] = None
         if form["args"] == "absent":
             del inner["args"]
+    out.lose_unfinished(position, place, call, inner.get("args"))
     return merged(out.own(call, position, place), {"functionCall": inner})
 
 

@@ -27,6 +27,7 @@ WIRE = Chat(
     words=usage.WORDS,
     errors=errors.ERRORS,
     evidence=messages.EVIDENCE,
+    layout=messages.LAYOUT,
     error_rules=errors.RULES,
     takes_empty=False,
     signed=False,

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.codec.ids import call_ids, fitted
+from dragoman.codec.layout import Layout
 from dragoman.loss import Loss, Lost
 from dragoman.message import Content, Message, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
@@ -19,7 +20,14 @@ from dragoman.wires.chat import messages
 from dragoman.wires.chat.dialect import Chat, Outgoing, named, prepared
 from dragoman.wires.mistral.quirks import OWN, Quirks
 
-__all__ = ["EVIDENCE", "call_votes", "dump_other", "loaded", "outgoing", "unsendable"]
+__all__ = ["EVIDENCE", "call_votes", "dump_other", "loaded", "outgoing", "unsendable", "LAYOUT"]
+
+LAYOUT = Layout(
+    fields=("messages",),
+    own=frozenset(["random_seed", "safe_prompt", "prompt_mode"]),
+    of_tools=frozenset(["function"]),
+)
+"""Where its messages stand."""
 
 _RULES = Quirks()
 EVIDENCE = {"document_url": 3, "prefix": 3, "image_url": 2, "input_audio": 3}

@@ -7,14 +7,14 @@ Normalised: nothing. `stream` is always written, since the API streams where it 
 from dragoman.wires.ollama.decode import decoder, load_response
 from dragoman.wires.ollama.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.ollama.errors import dump_error, load_error
-from dragoman.wires.ollama.messages import dump_messages, load_messages, votes
+from dragoman.wires.ollama.messages import dump_messages, layout, load_messages, votes
 from dragoman.wires.ollama.quirks import NAME, Quirks
 from dragoman.wires.ollama.request import dump_http, dump_request, load_request, routes
 
 name = NAME
 
 __all__ = ["Quirks", "name"]
-__all__ += ["load_messages", "dump_messages", "votes"]
+__all__ += ["load_messages", "dump_messages", "votes", "layout"]
 __all__ += ["load_request", "dump_request", "dump_http", "routes"]
 __all__ += ["load_response", "dump_response", "decoder", "encoder"]
 __all__ += ["envelope", "stream_type", "ping"]

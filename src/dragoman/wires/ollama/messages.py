@@ -8,7 +8,8 @@ from typing import Any, TypeGuard
 
 from dragoman.codec.formats import ConversationFormat
 from dragoman.codec.ids import Rule, call_ids
-from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, merged, rest
+from dragoman.codec.json_values import if_list, if_object, if_text, merged, rest
+from dragoman.codec.layout import Layout
 from dragoman.codec.loading import SPEAKERS, load_list
 from dragoman.codec.marks import unmarked_all
 from dragoman.codec.outgoing import Outgoing, only_text, prepared
@@ -22,12 +23,21 @@ from dragoman.wires.ollama.content import Fields, dump_content, load_content, lo
 from dragoman.wires.ollama.quirks import OWN, Quirks
 from dragoman.wires.ollama.tools import Waiting, dump_call, dump_result, is_call, load_call, load_result
 
-__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing", "votes"]
+__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing", "votes", "layout"]
+
+layout = Layout(
+    fields=("messages",),
+    own=frozenset(["options", "keep_alive", "think"]),
+    of_tools=frozenset(["function"]),
+)
+"""Where its messages stand."""
 
 _ANY = Rule(letters=r"\s\S", most=1024)
 """What it takes as ids of calls: any, but each once."""
 _OWN = ("thinking", "tool_name")
 """Fields that no other format has beside a text as `content`."""
+_ALONE = frozenset(["images", "tool_calls", "thinking"])
+"""Fields that may stand without a text."""
 _SENT = {role: name for name, role in SPEAKERS.items()}
 
 
@@ -60,11 +70,24 @@ def votes(message: Any) -> int:
         return 0
     if not isinstance(fields.get("content"), str | None):
         return 0
-    calls = if_objects(fields.get("tool_calls"))
-    by_object = [isinstance(if_object(call.get("function")).get("arguments"), dict) for call in calls]
-    if (by_object and all(by_object)) or load_images(fields) or any(if_text(fields.get(name)) for name in _OWN):
+    if not isinstance(fields.get("tool_call_id"), str | None):
+        return 0
+    if "content" not in fields and not fields.keys() & _ALONE:
+        return 0
+    calls = if_list(fields.get("tool_calls"))
+    if not all(map(_is_usual_call, calls)):
+        return 0
+    if calls or load_images(fields) or any(if_text(fields.get(name)) for name in _OWN):
         return 3
     return 2 if role == "tool" and "tool_call_id" not in fields else 1
+
+
+def _is_usual_call(call: Any) -> bool:
+    """Whether a call has its arguments as an object, as in no other format that has calls at this place."""
+    fields = if_object(call)
+    function = if_object(fields.get("function"))
+    usual = fields.get("type", "function") == "function" and isinstance(fields.get("id"), str | None)
+    return usual and bool(if_text(function.get("name"))) and isinstance(function.get("arguments"), dict)
 
 
 def outgoing(
@@ -131,7 +154,9 @@ def _dump(message: Message, out: Outgoing[Quirks], position: int) -> dict[str, A
             elif isinstance(piece, ThinkingPart):
                 fields.add(place, "thinking", piece.text)
             elif isinstance(piece, ToolCallPart):
-                fields.add(place, "tool_calls", dump_call(piece, out.id(position, place, piece)))
+                block = dump_call(piece, out.id(position, place, piece))
+                out.lose_unfinished(position, place, piece, block["function"].get("arguments"))
+                fields.add(place, "tool_calls", block)
         else:
             dump_content(piece, fields, place)
     empty = OWN.form(message.native).get("content", "")
@@ -153,4 +178,4 @@ def _refused(
         return out.unreadable[position] or (None if readable else "only a model's message has readable thinking here")
     if isinstance(piece, ToolResultPart) or piece.run_by == "provider":
         return "this format has no tools that the provider runs"
-    return None if of_model or out.target is None else "calls stand in the model's messages"
+    return None if of_model else "calls stand in the model's messages"

@@ -14,10 +14,10 @@ load_response, dump_response = WIRE.load_response, WIRE.dump_response
 decoder, encoder = WIRE.decoder, WIRE.encoder
 load_error, dump_error = WIRE.load_error, WIRE.dump_error
 routes, stream_type, ping = WIRE.routes, WIRE.stream_type, WIRE.ping
-envelope, votes = WIRE.envelope, WIRE.votes
+envelope, votes, layout = WIRE.envelope, WIRE.votes, WIRE.layout
 
 __all__ = ["Quirks", "name"]
-__all__ += ["load_messages", "dump_messages", "votes"]
+__all__ += ["load_messages", "dump_messages", "votes", "layout"]
 __all__ += ["load_request", "dump_request", "dump_http", "routes"]
 __all__ += ["load_response", "dump_response", "decoder", "encoder"]
 __all__ += ["envelope", "stream_type", "ping"]

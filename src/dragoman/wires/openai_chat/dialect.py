@@ -31,6 +31,7 @@ WIRE = Chat(
     finish=usage.FINISH,
     words=usage.WORDS,
     evidence=messages.EVIDENCE,
+    layout=messages.LAYOUT,
     error_rules=errors.RULES,
     outgoing=messages.outgoing,
     sent_block=content.sent_block,

@@ -9,10 +9,13 @@ from msgspec.structs import replace
 
 from dragoman.codec.ids import Rule, call_ids, fitted
 from dragoman.codec.json_values import if_object, if_objects, if_text
-from dragoman.loss import Loss
+from dragoman.codec.layout import Layout
+from dragoman.loss import Loss, Lost
 from dragoman.message import (
     Content,
+    DataPart,
     FilePart,
+    LinkPart,
     Message,
     Origin,
     Role,
@@ -28,7 +31,24 @@ from dragoman.wires.chat.dialect import Chat, Outgoing, named, prepared
 from dragoman.wires.openai_chat.quirks import NAME, OWN, Quirks
 from dragoman.wires.openai_chat.tools import dump_executed, load_executions, load_function_call
 
-__all__ = ["EVIDENCE", "FIELDS", "ROLES", "call_votes", "dump_piece", "in_field", "outgoing", "unsendable"]
+__all__ = ["EVIDENCE", "FIELDS", "ROLES", "call_votes", "dump_piece", "in_field", "outgoing", "unsendable", "LAYOUT"]
+
+LAYOUT = Layout(
+    fields=("messages", "conversations"),
+    own=frozenset(
+        [
+            "stream_options",
+            "max_completion_tokens",
+            "logprobs",
+            "logit_bias",
+            "functions",
+            "modalities",
+            "reasoning_effort",
+        ]
+    ),
+    of_tools=frozenset(["function"]),
+)
+"""Where its messages stand."""
 
 ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER}
 _OLDER_ROLES = {"system": Role.SYSTEM, "user": Role.USER}
@@ -82,6 +102,8 @@ def dump_piece(out: Outgoing, position: int, place: int, piece: Content) -> tupl
     content = out.messages[position].content
     field = OWN.form(piece.native).get("field") if out.exact(position) else None
     if isinstance(piece, ToolResultPart):  # stands with its call
+        if not any(isinstance(one, ToolCallPart) and one.id == piece.id for one in content):
+            out.lose(position, place, Lost.tool_result, "it stands with its call, which is not there")
         return "executed_tools", None
     if isinstance(piece, ToolCallPart) and piece.run_by == "provider":
         results = {one.id: one for one in content if isinstance(one, ToolResultPart)}
@@ -94,7 +116,19 @@ def dump_piece(out: Outgoing, position: int, place: int, piece: Content) -> tupl
     into, value = messages.dump_piece(out, position, place, piece)
     if field == "function_call" and isinstance(piece, ToolCallPart) and "function" in value:
         return "function_call", value["function"]
+    if into == "content" and value is not None and out.target is None and _is_behind_ran(content, place):
+        out.lose(position, place, Lost.order, "this format has all text before the tools that the vendor ran")
     return "images" if field == "images" else into, value
+
+
+def _is_behind_ran(content: Sequence[Content], place: int) -> bool:
+    """Whether a tool that the vendor ran stands between a piece and the text before it."""
+    for at in range(place - 1, -1, -1):
+        if isinstance(content[at], (TextPart, DataPart, LinkPart, FilePart)):
+            return False
+        if getattr(content[at], "run_by", "") == "provider":
+            return True
+    return False
 
 
 def unsendable(out: Outgoing, position: int, piece: Content) -> str | None:

@@ -13,14 +13,14 @@ from dragoman.wires.openai_responses.decode import decoder, load_response
 from dragoman.wires.openai_responses.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.openai_responses.errors import dump_error, load_error
 from dragoman.wires.openai_responses.files import dump_download, load_files
-from dragoman.wires.openai_responses.messages import dump_messages, load_messages, votes
+from dragoman.wires.openai_responses.messages import dump_messages, layout, load_messages, votes
 from dragoman.wires.openai_responses.quirks import NAME, Quirks
 from dragoman.wires.openai_responses.request import dump_http, dump_request, load_request, routes
 
 name = NAME
 
 __all__ = ["Quirks", "name"]
-__all__ += ["load_messages", "dump_messages", "votes"]
+__all__ += ["load_messages", "dump_messages", "votes", "layout"]
 __all__ += ["load_request", "dump_request", "dump_http", "routes"]
 __all__ += ["load_response", "dump_response", "decoder", "encoder"]
 __all__ += ["envelope", "stream_type", "ping"]

@@ -35,6 +35,7 @@ __all__ = [
     "resolved",
     "sendable",
     "unsaid",
+    "split_joined",
 ]
 
 Block = TextPart | Media | ProviderPart
@@ -291,7 +292,7 @@ def dump_reasoning(part: ThinkingPart) -> dict[str, Any]:
     if not pieces and "summary" not in own:
         pieces = {"summary": [len(part.text)] if part.text else []}
     lengths = [length for of_field in pieces.values() for length in of_field]
-    texts = iter(_split(part.text, lengths) or [part.text, *("" for _ in lengths)])
+    texts = iter(split_joined(part.text, lengths) or [part.text, *("" for _ in lengths)])
     fields = {
         field: [{"type": REASONING[field], "text": next(texts)} for _ in of_field] for field, of_field in pieces.items()
     }
@@ -317,7 +318,7 @@ def _texts(pieces: Any, kind: str) -> list[str] | None:
     return texts
 
 
-def _split(text: str, lengths: Sequence[int]) -> list[str] | None:
+def split_joined(text: str, lengths: Sequence[int]) -> list[str] | None:
     """The text cut into the pieces that it was joined from; `None` where it is not the same text any more."""
     out: list[str] = []
     at = 0

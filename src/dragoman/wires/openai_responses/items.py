@@ -305,7 +305,9 @@ class _Writer:
         if not self._may_keep(own):
             own = rest(own, "id", "status")
         sent = msgspec.structs.replace(call, native=OWN.note(own, form=OWN.form(call.native)))
-        return dump_call(sent, self._out.id(self._position, place, call), self._out.name(call.name))
+        item = dump_call(sent, self._out.id(self._position, place, call), self._out.name(call.name))
+        self._out.lose_unfinished(self._position, place, call, item.get("arguments"))
+        return item
 
     def _result(self, part: ToolResultPart, place: int) -> dict[str, Any] | None:
         if part.run_by == "provider":

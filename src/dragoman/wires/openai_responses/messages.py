@@ -14,6 +14,7 @@ import msgspec
 from dragoman.codec.formats import ConversationFormat
 from dragoman.codec.ids import NAMES, STANDARD, call_ids, fitted
 from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
+from dragoman.codec.layout import Layout
 from dragoman.codec.marks import kinds, unmarked_all
 from dragoman.codec.outgoing import prepared
 from dragoman.codec.serving import Problem
@@ -36,7 +37,10 @@ from dragoman.wires.openai_responses.quirks import OWN, Quirks
 from dragoman.wires.openai_responses.tools import FUNCTION, KINDS, kind_of
 from dragoman.wires.openai_responses.tools_results import ANSWERS, load_result
 
-__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing", "votes"]
+__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing", "votes", "layout"]
+
+layout = Layout(fields=("input",), beside=("instructions",), text=True)
+"""Where its messages stand."""
 
 
 def load_conversation(payload: Any, origin: Origin | None, problems: list[Problem] | None) -> list[Message]:
@@ -93,8 +97,8 @@ _ITEMS = frozenset(
 """Types of items that no other format has."""
 _BLOCKS = frozenset(["input_text", "input_image", "input_file", "output_text"])
 """The same of content blocks."""
-_SHARED = frozenset(["text", "refusal", "input_audio"])
-"""Types of content blocks that other formats have too."""
+_SHARED = {"text": str, "refusal": str, "input_audio": dict}
+"""Types of content blocks that other formats have too → the type of the field of that name."""
 _FIELDS = frozenset(["type", "role", "content", "id", "status", "phase"])
 """Fields of a message item."""
 
@@ -119,9 +123,18 @@ def votes(message: Any) -> int:
     types = {if_text(if_object(block).get("type")) for block in blocks}
     if types & _BLOCKS:
         return 3
-    if types - _SHARED or not item.keys() <= _FIELDS or not isinstance(content, str | list):
+    if not all(map(_is_shared, blocks)) or not item.keys() <= _FIELDS or not isinstance(content, str | list):
         return 0
     return 2 if kind == "message" else 1
+
+
+def _is_shared(block: Any) -> bool:
+    fields = if_object(block)
+    kind = if_text(fields.get("type"))
+    held = fields.get(kind)
+    return bool(if_object(held).get("data") if kind == "input_audio" else held) and isinstance(
+        held, _SHARED.get(kind, ())
+    )
 
 
 def outgoing(

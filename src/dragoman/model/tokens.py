@@ -1,0 +1,279 @@
+"""Tokens of a prompt, estimated: by kinds of characters and the sizes of files, with rates that were measured for each provider.
+
+No tokenizer: what a text of a script comes to is nearly the same with all of them; what a provider adds to messages, tools and calls is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, cast
+from weakref import ref
+
+import msgspec
+
+from dragoman.codec.media import as_text, text_of
+from dragoman.fold import arguments_text
+from dragoman.message import Content, DataPart, FilePart, LinkPart, Message, TextPart, ToolCallPart, ToolResultPart
+from dragoman.model.file_sizes import FileSize, file_size
+from dragoman.request import ModelRequest, ServerTool, ToolSpec
+
+__all__ = ["estimated_tokens", "request_tokens", "text_tokens"]
+
+
+class _Rates(NamedTuple):
+    """What a provider counts, in tokens."""
+
+    request: float = 3
+    """Once."""
+    message: float = 4
+    """For each message."""
+    text: float = 1
+    """For each token of text as `text_tokens` counts them."""
+    tools: float = 40
+    """Once, where there are tools."""
+    tool: float = 3
+    """For each tool."""
+    schema: float = 1
+    """For each token of a tool's JSON."""
+    call: float = 10
+    """For each call and each result."""
+    image: str = "area"
+    """By which rule images count."""
+    page: float = 500
+    """For each page of a document."""
+    answer: float = 1
+    """For each token of the schema of an answer."""
+
+
+_OPENAI = _Rates(2.6, 3.7, 0.98, 10, 0, 0.62, 6, "tiles", 250, 0.62)
+_ANTHROPIC = _Rates(4.4, 0.7, 1.21, 500, 0, 1.45, 21, "area", 1600, 1.45)
+_GOOGLE = _Rates(0, 0.1, 1.05, 0, 0, 0.95, 10, "flat", 258, 0)
+_MISTRAL = _Rates(2.1, 1.1, 1.15, 0, 2.6, 1.55, 0, answer=0)
+_DEEPSEEK = _Rates(3.1, 0, 1.07, 226, 2.1, 1.04, 34)
+_QWEN = _Rates(2.2, 5.8, 0.87, 82, 9, 1.37, 10)
+_OLLAMA = _Rates(0, 9.9, 0.94, 69, 0, 1.08, 17)
+_PROVIDERS: Mapping[str, _Rates] = {
+    "openai": _OPENAI,
+    "openai-responses": _OPENAI,
+    "anthropic": _ANTHROPIC,
+    "google": _GOOGLE,
+    "vertex": _Rates(0, 0, 0.98, 0, 0, 0.37, 4, "flat", 258, 0),
+    "mistral": _MISTRAL,
+    "cohere": _Rates(490, 0, 1.2, 370, 0, 0, 32),
+    "deepseek": _DEEPSEEK,
+    "xai": _Rates(196, 0, 0.45, 32, 3, 1.25, 50),
+    "together": _Rates(0, 11, 0.85, 78, 0, 1.36, 0),
+    "openrouter": _Rates(5.8, 0.8, 0.97, 12, 0, 0.68, 10),
+    "ollama": _OLLAMA,
+    "local": _OLLAMA,
+    "llamacpp": _QWEN,
+}
+"""Provider → its rates, measured on recorded requests and the usage that they were answered with."""
+_FAMILIES: Mapping[str, _Rates] = {
+    "gpt-oss": _Rates(68, 1, 1, 10, 0, 1, 6),
+    "gpt-": _OPENAI,
+    "claude": _ANTHROPIC,
+    "gemini": _GOOGLE,
+    "grok": _Rates(4.7, 2.9, 0.83, 147, 0, 0.98, 8),
+    "deepseek": _DEEPSEEK,
+    "llama": _Rates(36, 2, 1, 135, 25, 1, 10),
+    "qwen": _QWEN,
+    "mistral": _MISTRAL,
+}
+"""What stands in the name of a model → the rates of such models at providers that have models of many."""
+_USUAL = _Rates()
+
+
+def estimated_tokens(
+    messages: Iterable[Message],
+    tools: Iterable[ToolSpec | ServerTool] = (),
+    *,
+    provider: str = "",
+    model: str = "",
+    output_schema: Mapping[str, Any] | None = None,
+) -> int:
+    """Tokens of a conversation, about, as the provider of that name counts them with that model. `tools`, `output_schema`: what goes along.
+    Thinking is not counted: providers leave out that of earlier answers, or do not say what it comes to."""
+    rates = _rates(provider, model)
+    total, count = rates.request, 0
+    for message in messages:
+        held = _counted(message)
+        count += 1
+        total += rates.text * held.text + rates.call * held.calls
+        for size in held.files:
+            total += _file_tokens(size, rates)
+    total += rates.message * count
+    specs = [tool for tool in tools if isinstance(tool, ToolSpec)]
+    if specs:
+        written = [
+            _json({"name": tool.name, "description": tool.description, "parameters": tool.input_schema})
+            for tool in specs
+        ]
+        total += rates.tools + rates.tool * len(specs) + rates.schema * text_tokens("".join(written))
+    if output_schema is not None:
+        total += rates.answer * text_tokens(_json(output_schema))
+    return round(total)
+
+
+def request_tokens(request: ModelRequest, provider: str = "", model: str = "") -> int:
+    """Tokens of a request's prompt, about."""
+    schema = request.output_schema
+    return estimated_tokens(request.messages, request.tools, provider=provider, model=model, output_schema=schema)
+
+
+def _rates(provider: str, model: str) -> _Rates:
+    if provider in _PROVIDERS:
+        return _PROVIDERS[provider]
+    return next((rates for word, rates in _FAMILIES.items() if word in model), _USUAL)
+
+
+# ------------------------------------------------------------------ text
+
+
+def _class(first: int, last: int, *more: int) -> bytes:
+    """A table for `bytes.translate` under which the bytes of a class are `x`, and all others spaces."""
+    held = {*range(first, last + 1), *more}
+    return bytes(120 if byte in held else 32 for byte in range(256))
+
+
+_LETTERS = _class(97, 122, *range(65, 91))
+_DIGITS = _class(48, 57)
+_MARKS = _class(33, 47, *range(58, 65), *range(91, 97), *range(123, 127))
+_TWO = bytes(range(0xC0, 0xE0))
+_THREE = bytes(range(0xE0, 0xF0))
+_FOUR = bytes(range(0xF0, 0x100))
+
+
+def text_tokens(text: str) -> float:
+    """Tokens of a text, about, with no provider's rate: words, runs of digits and of punctuation; of other scripts characters, by how many
+    bytes they have in UTF-8, two as in Greek and Arabic, three as in Chinese, four as emoji."""
+    data = b" " + text.encode("utf-8", "surrogatepass")
+    letters, digits, marks = data.translate(_LETTERS), data.translate(_DIGITS), data.translate(_MARKS)
+    lengths = letters.count(b"x")
+    words = max(0.85 * letters.count(b" x") + 0.04 * lengths, lengths / 8)
+    tokens = words + marks.count(b" x") + 0.5 * data.count(b"\n")
+    if numbers := digits.count(b"x"):
+        tokens += 0.6 * digits.count(b" x") + 0.4 * numbers
+    if len(data) == len(text) + 1:
+        return tokens
+    length = len(data)
+    two, three, four = (length - len(data.translate(None, leading)) for leading in (_TWO, _THREE, _FOUR))
+    return tokens + 0.5 * two + 0.9 * three + 2 * four
+
+
+# ------------------------------------------------------------------ messages
+
+
+class _Counts(NamedTuple):
+    """What a message holds that counts."""
+
+    text: float = 0
+    calls: int = 0
+    files: tuple[FileSize, ...] = ()
+    size: int = 0
+    """Of what was looked at, in characters and bytes."""
+
+
+_LARGE = 64
+"""Characters and bytes from which on a message is counted once: to count them takes longer than to keep what they came to."""
+_known: dict[int, tuple[ref[Message], _Counts]] = {}
+"""Identity of a large message that is alive → itself, and its counts."""
+
+
+def _counted(message: Message) -> _Counts:
+    key = id(message)
+    known = _known.get(key)
+    if known is not None and known[0]() is message:
+        return known[1]
+    found = _count(message.content)
+    if found.size >= _LARGE:
+        _known[key] = ref(message, lambda _, known=_known: known.pop(key, None)), found
+    return found
+
+
+def _count(pieces: Iterable[Content]) -> _Counts:
+    texts: list[str] = []
+    files: list[FileSize] = []
+    calls = _gather(pieces, texts, files)
+    text = " ".join(texts)
+    return _Counts(text_tokens(text), calls, tuple(files), len(text) + sum([size.length for size in files]))
+
+
+def _gather(pieces: Iterable[Content], texts: list[str], files: list[FileSize]) -> int:
+    """Adds what pieces hold to the texts and files → how many calls and results are among them."""
+    calls = 0
+    for piece in pieces:
+        if isinstance(piece, TextPart):
+            texts.append(piece.text)
+        elif isinstance(piece, ToolCallPart):
+            calls += 1
+            texts += piece.name, arguments_text(piece)
+        elif isinstance(piece, ToolResultPart):
+            calls += 1
+            result: Any = piece.result
+            if piece.is_content:
+                _gather(result, texts, files)
+            else:
+                texts.append(result if isinstance(result, str) else _json(result))
+        elif isinstance(piece, DataPart) and text_of(piece) is not None:
+            texts.append(as_text(piece))
+        elif isinstance(piece, DataPart | LinkPart | FilePart):
+            files.append(file_size(piece))
+    return calls
+
+
+# ------------------------------------------------------------------ files
+
+
+def _file_tokens(size: FileSize, rates: _Rates) -> float:
+    if size.kind == "image":
+        return _IMAGES[rates.image](size.width, size.height)
+    if size.kind == "document":
+        return size.pages * rates.page
+    return size.length / 800 if size.length else _UNSEEN
+
+
+def _tiles(width: int, height: int) -> float:
+    """Within 2048 pixels, the shorter side 768: tiles of 512."""
+    width, height = _within(width, height, 2048)
+    scale = min(1.0, 768 / min(width, height))
+    return 85 + 170 * _times(width * scale, 512) * _times(height * scale, 512)
+
+
+def _flat(width: int, height: int) -> float:
+    """A small one is one tile, others are tiles of 768."""
+    return 258.0 if max(width, height) <= 384 else 258.0 * _times(width, 768) * _times(height, 768)
+
+
+def _area(width: int, height: int) -> float:
+    """Within 1568 pixels, by its area."""
+    width, height = _within(width, height, 1568)
+    return max(16.0, min(1600.0, width * height / 750))
+
+
+def _within(width: int, height: int, most: int) -> tuple[int, int]:
+    scale = min(1.0, most / max(width, height))
+    return max(1, round(width * scale)), max(1, round(height * scale))
+
+
+def _times(length: float, tile: int) -> int:
+    return int(-(-length // tile))
+
+
+_UNSEEN = 258.0
+"""Of a sound or a film that nobody has seen."""
+_IMAGES = {"tiles": _tiles, "flat": _flat, "area": _area}
+
+
+def _json(value: Any) -> str:
+    try:
+        return _encode(value).decode()
+    except UnicodeEncodeError:  # half a pair of surrogates
+        return str(value)
+
+
+def _plain(value: Any) -> Any:
+    return dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else str(value)
+
+
+_encode = msgspec.json.Encoder(enc_hook=_plain).encode

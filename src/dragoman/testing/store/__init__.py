@@ -1,0 +1,13 @@
+"""What every message store must do, one function per behaviour."""
+
+from typing import Any
+
+from dragoman.testing.check import Check
+from dragoman.testing.store import messages, threads
+
+__all__ = ["CHECKS"]
+
+CHECKS: tuple[Check[Any], ...] = tuple(
+    getattr(module, name) for module in (messages, threads) for name in module.__all__
+)
+"""In the order of a report."""

@@ -1,0 +1,190 @@
+"""The checks of a store's messages."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta, timezone
+
+from dragoman.memory.store import Batch, MessageQuery, Store, ThreadQuery
+from dragoman.message import DataPart, Message, ToolResultPart
+from dragoman.testing.check import demand, same
+from dragoman.testing.samples import ANSWER, CONVERSATION, PARTS, TEXT
+from dragoman.testing.store.bench import START, StoreBench, refused, save_texts, store_check, texts
+
+__all__ = [
+    "a_batch_is_written_whole_or_not_at_all",
+    "a_message_takes_the_place_of_the_one_with_its_id",
+    "equal_messages_come_back_each_with_its_own_id",
+    "messages_are_deleted_and_others_stay",
+    "messages_come_back_equal",
+    "messages_stand_in_the_order_of_writing",
+    "parts_of_a_thread_are_found",
+    "several_that_write_at_once_lose_nothing",
+    "two_stores_that_write_at_once_lose_nothing",
+    "words_are_found",
+]
+
+_SAVE = "Store.save"
+_MESSAGES = "Store.messages"
+
+
+@store_check(look=_SAVE)
+async def messages_come_back_equal(bench: StoreBench) -> None:
+    """What is saved is what comes back: content of every kind, files in results of tools, ids, times with their zones, turns, metadata, usage."""
+    zone = timezone(timedelta(hours=5, minutes=30))
+    result = ToolResultPart("call_one", "look", (DataPart(b"\x00\xff", "image/png"), *PARTS[:1]))
+    messages = [
+        *CONVERSATION,
+        ANSWER.replace(turn="the turn", metadata={"a": [1, None, TEXT]}, native={"acme": {"signed": "x"}}),
+        Message.user(*PARTS, DataPart(b"", "text/plain")),
+        Message.user(result).replace(created_at=START.astimezone(zone)),
+        Message.model(),
+    ]
+    messages = [
+        each.replace(id=f"{TEXT} {at}", created_at=each.created_at or START) for at, each in enumerate(messages)
+    ]
+    async with bench.thread() as (store, thread_id):
+        await store.save(Batch(thread_id=thread_id, messages=tuple(messages), at=START))
+        found = [each.message for each in await store.messages(MessageQuery(thread_id=thread_id, branch=0))]
+        same(found, messages, "what comes back")
+        zones = [each.created_at.utcoffset() for each in found if each.created_at]
+        same(zones, [each.created_at.utcoffset() for each in messages if each.created_at], "the zones of the times")
+
+
+@store_check(look=_MESSAGES)
+async def messages_stand_in_the_order_of_writing(bench: StoreBench) -> None:
+    """The order of a thread is that of writing, also where times go back or are equal; positions grow."""
+    async with bench.thread() as (store, thread_id):
+        await save_texts(store, thread_id, "b", "a", seconds=9)
+        await save_texts(store, thread_id, "c")
+        await save_texts(store, thread_id, "B")
+        same(await texts(store, thread_id), ["b", "a", "c", "B"], "the order")
+        found = await store.messages(MessageQuery(thread_id=thread_id, branch=0))
+        places = [each.position for each in found]
+        demand(places[0] >= 1 and places == sorted({*places}), f"positions must grow from 1 on, and are {places}")
+        same([each.thread_id for each in found], [thread_id] * 4, "the thread's id")
+
+
+@store_check(look=_SAVE)
+async def a_message_takes_the_place_of_the_one_with_its_id(bench: StoreBench) -> None:
+    """A message whose id the thread shows is written in that one's place, and a new one beside it at the end; the same in another thread is another."""
+    async with bench.thread() as (store, thread_id), bench.thread() as (other, other_id):
+        await save_texts(store, thread_id, "a", "b", "c")
+        await save_texts(other, other_id, "b")
+        new = (Message.model("new").replace(id="b"), Message.user("d").replace(id="d"))
+        await store.save(Batch(thread_id=thread_id, messages=new, at=START))
+        same(await texts(store, thread_id), ["a", "new", "c", "d"], "the thread")
+        same(await texts(other, other_id), ["b"], "the other thread")
+
+
+@store_check(look=_SAVE)
+async def equal_messages_come_back_each_with_its_own_id(bench: StoreBench) -> None:
+    """Messages that say the same are several, in one thread and in two; deleting one leaves the others whole."""
+    data = DataPart(b"the same bytes", "image/png")
+    messages = tuple([Message.user("same", data).replace(id=f"m{at}", created_at=START) for at in range(3)])
+    async with bench.thread() as (store, thread_id), bench.thread() as (other, other_id):
+        await store.save(Batch(thread_id=thread_id, messages=messages, at=START))
+        await other.save(Batch(thread_id=other_id, messages=messages[:1], at=START))
+        await store.delete_messages(thread_id, ["m0", "m2"], START)
+        found = await store.messages(MessageQuery(thread_id=thread_id, branch=0))
+        same([each.message for each in found], [messages[1]], "what is left")
+        await store.delete_thread(thread_id)
+        found = await other.messages(MessageQuery(thread_id=other_id, branch=0))
+        same([each.message for each in found], [messages[0]], "the other thread, once the first is deleted")
+
+
+@store_check(look=_SAVE)
+async def a_batch_is_written_whole_or_not_at_all(bench: StoreBench) -> None:
+    """Of a batch that is refused nothing is written, not its thread either."""
+    async with bench.thread() as (store, thread_id):
+        await refused(save_texts(store, thread_id, "a", after="nowhere"), "`after` that no message has", ["nowhere"])
+        same(await store.threads(ThreadQuery(ids=(thread_id,))), [], "the thread")
+        await save_texts(store, thread_id, "a")
+        await refused(save_texts(store, thread_id, "b", after="nowhere"), "`after` that no message has", ["nowhere"])
+        same(await texts(store, thread_id), ["a"], "the thread")
+
+
+@store_check(look=_MESSAGES)
+async def parts_of_a_thread_are_found(bench: StoreBench) -> None:
+    """`ids`, `after`, `before`, `since`, `until`, `offset`, `limit` and `newest_first` each do what they say, and together."""
+    async with bench.thread() as (store, thread_id):
+        for second, word in enumerate("abcdef"):
+            await save_texts(store, thread_id, word, seconds=second)
+        place = {each.message.text: each.position for each in await store.messages(MessageQuery(thread_id=thread_id))}
+        for wanted, how in (
+            ("fedcba", {"newest_first": True}),
+            ("fe", {"newest_first": True, "limit": 2}),
+            ("dc", {"newest_first": True, "limit": 2, "offset": 2}),
+            ("", {"limit": 0}),
+            ("f", {"limit": 9, "offset": 5}),
+            ("bd", {"ids": ("d", "b", "nowhere")}),
+            ("", {"ids": ()}),
+            ("cd", {"after": place["b"], "before": place["e"]}),
+            ("bc", {"since": START + timedelta(seconds=1), "until": START + timedelta(seconds=3)}),
+            ("b", {"after": place["a"], "limit": 1}),
+        ):
+            found = "".join(await texts(store, thread_id, **how))
+            same(found, wanted, f"what {', '.join(how)} finds")
+        same(await texts(store, "nowhere"), [], "a thread that is not there")
+
+
+@store_check(look=f"{_MESSAGES}: text")
+async def words_are_found(bench: StoreBench) -> None:
+    """A text finds messages with all its words, whatever their case, in a thread, a resource's threads or all; signs find nothing and break nothing."""
+    async with bench.thread() as (store, one), bench.thread() as (_, other):
+        await save_texts(store, one, "Ein Fluss in Oslo", "ein Berg", "Fluss: Glomma", seconds=1)
+        await save_texts(store, other, "der fluss heißt Glomma")
+        same(await texts(store, one, text="FLUSS"), ["Ein Fluss in Oslo", "Fluss: Glomma"], "one word")
+        same(await texts(store, one, text="glomma fluss"), ["Fluss: Glomma"], "two words")
+        same(await texts(store, one, text="flu"), [], "half a word")
+        same(await texts(store, other, text="heißt"), ["der fluss heißt Glomma"], "a word with a letter of its own")
+        found = await store.messages(MessageQuery(text="glomma", newest_first=True))
+        own = [each.message.text for each in found if each.thread_id in (one, other)]
+        same(own, ["Fluss: Glomma", "der fluss heißt Glomma"], "a word in all threads, newest first")
+        for text in ('"', "'; DROP TABLE x --", "* OR fluss", "fluss NOT oslo", "(", ":", "%", "", " ", "🌍", "a-b"):
+            same(await texts(store, one, text=text), [], f"the text {text!r}")
+
+
+@store_check(look="Store.delete_messages")
+async def messages_are_deleted_and_others_stay(bench: StoreBench) -> None:
+    """Messages are deleted by their ids, which says how many there were and moves the thread's time; what is written next follows what is left."""
+    async with bench.thread() as (store, thread_id):
+        await save_texts(store, thread_id, "a", "b", "c")
+        later = START + timedelta(seconds=5)
+        same(await store.delete_messages(thread_id, ["c", "a", "nowhere"], later), 2, "the number of those deleted")
+        await save_texts(store, thread_id, "d", seconds=6)
+        same(await texts(store, thread_id), ["b", "d"], "the thread")
+        same(await store.delete_messages(thread_id, ["nowhere"], later), 0, "the number, where there are none")
+        same(await store.delete_messages("nowhere", ["a"], later), 0, "the number, where there is no thread")
+        same(await texts(store, thread_id, text="a"), [], "a deleted message's words")
+
+
+@store_check(look=_SAVE)
+async def several_that_write_at_once_lose_nothing(bench: StoreBench) -> None:
+    """Tasks that write into one thread at once lose nothing, and each keeps its order."""
+    async with bench.thread() as (store, thread_id):
+        await asyncio.gather(*[_write(store, thread_id, name) for name in "abcde"])
+        _check_all(await texts(store, thread_id), "abcde")
+
+
+@store_check("shared", look=_SAVE)
+async def two_stores_that_write_at_once_lose_nothing(bench: StoreBench) -> None:
+    """Two stores of one database, as two processes have them, write into one new thread at once: nothing is lost, each keeps its order, and each
+    sees what the other wrote."""
+    async with bench.thread() as (one, thread_id), bench.open() as two:
+        await asyncio.gather(*[_write(store, thread_id, name) for store, name in ((one, "a"), (two, "b"), (two, "c"))])
+        _check_all(found := await texts(one, thread_id), "abc")
+        same(await texts(two, thread_id), found, "what the other one sees")
+
+
+async def _write(store: Store, thread_id: str, name: str) -> None:
+    for number in range(8):
+        await save_texts(store, thread_id, f"{name}{number}", f"{name}{number}b")
+
+
+def _check_all(found: list[str], names: str) -> None:
+    for name in names:
+        wanted = [f"{name}{number}{end}" for number in range(8) for end in ("", "b")]
+        same([each for each in found if each.startswith(name)], wanted, f"what {name} wrote")
+    pairs = [(found[at], found[at + 1]) for at in range(0, len(found), 2)]
+    demand(all(second == first + "b" for first, second in pairs), f"a batch was torn: {found}")
