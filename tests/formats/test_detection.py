@@ -10,9 +10,14 @@ import pytest
 from dragoman import Message, TextPart, ToolCallPart, ToolResultPart, formats, wires
 from dragoman.codec.digest import neutral_chain
 from dragoman.errors import HistoryError
-from dragoman.formats.detection import LISTS, detected
+from dragoman.formats.detection import detected
+from dragoman.formats.registry import detectable, layout
 from support import traffic
 
+LISTS = {
+    field: [name for name in detectable() if field in (layout(name).fields or ())]
+    for field in ("contents", "input", "messages", "conversations")
+}
 TEXT: dict[str, Any] = {"role": "user", "content": "Hi."}
 CALL = ToolCallPart("call_1", "look", {"at": "it"})
 TALK = [

@@ -26,7 +26,6 @@ from dragoman import (
 from dragoman.codec.json_values import text_or_json
 from dragoman.errors import HistoryError
 from dragoman.formats import langchain
-from dragoman.formats.detection import LISTS
 from dragoman.loss import Loss, Lost
 from dragoman.message import FinishReason, MarkPart, Origin, ProviderPart, Role, Usage
 from support import strategies, traffic
@@ -336,7 +335,7 @@ def test_its_messages_are_told_from_all_others() -> None:
 @pytest.mark.parametrize("folder", sorted({*traffic.WIRES} - {"openai_embeddings"}))
 def test_no_message_of_a_wire_is_mistaken_for_one(folder: str) -> None:
     for exchange in traffic.exchanges(folder):
-        for field in LISTS:
+        for field in ("contents", "input", "messages", "conversations"):
             messages = (exchange.request or {}).get(field)
             assert not any(map(langchain.votes, messages if isinstance(messages, list) else []))
 
@@ -514,3 +513,10 @@ def test_a_blank_text_is_held_with_its_fields() -> None:
     losses: list[Loss] = []
     assert langchain.load_messages(langchain.dump_messages([blank], losses=losses)) == [blank]
     assert not losses
+
+
+def test_half_a_character_where_our_own_notes_stand_is_no_note():
+    entry = {"type": "tool", "data": {"type": "tool", "content": "21", "tool_call_id": "c1"}}
+    entry["data"]["additional_kwargs"] = {"dragoman": {"\ud800": "x"}}
+    messages = formats.get("langchain").load_messages([entry])
+    assert messages[0].tool_results[0].result == "21"

@@ -516,3 +516,29 @@ def test_recorded_conversations_say_the_same_in_it(folder: str) -> None:
             seen += 1
             assert neutral_chain(back) == neutral_chain(messages), exchange
     assert seen
+
+
+@pytest.mark.parametrize("provider", ["openai-responses", "openai", "groq", "vendor", None])
+def test_raw_reasoning_is_read_again_whoever_answered(provider: str | None) -> None:
+    own = {"id": "rs_1", "encrypted_content": "E"}
+    pieces = {"spelling": {"pieces": {"summary": [1], "content": [3]}}}
+    thinking = ThinkingPart("A\n\nraw", {"openai_responses": own, "openai_responses:notes": pieces})
+    message = Message.model(thinking, "So.").replace(origin=Origin(provider) if provider else None)
+    [again] = pydantic_ai.load_messages(pydantic_ai.dump_messages([message]))
+    assert again.thinking == message.thinking
+
+
+def test_a_message_that_nests_too_deep_is_left_out_alone() -> None:
+    def answer(depth: int) -> dict[str, Any]:
+        value: Any = "it"
+        for _ in range(depth - 3):  # the message, its parts and the part are the others
+            value = [value]
+        return {"kind": "response", "parts": [{"part_kind": "text", "content": "Ho.", "odd": value}]}
+
+    problems: list[Any] = []
+    history = [answer(128), answer(129), answer(5)]
+    assert len(pydantic_ai.load_messages(history, problems=problems)) == 2
+    assert [problem.index for problem in problems] == [1]
+    assert pydantic_ai.dump_messages(pydantic_ai.load_messages(history[:1])) == history[:1]
+    with pytest.raises(HistoryError, match="deeper than 128 levels"):
+        pydantic_ai.load_messages(history)

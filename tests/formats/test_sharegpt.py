@@ -408,3 +408,23 @@ def test_no_recorded_message_is_mistaken_for_it(folder: str) -> None:
         for value in (exchange.request or {}).values():
             for each in value if isinstance(value, list) else ():
                 assert sharegpt.votes(each) == 0, exchange
+
+
+def test_results_without_a_call_that_waits_keep_their_ids() -> None:
+    """A second one for a call, and one of no call at all, are read as what they were."""
+    call, other = ToolCallPart("c1", "f", {}), ToolCallPart("c2", "f", {})
+    twice = [ToolResultPart("c1", "f", ""), ToolResultPart("c1", "f", ""), ToolResultPart("c2", "f", None)]
+    alone = [ToolResultPart("c9", "f", "late")]
+    for calls, results in (((call, other), twice), ((), alone)):
+        talk = [Message.user("?"), Message.model("So.", *calls), Message.user(*results)]
+        losses: list[Loss] = []
+        again = sharegpt.load_messages(sharegpt.dump_messages(talk, losses=losses))
+        assert losses == []
+        assert [result.result for result in again[2].tool_results] == [result.result for result in results]
+        answered = [
+            [at for at, one in enumerate(again[1].tool_calls) if one.id == result.id]
+            for result in again[2].tool_results
+        ]
+        assert answered == ([[0], [0], [1]] if calls else [[]])
+    plain = {"conversations": [{"from": "tool", "value": "late"}]}
+    assert sharegpt.dump_messages(sharegpt.load_messages(plain)) == plain

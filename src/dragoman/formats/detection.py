@@ -2,46 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from dragoman.codec.digest import neutral_chain
-from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, if_text
+from dragoman.codec.json_values import bounded, if_object, if_text
+from dragoman.codec.layout import Layout
 from dragoman.errors import HistoryError
+from dragoman.formats import registry
+from dragoman.formats.format import Format
 
-__all__ = ["Detected", "detect", "detected", "payload_of"]
-
-LISTS: Mapping[str, tuple[str, ...]] = {
-    "contents": ("google",),
-    "input": ("openai_responses",),
-    "messages": ("openai_chat", "anthropic", "mistral", "ollama", "cohere"),
-    "conversations": ("sharegpt", "openai_chat"),
-}
-"""Field of a request's body that holds the conversation → the formats that have it there, the most usual first."""
-OBJECTS: Mapping[str, tuple[str, ...]] = {
-    "anthropic": ("messages", "system"),
-    "google": ("contents", "systemInstruction", "system_instruction"),
-    "openai_responses": ("input", "instructions"),
-}
-"""Formats whose payload is an object: its fields, that of the list first. The payload of all others is the list."""
-_ALONE = ("openai_agents",)
-"""Formats whose list stands in no body of a request."""
-_DOCUMENTS = ("sharegpt",)
-"""Formats whose payload is an object as a whole, with all of its fields."""
-_OWN_FIELDS: Mapping[str, frozenset[str]] = {
-    "anthropic": frozenset(["system", "stop_sequences", "anthropic_version", "mcp_servers", "output_config", "container"]),
-    "cohere": frozenset(["p", "k", "documents", "citation_options", "safety_mode", "strict_tools", "stop_sequences"]),
-    "mistral": frozenset(["random_seed", "safe_prompt", "prompt_mode"]),
-    "ollama": frozenset(["options", "keep_alive", "think"]),
-    "openai_chat": frozenset(
-        ["stream_options", "max_completion_tokens", "logprobs", "logit_bias", "functions", "modalities", "reasoning_effort"]
-    ),
-}  # fmt: skip
-"""Fields of a request's body that hardly another format with the same list has."""
-
+__all__ = ["Detected", "Opened", "detect", "detected", "detected_in", "field_of", "opened", "payload_of"]
 
 _PLAIN = ("user", "assistant", "system")
 """Roles of messages that nearly all formats have with a text alone: what they vote on one they vote on all."""
+_SAMPLE = ("system", "user", "assistant", "user", "user", "assistant", "assistant", "system", "user")
+"""Roles of messages with a text alone, in orders that a format could read otherwise than others."""
+_OF_MESSAGES = frozenset(["role", "from", "call_id", "kind"])
+"""Fields that a message may have, and no body of a request."""
+_SURE = 3
+"""The vote of a format that hardly another can be."""
+
+
+class _Known(NamedTuple):
+    """What there is to know of the formats, whatever is read."""
+
+    formats: dict[str, Format]
+    layouts: dict[str, Layout]
+    lists: list[str]
+    """The fields of bodies that may hold the messages."""
+    plain: dict[str, dict[str, int]]
+    """Role → the votes on a message that has a text alone."""
+    read: dict[str, tuple[str, ...]]
+    """Name → what it makes of such messages."""
+
+
+_last: list[_Known] = []
+
+
+def _known() -> _Known:
+    formats = registry.detectable()
+    if not _last or _last[0].formats != formats:
+        layouts = {name: registry.layout(name) for name in formats}
+        fields = [field for layout in layouts.values() for field in layout.fields or ()]
+        sample = [{"role": role, "content": f"{place}"} for place, role in enumerate(_SAMPLE)]
+        plain = {role: _ballots({"role": role, "content": "text"}, formats, formats) for role in _PLAIN}
+        readers = [name for name in formats if all(name in votes for votes in plain.values())]
+        read = {name: _reading(name, sample, {}) if name in readers else (name,) for name in formats}
+        _last[:] = [_Known(formats, layouts, [*dict.fromkeys(fields)], plain, read)]
+    return _last[0]
+
+
+class Opened(NamedTuple):
+    """A conversation, and what is around it."""
+
+    messages: Sequence[Any]
+    """As they were given."""
+    field: str
+    """Of the body that holds them; empty: none does."""
+    body: Mapping[str, Any]
+    """That body."""
+
+
+class _Run(NamedTuple):
+    """Messages beside each other that one format has."""
+
+    start: int
+    messages: list[Any]
+    ballots: dict[str, int]
+    """The highest vote of each format that has them all."""
+    names: Sequence[str]
+    """The formats that were asked."""
+    is_plain: bool
+    """Whether each of them has a role and a text alone."""
 
 
 class Detected(NamedTuple):
@@ -69,21 +102,42 @@ def detect(value: Any) -> str:
     return found[0].format
 
 
-def detected(value: Any) -> list[Detected]:
-    """As `detect`, of a list whose messages may be of several formats: those that stand beside each other, in order.
+def detected(value: Any, *, near: str | None = None) -> list[Detected]:
+    """As `detect`, of a list whose messages may be of several formats: those that stand beside each other, in order. Where some of them are
+    ambiguous, they have the format of the nearest that are not, if they may have it. `near`: the format of what stands before the list.
 
     Raises:
         HistoryError: a message is of no format, or it is ambiguous of which.
     """
-    elements, field, body = _opened(bounded(value))
-    if len(LISTS.get(field, ())) == 1:  # no other format has that field, so there is nothing to vote on
-        return [Detected(LISTS[field][0], _payload(LISTS[field][0], elements, body))]
-    found: list[Detected] = []
-    for start, part, ballots in _runs(elements, _candidates(field)):
-        name = _elected(part, ballots, start, body, single=len(part) == len(elements))
-        found.append(Detected(name, _payload(name, part, body), start))
-    if not found:
+    return detected_in(opened(value), near=near)
+
+
+def detected_in(given: Opened, *, near: str | None = None) -> list[Detected]:
+    """As `detected`, of a conversation that is found already.
+
+    Raises:
+        HistoryError: as for `detected`.
+    """
+    known = _known()
+    elements, field, body = given
+    holders = [name for name, layout in known.layouts.items() if field in (layout.fields or ())]
+    if len(holders) == 1:  # no other format has that field
+        _refute(elements, holders[0], known)
+        return [Detected(holders[0], known.layouts[holders[0]].payload(elements, body))]
+    names = [*holders, *(name for name, layout in known.layouts.items() if layout.fields is None)]
+    runs = list(_runs(elements, names if field else [*known.layouts], known))
+    if not runs:
         raise HistoryError("there is no message in it, so its format cannot be told: pass format=")
+    best = [_best(run, body, known) for run in runs]
+    found: list[Detected] = []
+    for place, run in enumerate(runs):
+        name = _elected(best, place, near)
+        if name is None:
+            where = f"those from position {run.start} on" if len(runs) > 1 else "they"
+            raise HistoryError(
+                f"{where} may be messages of {' or '.join(best[place])}, which read them differently: pass format="
+            )
+        found.append(Detected(name, known.layouts[name].payload(run.messages, body), run.start))
     return found
 
 
@@ -93,106 +147,146 @@ def payload_of(value: Any, name: str) -> Any:
     Raises:
         HistoryError: there is no conversation in it.
     """
-    elements, _, body = _opened(bounded(value))
-    return _payload(name, elements, body)
+    elements, _, body = opened(value)
+    return registry.layout(name).payload(elements, body)
 
 
-def _opened(value: Any) -> tuple[Sequence[Any], str, Mapping[str, Any]]:
-    """What was given → its messages, the field that holds them, and the body around them; both empty where there is none."""
+def field_of(value: Any) -> str:
+    """The field of a body that holds the conversation; empty: the value is a list of messages or one of them, or none at all."""
+    try:
+        return opened(value).field
+    except HistoryError:
+        return ""
+
+
+def opened(value: Any) -> Opened:
+    """A conversation as JSON has it → its messages, and what is around them.
+
+    Raises:
+        HistoryError: there is none in it, or it nests too deep.
+    """
+    bounded(value)
+    known = _known()
     if isinstance(value, list):
-        return cast("list[Any]", value), "", {}
+        return Opened(cast("list[Any]", value), "", {})
     body = if_object(value)
-    for field in LISTS:
-        if isinstance(body.get(field), list):
-            return body[field], field, body
-    if isinstance(body.get("input"), str):
-        return (), "input", body
+    if not _OF_MESSAGES.isdisjoint(body) or any(each.votes(body) == _SURE for each in known.formats.values()):
+        return Opened((value,), "", {})
+    held = [field for field in known.lists if isinstance(body.get(field), list)]
+    if len(full := [field for field in held if body[field]]) > 1:
+        raise HistoryError(f"there is a list in each of {' and '.join(full)}: give one of them, or pass format=")
+    if field := next(iter(full or held), ""):
+        return Opened(body[field], field, body)
+    for layout in known.layouts.values():
+        if not (layout.text and layout.fields and isinstance(body.get(layout.fields[0]), str)):
+            continue
+        if body.keys() <= {layout.fields[0], *(layout.beside or ())} or "model" in body:
+            return Opened((), layout.fields[0], body)
     if not body:
         raise HistoryError(f"a conversation is a list of messages or the body of a request, not {value!r:.100}")
-    return (value,), "", {}
+    return Opened((value,), "", {})
 
 
-def _candidates(field: str) -> Sequence[str]:
-    from dragoman import formats
-
-    if not field:
-        return formats.names()
-    own = [
-        name for name in formats.names() if name not in {*_ALONE, *(each for names in LISTS.values() for each in names)}
-    ]
-    return (*LISTS[field], *own)
+def _refute(elements: Sequence[Any], name: str, known: _Known) -> None:
+    """Raises where an element cannot be of a format, and may be of another."""
+    for place, element in enumerate(elements):
+        if not known.formats[name].votes(element) and any(each.votes(element) for each in known.formats.values()):
+            raise HistoryError(
+                f"the message at position {place} is not of {name}, as where it stands says: pass format="
+            )
 
 
-def _runs(elements: Sequence[Any], names: Sequence[str]) -> Iterator[tuple[int, list[Any], dict[str, int]]]:
-    """The longest pieces of a list that one format has → position, elements, and the highest vote of each format that has them all."""
-    from dragoman import formats
-
-    voters = {name: formats.get(name).votes for name in names}
-    plain = {role: _ballots({"role": role, "content": "text"}, voters) for role in _PLAIN}
-    start, ballots = 0, dict.fromkeys(voters, 1)
+def _runs(elements: Sequence[Any], names: Sequence[str], known: _Known) -> Iterator[_Run]:
+    """The longest pieces of a list that one format has."""
+    start, ballots, is_plain = 0, dict.fromkeys(names, 1), True
+    counted: set[str] = set()  # roles of which a message with a text alone was voted on: another one changes nothing
     for place, element in enumerate(elements):
         if isinstance(element, str):
+            is_plain = False
             continue
-        fields = if_object(element)
-        role = if_text(fields.get("role"))
-        is_plain = role in plain and len(fields) == 2 and isinstance(fields.get("content"), str)
-        votes = plain[role] if is_plain else _ballots(element, voters)
+        role = _plain_role(element)
+        if role in counted:
+            continue
+        votes = _votes(element, role, ballots, known)
         if not votes:
-            raise HistoryError(f"no format has a message like that at position {place}: {element!r:.200}")
-        both = {name: max(ballots[name], vote) for name, vote in votes.items() if name in ballots}
-        if not both:
-            yield start, list(elements[start:place]), ballots
-            start, both = place, votes
-        ballots = both
+            if not (votes := _votes(element, role, names, known)):
+                raise HistoryError(f"no format has a message like that at position {place}: {element!r:.200}")
+            yield _Run(start, list(elements[start:place]), ballots, names, is_plain)
+            start, ballots, is_plain = place, {}, True
+            counted.clear()
+        ballots = {name: max(ballots.get(name, 0), vote) for name, vote in votes.items()}
+        if role:
+            counted.add(role)
+        else:
+            is_plain = False
     if elements:
-        yield start, list(elements[start:]), ballots
+        yield _Run(start, list(elements[start:]), ballots, names, is_plain)
 
 
-def _ballots(element: Any, voters: Mapping[str, Callable[[Any], int]]) -> dict[str, int]:
-    """The votes of the formats that may have a message."""
-    return {name: found for name, vote in voters.items() if (found := vote(element))}
+def _votes(element: Any, role: str, names: Iterable[str], known: _Known) -> dict[str, int]:
+    """The votes of those formats that may have a message. `role`: as `_plain_role` gives it."""
+    if role:
+        plain = known.plain[role]
+        return {name: plain[name] for name in names if name in plain}
+    return _ballots(element, names, known.formats)
 
 
-def _elected(part: list[Any], ballots: Mapping[str, int], start: int, body: Mapping[str, Any], *, single: bool) -> str:
-    """The format of messages that several formats may have."""
-    evidence = {name: (vote, _of_body(name, body)) for name, vote in ballots.items()}
+def _plain_role(element: Any) -> str:
+    """The role of a message that has nothing else but a text; empty: it is another."""
+    fields = if_object(element)
+    if len(fields) != 2:
+        return ""
+    text, role = fields.get("content"), if_text(fields.get("role"))
+    return role if role in _PLAIN and isinstance(text, str) and text.strip() else ""
+
+
+def _ballots(element: Any, names: Iterable[str], formats: Mapping[str, Format]) -> dict[str, int]:
+    return {name: found for name in names if (found := formats[name].votes(element))}
+
+
+def _best(run: _Run, body: Mapping[str, Any], known: _Known) -> list[str]:
+    """The formats that messages most likely are of; one alone, too, where several read them alike. Where nothing tells more than that they
+    could be of a format, one message with a fault must not decide: those that have some of them count, too."""
+    evidence = {name: (vote, known.layouts[name].evidence(body)) for name, vote in run.ballots.items()}
     most = max(evidence.values())
     best = [name for name, votes in evidence.items() if votes == most]
-    if len(best) > 1 and not _is_read_alike(best, part, body):
-        where = "they" if single else f"those from position {start} on"
-        raise HistoryError(f"{where} may be messages of {' or '.join(best)}, which read them differently: pass format=")
-    return best[0]
+    if most == (1, 0):
+        some = {
+            name
+            for each in run.messages
+            if not isinstance(each, str)
+            for name in _votes(each, _plain_role(each), run.names, known)
+        }
+        best += [name for name in run.names if name in some and name not in best]
+    if len(best) == 1:
+        return best
+    if len({known.read[name] for name in best}) == 1 and run.is_plain:
+        return best[:1]
+    enough = list(_enough(run.messages))
+    return best[:1] if len({_reading(name, enough, body) for name in best}) == 1 else best
 
 
-def _of_body(name: str, body: Mapping[str, Any]) -> int:
-    """How many of the fields beside the messages hardly another format has."""
-    tools = if_objects(body.get("tools"))
-    by_schema = sum("input_schema" in tool for tool in tools) if name == "anthropic" else 0
-    by_function = (
-        sum("function" in tool for tool in tools) if name in ("openai_chat", "mistral", "ollama", "cohere") else 0
-    )
-    return len(_OWN_FIELDS.get(name, frozenset()) & body.keys()) + by_schema + by_function
+def _enough(messages: Sequence[Any]) -> Sequence[Any]:
+    """Messages; where they are plain texts of a user and a model in turn, the first few: what a format makes of these it makes of all."""
+    roles = [role for element in messages if (role := _plain_role(element)) and "<" not in element["content"]]
+    start = 1 if roles[:1] == ["system"] else 0
+    alternate = all(role == ("user", "assistant")[place % 2] for place, role in enumerate(roles[start:]))
+    return messages[: start + 3] if alternate and len(roles) == len(messages) else messages
 
 
-def _is_read_alike(names: Sequence[str], part: list[Any], body: Mapping[str, Any]) -> bool:
-    """Whether these formats make the same messages of it."""
-    from dragoman import formats
-
-    chains: set[tuple[str, ...]] = set()
-    for name in names:
-        try:
-            chains.add(tuple(neutral_chain(formats.get(name).load_messages(_payload(name, part, body)))))
-        except HistoryError:
-            chains.add(())
-    return len(chains) == 1
+def _elected(best: Sequence[list[str]], place: int, near: str | None) -> str | None:
+    """Of the likely formats of each piece of a list, that of the piece at `place`; `None`: it is ambiguous, and so are all beside it."""
+    if len(best[place]) == 1:
+        return best[place][0]
+    sure = [names[0] if len(names) == 1 else None for names in best]
+    nearest = (*reversed(sure[:place]), near, *sure[place + 1 :])
+    return next((name for name in nearest if name in best[place]), None)
 
 
-def _payload(name: str, elements: Sequence[Any], body: Mapping[str, Any]) -> Any:
-    """Messages as the format's `load_messages` takes them, with the fields of the body that belong to the conversation."""
-    fields = OBJECTS.get(name)
-    if name in _DOCUMENTS and len(elements) == len(if_list(body.get("conversations"))) > 0:
-        return body
-    if fields is None:
-        return list(elements)
-    listed = body[fields[0]] if isinstance(body.get(fields[0]), str) else list(elements)
-    return {fields[0]: listed, **{field: body[field] for field in fields[1:] if field in body}}
+def _reading(name: str, part: list[Any], body: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a format makes of messages: a digest of each."""
+    try:
+        payload = registry.layout(name).payload(part, body)
+        return tuple(neutral_chain(registry.get(name).load_messages(payload)))
+    except HistoryError:
+        return ()

@@ -13,7 +13,12 @@ __all__ = ["Format"]
 
 
 class Format(Protocol):
-    """A way to write conversations as JSON, both ways. Sans-I/O, as a wire."""
+    """A way to write conversations as JSON, both ways. Sans-I/O, as a wire.
+
+    It may have an attribute `layout`, a `Layout`: where its messages stand in the body of a request. Without one they are a list alone, which
+    any body may hold. What a model reads has `mended`, the function by which a conversation is repaired before it is written (`repair.traced`,
+    most often); wires need none. Where there are several versions of it, `versions` names them, and `dump_messages` takes one as `version=`.
+    """
 
     @property
     def name(self) -> str:

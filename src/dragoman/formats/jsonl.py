@@ -4,18 +4,16 @@ them is in memory."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import if_list
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
-from dragoman.formats.detection import Detected, detected, payload_of
+from dragoman.formats.reading import read
 from dragoman.message import Message
 
-__all__ = ["Line", "read_jsonl"]
+__all__ = ["Line", "decoded", "read_jsonl"]
 
 
 class Line(NamedTuple):
@@ -56,7 +54,7 @@ def read_jsonl(
             continue
         problems: list[Problem] | None = [] if errors == "collect" else None
         try:
-            name, messages = _read(_decoded(text), format, problems)
+            name, _, messages = read(decoded(text), format, problems)
         except HistoryError as error:
             if problems is None:
                 raise HistoryError(f"line {number}: {error.message}") from error
@@ -65,45 +63,13 @@ def read_jsonl(
         yield Line(number, name, messages, problems or [])
 
 
-def _decoded(text: bytes | str) -> Any:
+def decoded(text: bytes | str) -> Any:
+    """A line → its value.
+
+    Raises:
+        HistoryError: it is no JSON.
+    """
     try:
         return json_bytes.decode(text)
     except ValueError as error:
         raise HistoryError(f"it is no JSON: {error}") from error
-
-
-def _read(value: Any, given: str | None, problems: list[Problem] | None) -> tuple[str, list[Message]]:
-    """A conversation → the name of its format, and its messages."""
-    from dragoman import formats
-
-    found: list[Detected] = []
-    messages: list[Message] = []
-    start = 0
-    for plain, part in _parts(value):
-        if plain:
-            messages += [Message.user(text) for text in part if text]
-        else:
-            runs = [Detected(given, payload_of(part, given))] if given is not None else detected(part)
-            found += runs
-            for name, payload, at in runs:
-                noted: list[Problem] | None = None if problems is None else []
-                messages += formats.get(name).load_messages(payload, problems=noted)
-                for index, field, error in ((each.index, each.field, each.error) for each in noted or ()):
-                    cast("list[Problem]", problems).append(
-                        Problem(index if index < 0 else start + at + index, field, error)
-                    )
-        start += len(if_list(part))
-    return found[0].format if found else "", messages
-
-
-def _parts(value: Any) -> Iterator[tuple[bool, Any]]:
-    """A conversation, apart at its plain texts → whether it is such texts, and they or the rest."""
-    if isinstance(value, str):
-        yield True, [value]
-    elif not isinstance(value, list):
-        yield False, value
-    elif not any(isinstance(each, str) for each in cast("list[Any]", value)):
-        yield False, cast("list[Any]", value)
-    else:
-        for plain, part in groupby(cast("list[Any]", value), lambda each: isinstance(each, str)):
-            yield plain, list(part)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.codec.layout import Layout
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.formats.openai_agents_signed import FAKE_ID, lift, lower
@@ -18,9 +19,11 @@ from dragoman.message import Message, Origin, Role
 from dragoman.wires import openai_responses
 from dragoman.wires.openai_responses.quirks import OWN
 
-__all__ = ["dump_messages", "load_messages", "name", "votes"]
+__all__ = ["dump_messages", "layout", "load_messages", "name", "votes"]
 
 name = "openai_agents"
+layout = Layout(fields=())
+"""Its list stands in no body of a request."""
 
 
 def votes(message: Any) -> int:

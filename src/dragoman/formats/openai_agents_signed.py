@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.codec.json_values import if_object, if_objects, if_text, rest
-from dragoman.codec.native import Own
+from dragoman.codec.native import Own, signatures
 from dragoman.loss import Loss, Lost
 from dragoman.message import (
     NOTES,
@@ -22,6 +22,7 @@ from dragoman.message import (
     LinkPart,
     Message,
     Origin,
+    ProviderPart,
     Role,
     TextPart,
     ThinkingPart,
@@ -81,8 +82,12 @@ def lower(message: Message, position: int, losses: list[Loss]) -> tuple[Message,
             if taken == 1 and _is_signed_elsewhere(piece):
                 why = "the SDK has no place for what this provider signed"
                 losses.append(Loss(position, at, Lost.signature, why))
-        elif isinstance(piece, ToolCallPart):
-            piece = _lower_call(piece, message.origin)
+        else:
+            held = (NAME, "google") if isinstance(piece, ToolCallPart) else (NAME,)
+            if not isinstance(piece, ProviderPart) and rest(signatures(piece.native), *held):
+                losses.append(Loss(position, at, Lost.signature, "the SDK has no place for what this provider signed"))
+            if isinstance(piece, ToolCallPart):
+                piece = _lower_call(piece, message.origin)
         content.append(piece)
         places.append(at)
         at += taken
@@ -123,6 +128,11 @@ def _origin(data: Sequence[Mapping[str, Any]]) -> Origin | None:
     return Origin(provider, model=(rest_of_it or model) or None, response_id=response_id)
 
 
+def _is_by(origin: Origin | None, provider: str) -> bool:
+    """Whether a provider answered, or nothing says that another did."""
+    return origin is None or origin.provider == provider
+
+
 def _data(prefix: str, origin: Origin | None) -> dict[str, Any]:
     """What the SDK notes of a model that another library reaches under this prefix."""
     model = origin and (origin.model or origin.served_model)
@@ -153,7 +163,7 @@ def _lower_thinking(message: Message, at: int) -> tuple[ThinkingPart, int]:
     assert isinstance(first, ThinkingPart)
     notes = _OWN.notes(first.native)
     ours = "item" in notes
-    if not ours and (message.origin is None or message.origin.provider != "anthropic" or not _is_anthropics(first)):
+    if not ours and not (_is_by(message.origin, "anthropic") and _is_anthropics(first)):
         if not RESPONSES.is_ours(first.native):  # the SDK knows no item of thinking without an id
             first = replace(first, native={**(first.native or {}), NAME: {"id": FAKE_ID}})
         return first, 1

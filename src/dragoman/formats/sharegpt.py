@@ -14,6 +14,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from dragoman.codec.json_values import bounded, if_object, if_text, rest
+from dragoman.codec.layout import Layout
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
 from dragoman.formats.sharegpt_dump import dump_messages
@@ -22,9 +23,11 @@ from dragoman.formats.sharegpt_tools import OWN
 from dragoman.formats.sharegpt_values import dump_function_call, load_answer, load_function_call, load_results
 from dragoman.message import Content, Message, Origin, Role, TextPart, ToolCallPart, ToolResultPart
 
-__all__ = ["dump_messages", "load_messages", "name", "votes"]
+__all__ = ["dump_messages", "layout", "load_messages", "name", "votes"]
 
 name = "sharegpt"
+layout = Layout(fields=("conversations",), whole=True)
+"""Where its turns stand."""
 _ROLES: Mapping[str, Role] = {
     "human": Role.USER,
     "user": Role.USER,
@@ -179,6 +182,9 @@ class _Reader:
         """A result with the id and the name of its call."""
         found = self._pairing.find(part.id, part.name)
         if found is None:
-            return part if part.id else replace(part, id=self._pairing.fresh(self._minted))
+            if part.id:
+                return part
+            native = OWN.with_form(part.native, made="id")
+            return replace(part, id=self._pairing.fresh(self._minted), native=native)
         self._pairing.answer(found)
         return replace(part, id=found.id, name=part.name or found.name)

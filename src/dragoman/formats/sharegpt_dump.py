@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from dragoman.codec.json_values import has_error, if_object, if_text
 from dragoman.codec.marks import unmarked_all
 from dragoman.codec.media import as_text, label, text_of
+from dragoman.codec.native import signatures
 from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.replay import kind_of
 from dragoman.formats.sharegpt_pairing import Called, Pairing
@@ -32,6 +33,7 @@ from dragoman.message import (
 __all__ = ["dump_messages"]
 
 _SPEAKERS = {Role.USER: "human", Role.MODEL: "gpt", Role.SYSTEM: "system"}
+_UNSIGNED = "the format has no place for what its provider signed"
 Places = set[tuple[int, int]]
 """Position of a message, place of a piece in it."""
 
@@ -74,22 +76,28 @@ def dump_messages(
 
 
 def _with_ids(messages: Sequence[Message]) -> Places:
-    """The calls and results whose ids must be written, since a reader would otherwise take a result for that of another call."""
+    """The calls and results whose ids must be written, since a reader would otherwise take a result for that of another call, or for one
+    of none that is known."""
     pairing, written = Pairing(), Places()
+    of_id: dict[str, Places] = {}
     for position, message in enumerate(messages):
         if message.role is Role.USER:
             pairing.end()
         for place, piece in enumerate(message.content):
             if isinstance(piece, ToolCallPart | ToolResultPart) and "id" in OWN.form(piece.native):
                 written.add((position, place))
+            if isinstance(piece, ToolCallPart | ToolResultPart) and piece.run_by != "provider":
+                of_id.setdefault(piece.id, Places()).add((position, place))
             if isinstance(piece, ToolCallPart) and _is_sent(message, piece):
                 pairing.call(Called(piece.id, piece.name, position, place))
-            elif isinstance(piece, ToolResultPart) and message.role is Role.USER:
+            elif isinstance(piece, ToolResultPart) and message.role is Role.USER and piece.run_by != "provider":
                 answered = pairing.find(piece.id, "") if piece.id else pairing.find("", piece.name)
                 form = OWN.form(piece.native)
                 unnamed = any(how in form for how in ("plain", "bare", "nameless"))
                 read_as = answered if "id" in form else pairing.find("", "" if unnamed else piece.name)
-                if read_as != answered:
+                if answered is None and piece.id and "made" not in form:  # its call, if any, has its result already
+                    written |= {(position, place)} | of_id.get(piece.id, Places())
+                elif read_as != answered:
                     written |= {(position, place)} | ({(answered.position, answered.place)} if answered else Places())
                 if answered is not None:
                     pairing.answer(answered)
@@ -104,9 +112,12 @@ def _turns(out: Outgoing[Any], position: int, written: Places) -> Iterator[dict[
     """A message → its turns: those of its results, then that of all else."""
     message = out.messages[position]
     pieces = list(enumerate(message.content))
-    results = [(place, piece) for place, piece in pieces if isinstance(piece, ToolResultPart)]
+    results = [
+        (place, piece) for place, piece in pieces if isinstance(piece, ToolResultPart) and piece.run_by != "provider"
+    ]
     if message.role is Role.USER and results:
-        others = [(place, piece) for place, piece in pieces if not isinstance(piece, ToolResultPart)]
+        answers = {place for place, _ in results}
+        others = [(place, piece) for place, piece in pieces if place not in answers]
         if others and others[0][0] < results[-1][0]:
             out.lose(position, others[0][0], Lost.order, "results stand in turns of their own, before all else")
         yield from _result_turns(out, position, results, written)
@@ -214,6 +225,7 @@ def _held(out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content
     tagged = any(isinstance(piece, ToolCallPart | ThinkingPart) for _, piece in pieces)
     for place, piece in pieces:
         if isinstance(piece, ToolCallPart) and _is_sent(out.messages[position], piece):
+            _unsigned(out, position, place, piece)
             if piece.state == "cut":
                 out.lose(position, place, Lost.tool_call, "it was cut, and is written as one that is not valid")
             held.append((place, piece))
@@ -222,6 +234,7 @@ def _held(out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content
         elif isinstance(piece, ToolCallPart | ToolResultPart | ProviderPart):
             out.lose(position, place, kind_of(piece), "the format has no place for it", _which(piece))
         else:
+            _unsigned(out, position, place, piece)
             text = _as_text(out, position, place, piece)
             before = held[-1][1] if held else None
             if isinstance(before, TextPart):
@@ -239,8 +252,13 @@ def _holds_thinking(out: Outgoing[Any], position: int, place: int, part: Thinkin
         out.lose(position, place, Lost.thinking, "nothing of it can be read")
         return False
     if any(value for key, value in (part.native or {}).items() if not key.endswith(NOTES) and key != "sharegpt"):
-        out.lose(position, place, Lost.signature, "the format has no place for what its provider signed")
+        out.lose(position, place, Lost.signature, _UNSIGNED)
     return True
+
+
+def _unsigned(out: Outgoing[Any], position: int, place: int, piece: Content) -> None:
+    if piece.native and signatures(piece.native):
+        out.lose(position, place, Lost.signature, _UNSIGNED)
 
 
 def _which(piece: Content) -> str:

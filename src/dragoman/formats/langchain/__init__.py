@@ -4,7 +4,9 @@ from dragoman.formats.langchain.detection import votes
 from dragoman.formats.langchain.envelope import NAME
 from dragoman.formats.langchain.messages import dump_messages, load_messages
 
-__all__ = ["name"]
+__all__ = ["name", "versions"]
 __all__ += ["load_messages", "dump_messages", "votes"]
 
 name = NAME
+versions = ("dict", "constructor", "plain")
+"""As `messages_to_dict`, `dumpd` and `model_dump` write them."""

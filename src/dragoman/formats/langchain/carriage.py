@@ -12,7 +12,7 @@ import msgspec
 
 from dragoman.codec.json_values import filled, if_object, if_text
 from dragoman.formats.langchain.envelope import NAME
-from dragoman.message import NOTES, FinishReason, Message, Native, Origin, Usage
+from dragoman.message import NOTES, FinishReason, Native, Origin, Usage
 
 __all__ = [
     "OURS",
@@ -73,28 +73,30 @@ def provider(data: Mapping[str, Any]) -> str | None:
     return next((found for begin, found in _MODELS.items() if model.startswith(begin)), None)
 
 
-def load_response(data: Mapping[str, Any], origin: Origin | None) -> tuple[Origin | None, FinishReason | None]:
-    """The fields of a model's message → who answered and why it stopped. `origin`: where they do not say who."""
+def load_response(
+    data: Mapping[str, Any], origin: Origin | None, signer: str | None
+) -> tuple[Origin | None, FinishReason | None]:
+    """The fields of a model's message → who answered and why it stopped. `origin`: where they do not say who; `signer`: who, by `provider`."""
     response = if_object(data.get("response_metadata"))
     found = origin
     if ours := if_object(if_object(response.get(OURS)).get("origin")):
         try:
             found = msgspec.convert(ours, Origin)
-        except msgspec.ValidationError:
+        except ValueError:  # half a character of UTF-16 is no ValidationError
             ours = {}
-    if not ours and (name := provider(data)) is not None:
+    if not ours and signer is not None:
         model = if_text(response.get("model_name")) or if_text(response.get("model"))
-        found = Origin(name, served_model=model or None, response_id=if_text(response.get("id")) or None)
+        found = Origin(signer, served_model=model or None, response_id=if_text(response.get("id")) or None)
     reason = next(
         (text for key in ("finish_reason", "stop_reason", "done_reason", "status") if (text := response.get(key))), None
     )
     return found, _REASONS.get(if_text(reason).lower())
 
 
-def dump_response(message: Message) -> dict[str, Any]:
+def dump_response(origin: Origin | None, reason: FinishReason | None) -> dict[str, Any]:
     """The inverse, of a message that has no `response_metadata`."""
     out: dict[str, Any] = {}
-    if (origin := message.origin) is not None:
+    if origin is not None:
         written = {
             "model_provider": _SENT.get(origin.provider, origin.provider),
             "model_name": origin.served_model or origin.model,
@@ -104,8 +106,8 @@ def dump_response(message: Message) -> dict[str, Any]:
         plain = Origin(origin.provider, served_model=origin.served_model, response_id=origin.response_id)
         if origin != plain or _PROVIDERS.get(origin.provider, origin.provider) != origin.provider:
             out[OURS] = {"origin": msgspec.to_builtins(origin)}
-    if message.finish_reason is not None:
-        out["finish_reason"] = message.finish_reason.value
+    if reason is not None:
+        out["finish_reason"] = reason.value
     return out
 
 
@@ -128,7 +130,9 @@ class Extra(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, froz
 
 def foreign(native: Native) -> dict[str, dict[str, Any]]:
     """The fields of other formats in a `native`, where they say something."""
-    held = {key: filled(value) for key, value in (native or {}).items() if key != NAME and NOTES[0] not in key}
+    held = {
+        key: filled(if_object(value)) for key, value in (native or {}).items() if key != NAME and NOTES[0] not in key
+    }
     return {key: value for key, value in held.items() if value}
 
 
@@ -136,7 +140,7 @@ def load_extra(extra: Any) -> Extra | None:
     """What `dump_extra` wrote; `None` where it is not that."""
     try:
         read = msgspec.convert(extra, Extra)
-    except msgspec.ValidationError:
+    except ValueError:  # half a character of UTF-16 is no ValidationError
         return None
     fine = extra and dump_extra(read) == extra and not any(NOTES[0] in key for key in read.native)
     return read if fine and NAME not in read.native else None

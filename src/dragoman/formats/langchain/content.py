@@ -172,6 +172,8 @@ def _wire(piece: Content) -> str | None:
         return None
     if isinstance(piece, ToolResultPart) and piece.is_content and piece.run_by == "provider":
         return None
+    if len(_kept(native)) > 1:  # a block of one wire has no place for what another signed
+        return None
     for wire in (ANTHROPIC, RESPONSES):
         if wire in native or wire + NOTES in native:
             return wire if _takes(wire, piece) else None

@@ -5,7 +5,7 @@ Results that follow each other are one message of the user's; how one is written
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
 import msgspec
@@ -47,7 +47,7 @@ from dragoman.formats.langchain.envelope import (
     defaults,
     opened,
 )
-from dragoman.formats.langchain.exact import exactly
+from dragoman.formats.langchain.exact import exactly, is_usual, is_usual_result
 from dragoman.formats.langchain.messages_dump import dump_message, dump_result
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, Role
@@ -185,6 +185,8 @@ class _Reader:
         native = OWN.note(own, form)
         native = {**({} if extra is None else extra.native), **(native or {})} or None
         part = ToolResultPart(id_, name, result, is_error, native=native, denied=extra is not None and extra.denied)
+        if is_usual_result(it):
+            return part, extra
         again = dump_result(part, extra or Extra(), [], None)
         entry = _entry(it, form)
         if again != entry:
@@ -238,11 +240,13 @@ def _load(it: Opened, where: str, origin: Origin | None) -> Message:
     about: dict[str, Any] = {} if extra is None else msgspec.structs.asdict(extra)
     held = about.pop("native", {})
     about = rest(about, "id", "denied")
-    content = load_content(it.data.get("content", ""), role, provider(it.data), form, where)
+    usual = is_usual(it, role)
+    signer = provider(it.data) if role is Role.MODEL else None
+    content = load_content(it.data.get("content", ""), role, signer, form, where)
     if role is Role.MODEL:
         content = _load_kwargs(own, load_calls(it.data, content, where), where)
         own = rest(own, "tool_calls", "invalid_tool_calls")
-        found, reason = load_response(it.data, origin)
+        found, reason = load_response(it.data, origin, signer)
         about |= {"origin": found, "finish_reason": reason}
         usage, more = load_usage(own.get("usage_metadata"))
         if usage is not None:
@@ -250,14 +254,32 @@ def _load(it: Opened, where: str, origin: Origin | None) -> Message:
             own = rest(own, "usage_metadata")
             if more:
                 form["usage"] = more
-        if dump_response(Message(role, **about)) == own.get("response_metadata", {}):
+        response = dump_response(found, reason)
+        if response == own.get("response_metadata", {}):
             own.pop("response_metadata", None)
+        elif "response_metadata" not in own:
+            usual = False
     native = {**held, **(OWN.note(own, form) or {})} or None
-    message = Message(role, tuple(content), id_, native=native, **about)
+    message = Message(role, _named(content), id_, native=native, **about)
+    if usual:
+        return message
     again, entry = dump_message(message, [], None), _entry(it, form)
     if again == [entry]:
         return message
     return message.replace(native=exactly(message, native, again[0] if again else {}, it.data))
+
+
+def _named(content: Sequence[Content]) -> tuple[Content, ...]:
+    """The content, in which results of tools that the provider ran have the names of their calls; their blocks have none."""
+    names = {piece.id: piece.name for piece in content if isinstance(piece, ToolCallPart)}
+    return tuple(
+        [
+            msgspec.structs.replace(piece, name=names[piece.id])
+            if isinstance(piece, ToolResultPart) and not piece.name and piece.id in names
+            else piece
+            for piece in content
+        ]
+    )
 
 
 def _load_kwargs(own: dict[str, Any], content: list[Content], where: str) -> list[Content]:

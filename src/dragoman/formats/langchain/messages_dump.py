@@ -69,7 +69,7 @@ def _dump_main(
         fields |= dump_calls(calls)
         if message.usage is not None:
             fields["usage_metadata"] = dump_usage(message.usage, if_object(form.get("usage")))
-        if "response_metadata" not in fields and (response := dump_response(message)):
+        if "response_metadata" not in fields and (response := dump_response(message.origin, message.finish_reason)):
             fields["response_metadata"] = response
     else:
         for at, piece in pieces:
@@ -90,7 +90,8 @@ def _apart(
     """What stands in the content of a model's message, and all of its calls. What has a field of `kwargs` goes there."""
     calls: list[ToolCallPart] = []
     content: list[tuple[int, Content]] = []
-    last = max([at for at, piece in pieces if not isinstance(piece, ToolCallPart)], default=-1)
+    placed = [at for at, piece in pieces if not isinstance(piece, ToolCallPart) or in_content(piece)]
+    last = max(placed, default=-1)  # calls before it stand in the content too, or they would be read behind it
     for at, piece in pieces:
         how = OWN.form(piece.native).get("as")
         if isinstance(piece, ThinkingPart) and how == THINKING and THINKING not in kwargs:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
-from dragoman.codec.json_values import bounded, if_object, if_objects, if_text
+from dragoman.codec.json_values import bounded, if_object, if_text
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
 from dragoman.formats.pydantic_ai.outgoing import Sent
 from dragoman.formats.pydantic_ai.requests import INSTRUCTIONS, dump_request, is_begun, load_request
 from dragoman.formats.pydantic_ai.responses import dump_response, load_response
+from dragoman.json_bytes import MOST_DEPTH, bound_value
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, Role, ToolCallPart
 
@@ -40,14 +41,18 @@ def load_messages(
         )
     messages: list[Message] = []
     instructions: str | None = None
-    for index, entry in enumerate(cast("list[Any]", payload)):
+    entries = cast("list[Any]", payload)
+    is_bounded = _is_bounded(entries)
+    for index, entry in enumerate(entries):
         fields = if_object(entry)
         try:
+            if not is_bounded:
+                bounded(entry)
             _check(entry, index)
         except HistoryError as error:
             noted(error, problems, index, _fault(fields))
             continue
-        parts = if_objects(fields["parts"])
+        parts: list[dict[str, Any]] = fields["parts"]
         if fields["kind"] == "response":
             messages.append(load_response(fields, parts, origin))
         else:
@@ -98,15 +103,26 @@ def _fault(fields: dict[str, Any]) -> str | None:
     parts = fields.get("parts")
     if not isinstance(parts, list):
         return "parts"
-    each = cast("list[Any]", parts)
-    return None if all(isinstance(if_object(part).get("part_kind"), str) for part in each) else "parts"
+    for part in cast("list[Any]", parts):
+        if not isinstance(if_object(part).get("part_kind"), str):
+            return "parts"
+    return None
 
 
 def _check(entry: Any, index: int) -> None:
-    """Raises `HistoryError` where an element is no message, or nests too deep."""
+    """Raises `HistoryError` where an element is no message."""
     fault = _fault(if_object(entry))
+    if fault is None:
+        return
     if fault == "kind":
         raise HistoryError(f"message {index} must be an object whose kind is request or response, not {entry!r:.100}")
-    if fault:
-        raise HistoryError(f'"parts" of message {index} must be a list of objects that have a part_kind')
-    bounded(entry)
+    raise HistoryError(f'"parts" of message {index} must be a list of objects that have a part_kind')
+
+
+def _is_bounded(payload: list[Any]) -> bool:
+    """Whether no element nests too deep, seen at once; else each is looked at."""
+    try:
+        bound_value(payload, MOST_DEPTH + 1)
+    except ValueError:
+        return False
+    return True

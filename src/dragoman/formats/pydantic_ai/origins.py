@@ -8,7 +8,17 @@ from typing import Any
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.message import FinishReason, Message, Origin, Usage
 
-__all__ = ["WIRES", "dump_finish", "dump_origin", "dump_usage", "load_finish", "load_origin", "load_usage", "wire_of"]
+__all__ = [
+    "WIRES",
+    "dump_finish",
+    "dump_origin",
+    "dump_usage",
+    "load_finish",
+    "load_origin",
+    "load_usage",
+    "reader_of",
+    "wire_of",
+]
 
 _PROVIDERS = {
     "google-gla": "google",
@@ -46,6 +56,7 @@ _WRITTEN = {
     FinishReason.recitation: "content_filter",
 }
 _STATES = {"suspended": FinishReason.pause, "interrupted": FinishReason.cancelled}
+_WRITTEN_STATES = {reason: state for state, reason in _STATES.items()}
 _COUNTS = {
     "input_tokens": "input_tokens",
     "output_tokens": "output_tokens",
@@ -54,6 +65,8 @@ _COUNTS = {
     "reasoning_tokens": "output_reasoning_tokens",
 }
 """Field of `Usage` → pydantic-ai's, where 0 may also say that nothing was told."""
+_TOLD = ("input_tokens", "output_tokens")
+"""Fields of which 0 is told where another is not 0."""
 
 
 def load_origin(response: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], given: Origin | None) -> Origin | None:
@@ -92,6 +105,13 @@ def wire_of(origin: Origin | None) -> str | None:
     return WIRES.get(origin.provider) if origin else None
 
 
+def reader_of(origin: Origin | None) -> str | None:
+    """The wire as whose the signatures of a response will be read; empty: nobody's; `None`: that of who signed its parts."""
+    if origin is None or not origin.provider:
+        return None
+    return WIRES.get(_RESPONSES.get(origin.provider, origin.provider), "")
+
+
 def load_finish(response: Mapping[str, Any]) -> FinishReason | None:
     """Why the model stopped."""
     if if_text(if_object(response.get("provider_details")).get("finish_reason")) == "refusal":
@@ -104,23 +124,23 @@ def load_finish(response: Mapping[str, Any]) -> FinishReason | None:
 
 def dump_finish(message: Message) -> dict[str, Any]:
     """The inverse, with the state that it is in."""
-    states = {reason: state for state, reason in _STATES.items()}
     reason = message.finish_reason
     if reason is None:
         return {}
-    if reason in states:
-        return {"state": states[reason]}
+    if reason in _WRITTEN_STATES:
+        return {"state": _WRITTEN_STATES[reason]}
     return {"finish_reason": _WRITTEN[reason]} if reason in _WRITTEN else {}
 
 
 def load_usage(value: Any) -> Usage | None:
     """What a response used; `None` where all counts are 0, as they are where nothing was told."""
     fields = if_object(value)
-    found = {ours: fields.get(theirs) for ours, theirs in _COUNTS.items()}
-    counts = {key: count for key, count in found.items() if type(count) is int and 0 <= count < 2**63}
-    if not any(counts.values()):
-        return None
-    return Usage(**{key: count for key, count in counts.items() if count or key in ("input_tokens", "output_tokens")})
+    counts = {
+        ours: count
+        for ours, theirs in _COUNTS.items()
+        if type(count := fields.get(theirs)) is int and 0 <= count < 2**63 and (count or ours in _TOLD)
+    }
+    return Usage(**counts) if any(counts.values()) else None
 
 
 def dump_usage(usage: Usage | None) -> dict[str, Any]:

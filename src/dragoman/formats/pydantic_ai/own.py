@@ -5,15 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
 
 from dragoman.codec.json_values import if_list
 from dragoman.codec.native import Own
+from dragoman.codec.utc import in_utc
 from dragoman.message import Content, Native
 
-__all__ = ["NAME", "OWN", "applied", "as_read", "noted_as", "read_time", "whole", "written_time"]
+__all__ = ["NAME", "OWN", "applied", "as_read", "formed", "noted_as", "read_time", "whole", "written_time"]
 
 NAME = "pydantic_ai"
 
@@ -21,6 +23,7 @@ OWN = Own(NAME)
 """Its part of `native`."""
 
 P = TypeVar("P", bound=Content)
+_MISSING = object()
 
 
 def as_read(piece: P, read: Mapping[str, Any], made: Mapping[str, Any], **form: Any) -> P:
@@ -30,18 +33,36 @@ def as_read(piece: P, read: Mapping[str, Any], made: Mapping[str, Any], **form: 
 
 def noted_as(native: Native, read: Mapping[str, Any], made: Mapping[str, Any], **form: Any) -> Native:
     """The same of a native mapping, to which it is added."""
-    own = {key: value for key, value in read.items() if key not in made or not _is_same(made[key], value)}
-    if absent := [key for key in made if key not in read]:
+    own, absent = dict(read), list[str]()
+    for key, was in made.items():
+        value = own.get(key, _MISSING)
+        if value is was or (type(value) is type(was) and value == was):
+            del own[key]
+        elif value is _MISSING:
+            absent.append(key)
+    if absent:
         form["absent"] = absent
+    if native is None:
+        return OWN.note(own, form) if form else {NAME: own} if own else None
     if own:
         native = {**(native or {}), NAME: own}
-    return {**(native or {}), **(OWN.with_form(native, **form) or {})} if form else native
+    return formed(native, **form) if form else native
+
+
+def formed(native: Native, **form: Any) -> Native:
+    """A native mapping with more noted of the form."""
+    if native is None:
+        return OWN.note(form=form)
+    return {**native, **(OWN.with_form(native, **form) or {})}
 
 
 def applied(native: Native, made: Mapping[str, Any]) -> dict[str, Any]:
     """The inverse: what would be written for a piece alone → the object as it was read."""
+    if not native:
+        return dict(made)
     absent = if_list(OWN.form(native).get("absent"))
-    return {**{key: value for key, value in made.items() if key not in absent}, **OWN.fields(native)}
+    kept = {key: value for key, value in made.items() if key not in absent} if absent else made
+    return {**kept, **OWN.fields(native)}
 
 
 def whole(native: Native) -> Any:
@@ -52,19 +73,19 @@ def whole(native: Native) -> Any:
 
 def read_time(text: Any) -> datetime | None:
     """A time as it is stored → the time; `None` where it is none, or none that is known to the zone."""
+    return _time(text) if isinstance(text, str) else None
+
+
+@lru_cache(maxsize=16)
+def _time(text: str) -> datetime | None:  # the parts of a message have the same, most often
     try:
         time = datetime.fromisoformat(text)
         return None if time.tzinfo is None else time.astimezone(UTC)
-    except (TypeError, ValueError, OverflowError):
+    except (ValueError, OverflowError):
         return None
 
 
+@lru_cache(maxsize=16)
 def written_time(time: datetime) -> str:
     """The inverse, as the library writes it."""
-    return (
-        (time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)).isoformat().replace("+00:00", "Z")
-    )
-
-
-def _is_same(made: Any, read: Any) -> bool:
-    return made is read or (type(made) is type(read) and made == read)
+    return in_utc(time).isoformat().replace("+00:00", "Z")

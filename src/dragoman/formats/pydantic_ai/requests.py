@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, cast
 
 import msgspec
@@ -11,8 +12,10 @@ from dragoman.codec.json_values import if_list, if_object, if_text, rest, text_o
 from dragoman.codec.replay import kind_of
 from dragoman.formats.pydantic_ai.media import kept, load_item
 from dragoman.formats.pydantic_ai.outgoing import Sent
-from dragoman.formats.pydantic_ai.own import OWN, applied, as_read, noted_as, read_time, whole, written_time
+from dragoman.formats.pydantic_ai.own import OWN, applied, as_read, formed, noted_as, read_time, whole, written_time
 from dragoman.formats.pydantic_ai.tools import RETURNS, applied_result, dump_result, load_result
+from dragoman.formats.pydantic_ai.usual import usual_result
+from dragoman.loss import Lost
 from dragoman.message import (
     Content,
     DataPart,
@@ -20,6 +23,7 @@ from dragoman.message import (
     LinkPart,
     MarkPart,
     Message,
+    Native,
     ProviderPart,
     Role,
     TextPart,
@@ -52,28 +56,30 @@ def load_request(entry: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], b
             sides[-1][1].extend(pieces)
         else:
             sides.append((role, pieces))
-    messages = [Message(role, tuple(content), created_at=created) for role, content in sides]
     instructions = if_text(entry.get(INSTRUCTIONS))
-    if instructions and instructions != before:
-        place = int(bool(messages) and messages[0].role is Role.SYSTEM)
-        native = OWN.note(form={"place": INSTRUCTIONS})
-        messages.insert(place, Message(Role.SYSTEM, (TextPart(instructions),), created_at=created, native=native))
-    if not messages or (
-        messages[-1].role is Role.SYSTEM
-        and instructions
-        and instructions != before
-        and len(messages) == 1
-        and not parts
-    ):
-        messages.append(Message(Role.USER, created_at=created))
+    is_same = bool(instructions) and instructions == before
+    natives: list[Native] = [None] * len(sides)
+    if instructions and not is_same:
+        place = int(bool(sides) and sides[0][0] is Role.SYSTEM)
+        sides.insert(place, (Role.SYSTEM, [TextPart(instructions)]))
+        natives.insert(place, OWN.note(form={"place": INSTRUCTIONS}))
+    if not parts:
+        sides.append((Role.USER, []))
+        natives.append(None)
     metadata = {key: value for key, value in if_object(entry.get("metadata")).items() if key != "thinking"}
-    last = messages[-1].replace(metadata=metadata)
-    form = {INSTRUCTIONS: _SAME} if instructions and instructions == before else {}
-    made = _made(last, instructions or None)
-    messages[-1] = last.replace(native=noted_as(last.native, rest(entry, "parts"), made, **form))
+    made = _made(created, metadata, instructions or None)
+    last = len(sides) - 1
+    form = {"request": _JOINS if last else "begins", **({INSTRUCTIONS: _SAME} if is_same else {})}
+    natives[last] = noted_as(natives[last], entry, {"parts": parts, **made}, **form)
     return [
-        message.replace(native=noted_as(message.native, {}, {}, request=_JOINS if at else "begins"))
-        for at, message in enumerate(messages)
+        Message(
+            role,
+            tuple(content),
+            created_at=created,
+            metadata=metadata if at == last else {},
+            native=natives[at] if at == last else formed(natives[at], request=_JOINS if at else "begins"),
+        )
+        for at, (role, content) in enumerate(sides)
     ]
 
 
@@ -99,20 +105,22 @@ def dump_request(group: Sequence[Sent], before: str | None) -> dict[str, Any]:
                 if not isinstance(piece, (TextPart, MarkPart)):
                     sent.misplaced(place, piece, "instructions are a text")
             continue
+        if not message.content and len(group) > 1:
+            sent.lose(None, Lost.message, "it says nothing, and is of one request with what stands beside it")
         parts += _dump(sent)
     last = group[-1].message
     if instructions is None and OWN.form(last.native).get(INSTRUCTIONS) == _SAME:
         instructions = before
-    return {"parts": parts, **applied(last.native, _made(last, instructions))}
+    return {"parts": parts, **applied(last.native, _made(last.created_at, last.own_metadata, instructions))}
 
 
-def _made(message: Message, instructions: str | None) -> dict[str, Any]:
+def _made(created: datetime | None, metadata: dict[str, Any], instructions: str | None) -> dict[str, Any]:
     """What is written for a request beside its parts."""
     fields: dict[str, Any] = {INSTRUCTIONS: instructions} if instructions else {}
-    if message.created_at is not None:
-        fields["timestamp"] = written_time(message.created_at)
-    if message.own_metadata:
-        fields["metadata"] = message.own_metadata
+    if created is not None:
+        fields["timestamp"] = written_time(created)
+    if metadata:
+        fields["metadata"] = metadata
     return {**fields, "kind": "request"}
 
 
@@ -121,8 +129,8 @@ def _load(part: Mapping[str, Any], created: Any) -> list[Content]:
     kind = part["part_kind"]
     if kind == "user-prompt" and (pieces := _load_prompt(part, created)) is not None:
         return pieces
-    if kind in RETURNS and (result := load_result(part)) is not None:
-        made = dump_result(result, Sent(Message(Role.USER), 0, [], {}), 0)
+    if RETURNS.get(kind) == "agent" and (result := load_result(part)) is not None:
+        made = usual_result(result, part) or dump_result(result, Sent(Message(Role.USER), 0, [], {}), 0)
         return [as_read(result, part, {**made, **_time(created)})]
     field = "content" if kind in _SYSTEM else _TEXTS.get(kind)
     if field is not None:
@@ -147,15 +155,11 @@ def _load_prompt(part: Mapping[str, Any], created: Any) -> list[Content] | None:
     form: dict[str, Any] = {"part": own}
     if isinstance(content, list) and len(pieces) == 1:
         form["content"] = "list"
-    first = msgspec.structs.replace(cast("Any", pieces[0]), native=_formed(pieces[0], **form))
+    first = msgspec.structs.replace(cast("Any", pieces[0]), native=formed(pieces[0].native, **form))
     return [
         first,
-        *[msgspec.structs.replace(cast("Any", each), native=_formed(each, part=_JOINS)) for each in pieces[1:]],
+        *[msgspec.structs.replace(cast("Any", each), native=formed(each.native, part=_JOINS)) for each in pieces[1:]],
     ]
-
-
-def _formed(piece: Content, **form: Any) -> dict[str, Any]:
-    return {**(piece.native or {}), **(OWN.with_form(piece.native, **form) or {})}
 
 
 def _time(created: Any) -> dict[str, Any]:
@@ -172,7 +176,7 @@ def _dump(sent: Sent) -> list[dict[str, Any]]:
     parts: list[dict[str, Any]] = []
     open_prompt: list[tuple[int, Content]] = []
     for place, piece in enumerate(sent.message.content):
-        if _is_said(piece) and sent.message.role is Role.USER:
+        if _is_prompt(piece) and sent.message.role is Role.USER:
             begins = OWN.form(piece.native).get("part")
             if open_prompt and begins is not None and begins != _JOINS:
                 parts.append(_prompt(open_prompt, sent))
@@ -189,7 +193,7 @@ def _dump(sent: Sent) -> list[dict[str, Any]]:
     return [*parts, _prompt(open_prompt, sent)] if open_prompt else parts
 
 
-def _is_said(piece: Content) -> bool:
+def _is_prompt(piece: Content) -> bool:
     """Whether a piece is an item of what the user said, and no part by itself."""
     form = OWN.form(piece.native)
     if isinstance(piece, (MarkPart, ProviderPart)):

@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from dragoman.codec.json_values import if_list, if_object, if_text, rest
+from dragoman.codec.native import signatures
 from dragoman.formats.pydantic_ai.media import dump_binary, kept, load_binary
 from dragoman.formats.pydantic_ai.origins import (
     dump_finish,
@@ -16,10 +18,11 @@ from dragoman.formats.pydantic_ai.origins import (
     load_finish,
     load_origin,
     load_usage,
+    reader_of,
     wire_of,
 )
 from dragoman.formats.pydantic_ai.outgoing import Sent
-from dragoman.formats.pydantic_ai.own import OWN, applied, as_read, noted_as, read_time, whole, written_time
+from dragoman.formats.pydantic_ai.own import NAME, OWN, applied, as_read, noted_as, read_time, whole, written_time
 from dragoman.formats.pydantic_ai.signatures import (
     UNTOLD,
     dump_signed,
@@ -30,6 +33,7 @@ from dragoman.formats.pydantic_ai.signatures import (
     load_thinking,
 )
 from dragoman.formats.pydantic_ai.tools import CALLS, applied_result, dump_call, dump_result, load_call, load_result
+from dragoman.formats.pydantic_ai.usual import usual_part, usual_text
 from dragoman.loss import Lost
 from dragoman.message import (
     Content,
@@ -70,37 +74,41 @@ def load_response(entry: _Part, parts: Sequence[_Part], origin: Origin | None) -
         content += _load(group, read, item)
         item = if_text(group[0].get("id")) if isinstance(content[-1], TextPart) else None
     metadata = if_object(entry.get("metadata"))
+    usage = load_usage(entry.get("usage"))
+    native, made = None, {"parts": parts}
+    if isinstance(entry.get("usage"), dict):
+        native = OWN.note(usage=noted_as(None, entry["usage"], dump_usage(usage)))
+        if native or usage:
+            made["usage"] = entry["usage"]  # as it will be written, with that note
     message = Message(
         Role.MODEL,
         tuple(content),
         created_at=read_time(entry.get("timestamp")),
         origin=source,
-        metadata={key: value for key, value in metadata.items() if key != "thinking"},
+        metadata={key: value for key, value in metadata.items() if key != "thinking"} if metadata else {},
         finish_reason=load_finish(entry),
-        usage=load_usage(entry.get("usage")),
+        usage=usage,
     )
-    native = message.native
-    if isinstance(entry.get("usage"), dict):
-        used = noted_as(None, entry["usage"], dump_usage(message.usage))
-        native = OWN.note(usage=used)
-    made = _made(message.replace(native=native))
-    return message.replace(native=noted_as(native, rest(entry, "parts"), made))
+    force_setattr(message, "native", noted_as(native, entry, made | _made(message)))
+    return message
 
 
 def dump_response(sent: Sent) -> dict[str, Any]:
     """The message → a response."""
     message = sent.message
     parts = [part for place, piece in enumerate(message.content) for part in _dump(piece, sent, place)]
-    return {"parts": parts, **applied(message.native, _made(message))}
+    usage = dump_usage(message.usage)
+    used = if_object(OWN.notes(message.native).get("usage"))
+    made = {"usage": applied(used, usage)} if used or usage else {}
+    return {"parts": parts, **applied(message.native, made | _made(message))}
 
 
 def _made(message: Message) -> dict[str, Any]:
-    """What is written for a message beside its parts."""
-    usage = dump_usage(message.usage)
-    used = if_object(OWN.notes(message.native).get("usage"))
-    fields: dict[str, Any] = {"usage": applied(used, usage)} if used or usage else {}
-    if any(isinstance(piece, ToolCallPart) and piece.state == "cut" for piece in message.content):
-        fields["state"] = "interrupted"
+    """What is written for a message beside its parts and what it used."""
+    fields: dict[str, Any] = {}
+    for piece in message.content:
+        if isinstance(piece, ToolCallPart) and piece.state == "cut":
+            fields["state"] = "interrupted"
     fields |= dump_origin(message.origin) | dump_finish(message)
     if message.created_at is not None:
         fields["timestamp"] = written_time(message.created_at)
@@ -138,6 +146,9 @@ def _load(group: Sequence[_Part], read: _Read, item: str | None) -> list[Content
         return [kept(ProviderPart(part["part_kind"]), part)]
     if isinstance(piece, MarkPart):
         return [piece]
+    if len(group) == 1 and (usual := usual_part(piece, part)):
+        own = rest(part, *usual)
+        return [msgspec.structs.replace(piece, native={**(piece.native or {}), NAME: own})] if own else [piece]
     made = _parts(piece, read.origin)
     signed = if_object(made[0].get("provider_details"))
     if signed and (extra := rest(if_object(part.get("provider_details")), *signed)):
@@ -160,7 +171,7 @@ def _noted(piece: Any, **notes: Any) -> Any:
 def _parts(piece: Any, origin: Origin | None) -> list[dict[str, Any]]:
     """A piece → its parts, without what they have beside it."""
     if isinstance(piece, ThinkingPart):
-        made = dump_thinking(piece)
+        made = _readable(dump_thinking(piece), piece, origin)
     elif isinstance(piece, TextPart):
         made = [_text_part(piece)]
     elif isinstance(piece, DataPart):
@@ -172,11 +183,20 @@ def _parts(piece: Any, origin: Origin | None) -> list[dict[str, Any]]:
     else:
         content = if_object(if_object(piece.native).get("anthropic")).get("content")
         made = [{"content": content, "provider_name": "anthropic", "part_kind": "compaction"}]
-    name = dump_origin(origin).get("provider_name")
     for part in made:
-        if "provider_name" in part and name:
+        if "provider_name" in part and (name := dump_origin(origin).get("provider_name")):
             part["provider_name"] = name
     return made
+
+
+def _readable(made: list[dict[str, Any]], piece: ThinkingPart, origin: Origin | None) -> list[dict[str, Any]]:
+    """The parts of thinking; one with all of its text where nobody who reads the response takes raw reasoning from its details."""
+    details = if_object(made[0].get("provider_details"))
+    if "raw_content" not in details or reader_of(origin) in (None, "openai_responses"):
+        return made
+    left = rest(details, "raw_content")
+    part = {**rest(made[0], "provider_details"), "content": piece.text}
+    return [{**part, "provider_details": left} if left else part]
 
 
 def _text_part(piece: TextPart) -> dict[str, Any]:
@@ -234,6 +254,8 @@ _LOADERS: Mapping[str, Callable[[Sequence[_Part], _Read, str | None], Content | 
 
 def _dump(piece: Content, sent: Sent, place: int) -> list[dict[str, Any]]:
     """A piece → its parts. What cannot be held is a loss."""
+    if (text := usual_text(piece)) is not None:
+        return [text]
     if (all_of_it := whole(piece.native)) is not None:
         return [all_of_it]
     if isinstance(piece, MarkPart):
@@ -251,9 +273,13 @@ def _dump(piece: Content, sent: Sent, place: int) -> list[dict[str, Any]]:
         return [
             {"content": sent.stand_in(place, piece, "a response holds files by their bytes alone"), "part_kind": "text"}
         ]
+    if isinstance(piece, DataPart) and piece.name:
+        sent.lose(place, Lost.file_name, f"the format knows no name of a file, {piece.name}")
     made = _parts(piece, sent.message.origin)
     if isinstance(piece, ToolResultPart):
         made = [{**made[0], **dump_result(piece, sent, place)}]
+    if piece.native and not isinstance(piece, ProviderPart) and _loses_signature(piece, made[0], sent.message.origin):
+        sent.lose(place, Lost.signature, "the format has no place for what this provider signed")
     several = if_list(OWN.notes(piece.native).get("parts"))
     if len(several) == len(made) > 1:
         return [applied(if_object(each), one) for each, one in zip(several, made, strict=True)]
@@ -268,3 +294,13 @@ def _dump(piece: Content, sent: Sent, place: int) -> list[dict[str, Any]]:
 
 def _is_signed(part: _Part) -> bool:
     return "signature" in part or "provider_details" in part
+
+
+def _loses_signature(piece: Content, part: _Part, origin: Origin | None) -> bool:
+    """Whether somebody signed a piece and its part does not hold that, or would be read as if another had signed it."""
+    signed = [(wire, signature) for wire, signature in signatures(piece.native).items() if wire != NAME]
+    if not signed:
+        return False
+    written = (part.get("signature"), if_object(part.get("provider_details")).get("thought_signature"))
+    read_by = reader_of(origin)
+    return any(signature not in written or read_by not in (None, wire) for wire, signature in signed)

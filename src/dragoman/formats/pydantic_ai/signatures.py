@@ -10,9 +10,9 @@ from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.codec.native import Own
 from dragoman.formats.pydantic_ai.own import OWN
 from dragoman.message import Native, TextPart, ThinkingPart, ToolCallPart
+from dragoman.wires.openai_responses.content import BETWEEN, split_joined
 
 __all__ = [
-    "BETWEEN",
     "UNTOLD",
     "dump_call",
     "dump_signed",
@@ -24,8 +24,6 @@ __all__ = [
     "load_thinking",
 ]
 
-BETWEEN = "\n\n"
-"""What stands between the pieces of a reasoning item."""
 _REDACTED = "redacted_thinking"
 _ANTHROPIC, _GOOGLE, _RESPONSES = Own("anthropic"), Own("google"), Own("openai_responses")
 _SIGNATURE = "thoughtSignature"
@@ -141,7 +139,7 @@ def _reasoning(piece: ThinkingPart, fields: Mapping[str, Any]) -> list[dict[str,
     summary, content = (
         [size for size in if_list(pieces.get(key)) if type(size) is int] for key in ("summary", "content")
     )
-    texts = _split(piece.text, [*summary, *content])
+    texts = split_joined(piece.text, [*summary, *content])
     shown, raw = (texts[: len(summary)], texts[len(summary) :]) if texts is not None else ([piece.text], [])
     parts: list[dict[str, Any]] = [
         {"content": text, "id": fields["id"], "provider_name": "openai", "part_kind": "thinking"}
@@ -151,13 +149,3 @@ def _reasoning(piece: ThinkingPart, fields: Mapping[str, Any]) -> list[dict[str,
     parts[0] |= {"signature": signature} if isinstance(signature, str) else {}
     parts[0] |= _details(piece.native, {"raw_content": raw} if raw else {})
     return parts
-
-
-def _split(text: str, sizes: Sequence[int]) -> list[str] | None:
-    """The text cut into pieces of these sizes; `None` where it was not joined from such."""
-    out: list[str] = []
-    at = 0
-    for size in sizes:
-        out.append(text[at : at + size])
-        at += size + len(BETWEEN)
-    return out if BETWEEN.join(out) == text else None

@@ -12,7 +12,7 @@ from dragoman.codec.json_values import if_object, if_text
 from dragoman.fold import arguments_text, parse_call
 from dragoman.formats.pydantic_ai.media import load_file
 from dragoman.formats.pydantic_ai.outgoing import Sent
-from dragoman.formats.pydantic_ai.own import OWN, applied
+from dragoman.formats.pydantic_ai.own import OWN, applied, formed
 from dragoman.formats.pydantic_ai.signatures import dump_call as dump_signed_call
 from dragoman.formats.pydantic_ai.signatures import load_call as load_signed_call
 from dragoman.loss import Lost
@@ -33,24 +33,18 @@ def load_call(part: Mapping[str, Any], wire: str | None, *, cut: bool) -> ToolCa
     id_, name, given = part.get("tool_call_id"), part.get("tool_name"), part.get("args")
     if not isinstance(id_, str) or not isinstance(name, str):
         return None
-    who = CALLS[part["part_kind"]]
-    call = ToolCallPart(
-        id_, name, run_by=cast("Any", who), native=load_signed_call(part, wire) if who == "agent" else None
-    )
+    who = cast("Any", CALLS[part["part_kind"]])
+    native = load_signed_call(part, wire) if who == "agent" else None
     if isinstance(given, dict):
-        return msgspec.structs.replace(call, arguments=cast("dict[str, Any]", given))
-    if isinstance(given, str):
-        call = parse_call(call, given)
-        if call.state == "invalid" and cut:
-            call = msgspec.structs.replace(call, state="cut")
-        return _formed(call, "text")
-    return (
-        _formed(call, "null")
-        if given is None and "args" in part
-        else None
-        if "args" in part
-        else _formed(call, "absent")
-    )
+        return ToolCallPart(id_, name, cast("dict[str, Any]", given), run_by=who, native=native)
+    if not isinstance(given, str | None):
+        return None
+    form = "text" if given is not None else "null" if "args" in part else "absent"
+    call = ToolCallPart(id_, name, run_by=who, native=formed(native, args=form))
+    if given is None:
+        return call
+    call = parse_call(call, given)
+    return msgspec.structs.replace(call, state="cut") if call.state == "invalid" and cut else call
 
 
 def dump_call(call: ToolCallPart) -> dict[str, Any]:
@@ -108,12 +102,6 @@ def applied_result(part: ToolResultPart, made: Mapping[str, Any]) -> dict[str, A
     if not is_retry and ((outcome in _ERRORS) != part.is_error or (outcome == "denied") != part.denied):
         fields["outcome"] = made.get("outcome", "success")
     return fields
-
-
-def _formed(call: ToolCallPart, args: str) -> ToolCallPart:
-    return msgspec.structs.replace(
-        call, native={**(call.native or {}), **(OWN.with_form(call.native, args=args) or {})}
-    )
 
 
 def _parts(content: Any) -> tuple[Any, ...] | None:

@@ -1,0 +1,137 @@
+"""A conversation of one format, written in another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from inspect import signature
+from typing import Any, Literal, NamedTuple, cast
+
+from dragoman import wires
+from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.native import Own
+from dragoman.codec.serving import Problem
+from dragoman.errors import HistoryError, SettingsError
+from dragoman.formats.reading import read
+from dragoman.formats.registry import get, layout
+from dragoman.loss import Loss, Lost
+from dragoman.message import Message, Origin
+from dragoman.request import ModelRequest
+
+__all__ = ["Converted", "check_version", "convert", "placed"]
+
+_NOTHING = ModelRequest("")
+
+
+class Converted(NamedTuple):
+    """A conversation in another format."""
+
+    payload: Any
+    """As `load_messages` of that format takes it, or the body of a request."""
+    format: str
+    """Name of the format that it had, of its first messages where there were several; empty: plain texts."""
+    losses: list[Loss]
+    """What the new format does not hold. Positions are those of messages, results of one round being one. A field of the body that stood
+    beside the conversation has none, and `which` is its name."""
+    field: str
+    """Field of the body in which it stood; empty: in none."""
+    problems: list[Problem]
+    """What of the conversation could not be read, where that is no error."""
+
+
+def convert(
+    payload: Any,
+    to: str,
+    *,
+    format: str | None = None,  # noqa: A002 the word that the whole library has for it
+    version: str | None = None,
+    origin: Origin | None = None,
+    target: Origin | None = None,
+    errors: Literal["raise", "collect"] = "raise",
+    whole: bool = False,
+) -> Converted:
+    """A conversation as JSON has it (a list of messages, one message, the body of a request, a text) → the same in the format named `to`.
+
+    `format`: that it has; otherwise it is told by its structure. `version`: of the format `to`, where it has several. `origin`: who wrote
+    it, where its format does not say. `target`: who will read it; what another provider signed is left out then. `errors`: whether what cannot
+    be read raises, or is left out and noted. `whole`: between two wires a body that holds more than the conversation stays one, with its tools
+    and settings; its model is that of `target`, or of the body where the wire is the same.
+
+    Raises:
+        HistoryError: it is no conversation, its format is ambiguous, or something in it cannot be read and `errors` is "raise".
+        SettingsError: there is no such format, or no such version of it.
+    """
+    check_version(to, version)
+    problems: list[Problem] | None = [] if errors == "collect" else None
+    name, field, messages = read(payload, format, problems, origin)
+    losses: list[Loss] = []
+    if whole and field and (request := _request(payload, name, to, messages, origin)) is not None:
+        return Converted(_body(request, name, to, target, losses), name, losses, field, problems or [])
+    options = {} if version is None else {"version": version}
+    made = get(to).dump_messages(messages, target=target, losses=losses, **options)
+    return Converted(made, name, [*losses, *_beside(payload, field, name)], field, problems or [])
+
+
+def placed(payload: Any, to: str, *, in_body: bool) -> Any:
+    """The payload of a format as it is, or `in_body`: in the body of a request that holds nothing else, where the format has such bodies."""
+    fields = layout(to).fields
+    return {fields[0]: cast("list[Any]", payload)} if in_body and fields and isinstance(payload, list) else payload
+
+
+def check_version(name: str, version: str | None) -> None:
+    """Refuses a version that a format does not have.
+
+    Raises:
+        SettingsError: it has others, or but one; or there is no such format.
+    """
+    found = get(name)
+    versions: tuple[str, ...] = getattr(found, "versions", ())
+    if version is None or version in versions:
+        return
+    if versions:
+        raise SettingsError(f"the format {name} has no version {version!r}; there are {', '.join(versions)}")
+    if "version" not in signature(found.dump_messages).parameters:
+        raise SettingsError(f"the format {name} has one version only; leave the version out")
+
+
+def _request(
+    payload: Mapping[str, Any], name: str, to: str, messages: list[Message], origin: Origin | None
+) -> ModelRequest | None:
+    """A body as the request of its wire that it is; `None`: there is nothing of one beside the conversation, or it is not between wires."""
+    known = wires.names()
+    held = {*(layout(name).fields or ()), *(layout(name).beside or ())} if name else set[str]()
+    if name not in known or to not in known or payload.keys() <= held:
+        return None
+    try:
+        request = wires.get(name).load_request(payload, origin=origin, problems=[])
+    except HistoryError:  # fields beside the conversation are not as the wire has them
+        return None
+    alone = request.replace(messages=(), options={}, native=None, wire=None) == _NOTHING
+    return None if alone or list(request.messages) != messages else request
+
+
+def _body(request: ModelRequest, name: str, to: str, target: Origin | None, losses: list[Loss]) -> dict[str, Any]:
+    """A request that the wire `name` had → the body of the wire `to`, without a model where none is known there."""
+    model = (target and target.model) or (request.model if name == to else "")
+    if request.model and not model:
+        losses.append(Loss(None, None, Lost.option, "it is known to its provider alone: name the target", "model"))
+    if name != to:
+        why = f"some of it is known to {name} alone"
+        own = Own(name).fields(request.native).items()
+        losses += [Loss(None, None, Lost.option, why, key) for key, value in own if _says(value)]
+    body = wires.get(to).dump_request(request.replace(model=model), target=target, losses=losses)
+    return body if model else rest(body, "model")
+
+
+def _says(value: Any) -> bool:
+    """Whether a field of a body says anything, alone or within."""
+    return bool(any(if_object(value).values()) if isinstance(value, dict) else value)
+
+
+def _beside(source: Any, field: str, name: str) -> list[Loss]:
+    """The fields of a body that are no part of the conversation."""
+    body = if_object(source)
+    if not field or not name or layout(name).whole:
+        return []
+    kept = {field, *(layout(name).beside or ())}
+    why = "it stands beside the conversation"
+    return [Loss(None, None, Lost.option, why, key) for key in body if key not in kept and body[key] is not None]

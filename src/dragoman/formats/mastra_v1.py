@@ -1,0 +1,40 @@
+"""Rows of Mastra's storage as its first versions wrote them, both ways. The conversation is a list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dragoman.codec.serving import Problem
+from dragoman.formats.ai_sdk.conversation import load_conversation
+from dragoman.formats.ai_sdk.detection import split_row_votes as votes
+from dragoman.formats.ai_sdk.split_rows import dump_split_rows
+from dragoman.loss import Loss
+from dragoman.message import Message, Origin
+
+__all__ = ["dump_messages", "load_messages", "name", "votes"]
+
+name = "mastra_v1"
+
+
+def load_messages(
+    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+) -> list[Message]:
+    """A list of rows → messages; a date may be a text or a `datetime`. `origin` is given to the model's messages where they do not say whose
+    they are. With `problems`, a row that cannot be read is left out and noted there.
+
+    Raises:
+        HistoryError: it is no list, or a row cannot be read and no problems are noted.
+    """
+    return load_conversation(payload, origin, problems, rows=True)
+
+
+def dump_messages(
+    messages: Iterable[Message],
+    *,
+    target: Origin | None = None,  # noqa: ARG001 it is written for every reader alike
+    losses: list[Loss] | None = None,
+) -> list[dict[str, Any]]:
+    """Messages → a list of rows: one for texts, one for calls, one for results. Dates are texts, as JSON has them, where they were not read
+    as a `datetime`. What rows cannot hold is added to `losses`."""
+    return dump_split_rows(tuple(messages), [] if losses is None else losses)

@@ -1,0 +1,94 @@
+"""Which formats there are, by name."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import cast
+
+from dragoman import wires
+from dragoman.codec.layout import Layout
+from dragoman.codec.plug_ins import load_plug_in, plug_ins
+from dragoman.errors import SettingsError
+from dragoman.formats.format import Format
+
+__all__ = ["ENTRY_POINTS", "detectable", "get", "layout", "layouts", "names", "register"]
+
+_ANY = Layout()
+_NAMES = (
+    "ai_sdk_model", "ai_sdk_ui", "dragoman", "langchain", "mastra_v1", "mastra_v2", "openai_agents", "pydantic_ai", "sharegpt",
+)  # fmt: skip
+_REGISTERED: dict[str, Format] = {}
+"""Those of the process: registered in code, or loaded from an entry point."""
+
+ENTRY_POINTS = "dragoman.formats"
+"""Group of the entry points by which a distribution brings formats: name of the format → the format, a module most often."""
+
+
+def names() -> list[str]:
+    """The names of all formats: the wires first, then dragoman's other ones, those registered, those of plug-ins."""
+    return list(dict.fromkeys([*wires.names(), *_NAMES, *_REGISTERED, *(each.name for each in plug_ins(ENTRY_POINTS))]))
+
+
+def get(name: str) -> Format:
+    """The format of that name.
+
+    Raises:
+        SettingsError: there is none, or its plug-in is broken.
+    """
+    if name in _NAMES:
+        return _built_in(name)
+    if name in _REGISTERED:
+        return _REGISTERED[name]
+    if name in wires.names():
+        return wires.get(name)
+    found = load_plug_in(ENTRY_POINTS, name, "format")
+    if found is None:
+        raise SettingsError(f"no format is named {name!r}; there are {', '.join(names())}")
+    _REGISTERED[name] = cast("Format", found)
+    return _REGISTERED[name]
+
+
+def layout(name: str) -> Layout:
+    """Where the messages of the format of that name stand: its `layout`, else a list alone that any body may hold.
+
+    Raises:
+        SettingsError: there is none of that name, or its plug-in is broken.
+    """
+    return getattr(get(name), "layout", _ANY)
+
+
+def detectable() -> dict[str, Format]:
+    """All formats that can be detected, by name. A plug-in that is broken is passed over."""
+    found: dict[str, Format] = {}
+    of_wires = wires.names()
+    for name in names():
+        try:
+            each = wires.get(name) if name in of_wires else get(name)
+        except SettingsError:
+            continue
+        if hasattr(each, "votes"):
+            found[name] = each
+    return found
+
+
+def layouts() -> dict[str, Layout]:
+    """Of all formats that can be detected: name → where the messages stand."""
+    return {name: layout(name) for name in detectable()}
+
+
+@cache
+def _built_in(name: str) -> Format:
+    return cast("Format", import_module(f"dragoman.formats.{name}"))
+
+
+def register(given: Format, *, replace: bool = False) -> None:
+    """Makes a format known by its name.
+
+    Raises:
+        SettingsError: the name is dragoman's own or a wire's, or, without `replace`, already registered.
+    """
+    taken = given.name in (*_NAMES, *wires.names()) or (given.name in _REGISTERED and not replace)
+    if taken:
+        raise SettingsError(f"a format is named {given.name!r} already; give yours another name")
+    _REGISTERED[given.name] = given
