@@ -1,0 +1,20 @@
+"""Conversations as they are worked with: `MessageList` takes messages in any format, puts them in order, pairs and merges them, and writes
+them in any format; `plan` says beforehand what a target would lose; `put` merges a client's copy into what is stored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dragoman.lazy import lazy
+
+if TYPE_CHECKING:
+    from dragoman.history.changes import Changes
+    from dragoman.history.lens import put
+    from dragoman.history.list import MessageList
+    from dragoman.history.planning import Plan, plan
+
+__all__ = ["Changes", "MessageList", "Plan", "plan", "put"]
+
+_MODULES = {"Changes": "changes", "MessageList": "list", "Plan": "planning", "plan": "planning", "put": "lens"}
+
+__getattr__ = lazy("dragoman.history", _MODULES)

@@ -1,0 +1,130 @@
+"""Two sequences that are nearly alike, held against each other: which elements of one are those of the other, in order.
+
+What is alike at the beginning and at the end first, then what occurs once on each side, and between those the longest common sequence
+where it is cheap. The work is linear in the length of both, whatever they hold.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import accumulate
+
+__all__ = ["aligned", "joined"]
+
+Key = Hashable | None
+Pair = tuple[int, int]
+_DEEPEST = 8
+"""How often what stands between anchors is looked at for anchors of its own."""
+_TABLE = 1024
+"""Cells of the table in which the longest common sequence is sought, at most."""
+
+
+def aligned(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
+    """Positions of equal elements, in these and in those, both rising. Where equal elements repeat, the earlier ones are taken, but at the end the last; `None`
+    equals nothing."""
+    found: list[Pair] = []
+    todo = [(0, len(these), 0, len(those), 0)]
+    while todo:
+        a, a_end, b, b_end, depth = todo.pop()
+        while a < a_end and b < b_end and these[a] is not None and these[a] == those[b]:
+            found.append((a, b))
+            a, b = a + 1, b + 1
+        while a < a_end and b < b_end and these[a_end - 1] is not None and these[a_end - 1] == those[b_end - 1]:
+            a_end, b_end = a_end - 1, b_end - 1
+            found.append((a_end, b_end))
+        if a == a_end or b == b_end:
+            continue
+        anchors = _anchors(these[a:a_end], those[b:b_end], every=False) if depth < _DEEPEST else []
+        if not anchors and (a_end - a) * (b_end - b) <= _TABLE:
+            found += [(a + i, b + j) for i, j in _longest_common(these[a:a_end], those[b:b_end])]
+        elif not anchors:
+            found += [(a + i, b + j) for i, j in _anchors(these[a:a_end], those[b:b_end], every=True)]
+        else:
+            anchors = [(a + i, b + j) for i, j in anchors]
+            found += anchors
+            starts = [(a, b), *((i + 1, j + 1) for i, j in anchors)]
+            ends = [*anchors, (a_end, b_end)]
+            todo += [(i, k, j, m, depth + 1) for (i, j), (k, m) in zip(starts, ends, strict=True)]
+    return sorted(found)
+
+
+def _anchors(these: Sequence[Key], those: Sequence[Key], *, every: bool) -> list[Pair]:
+    """Equal elements that occur once on each side, or with `every` the first of each with the first, the second with the second …, as
+    many as are in order."""
+    places: dict[tuple[Key, int], int] = {}
+    counts: Counter[Key] = Counter()
+    for place, key in enumerate(those):
+        places[key, counts[key]] = place
+        counts[key] += 1
+    own, seen = Counter(these), Counter[Key]()
+    pairs: list[Pair] = []
+    for place, key in enumerate(these):
+        number = seen[key]
+        seen[key] += 1
+        if key is not None and (key, number) in places and (every or (own[key] == 1 and counts[key] == 1)):
+            pairs.append((place, places[key, number]))
+    return _rising(pairs)
+
+
+def _rising(pairs: Sequence[Pair]) -> list[Pair]:
+    """The longest part of pairs in the order of their first number in which the second rises as well."""
+    tails: list[int] = []
+    ends: list[int] = []  # place in `pairs` of each tail
+    before: list[int] = []
+    for place, (_, second) in enumerate(pairs):
+        at = bisect_left(tails, second)
+        before.append(ends[at - 1] if at else -1)
+        tails[at : at + 1] = [second]
+        ends[at : at + 1] = [place]
+    rising: list[Pair] = []
+    place = ends[-1] if ends else -1
+    while place >= 0:
+        rising.append(pairs[place])
+        place = before[place]
+    return rising[::-1]
+
+
+def _longest_common(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
+    width = len(those) + 1
+    lengths = [[0] * width for _ in range(len(these) + 1)]
+    for a in range(len(these) - 1, -1, -1):
+        row, below = lengths[a], lengths[a + 1]
+        for b in range(len(those) - 1, -1, -1):
+            equal = these[a] is not None and these[a] == those[b]
+            row[b] = below[b + 1] + 1 if equal else max(below[b], row[b + 1])
+    pairs: list[Pair] = []
+    a = b = 0
+    while a < len(these) and b < len(those):
+        if these[a] is not None and these[a] == those[b]:
+            pairs.append((a, b))
+            a, b = a + 1, b + 1
+        elif lengths[a][b + 1] >= lengths[a + 1][b]:
+            b += 1
+        else:
+            a += 1
+    return _earliest(pairs, these, those)
+
+
+def _earliest(pairs: Sequence[Pair], these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
+    """The pairs, each with the first equal elements behind the pair before it."""
+    found: list[Pair] = []
+    i = j = 0
+    for a, b in pairs:
+        i, j = these.index(these[a], i), those.index(those[b], j)
+        found.append((i, j))
+        i, j = i + 1, j + 1
+    return found
+
+
+def joined(these: Sequence[str], those: Sequence[str]) -> Iterator[tuple[range, range]]:
+    """Texts that are cut in different places → the positions of those that are the same on both sides, from the first on."""
+    one, other = "".join(these), "".join(those)
+    alike = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    ends, other_ends = ({end: at + 1 for at, end in enumerate(accumulate(map(len, texts)))} for texts in (these, those))
+    i = j = 0
+    for end in sorted(ends.keys() & other_ends.keys()):
+        if 0 < end <= alike:
+            yield range(i, ends[end]), range(j, other_ends[end])
+            i, j = ends[end], other_ends[end]

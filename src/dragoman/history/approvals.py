@@ -1,0 +1,43 @@
+"""The answers that a client's copy of a conversation holds: calls that somebody has approved or denied there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from dragoman.codec.json_values import if_object, if_text
+from dragoman.interrupt import Resume
+from dragoman.message import Message, ToolCallPart
+from dragoman.repair import open_calls
+
+__all__ = ["approvals"]
+
+_FAMILY = "ai_sdk"
+"""Name of the native fields of the formats whose calls hold such answers."""
+
+
+def approvals(copy: Iterable[Message], merged: Sequence[Message], stored: Iterable[Message]) -> tuple[Resume, ...]:
+    """The answers to calls that still wait in the merged conversation. Only to those that are stored: a call that the client alone knows is
+    not allowed by the client."""
+    answers = {call.id: answer for message in copy for call in message.tool_calls if (answer := _answer(call))}
+    if not answers:
+        return ()
+    from dragoman.orchestration.interrupts import ids_of  # needed for answers only
+
+    known = {call.id for message in stored for call in message.tool_calls}
+    return tuple(
+        [
+            Resume(ids_of(merged, one)[0], payload=answers[one.call.id])
+            for one in open_calls(merged)
+            if one.call.id in answers and one.call.id in known
+        ]
+    )
+
+
+def _answer(call: ToolCallPart) -> dict[str, Any]:
+    """What somebody said of a call; empty: nothing."""
+    approval = if_object(if_object((call.native or {}).get(_FAMILY)).get("approval"))
+    if not isinstance(approval.get("approved"), bool):
+        return {}
+    reason = if_text(approval.get("reason"))
+    return {"approved": approval["approved"], **({"reason": reason} if reason else {})}

@@ -1,0 +1,201 @@
+"""What one format alone knows of a piece that is sent (`native`): which of it a target does not hold.
+
+A field is held if what is written of its piece is another without it. That is tried once for each kind of field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.replay import kind_of
+from dragoman.history.target import Target
+from dragoman.loss import Loss, Lost
+from dragoman.message import (
+    NOTES,
+    OURS,
+    Content,
+    MarkPart,
+    Message,
+    Native,
+    ProviderPart,
+    TextPart,
+    ToolResultPart,
+)
+
+__all__ = ["Known", "lost_fields"]
+
+Known = Collection[tuple[int | None, int | None, Lost]]
+"""Position of a message, place of a piece, and what of it is lost."""
+_SEALS = frozenset({"signature", "thoughtSignature", "encrypted_content", "data"})
+"""Fields that hold what a provider signed or encrypted."""
+_CARRIAGE = frozenset(
+    {
+        *("id", "call_id", "item_id", "index", "type", "status", "role", "format", "closed", "function", "caller"),
+        *("cache_control", "prompt_cache_breakpoint", "prefix", "logprobs"),
+    }
+)
+"""Fields that say how a piece is carried, and nothing of what it says: ids, places, marks for a cache."""
+
+
+class _Bearer(NamedTuple):
+    """A message or a piece that has fields of formats' own."""
+
+    part: int | None
+    """Place of the piece; `None`: it is the message itself."""
+    piece: Content | None
+    native: Mapping[str, Any]
+    inside: ToolResultPart | None = None
+    """The result that the piece stands in."""
+
+
+class _Kind(NamedTuple):
+    """What fields have in common that are either all held by a target or none of them."""
+
+    wire: str
+    field: str
+    bearer: type | None
+    state: str
+    inside: bool
+    role: str
+    provider: str | None
+    unreadable: bool
+    formats: tuple[str, ...]
+    """Those that have fields in the message: some write one signature, or one provider's name, for all of it."""
+
+
+def lost_fields(messages: Sequence[Message], target: Target, known: Known) -> list[Loss]:
+    """The fields and signatures of what is sent that the target does not hold. `known`: what is lost besides."""
+    losses: list[Loss] = []
+    unreadable: Sequence[str | None] | None = None
+    held: dict[_Kind, bool] = {}
+    for position, message in enumerate(messages):
+        formats: tuple[str, ...] | None = None
+        for bearer in _bearers(message):
+            if _is_gone(position, bearer, known):
+                continue
+            for wire, field, value in _fields(bearer.native):
+                what = Lost.signature if field in _SEALS else Lost.field
+                if (position, bearer.part, what) in known:
+                    continue
+                unreadable = target.unreadable(messages) if unreadable is None else unreadable
+                formats = _formats(message) if formats is None else formats
+                why = unreadable[position]
+                kind = _kind(wire, field, bearer, message, why, formats)
+                if kind not in held:
+                    held[kind] = _is_held(message, bearer, kind, target)
+                if not held[kind]:
+                    losses.append(
+                        Loss(position, bearer.part, what, why or f"{wire} alone has it", _which(field, value))
+                    )
+    return losses
+
+
+def _bearers(message: Message) -> Iterator[_Bearer]:
+    if message.native:
+        yield _Bearer(None, None, message.native)
+    for part, piece in enumerate(message.content):
+        if piece.native and not isinstance(piece, MarkPart | ProviderPart):
+            yield _Bearer(part, piece, piece.native)
+        if isinstance(piece, ToolResultPart) and piece.is_content:
+            for each in piece.result:
+                if each.native:
+                    yield _Bearer(part, each, each.native, piece)
+
+
+def _is_gone(position: int, bearer: _Bearer, known: Known) -> bool:
+    """Whether the message or piece is not sent at all, so that nothing of it needs to be named."""
+    if (position, None, Lost.message) in known:
+        return True
+    if bearer.piece is None:
+        return (position, None, Lost.system_message) in known
+    return any(
+        (position, bearer.part, kind_of(piece)) in known for piece in (bearer.piece, bearer.inside) if piece is not None
+    )
+
+
+def _fields(native: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """Format, name and value of the fields that say something of what they belong to."""
+    for wire, fields in native.items():
+        if wire != OURS and not wire.endswith(NOTES):
+            for name, value in if_object(fields).items():
+                if value and name not in _CARRIAGE:
+                    yield wire, name, value
+
+
+def _formats(message: Message) -> tuple[str, ...]:
+    """The formats that have fields in a message."""
+    return tuple(sorted({wire for bearer in _bearers(message) for wire, _, _ in _fields(bearer.native)}))
+
+
+def _kind(wire: str, field: str, bearer: _Bearer, message: Message, why: str | None, formats: tuple[str, ...]) -> _Kind:
+    return _Kind(
+        wire,
+        field,
+        None if bearer.piece is None else type(bearer.piece),
+        f"{getattr(bearer.piece, 'state', '')} {getattr(bearer.piece, 'run_by', '')}",
+        bearer.inside is not None,
+        message.role.value,
+        None if message.origin is None else message.origin.provider,
+        why is not None,
+        formats,
+    )
+
+
+def _is_held(message: Message, bearer: _Bearer, kind: _Kind, target: Target) -> bool:
+    """Whether what is written of a message or piece is another without a field, or with another value of it: the usual one may be
+    written anyway."""
+    own = if_object(bearer.native[kind.wire])
+    left, value = rest(own, kind.field), own[kind.field]
+    if message.origin is not None:  # as it stands in the conversation, whose digests are not those of one message
+        origin = msgspec.structs.replace(message.origin, prefix="another" if kind.unreadable else None)
+        message = message.replace(origin=origin)
+    made = _whole if len(kind.formats) > 1 else _alone
+
+    def written(fields: Mapping[str, Any]) -> Any:
+        return target.dump([made(message, bearer, {**bearer.native, kind.wire: fields})], [])
+
+    is_ = written(own)
+    return is_ != written(left) or is_ != written({**own, kind.field: _another(value)})
+
+
+def _another(value: Any) -> Any:
+    """Another value of the same type."""
+    if isinstance(value, str):
+        return f"{value}?"
+    if isinstance(value, bool) or not isinstance(value, int | float | dict):
+        return not value if isinstance(value, bool) else value
+    return {name: _another(each) for name, each in if_object(value).items()} if isinstance(value, dict) else value + 1
+
+
+def _alone(message: Message, bearer: _Bearer, native: Native) -> Message:
+    """A message that holds nothing but what bears these fields, which costs nothing where it holds large files beside."""
+    if bearer.piece is None:
+        return message.replace(content=(TextPart("?"),), native=native)
+    return message.replace(content=(_changed(bearer, native, alone=True),), native=None)
+
+
+def _whole(message: Message, bearer: _Bearer, native: Native) -> Message:
+    """A message with these fields in the place of its own or of those of a piece."""
+    if bearer.part is None:
+        return message.replace(native=native)
+    piece = _changed(bearer, native)
+    return message.replace(content=(*message.content[: bearer.part], piece, *message.content[bearer.part + 1 :]))
+
+
+def _changed(bearer: _Bearer, native: Native, *, alone: bool = False) -> Any:
+    replace: Callable[..., Any] = msgspec.structs.replace
+    piece, inside = replace(bearer.piece, native=native), bearer.inside
+    if inside is None:
+        return piece
+    if alone:
+        return replace(inside, result=(piece,), native=None)
+    return replace(inside, result=tuple([piece if each is bearer.piece else each for each in inside.result]))
+
+
+def _which(field: str, value: Any) -> str:
+    """The name of a field; where it is an object, of the fields in it."""
+    return ", ".join([f"{field}.{name}" for name in if_object(value)]) or field

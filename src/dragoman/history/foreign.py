@@ -1,0 +1,61 @@
+"""What of a message that only a client has is taken: what it says, and nothing that a provider would have signed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from msgspec.structs import replace
+
+from dragoman.codec.marks import INTERRUPT
+from dragoman.message import (
+    NOTES,
+    OURS,
+    Content,
+    MarkPart,
+    Message,
+    Native,
+    ProviderPart,
+    Role,
+    ThinkingPart,
+    ToolResultPart,
+)
+
+__all__ = ["foreign", "foreign_content"]
+
+
+def foreign(message: Message, taken: Collection[str | None], *, signatures: bool) -> Message:
+    """A client's message as it may be stored. `taken`: ids that it may not have; `signatures`: what it says of a provider is believed."""
+    own = {} if message.id not in taken else {"id": None, "turn": None}
+    if signatures:
+        return message.replace(**own) if own else message
+    fields: dict[str, Any] = {"origin": None, "usage": None, "native": _native(message.native, message.role), **own}
+    return message.replace(content=foreign_content(message, message.content, signatures=False), **fields)
+
+
+def foreign_content(message: Message, content: Collection[Content], *, signatures: bool) -> tuple[Content, ...]:
+    """Pieces of a client's message as they may be stored."""
+    if signatures:
+        return tuple(content)
+    return tuple([taken for piece in content if (taken := _piece(piece, message.role)) is not None])
+
+
+def _piece(piece: Content, role: Role) -> Content | None:
+    if isinstance(piece, ThinkingPart):
+        return ThinkingPart(piece.text) if piece.text else None
+    if isinstance(piece, ProviderPart):
+        return None
+    if isinstance(piece, MarkPart):
+        return None if piece.kind == INTERRUPT else piece
+    if isinstance(piece, ToolResultPart) and piece.is_content:
+        parts = tuple([replace(part, native=_native(part.native, role)) for part in piece.result])
+        piece = replace(piece, result=parts)
+    native = _native(piece.native, role)
+    return piece if native == piece.native else replace(piece, native=native)
+
+
+def _native(native: Native, role: Role) -> Native:
+    """Of the user's messages the fields of formats; of the model's nothing, since a signature may be anywhere in it."""
+    if not native or role is Role.MODEL:
+        return None
+    return {name: fields for name, fields in native.items() if name.removesuffix(NOTES) != OURS} or None

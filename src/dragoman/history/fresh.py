@@ -1,0 +1,132 @@
+"""Messages that are plainly new: they belong to no turn that is there, and come behind all others, or before them in one piece."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from datetime import datetime
+from itertools import groupby, repeat
+
+from msgspec.structs import force_setattr
+
+from dragoman.codec.marks import kinds
+from dragoman.codec.turns import goes_on
+from dragoman.history.arguments import lacks_arguments
+from dragoman.history.rows import Row, Rows
+from dragoman.history.sources import Mint, Source, later, microseconds, noted
+from dragoman.message import MarkPart, Message, ToolCallPart, ToolResultPart
+
+__all__ = ["add_new"]
+
+_BEFORE_ALL = -(1 << 80)
+
+
+def add_new(rows: Rows, messages: Sequence[Message], mint: Mint, source: Source) -> list[int] | None:
+    """Adds messages in one go → what each is sorted by. `None`, and nothing is added: one is there already perhaps, or belongs among what is there.
+    What was loaded (`source` is `memory`) is in the order of its times."""
+    if not _are_new(rows, messages):
+        return None
+    last, found = rows.last, kinds(messages)
+    if last is not None and ToolCallPart in found and lacks_arguments(messages):
+        return None
+    times = [message.created_at for message in messages] if source == "memory" else []
+    is_early = bool(times) and times[0] is not None and last is not None and microseconds(times[0]) < last.order
+    behind = None if is_early else last
+    first = None if behind is None else rows[rows.last_start].message
+    starts = _starts(first, None if behind is None else behind.message, messages, found)
+    keeps = any(times)  # turns stand where their times say, and not behind what came before
+    heads = [time for time, begins in zip(times, starts, strict=True) if begins] if keeps else []
+    if keeps and not all(heads):
+        return None
+    if is_early and (last is None or _time(heads[-1]) >= min(rows.least_waiting, last.order)):
+        return None
+    ids = _minted(rows, messages, mint)
+    if ids is None:
+        return None
+    made, orders = _stamped(messages, ids, mint, behind, starts if keeps else None)
+    sources = frozenset([source])
+    given = list(map(Row, made, orders, repeat(sources), repeat(sources), starts))
+    if is_early:
+        rows.wait(given)
+    else:
+        rows.extend(given)
+    return orders
+
+
+def _are_new(rows: Rows, messages: Sequence[Message]) -> bool:
+    """Whether no message, and no turn that one names, is among the rows or comes twice."""
+    given = [message.id for message in messages if message.id is not None]
+    ids = set(given)
+    if len(ids) != len(given):
+        return False
+    turns = [name for name, _ in groupby([message.turn for message in messages]) if name is not None]
+    if turns and (len(set(turns)) != len(turns) or _follows_its_name(messages)):
+        return False
+    return not rows.knows(ids, turns)
+
+
+def _follows_its_name(messages: Sequence[Message]) -> bool:
+    """Whether a turn has the name of a message that stands before it."""
+    before: set[str | None] = set()
+    last: str | None = None
+    for message in messages:
+        if message.turn is not None and message.turn != last and message.turn in before:
+            return True
+        last = message.turn
+        before.add(message.id)
+    return False
+
+
+def _minted(rows: Rows, messages: Sequence[Message], mint: Mint) -> list[str] | None:
+    """Ids for the messages that have none; `None`: another message has one of them."""
+    made = mint.ids(sum([message.id is None for message in messages]))
+    if not made:
+        return made
+    new = set(made)
+    taken = {message.id for message in messages} | {message.turn for message in messages}
+    return made if len(new) == len(made) and taken.isdisjoint(new) and not rows.knows(new, ()) else None
+
+
+def _starts(first: Message | None, before: Message | None, messages: Sequence[Message], found: set[type]) -> list[bool]:
+    """Of each message, whether a turn begins with it. `first`: of the turn that stands before them; `before`: the last message of that."""
+    if found.isdisjoint((ToolResultPart, MarkPart)) and not any(message.turn is not None for message in messages):
+        begins = first is None or before is None or not goes_on(first, before, messages[0])
+        return [begins, *repeat(True, len(messages) - 1)]
+    starts: list[bool] = []
+    for message in messages:
+        begins = first is None or before is None or not goes_on(first, before, message)
+        starts.append(begins)
+        first, before = message if begins else first, message
+    return starts
+
+
+def _stamped(
+    messages: Sequence[Message], ids: Sequence[str], mint: Mint, last: Row | None, starts: Sequence[bool] | None
+) -> tuple[list[Message], list[int]]:
+    """The messages with ids and times, and what each is sorted by. `starts`: those stand where their times say, if that is not before the one that they follow."""
+    new, now = iter(ids), None
+    latest = None if last is None else last.message.created_at
+    before = _BEFORE_ALL if last is None else last.order
+    made: list[Message] = []
+    orders: list[int] = []
+    for place, message in enumerate(messages):
+        time = message.created_at
+        if time is None or message.id is None:
+            message = copy(message)  # nobody has it yet
+            if message.id is None:
+                force_setattr(message, "id", next(new))
+            if time is None:
+                now = mint.clock() if now is None else now
+                time = noted(message.metadata) or later(latest, now)
+                force_setattr(message, "created_at", time)
+        order = microseconds(time)
+        if order <= before:
+            order = before if starts is not None and starts[place] else before + 1
+        made.append(message)
+        orders.append(order)
+        latest, before = time, order
+    return made, orders
+
+
+def _time(given: datetime | None) -> int:
+    return _BEFORE_ALL if given is None else microseconds(given)

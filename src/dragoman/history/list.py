@@ -1,0 +1,400 @@
+"""`MessageList`: a conversation that takes messages in any format, keeps them in order, and writes them in any format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from dragoman import formats
+from dragoman.codec.serving import Problem
+from dragoman.history import editing, putting, steps, stored, threads, tool_updates
+from dragoman.history.adding import Adding, Branch
+from dragoman.history.changes import Changes
+from dragoman.history.lens import put
+from dragoman.history.planning import Plan, plan
+from dragoman.history.prompting import Prompts
+from dragoman.history.reading import Given, read, unreadable
+from dragoman.history.resent import Digests
+from dragoman.history.rows import NOWHERE, Row
+from dragoman.history.showing import shown
+from dragoman.history.sources import NOT_SAVED, Mint, Source, source_named
+from dragoman.history.systems import check_system
+from dragoman.history.target import format_target
+from dragoman.history.unwritable import unwritable_named
+from dragoman.history.whole import Whole
+from dragoman.history.writing import write
+from dragoman.logs import logger
+from dragoman.loss import Loss
+from dragoman.message import Content, Message, Origin, Role, TextPart, ToolResultPart
+from dragoman.model.chat_model import new_id, now
+from dragoman.providers import Provider
+
+if TYPE_CHECKING:
+    from dragoman.history.editing import Summary
+    from dragoman.history.steps import Boundary
+
+__all__ = ["MessageList"]
+
+_log = logger("history")
+
+
+class MessageList(Whole):
+    """A conversation: what was loaded, what was asked, what was answered.
+
+    As a sequence it is the whole of it, system messages included, and goes into `history=` as it is. What it gives are the same
+    `Message` objects each time, until they change.
+    """
+
+    def __init__(
+        self,
+        messages: object = (),
+        *,
+        thread_id: str | None = None,
+        resource_id: str | None = None,
+        id_factory: Callable[[], str] = new_id,
+        clock: Callable[[], datetime] = now,
+    ) -> None:
+        """`messages`: as `add` takes them. `thread_id`, `resource_id`: which conversation it is, and whose. `id_factory` and `clock` make
+        the ids and times that messages do not have."""
+        self.thread_id, self.resource_id = thread_id, resource_id
+        self.problems: list[Problem] = []
+        """What could not be read of what was added with `errors="collect"`."""
+        self._mint = Mint(id_factory, clock)
+        super().__init__()
+        self._digests, self._prompts = Digests(), Prompts()
+        self._branches: list[Branch] = []
+        self._apart: str | bool = False
+        self._format: str | None = None
+        self.add(messages)
+
+    # taking in
+
+    def add(
+        self,
+        messages: object,
+        source: Source | Literal["user"] = "input",
+        format: str | None = None,  # noqa: A002 what it is called everywhere
+        errors: Literal["raise", "skip", "collect"] = "raise",
+        merge: bool = True,
+        ordered: bool = False,
+    ) -> Self:
+        """Adds a string, a `Message`, a message or a request's body as any format has it, or a list of them all.
+
+        `source`: where they come from: `input` (asked now), `response` (answered now), `memory` (loaded), `context` (not to be saved), `system`.
+        `format`: the JSON's, else it is found out. `errors`: what cannot be read is raised, left out (`skip`), or left out and noted
+        in `problems` (`collect`). `merge`: what is there already, by its id, becomes one with what is added, and an answer goes on with the
+        turn before it. `ordered`: what is loaded is in order already; else it is put in the order of its times.
+
+        Raises:
+            HistoryError: something cannot be read, or is of another conversation; nothing was added then.
+        """
+        known = source_named(source)
+        given = read(messages, format, self._format, Message.system if known == "system" else Message.user)
+        if given.problems and errors == "raise":
+            raise unreadable(given.problems)
+        if known == "system":
+            check_system(given.messages)
+        if known != "memory":
+            threads.check(given.messages, self.thread_id, self.resource_id)
+        if errors == "collect":
+            self.problems += given.problems
+        self._format = given.format
+        with unwritable_named(given.messages):
+            self._place(given, known, merge=merge, ordered=ordered)
+        return self
+
+    def _place(self, given: Given, source: Source, *, merge: bool = True, ordered: bool = False) -> None:
+        talk = [message for message in given.messages if message.role is not Role.SYSTEM]
+        adding = Adding(self._placed, source, self._mint, self._digests, merge=merge, apart=self._apart)
+        adding.add(talk, is_lone=given.is_lone, ordered=ordered)
+        self._apart = adding.apart
+        self._branches += adding.branches
+        if len(talk) < len(given.messages):
+            behind = -1
+            for message in given.messages:
+                if message.role is Role.SYSTEM:
+                    self._systems.add(message, None, behind)
+                behind = adding.orders.get(id(message), behind)
+
+    def put(
+        self,
+        format: str,  # noqa: A002 what it is called everywhere
+        payload: object,
+        *,
+        system: bool = False,
+        results: bool = False,
+        answers: bool = False,
+        signatures: bool = False,
+        whole: bool = False,
+    ) -> Changes:
+        """Takes a client's copy of the conversation, the end of one, or the body of a request that holds it: what the client added, edited or
+        took away is done here too, all else stays as it is stored. What is replaced becomes a branch. The options say what more than the
+        user's messages the client may change: see `dragoman.history.put`.
+
+        Raises:
+            HistoryError: the payload is nothing of the format; nothing was changed then.
+            SettingsError: no format has that name.
+        """
+        allowed = {"system": system, "results": results, "answers": answers, "signatures": signatures, "whole": whole}
+        changes = put(tuple(self), format, payload, **allowed)
+        threads.check(changes.added, self.thread_id, self.resource_id)
+        changes, branch = putting.placed(self._rows, changes, self._mint)
+        self._branches += [] if branch is None else [branch]
+        if system:
+            putting.place_system(self._systems, changes)
+        return changes
+
+    # reading
+
+    def get(self, source: Source | None = None) -> list[Message]:
+        """The conversation, without system messages; of one source, where it is named."""
+        if source is None:
+            return [row.message for row in self._rows]
+        name = source_named(source)
+        return [row.message for row in self._rows if name in row.live]
+
+    def get_persisted(self, source: Source) -> list[Message]:
+        """The messages that ever came from a source, those that were saved since included."""
+        name = source_named(source)
+        return [row.message for row in self._rows if name in row.origins]
+
+    def get_messages(self) -> list[Message]:
+        """The conversation, without system messages: as `get`."""
+        return self.get()
+
+    def latest_user_content(self) -> str | None:
+        """The text of the user's last message that has one."""
+        for position in range(len(self._rows) - 1, -1, -1):
+            message = self._rows[position].message
+            if message.role is Role.USER and any(isinstance(piece, TextPart) for piece in message.content):
+                return message.text
+        return None
+
+    # writing
+
+    def export(
+        self,
+        format: str,  # noqa: A002 what it is called everywhere
+        *,
+        target: Origin | None = None,
+        losses: list[Loss] | None = None,
+        **how: Any,
+    ) -> Any:
+        """The whole of it, as a format has it; what a model reads is repaired, so that each call has its result. `target`: who reads it,
+        and with what differences, where it is a provider that is known.
+        `losses`: grows with what `plan` names. `version`: of a format that has several.
+
+        Raises:
+            SettingsError: no format has that name.
+        """
+        written = write(self, format_target(formats.get(format), target, **how), fields=losses is not None)
+        if losses is not None:
+            losses += (*written.repairs, *written.losses)
+        return threads.named(written.payload, format, self.thread_id, self.resource_id)
+
+    def to_ui_messages(self, version: str | None = None) -> list[dict[str, Any]]:
+        """The conversation as UI messages of the AI SDK, a turn each, without system messages. `version`: `v4` to `v7`; left out, as it came, else the newest."""
+        how: dict[str, Any] = {} if version is None else {"version": version}
+        return formats.get("ai_sdk_ui").dump_messages(shown(self.get()), **how)
+
+    def plan(self, target: str | Provider) -> Plan:
+        """What of it a model or a format would not get, or get changed: see `dragoman.history.plan`.
+
+        Raises:
+            SettingsError: no provider and no format has that name.
+        """
+        return plan(self, target)
+
+    def prompt(self) -> list[Message]:
+        """What a model is to be sent: system messages first, then the conversation with each call answered, without marks and blank texts."""
+        systems, talk = self.all_system_messages(), self._prompts.of(self._rows)
+        if systems and not talk:
+            _log.warning("the conversation holds system messages and nothing else")
+        return [*systems, *talk]
+
+    # saving
+
+    def unsaved(self) -> tuple[Message, ...]:
+        """What is to be saved: asked and answered since the last time, in order."""
+        return tuple([row.message for row in self._rows if row.live & NOT_SAVED])
+
+    def drain_unsaved(self) -> list[Message]:
+        """The same; afterwards it counts as saved."""
+        unsaved = self.unsaved()
+        self.mark_saved(unsaved)
+        return list(unsaved)
+
+    def mark_saved(self, snapshot: Sequence[Message]) -> None:
+        """Says that these messages, as `unsaved` gave them, are saved. One that has changed since is still to be saved."""
+        for message in snapshot:
+            position = None if message.id is None else self._rows.position(message.id)
+            if position is not None and self._rows[position].message is message:
+                self._rows.put(position, self._rows[position]._replace(live=NOWHERE))
+
+    def earliest_unsaved(self) -> datetime | None:
+        """The time of the first message that is to be saved."""
+        return next((row.message.created_at for row in self._rows if row.live & NOT_SAVED), None)
+
+    def is_new(self, message: Message | str) -> bool:
+        """Whether a message, or that of an id, is still to be saved."""
+        message_id = message if isinstance(message, str) else message.id
+        position = None if message_id is None else self._rows.position(message_id)
+        return position is not None and bool(self._rows[position].live & NOT_SAVED)
+
+    def clear(self, source: Source | None = None) -> list[Message]:
+        """Removes the conversation, or what of it came from a source and was not saved since, and returns it."""
+        name = None if source is None else source_named(source)
+        return self._without(lambda row: name is None or name in row.live)
+
+    def remove(self, ids: str | Sequence[str]) -> list[Message]:
+        """Removes the messages, or turns, of these ids, and returns them. They may be added again."""
+        gone = {ids} if isinstance(ids, str) else set(ids)
+        return self._without(lambda row: row.message.id in gone or row.message.turn in gone)
+
+    def _without(self, goes: Callable[[Row], bool]) -> list[Message]:
+        return editing.removed(self._rows, goes)
+
+    # tools and steps
+
+    def update_tool(self, result: ToolResultPart, *, name: str | None = None) -> bool:
+        """Puts a result to the newest call of its id, whatever turn that is in; the call stays as it is. `name`: of the tool, for a result of a
+        provider's whose id is not known. Whether there is such a call."""
+        if tool_updates.put_result(self._rows, result, name, self._mint):
+            return True
+        _log.warning("no call has the id %r: its result is not kept", result.id)
+        return False
+
+    def update_metadata(self, call_id: str, metadata: Mapping[str, Any]) -> bool:
+        """Adds metadata to the message with the newest call of that id. Whether there is one."""
+        return tool_updates.put_metadata(self._rows, call_id, metadata, self._mint)
+
+    def start_step(self) -> bool:
+        """Marks that a step begins behind the model's last message. Whether there is one that may change and is not marked yet."""
+        return steps.start(self._rows, self._mint)
+
+    def describe_step(self, model: str) -> bool:
+        """Says which model makes the last step. Whether one is marked in the last turn."""
+        return steps.describe(self._rows, model, self._mint)
+
+    def step_content(self, number: int = -1) -> list[Content]:
+        """The pieces of a step of the last turn, from 1 on; -1 is the last. Results stand behind their calls."""
+        return steps.step_content(self._rows, number)
+
+    def open_step(self) -> Boundary:
+        """The place behind all that there is, for `rollback`."""
+        return steps.boundary(self._rows)
+
+    def rollback(self, boundary: Boundary) -> list[Message] | None:
+        """Drops what the last turn has behind a place, and returns it. `None`: that place is in another turn."""
+        return steps.rolled_back(self._rows, boundary, self._mint)
+
+    def new_response(self, id: str | None = None) -> None:  # noqa: A002 what it is
+        """The next answer begins a turn of its own, of that id, where one is given."""
+        self._apart = id or True
+
+    def seal(self, message_id: str) -> bool:
+        """Says of a message, or the turn that it is in, that it never changes: what a copy of it has more becomes a new one. Whether it is there."""
+        return steps.seal(self._rows, message_id, self._mint)
+
+    # editing
+
+    @property
+    def branches(self) -> tuple[Branch, ...]:
+        """What stood in the conversation before it was edited, answered anew, replaced or summarised. Nothing is deleted."""
+        return tuple(self._branches)
+
+    def fork(self, at: str | int | None = None) -> MessageList:
+        """A list that begins as this one and goes on by itself; what they have in common is held once. `at`: the first message that it has not,
+        by id or position in `get()`; left out: it has all.
+
+        Raises:
+            HistoryError: there is no such message.
+        """
+        stop = len(self._rows) if at is None else editing.place(self._rows, at)
+        made = MessageList(
+            thread_id=self.thread_id,
+            resource_id=self.resource_id,
+            id_factory=self._mint.new_id,
+            clock=self._mint.clock,
+        )
+        made._rows, made._systems, made._format = self._rows.fork(stop), self._systems.fork(), self._format
+        return made
+
+    def edit(self, message_id: str, message: object) -> Self:
+        """Puts another message in the place of one. It keeps the id; what stood there and behind it becomes a branch.
+
+        Raises:
+            HistoryError: there is no such message, or the new one cannot be read.
+        """
+        given = read(message, None, self._format)
+        if given.problems or len(given.messages) != 1:
+            raise unreadable(given.problems) if given.problems else editing.not_one(len(given.messages))
+        position = editing.place(self._rows, message_id)
+        self._cut(position)
+        edited = given.messages[0].replace(id=message_id, turn=None)
+        self._place(Given([edited], [], None, is_lone=True), "input")
+        return self
+
+    def regenerate(self, message_id: str | None = None) -> Self:
+        """Takes an answer back, so that the conversation ends in its question; it becomes a branch with all behind it. `message_id`: the answer's or
+        the question's; left out, the last.
+
+        Raises:
+            HistoryError: there is no such message.
+        """
+        self._cut(editing.answer(self._rows, message_id))
+        return self
+
+    def _cut(self, position: int) -> None:
+        if position < len(self._rows):
+            self._branches.append(editing.cut(self._rows, position))
+
+    def trim(
+        self,
+        messages: int | None = None,
+        tokens: int | None = None,
+        exchanges: int | None = None,
+        *,
+        tokens_of: Callable[[Message], int] | None = None,
+    ) -> list[Message]:
+        """Removes the oldest exchanges until what is left is within the limits, and returns them; the last exchange always stays. `tokens_of`: a
+        message → its tokens; left out, they are estimated.
+
+        Raises:
+            HistoryError: a limit is below 0.
+        """
+        return editing.trimmed(self._rows, messages, tokens, exchanges, tokens_of)
+
+    async def summarize(self, summary: Summary, *, exchanges: int = 1, tag: str = "summary") -> Message | None:
+        """Puts a summary in the place of all but the last exchanges: a system message under a tag, which replaces that of the time before. What
+        is summarised becomes a branch. `summary`: a function of messages, plain or async, that returns a text, or an agent. `None`: there is
+        nothing to be summarised."""
+        made = await editing.summarized(self._rows, self.system_messages(tag), summary, exchanges)
+        if made is None:
+            return None
+        message, branch = made
+        self._branches.append(branch)
+        self.clear_system(tag)
+        self.add_system(message, tag)
+        return message
+
+    # storing
+
+    def dump(self) -> bytes:
+        """All of it as JSON, which `load` reads."""
+        return stored.dump(stored.Held(self._rows, self._systems, self._branches, self.thread_id, self.resource_id))
+
+    @classmethod
+    def load(
+        cls, data: bytes | str, *, id_factory: Callable[[], str] = new_id, clock: Callable[[], datetime] = now
+    ) -> Self:
+        """What `dump` wrote → the list.
+
+        Raises:
+            HistoryError: it is something else.
+        """
+        held = stored.load(data)
+        made = cls(thread_id=held.thread_id, resource_id=held.resource_id, id_factory=id_factory, clock=clock)
+        made._rows, made._systems, made._branches = held.rows, held.systems, held.branches
+        return made

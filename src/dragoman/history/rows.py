@@ -1,0 +1,318 @@
+"""The rows of a list: its messages in order, each with where it came from. Forks share the rows that they have in common."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import chain
+from operator import attrgetter
+from typing import Any, NamedTuple, cast
+
+from dragoman.codec.turns import goes_on
+from dragoman.history.index import Index
+from dragoman.message import OURS, Message, ToolCallPart
+
+__all__ = ["NOWHERE", "Row", "Rows", "in_order", "is_sealed"]
+
+NOWHERE: frozenset[str] = frozenset()
+"""The sources of a message that was saved."""
+_SIZE = 256
+"""Rows that forks share, or copy, at once."""
+_BEHIND_ALL = 1 << 80
+_ORDER = attrgetter("order")
+
+
+class Row(NamedTuple):
+    """A message in a list."""
+
+    message: Message
+    """Itself."""
+    order: int
+    """What rows are sorted by, in microseconds: never the same for two that were added one after the other."""
+    live: frozenset[str]
+    """The sources among whose messages it is counted now; none: it was saved."""
+    origins: frozenset[str]
+    """The sources that it ever had."""
+    starts: bool = True
+    """Whether a turn begins with it."""
+
+
+class Rows:
+    """Rows in order. Chunks of them are never changed, so that forks hold the same."""
+
+    __slots__ = (
+        "_calls",
+        "_chunks",
+        "_ids",
+        "_tail",
+        "_turns",
+        "_waiting",
+        "_waiting_keys",
+        "changes",
+        "last_start",
+        "least_waiting",
+        "sealed",
+    )
+
+    def __init__(self) -> None:
+        self._chunks: list[tuple[Row, ...]] = []
+        self._tail: list[Row] = []
+        self._ids, self._turns, self._calls = Index(), Index(), Index()
+        self._waiting: list[list[Row]] = []
+        self._waiting_keys: set[str] = set()
+        self.changes = 0
+        """How often rows that had been there were changed: what was derived of them before that does not hold."""
+        self.last_start = 0
+        """Where the last turn begins."""
+        self.sealed = -1
+        """The order of the last row that is sealed: it never changes, and none before it."""
+        self.least_waiting = _BEHIND_ALL
+        """What waits to be put in its place is not before this."""
+
+    def __len__(self) -> int:
+        return len(self._chunks) * _SIZE + len(self._tail)
+
+    def __iter__(self) -> Iterator[Row]:
+        return chain(chain.from_iterable(self._chunks), self._tail)
+
+    def __getitem__(self, position: int) -> Row:
+        chunk, place = divmod(position, _SIZE)
+        return self._chunks[chunk][place] if chunk < len(self._chunks) else self._tail[place]
+
+    def between(self, start: int, stop: int) -> list[Row]:
+        """The rows from `start` on, up to `stop`."""
+        whole = len(self._chunks) * _SIZE
+        base = min(start // _SIZE * _SIZE, whole)
+        rows = [
+            *chain.from_iterable(self._chunks[base // _SIZE : stop // _SIZE + 1]),
+            *(self._tail if stop > whole else ()),
+        ]
+        return rows[start - base : stop - base]
+
+    @property
+    def last(self) -> Row | None:
+        """The last row."""
+        if self._tail:
+            return self._tail[-1]
+        return self._chunks[-1][-1] if self._chunks else None
+
+    def unit(self, position: int) -> tuple[int, int]:
+        """Where the turn of a message begins and ends."""
+        start, stop = position, position + 1
+        while not self[start].starts:
+            start -= 1
+        while stop < len(self) and not self[stop].starts:
+            stop += 1
+        return start, stop
+
+    # finding
+
+    def position(self, message_id: str) -> int | None:
+        """Where the message of that id stands."""
+        if self._ids.upto < len(self):
+            self._extend(self._ids, _message_id)
+        place = self._ids.find(message_id)
+        return place if place is not None and place < len(self) and self[place].message.id == message_id else None
+
+    def turn(self, turn_id: str) -> int | None:
+        """Where a message of the turn of that id stands."""
+        self._extend(self._turns, _turn_id)
+        place = self._turns.find(turn_id)
+        return place if place is not None and place < len(self) and self[place].message.turn == turn_id else None
+
+    def call(self, call_id: str) -> int | None:
+        """Where the newest call of that id stands."""
+        self._extend(self._calls, _call_ids)
+        place = self._calls.find(call_id)
+        if place is None or (place < len(self) and call_id in _call_ids(self[place].message)):
+            return place
+        return next((at for at in range(len(self) - 1, -1, -1) if call_id in _call_ids(self[at].message)), None)
+
+    def knows(self, ids: AbstractSet[str], turns: Sequence[str]) -> bool:
+        """Whether a message may have one of these ids, or a turn one of these names or the id of a message."""
+        if not len(self) and not self._waiting:
+            return False
+        keys = {*ids, *turns} if turns else ids
+        if not self._waiting_keys.isdisjoint(keys):
+            return True
+        self._extend(self._ids, _message_id)
+        if turns:
+            self._extend(self._turns, _turn_id)
+        return self._ids.has_any(keys) or (bool(turns) and self._turns.has_any(turns))
+
+    def _extend(self, index: Index, keys: Callable[[Message], Iterable[str]]) -> None:
+        if index.upto < len(self):
+            for place, row in enumerate(self.between(index.upto, len(self)), index.upto):
+                for key in keys(row.message):
+                    index.places[key] = place
+            index.upto = len(self)
+
+    # changing
+
+    def append(self, row: Row, starts: bool | None = None) -> None:
+        """Puts a row behind the others. `starts`: whether a turn begins with it, where that is known."""
+        message, last = row.message, self.last
+        if (message.native or message.metadata) and is_sealed(message):
+            self.sealed = max(self.sealed, row.order)
+        if starts is None:
+            starts = last is None or not goes_on(self[self.last_start].message, last.message, message)
+        place = len(self)
+        if starts:
+            self.last_start = place
+        if self._ids.upto == place:  # as it is while messages with ids are added, one by one or all at once
+            self._ids.upto = place + 1
+            if message.id is not None:
+                self._ids.places[message.id] = place
+        self._tail.append(row if row.starts is starts else row._replace(starts=starts))
+        if len(self._tail) == _SIZE:
+            self._chunks.append(tuple(self._tail))
+            self._tail = []
+
+    def extend(self, given: Sequence[Row]) -> None:
+        """Puts rows behind the others, which say already whether a turn begins with them."""
+        place = len(self)
+        if self._ids.upto == place:
+            self._ids.upto = place + len(given)
+            self._ids.places.update(
+                [(row.message.id, at) for at, row in enumerate(given, place) if row.message.id is not None]
+            )
+        self.last_start = next(
+            (at for at in range(place + len(given) - 1, place - 1, -1) if given[at - place].starts), self.last_start
+        )
+        self.sealed = max(self.sealed, _last_sealed(given))
+        rows = [*self._tail, *given]
+        whole = len(rows) - len(rows) % _SIZE
+        self._chunks += [tuple(rows[at : at + _SIZE]) for at in range(0, whole, _SIZE)]
+        self._tail = rows[whole:]
+
+    def wait(self, given: Sequence[Row]) -> None:
+        """Rows that belong before what is there. They are put in their place when it is looked at, so that a conversation which comes from its end
+        on is put in order once."""
+        for row in given:
+            if row.starts:
+                self._waiting.append([])
+            self._waiting[-1].append(row)
+            self._waiting_keys.update([key for key in (row.message.id, row.message.turn) if key is not None])
+        self.least_waiting = given[0].order
+
+    def settle(self) -> None:
+        """Puts those that wait in their place."""
+        if self._waiting:
+            units, self._waiting = self._waiting, []
+            self._waiting_keys, self.least_waiting = set(), _BEHIND_ALL
+            self.insert(units)
+
+    def insert(self, early: Sequence[list[Row]]) -> None:
+        """Puts turns where their times belong, and cuts none."""
+        start = bisect_right(self, min(unit[0].order for unit in early), key=_ORDER)
+        start = self.unit(start)[0] if start < len(self) else start
+        units: list[list[Row]] = []
+        for row in self.between(start, len(self)):
+            if row.starts or not units:
+                units.append([])
+            units[-1].append(row)
+        units = sorted([*units, *early], key=lambda unit: unit[0].order)
+        self.splice(start, len(self), in_order(chain.from_iterable(units)))
+
+    def put(self, position: int, row: Row) -> None:
+        """Puts a row with the same message in the place of another."""
+        chunk, place = divmod(position, _SIZE)
+        if chunk == len(self._chunks):
+            self._tail[place] = row
+        else:
+            old = self._chunks[chunk]
+            self._chunks[chunk] = (*old[:place], row, *old[place + 1 :])
+
+    def splice(self, start: int, stop: int, given: Sequence[Row]) -> None:
+        """Puts rows in the place of those from `start` on, up to `stop`."""
+        self.changes += 1
+        self.sealed = max(self.sealed, _last_sealed(given))
+        rows, stop = self._marked(start, stop, given)
+        chunk, base = start // _SIZE, min(start // _SIZE, len(self._chunks)) * _SIZE
+        if len(rows) == stop - start and stop <= base + _SIZE and chunk < len(self._chunks):
+            self._chunks[chunk] = (*self.between(base, start), *rows, *self.between(stop, base + _SIZE))
+        else:
+            left = [*self.between(base, start), *rows, *self.between(stop, len(self))]
+            whole = len(left) - len(left) % _SIZE
+            self._chunks[base // _SIZE :] = [tuple(left[at : at + _SIZE]) for at in range(0, whole, _SIZE)]
+            self._tail = left[whole:]
+        for index, keys in ((self._ids, _message_id), (self._turns, _turn_id), (self._calls, _call_ids)):
+            if len(rows) != stop - start or stop > index.upto:
+                index.upto = min(index.upto, start)
+                continue
+            for place, row in enumerate(rows, start):
+                for key in keys(row.message):
+                    index.places[key] = place
+        self._find_last_start()
+
+    def fork(self, stop: int) -> Rows:
+        """The rows up to `stop`, which both share."""
+        other = Rows()
+        other._chunks = self._chunks[: stop // _SIZE]
+        other._tail = self.between(len(other._chunks) * _SIZE, stop)
+        for index, keys in ((self._ids, _message_id), (self._turns, _turn_id), (self._calls, _call_ids)):
+            self._extend(index, keys)  # once, for all forks
+        other._ids, other._turns = self._ids.fork(stop), self._turns.fork(stop)
+        other._calls = self._calls.fork(stop)
+        other._find_last_start()
+        if self.sealed >= 0:
+            other.sealed = _last_sealed(other)
+        return other
+
+    def _marked(self, start: int, stop: int, given: Sequence[Row]) -> tuple[list[Row], int]:
+        """Rows that are to stand there, and of those behind them such for which a turn begins elsewhere now; and where they stop."""
+        before = self[start - 1].message if start else None
+        first = self[self.unit(start - 1)[0]].message if start else None
+        rows: list[Row] = []
+        changed = 0
+        for place, row in enumerate(chain(given, map(self.__getitem__, range(stop, len(self))))):
+            starts = first is None or before is None or not goes_on(first, before, row.message)
+            if place >= len(given) and starts and row.starts:
+                break
+            first, before = row.message if starts else first, row.message
+            rows.append(row if row.starts is starts else row._replace(starts=starts))
+            if place < len(given) or row.starts is not starts:
+                changed = len(rows)
+        return rows[:changed], stop + changed - len(given)
+
+    def _find_last_start(self) -> None:
+        start = len(self)
+        while start and not self[start - 1].starts:
+            start -= 1
+        self.last_start = max(start - 1, 0)
+
+
+def in_order(rows: Iterable[Row]) -> list[Row]:
+    """Rows as they come, of which none has a lower order than one before it."""
+    made: list[Row] = []
+    for row in rows:
+        is_late = bool(made) and row.order < made[-1].order
+        made.append(row._replace(order=made[-1].order) if is_late else row)
+    return made
+
+
+def is_sealed(message: Message) -> bool:
+    """Whether a message says that it never changes."""
+    for held in (message.native and message.native.get(OURS), message.metadata and message.metadata.get("mastra")):
+        if isinstance(held, dict) and cast("dict[str, Any]", held).get("sealed") is True:
+            return True
+    return False
+
+
+def _last_sealed(rows: Iterable[Row]) -> int:
+    """The order of the last that is sealed; -1: none is."""
+    held = [row for row in rows if row.message.native or row.message.metadata]
+    return max([row.order for row in held if is_sealed(row.message)], default=-1)
+
+
+def _message_id(message: Message) -> Iterable[str]:
+    return (message.id,) if message.id is not None else ()
+
+
+def _turn_id(message: Message) -> Iterable[str]:
+    return (message.turn,) if message.turn is not None else ()
+
+
+def _call_ids(message: Message) -> Iterable[str]:
+    return [piece.id for piece in message.content if isinstance(piece, ToolCallPart)]

@@ -1,0 +1,113 @@
+"""Where messages come from, and when: the sources of a list, ids and times that are missing, and what rows are sorted by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import copy
+from datetime import UTC, datetime, timedelta
+from os import urandom
+from typing import Any, Literal, NamedTuple
+
+from msgspec.structs import force_setattr
+
+from dragoman.errors import HistoryError
+from dragoman.message import Message
+from dragoman.model.chat_model import new_id
+
+__all__ = [
+    "NOT_SAVED",
+    "RESPONSE",
+    "SOURCES",
+    "Mint",
+    "Source",
+    "later",
+    "microseconds",
+    "noted",
+    "source_named",
+    "stamped",
+]
+
+Source = Literal["input", "response", "memory", "context", "system"]
+SOURCES: tuple[Source, ...] = ("input", "response", "memory", "context", "system")
+NOT_SAVED: frozenset[str] = frozenset(["input", "response"])
+"""The sources whose messages are to be saved."""
+RESPONSE: frozenset[str] = frozenset(["response"])
+"""The source of what was answered."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_STEP = timedelta(milliseconds=1)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class Mint(NamedTuple):
+    """What makes the ids and times that messages do not have."""
+
+    new_id: Callable[[], str]
+    """A fresh id."""
+    clock: Callable[[], datetime]
+    """The time."""
+
+    def ids(self, count: int) -> list[str]:
+        """As many fresh ids."""
+        if self.new_id is not new_id:
+            return [self.new_id() for _ in range(count)]
+        digits = urandom(16 * count).hex()
+        return [digits[at : at + 32] for at in range(0, 32 * count, 32)]
+
+
+def source_named(name: Any) -> Source:
+    """The source of that name; `user` is an older one of `input`.
+
+    Raises:
+        HistoryError: there is none.
+    """
+    if name == "user":
+        return "input"
+    if name not in SOURCES:
+        raise HistoryError(f"messages come from one of {', '.join(SOURCES)}, not from {name!r:.100}")
+    return name
+
+
+def microseconds(time: datetime) -> int:
+    """A time as a number; one without a zone is taken for UTC."""
+    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // _MICROSECOND
+
+
+def later(time: datetime | None, now: datetime) -> datetime:
+    """The time of what comes behind `time`: now, or a millisecond behind it where that is still to come."""
+    if time is None:
+        return now
+    if time.tzinfo is None and now.tzinfo is not None:
+        time = time.replace(tzinfo=UTC)
+    elif time.tzinfo is not None and now.tzinfo is None:
+        now = now.replace(tzinfo=UTC)
+    try:
+        return max(now, time + _STEP)
+    except OverflowError:
+        return now
+
+
+def stamped(message: Message, mint: Mint, latest: datetime | None, turn: str | None = None) -> Message:
+    """The message with an id, a time, and, where one is given, a turn: itself where it has them."""
+    needs_turn = turn is not None and message.turn is None
+    if message.id is not None and message.created_at is not None and not needs_turn:
+        return message
+    made = copy(message)  # nobody has it yet
+    if message.id is None:
+        force_setattr(made, "id", mint.new_id())
+    if message.created_at is None:
+        force_setattr(made, "created_at", noted(message.metadata) or later(latest, mint.clock()))
+    if needs_turn:
+        force_setattr(made, "turn", turn)
+    return made
+
+
+def noted(metadata: Mapping[str, Any]) -> datetime | None:
+    """The time that a message's metadata names, as user interfaces note it."""
+    given = metadata.get("createdAt") if metadata else None
+    if isinstance(given, datetime):
+        return given
+    try:
+        return datetime.fromisoformat(given) if isinstance(given, str) else None
+    except ValueError:
+        return None

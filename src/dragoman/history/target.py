@@ -1,0 +1,120 @@
+"""Where a conversation may go: the model of a provider, or a format. How it is written for that, and what goes there as it was signed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from dragoman import formats, wires
+from dragoman.codec.replay import readable
+from dragoman.errors import SettingsError
+from dragoman.formats import dragoman
+from dragoman.formats.format import Format
+from dragoman.loss import Loss
+from dragoman.message import Message, Origin
+from dragoman.model.defaults import resolve
+from dragoman.model.strings import ModelString
+from dragoman.providers import REGISTRY, Provider
+from dragoman.providers.address import joined, written_base_url
+from dragoman.repair import Source, traced
+from dragoman.request import ModelRequest
+from dragoman.transport.redaction import public_url
+
+__all__ = ["Dump", "Mended", "Target", "find_target", "format_target"]
+
+
+Dump = Callable[[Sequence[Message], list[Loss]], Any]
+"""Messages → what is written of them. What is left out or changed is added to the losses."""
+
+
+Mended = Callable[[Sequence[Message]], tuple[Sequence[Message], list[Loss], Sequence[Source] | None]]
+"""Messages → the same, repaired, with what that made up or dropped, and where each stood (as `repair.traced`)."""
+
+
+class Target(NamedTuple):
+    """Who or what a conversation is written for."""
+
+    name: str
+    """The model string, or the name of the format."""
+    dump: Dump
+    """Writes a conversation as it would be for it."""
+    mended: Mended | None
+    """Repairs a conversation before it is written; `None`: it is written as it is, open calls and all."""
+    provider: str = ""
+    """Name of the provider; empty: of none."""
+    origin: Origin | None = None
+    """The model that reads it; `None`: none, so that each message goes as if to its own origin."""
+    reads: Sequence[str] = ()
+    """Names of other providers whose signed content the model reads."""
+    waits: bool = False
+    """Whether it has messages that are there only because a run waits; else they are left out, as no part of the conversation."""
+
+    @property
+    def model(self) -> str:
+        """Name of the model; empty: of none."""
+        return (self.origin and self.origin.model) or ""
+
+    def unreadable(self, messages: Sequence[Message]) -> Sequence[str | None]:
+        """For each message why what its provider signed may not go there; `None`: it may."""
+        return readable(messages, self.origin, self.reads)
+
+
+def find_target(target: str | Provider | Format) -> Target:
+    """A model string, a provider's record, the name of a format or a format → the target. A name that a provider and a format both have is the
+    provider's, with its default model.
+
+    Raises:
+        SettingsError: no provider and no format has that name.
+    """
+    if isinstance(target, Provider):
+        return _model(target, ModelString(target.name))
+    if not isinstance(target, str):
+        return format_target(target)
+    try:
+        string, provider = resolve(target)
+    except SettingsError as error:
+        if target in formats.names():
+            return format_target(formats.get(target))
+        raise SettingsError(f"{error.message}. The formats are {', '.join(formats.names())}") from error
+    return _model(provider, string)
+
+
+def _model(provider: Provider, string: ModelString) -> Target:
+    wire = wires.get(provider.wire)
+    model = string.chat or provider.chat_model
+    url = written_base_url(provider) or provider.base_url
+    endpoint = public_url(joined(url, "")) if isinstance(url, str) else None
+    origin = Origin(provider.name, endpoint, model)
+
+    def dump(messages: Sequence[Message], losses: list[Loss]) -> Any:
+        request = ModelRequest(model or "", tuple(messages))
+        return wire.dump_request(request, target=origin, quirks=provider.quirks, losses=losses)
+
+    reads = getattr(provider.quirks, "reads", ())
+    return Target(str(ModelString(provider.name, model)), dump, traced, provider.name, origin, reads)
+
+
+def format_target(found: Format, origin: Origin | None = None, **how: Any) -> Target:
+    """A format as a target. `origin`: who reads it; what a provider that is known does differently is regarded. `how`: what its
+    `dump_messages` takes besides."""
+    is_wire = found.name in wires.names()
+    quirks = _quirks(found.name, origin) if is_wire else None
+    if quirks is not None:
+        how = {"quirks": quirks, **how}
+
+    def dump(messages: Sequence[Message], losses: list[Loss]) -> Any:
+        return found.dump_messages(messages, target=origin, losses=losses, **how)
+
+    mended = traced if is_wire else getattr(found, "mended", None)
+    return Target(found.name, dump, mended, "", origin, getattr(quirks, "reads", ()), found is dragoman)
+
+
+def _quirks(wire: str, origin: Origin | None) -> Any:
+    """What a reader does differently, where it is a provider that is known and speaks the wire."""
+    if origin is None:
+        return None
+    try:
+        provider = REGISTRY.get(origin.provider)
+    except SettingsError:  # it is nobody's that is known, which is no fault
+        return None
+    return provider.quirks if provider.wire == wire else None
