@@ -48,10 +48,10 @@ from dragoman.testing import ScriptedModel, call
 from dragoman.tools import handoff
 from support.model import FORCING, agent, says
 from support.model import call as calls
+from support.net import FOUR as WIRES
 
 pytestmark = pytest.mark.anyio
 
-WIRES = ["openai_chat", "anthropic", "google", "openai_responses"]
 NUMBERS = itertools.count()
 WAYS = [(wire, stream) for wire in WIRES for stream in (True, False)]
 

@@ -31,14 +31,9 @@ from dragoman.message import FinishReason, Role
 from dragoman.result import ChatResult
 from dragoman.testing import ScriptedModel
 from support.model import agent, call, says
+from support.net import NAMES as WIRES
 
 pytestmark = pytest.mark.anyio
-WIRES = {
-    "openai_chat": "openai",
-    "anthropic": "anthropic",
-    "google": "google",
-    "openai_responses": "openai-responses",
-}
 
 
 def again(result: ChatResult[Any], *before: Message) -> list[Message]:

@@ -27,6 +27,7 @@ LOADED = {
     "fold",
     "interrupt",
     "json_bytes",
+    "lazy",
     "loss",
     "message",
     "repair",

@@ -86,6 +86,8 @@ MADE_BY_DECODING = re.compile(
 NAMED_ONLY = {
     "codec.error_rules.ErrorInfo", "codec.error_rules.ErrorRules", "codec.json_dialect.Dialect", "codec.outgoing.Outgoing", "hooks.Hooks",
         "limits.Limits", "limits.Spent", "mcp.oauth.OAuth", "mcp.options.Options", "message.Usage",
+    "memory.store.Batch", "memory.store.MessageQuery", "memory.store.ThreadChange", "memory.store.ThreadQuery", "memory.thread.Branch",
+        "memory.thread.Page", "memory.thread.StoredMessage", "memory.thread.Thread",
     "orchestration.iteration.StreamingIterationResult", "providers.provider.Provider", "request.Settings", "sql.dialects.Dialect",
     "wires.anthropic.content.Outgoing", "wires.google.tools.Outgoing",
     "testing.check.Check", "testing.scripted.ScriptedRecord", "testing.scripted_answer.Answer", "transport.base.Bounds", "transport.base.Timeouts",

@@ -64,7 +64,7 @@ def whole(message: Message, message_id: str, piece: int = 1000) -> list[Event]:
 
 
 def told(events: list[Event]) -> list[Event]:
-    """Events without what no test can know: ids of the run's own, times."""
+    """Events without what no test can know: ids of the run's own, times; and without turns, which have tests of their own."""
     ids: dict[str, str] = {}
 
     def plain(value: Any) -> Any:
@@ -78,7 +78,7 @@ def told(events: list[Event]) -> list[Event]:
             if (value := getattr(event, name, None)) is not None
         }
         if isinstance(event, MessageStarted):
-            changes["created_at"] = None
+            changes |= {"created_at": None, "turn": None}
         out.append(msgspec.structs.replace(event, **changes) if changes else event)
     return out
 

@@ -33,10 +33,10 @@ from dragoman.telemetry import telemetry
 from dragoman.testing import Answer, ScriptedModel, call, outline, typed
 from dragoman.tools import Tool, handoff
 from dragoman.tools.toolset import Toolset, toolset
+from support.net import FOUR as WIRES
 
 pytestmark = pytest.mark.anyio
 
-WIRES = ["openai_chat", "anthropic", "google", "openai_responses"]
 EACH = pytest.mark.parametrize(("wire", "stream"), [(wire, stream) for wire in WIRES for stream in (True, False)])
 CUT = Answer(content="Half an answer, and then the line is dead.", cut=True)
 KINDS = ("run", "model", "tool")

@@ -33,14 +33,9 @@ from dragoman.result import ChatResult
 from dragoman.testing import ScriptedServer
 from dragoman.tools import Toolset, tool, toolset
 from support.model import agent, call, says
+from support.net import NAMES as WIRES
 
 pytestmark = pytest.mark.anyio
-WIRES = {
-    "openai_chat": "openai",
-    "anthropic": "anthropic",
-    "google": "google",
-    "openai_responses": "openai-responses",
-}
 
 
 @tool

@@ -10,8 +10,7 @@ Values and the functions on them are loaded at once; what does something is load
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dragoman.capability import Capability
 from dragoman.errors import DragomanError
@@ -34,6 +33,7 @@ from dragoman.event import (
 )
 from dragoman.fold import compact, fold, unfold
 from dragoman.interrupt import Interrupt, Resume
+from dragoman.lazy import lazy
 from dragoman.message import (
     DataPart,
     FilePart,
@@ -60,8 +60,10 @@ if TYPE_CHECKING:
     from dragoman.agent import Agent
     from dragoman.chat import Chat
     from dragoman.embeddings.similarity import cosine_similarity, most_similar
+    from dragoman.history import MessageList
     from dragoman.hooks import Hooks
     from dragoman.limits import Limits
+    from dragoman.memory import Memory
     from dragoman.model.fallbacks import fallback
     from dragoman.prompt import RunOptions
     from dragoman.providers import Provider
@@ -97,9 +99,11 @@ __all__ = [
     "Limits",
     "LinkPart",
     "MarkPart",
+    "Memory",
     "Message",
     "MessageDropped",
     "MessageFinished",
+    "MessageList",
     "MessageStarted",
     "ModelInfo",
     "ModelRequest",
@@ -150,34 +154,32 @@ __all__ = [
     "unfold",
 ]
 
-_LAZY = {
-    "Agent": "dragoman.agent",
-    "Chat": "dragoman.chat",
-    "Hooks": "dragoman.hooks",
-    "Limits": "dragoman.limits",
-    "Provider": "dragoman.providers",
-    "Run": "dragoman.run",
-    "RunOptions": "dragoman.prompt",
-    "fallback": "dragoman.model",
-    "cosine_similarity": "dragoman.embeddings.similarity",
-    "most_similar": "dragoman.embeddings.similarity",
-    "ParallelToolExecutor": "dragoman.tools",
-    "Tool": "dragoman.tools",
-    "ToolContext": "dragoman.tools",
-    "ToolExecutionResult": "dragoman.tools",
-    "ToolExecutor": "dragoman.tools",
-    "ToolIdCoordinator": "dragoman.tools",
-    "Toolset": "dragoman.tools",
-    "handoff": "dragoman.tools",
-    "tool": "dragoman.tools",
-    "toolset": "dragoman.tools",
+_MODULES = {
+    "Agent": "agent",
+    "Chat": "chat",
+    "Hooks": "hooks",
+    "Limits": "limits",
+    "Memory": "memory",
+    "MessageList": "history",
+    "Provider": "providers",
+    "Run": "run",
+    "RunOptions": "prompt",
+    "fallback": "model",
+    "cosine_similarity": "embeddings.similarity",
+    "most_similar": "embeddings.similarity",
+    "ParallelToolExecutor": "tools",
+    "Tool": "tools",
+    "ToolContext": "tools",
+    "ToolExecutionResult": "tools",
+    "ToolExecutor": "tools",
+    "ToolIdCoordinator": "tools",
+    "Toolset": "tools",
+    "handoff": "tools",
+    "tool": "tools",
+    "toolset": "tools",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'dragoman' has no attribute {name!r}")
-    return getattr(import_module(_LAZY[name]), name)
+__getattr__ = lazy("dragoman", _MODULES)
 
 
 def __dir__() -> list[str]:

@@ -12,6 +12,7 @@ from dragoman.hooks import Hooks
 from dragoman.interrupt import Interrupt
 from dragoman.limits import Limits
 from dragoman.logs import log_from_environment
+from dragoman.memory.memory import Memory
 from dragoman.message import DataPart, FilePart, Message
 from dragoman.model.access import Key
 from dragoman.model.chat_model import new_id, now
@@ -68,6 +69,7 @@ class Agent(Generic[Deps]):
         middleware: Iterable[Middleware] = (),
         hooks: Hooks | Iterable[Hooks] = (),
         limits: Limits | None = None,
+        memory: Memory | None = None,
         on_loss: OnLoss = "tell",
         approval_key: str | bytes | None = None,
         executor: ToolExecutor | None = None,
@@ -84,7 +86,8 @@ class Agent(Generic[Deps]):
         `environment` holds variables that go before those of the process (keys, base URLs, `DRAGOMAN_MODEL`); `environment_only` leaves
         those of the process out. `options` are body fields that have no neutral name, passed on as they are. `hooks` are told of its
         runs. `on_loss`: what the provider cannot take (a file, a setting, another's thinking) is left out and named in
-        `ChatResult.losses`; `error` refuses the request instead. `approval_key` signs what runs wait for: an approval or an answer counts
+        `ChatResult.losses`; `error` refuses the request instead. `memory` keeps the conversations of sends with a
+        `thread_id`. `approval_key` signs what runs wait for: an approval or an answer counts
         then only with the signature of what was asked; any secret of 32 bytes or more, the same in all processes. `executor`,
         `orchestrator` and `accumulator` replace the provider's, where its record names some, else ours.
 
@@ -125,10 +128,13 @@ class Agent(Generic[Deps]):
             executor=executor,
             orchestrator=orchestrator,
             accumulator=accumulator,
+            memory=memory,
             display_name=display_name or self._models.provider.display_name,
             new_id=id_factory,
             clock=clock,
         )
+        self.memory = memory
+        """Where its conversations are kept; `None`: nowhere."""
         self.portal = Portal()
         """Where the synchronous calls run."""
 

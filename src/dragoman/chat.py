@@ -12,6 +12,7 @@ from typing_extensions import TypeForm
 from dragoman.agent import Agent, Prompt, RunOptions
 from dragoman.arguments import expect, expect_each
 from dragoman.interrupt import Interrupt
+from dragoman.memory.conversation import load_thread
 from dragoman.message import Message
 from dragoman.model.chat_model import new_id
 from dragoman.portal import Portal, synchronous, synchronous_stream
@@ -39,7 +40,8 @@ class Chat:
         resource_id: str | None = None,
     ) -> None:
         """`history` is copied. `thread_id`: id of the conversation, that of every run; left out, one is made. Only one that is given
-        is part of signatures and fits `claim=`, since no other process knows the other. `resource_id`: whose it is.
+        is part of signatures and fits `claim=`, since no other process knows the other; with it, an agent that has a `memory` goes on with that
+        thread. `resource_id`: whose it is.
 
         Raises:
             TypeError: `agent` is no `Agent`, an id is no string, or `history` holds something else than messages.
@@ -81,6 +83,19 @@ class Chat:
     def portal(self) -> Portal:
         """The agent's, where the synchronous calls run."""
         return self.agent.portal
+
+    async def load(self) -> list[Message]:
+        """Reads the newest messages of the thread, as the agent is given them, where the agent has a `memory`, this chat a `thread_id`, and nothing is said here
+        yet. Each send does so too. → `history`.
+
+        Raises:
+            HistoryError: the thread is another resource's.
+            StoreError: it cannot be read.
+        """
+        memory, thread_id = self.agent.memory, self._given_thread
+        if memory is not None and thread_id is not None and not self._history:
+            self._history = await load_thread(memory, thread_id, self.resource_id)
+        return self.history
 
     async def send(self, prompt: Prompt, **how: Unpack[RunOptions]) -> ChatResult[str]:
         """`Agent.send` with this history; `model=` goes on with another model. `None` as the prompt goes on with answers (`resume=`), or
@@ -139,6 +154,9 @@ class Chat:
             self._open.remove(kept)
 
     def _update(self, kept: _Kept) -> None:
+        if not kept.at and not kept.has_loaded and kept.run.loaded is not None:
+            self._history[:0] = kept.run.loaded
+            kept.at, kept.has_loaded = len(kept.run.loaded), True
         messages = kept.run.so_far().messages
         self._history[kept.at : kept.at + kept.count] = messages
         for later in self._open:
@@ -154,3 +172,4 @@ class _Kept:
         self.run = run
         self.at = at
         self.count = 0
+        self.has_loaded = False

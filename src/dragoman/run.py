@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from time import monotonic
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
+import anyio
 import msgspec
 
 from dragoman.errors import DragomanError, LimitReachedError
@@ -26,6 +27,9 @@ from dragoman.orchestration.watch import Ending, watched
 from dragoman.result import ChatResult, spent
 from dragoman.run_info import RunInfo
 from dragoman.tools import ToolContext
+
+if TYPE_CHECKING:
+    from dragoman.memory.conversation import Conversation
 
 __all__ = ["Run"]
 
@@ -54,11 +58,14 @@ class Run(Generic[T]):
         limits: Limits,
         convert: Callable[[str], T],
         agent_name: str = "",
-        begin: Callable[[], Sequence[Message]] | None = None,
+        begin: Callable[[], Awaitable[Sequence[Message]]] | None = None,
         hooks: tuple[Hooks, ...] = (),
+        conversation: Conversation | None = None,
+        known: Callable[[], Awaitable[Sequence[Message]]] | None = None,
     ) -> None:
         """Made by `Agent.run`. `opening`: the messages with which it begins, which its history holds. `convert`: the output's text → the typed value.
-        `begin`: gives the opening once the tools of sets are known, where that needs them."""
+        `begin`: gives the opening once the tools of sets are known, where that needs them, or the conversation is read from a store.
+        `conversation`: keeps the run's messages. `known`: gives the messages that it begins with, where `begin` gives the opening."""
         self.id = state.run_id
         self.thread_id = state.thread_id
         """Id of the conversation; before it begins, it may be given another."""
@@ -69,6 +76,8 @@ class Run(Generic[T]):
         self.agent_name = agent_name
         """The agent's name for people."""
         self._limits = limits
+        self._conversation = conversation
+        self._known = known if begin is not None else None
         self._convert = convert
         self._work = Loop(model, orchestrator, state, opening=tuple(opening), begin=begin, output_schema=output_schema)
         self._transcript = self._work.transcript
@@ -104,7 +113,15 @@ class Run(Generic[T]):
         if not is_open:
             return []
         events = self._left(FinishReason.cancelled)
+        if self._conversation is not None:
+            with anyio.CancelScope(shield=True):
+                await self._conversation.keep(self._transcript.messages)
         return [*events, RunFinished(self.id, "cancelled", self._transcript.usage)] if self._work.has_begun else []
+
+    @property
+    def loaded(self) -> tuple[Message, ...] | None:
+        """The messages of the thread that it goes on with, once they are read; `None`: it reads none."""
+        return None if self._conversation is None else self._conversation.loaded
 
     def within(self, context: ToolContext[Any], *, share_state: bool = False) -> None:
         """Makes it a part of the run in whose tool it is: before it begins. What it takes is taken there, too. `share_state`: both
@@ -207,7 +224,19 @@ class Run(Generic[T]):
                 step = self._failed(foreign(error), error)
             finally:
                 self._waiting = None
-            yield step
+            yield step if self._conversation is None else await self._kept(step, self._conversation)
+
+    async def _kept(self, step: StreamingIterationResult, conversation: Conversation) -> StreamingIterationResult:
+        """A step whose messages are kept, before anybody sees it. Where they cannot be, the run fails."""
+        try:
+            await conversation.keep(self._transcript.messages)
+        except Exception as error:  # noqa: BLE001 - whatever a store raises
+            self._conversation = None
+            await self._steps.aclose()
+            failed = self._failed(error if isinstance(error, DragomanError) else foreign(error), error)
+            before = [event for event in step.events if not isinstance(event, RunFinished | RunError)]
+            return msgspec.structs.replace(step, events=[*before, *failed.events])
+        return step
 
     def so_far(self) -> ChatResult[str]:
         """What there is by now, its output as text; of a message that has not come to its end what was shown of it."""
@@ -222,11 +251,15 @@ class Run(Generic[T]):
             state.request = state.request.replace(model=self._model.string, run=info)
         return self.parent_id
 
-    def _started(self) -> RunStart:
-        """What hooks are told first."""
+    async def _started(self) -> RunStart:
+        """What hooks are told first. A conversation that cannot be read is empty; the run fails with why it cannot."""
         self._identify()
         assert self._state.request.run is not None
-        return RunStart(self._state.request.run, self._model.string, self._state.conversation_history)
+        messages: Sequence[Message] = self._state.conversation_history
+        if self._known is not None:
+            with suppress(Exception):
+                messages = await self._known()
+        return RunStart(self._state.request.run, self._model.string, tuple(messages))
 
     def _outcome(self, raised: Exception | None) -> Ending:
         """How the run ended, what it gave, and why it failed."""

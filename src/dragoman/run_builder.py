@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +10,8 @@ import msgspec
 
 from dragoman.hooks import Hooks
 from dragoman.limits import Limits
+from dragoman.memory.conversation import conversation_of
+from dragoman.memory.memory import Memory
 from dragoman.message import Message
 from dragoman.model.models import Models
 from dragoman.orchestration import (
@@ -21,7 +23,7 @@ from dragoman.orchestration import (
 from dragoman.orchestration.output import output_of
 from dragoman.orchestration.resume import Beginning
 from dragoman.orchestration.seal import Seal
-from dragoman.prompt import Prompt, RunOptions, beginning, check_options, opening, tools_of, with_options
+from dragoman.prompt import Prompt, RunOptions, beginning, check_options, opening, tools_of, with_options, with_system
 from dragoman.providers import Provider
 from dragoman.request import ModelRequest
 from dragoman.run import Run
@@ -53,6 +55,8 @@ class RunDefaults(msgspec.Struct, frozen=True, eq=False):
     """In place of the provider's, else of ours."""
     accumulator: Callable[[], MessageAccumulator] | None
     """In place of the provider's, else of ours."""
+    memory: Memory | None
+    """Where conversations are kept that have a thread."""
     display_name: str
     """The name for people."""
     new_id: Callable[[], str]
@@ -71,6 +75,7 @@ def build_run(agent: RunDefaults, prompt: Prompt, output_type: Any, how: RunOpti
     tools = (*agent.tools, *tools_of(how.get("tools", ())))
     seal = Seal(agent.approval_key, how.get("thread_id"))
     run_id = how.get("run_id") or agent.new_id()
+    conversation = conversation_of(agent.memory, how)
     state = StreamingState(
         (),
         tools,
@@ -93,10 +98,10 @@ def build_run(agent: RunDefaults, prompt: Prompt, output_type: Any, how: RunOpti
     if output is not None:
         state.output_options = output.options
 
-    def begin(known: Iterable[Tool] | None) -> Beginning:
+    def begin(known: Iterable[Tool] | None, history: Sequence[Message] | None = None) -> Beginning:
         return beginning(
             new,
-            how,
+            how if history is None else {**how, "history": history},
             system=agent.system,
             tools=known,
             has_toolsets=state.toolset is not None,
@@ -104,9 +109,22 @@ def build_run(agent: RunDefaults, prompt: Prompt, output_type: Any, how: RunOpti
             on_loss=request.on_loss,
             new_id=agent.new_id,
             clock=agent.clock,
+            stored=() if conversation is None else conversation.loaded or (),
         )
 
-    begun = begin(state.tool_map.values() if state.toolset is None else None)
+    async def known() -> Sequence[Message]:
+        """The conversation that it begins with, as far as it is known before the tools of sets are."""
+        history = (
+            how.get("history", ()) if conversation is None else await conversation.load(how.get("history", ()), new)
+        )
+        return with_system([*history, *new], system=agent.system)
+
+    async def begin_later() -> tuple[Message, ...]:
+        history = None if conversation is None else await conversation.load(how.get("history", ()), new)
+        return state.begin(begin(state.tool_map.values(), history))
+
+    reads = conversation is not None and conversation.reads
+    begun = None if reads else begin(state.tool_map.values() if state.toolset is None else None)
     own = model.orchestrator if isinstance(model, Provider) else None
     make = own or agent.orchestrator or chat_model.provider.orchestrator
     if make is not None:
@@ -117,11 +135,13 @@ def build_run(agent: RunDefaults, prompt: Prompt, output_type: Any, how: RunOpti
         chat_model,
         orchestrator,
         state,
-        opening=state.begin(begun),
-        begin=(lambda: state.begin(begin(state.tool_map.values()))) if begun.needs_tools else None,
+        opening=() if begun is None else state.begin(begun),
+        begin=begin_later if begun is None or begun.needs_tools else None,
         output_schema=output.schema if output is not None else None,
         limits=how.get("limits") or agent.limits,
         convert=output.convert if output is not None else str,
         agent_name=agent.display_name,
         hooks=agent.hooks,
+        conversation=conversation,
+        known=known,
     )

@@ -65,7 +65,7 @@ async def step(*answers: Any, **how: Any) -> tuple[list[Event], ChatResult[str] 
 
 
 def start(m: str, **more: Any) -> Event:
-    return MessageStarted(m, Role.MODEL, **more)
+    return MessageStarted(m, Role.MODEL, **{"turn": m, **more})
 
 
 def words(m: str, index: int, *pieces: str) -> list[Event]:
@@ -252,7 +252,12 @@ async def test_a_message_that_a_custom_accumulator_rewrote_is_told_anew_with_the
     whole = [start("a", origin=Origin("p")), *words("a", 0, "x", "y"), end("a", usage=2)]
     events, result = await step([*whole], accumulator=Loud)
     loud = Message.model("XY").replace(
-        id="a", origin=Origin("p"), metadata={"loud": True}, finish_reason=FinishReason.stop, usage=result.usage
+        id="a",
+        turn="a",
+        origin=Origin("p"),
+        metadata={"loud": True},
+        finish_reason=FinishReason.stop,
+        usage=result.usage,
     )
     assert events == stepped(*whole[:-1], MessageDropped("a", "rewritten"), *unfold([loud]))
     assert result.messages[1:] == (loud,)
@@ -274,7 +279,7 @@ async def test_a_message_that_a_custom_accumulator_made_of_nothing_is_told_whole
             return super().message().replace(content=(TextPart("filled"),))
 
     events, result = await step([start("a"), end("a")], accumulator=Filling)
-    filled = Message.model("filled").replace(id="a", finish_reason=FinishReason.stop)
+    filled = Message.model("filled").replace(id="a", turn="a", finish_reason=FinishReason.stop)
     assert events == stepped(*unfold([filled]))
     assert result.messages[1:] == (filled,)
 
@@ -283,7 +288,7 @@ async def test_a_message_that_is_cut_while_a_custom_accumulator_builds_it() -> N
     half = [start("a"), PartStarted("a", 0, OpenText()), PartDelta("a", 0, "half")]
     error = ProviderError("gone")
     events, _ = await step([*half, RunError(error)], accumulator=Loud)
-    kept = Message.model("HALF").replace(id="a", metadata={"loud": True}, finish_reason=FinishReason.error)
+    kept = Message.model("HALF").replace(id="a", turn="a", metadata={"loud": True}, finish_reason=FinishReason.error)
     closed = PartFinished("a", 0, TextPart("half"))
     assert events == stepped(*half, closed, MessageDropped("a", "rewritten"), *unfold([kept]))
     assert error.result.messages[1:] == (kept,)
@@ -436,7 +441,7 @@ def test_what_an_orchestrator_finds_in_a_fresh_state_and_in_one_that_begins_a_me
     assert state.accumulator is not accumulator
     assert state.intake is intake
     intake.feed([start("a"), PartStarted("a", 0, OpenText()), PartDelta("a", 0, "half")])
-    assert state.accumulated_message == Message.model("half").replace(id="a")
+    assert state.accumulated_message == Message.model("half").replace(id="a", turn="a")
     state.accumulated_message = Message.model("set")
     assert state.accumulated_message == Message.model("set")
     state.request_next_message_prefix()

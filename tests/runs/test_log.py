@@ -207,7 +207,7 @@ async def test_what_is_no_log_is_refused_in_words(url: str) -> None:
 
 
 async def test_a_missing_package_is_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dragoman.runs import open as module
+    from dragoman.sql import address as module
 
     monkeypatch.setattr(module, "find_spec", lambda name: None if name == "psycopg" else name)
     with pytest.raises(SettingsError, match=r"needs psycopg: pip install 'dragoman\[postgres\]'"):

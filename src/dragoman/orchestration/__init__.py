@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dragoman.lazy import lazy
 from dragoman.orchestration.accumulator import MessageAccumulator
 from dragoman.orchestration.choose import choose_orchestrator
 from dragoman.orchestration.iteration import StreamingIterationResult
@@ -29,8 +29,4 @@ __all__ = [
 _MODULES = {"TwoPhaseStreamingOrchestrator": "two_phase", "TypedOutputStreamingOrchestrator": "typed"}
 """What few runs need, and where it stands."""
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'dragoman.orchestration' has no attribute {name!r}")
-    return getattr(import_module(f"dragoman.orchestration.{_MODULES[name]}"), name)
+__getattr__ = lazy("dragoman.orchestration", _MODULES)

@@ -147,7 +147,7 @@ class _Answer:
         self._id = ""
         self._texts: list[str] = []
         self._open: ToolCallPart | OpenText = OpenText()
-        self._intake = state.intake = Intake(MessageAccumulator(), state.losses)
+        self._intake = state.intake = Intake(MessageAccumulator(), state.losses, turn=state.turn)
         state.shows = _is_returned if by_call else is_text
         self.returned: ToolCallPart | None = None
         """The call whose arguments are the output, once it is whole."""

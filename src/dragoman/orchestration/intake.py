@@ -42,9 +42,10 @@ class Intake:
         *,
         calls: list[ModelCall] | None = None,
         run_id: str = "",
+        turn: str | None = "",
     ) -> None:
         """`client_tools`: names of the tools that the client runs; their calls are marked so. `calls` gets each call of the model
-        when it ends, as one of the run of that id."""
+        when it ends, as one of the run of that id. `turn`: of the message; `None`: it begins one; empty: that is not said."""
         self.accumulator = accumulator
         self.message_id = ""
         self.held: MessageStarted | None = None
@@ -53,7 +54,7 @@ class Intake:
         self.losses = losses
         """What the requests had to leave out, each once and in order."""
         self.calls = [] if calls is None else calls
-        self._run_id = run_id
+        self._run_id, self._turn = run_id, turn
         self._answering: MessageStarted | None = None
         self._client_tools = client_tools
         self._plain = type(accumulator) is MessageAccumulator
@@ -153,6 +154,8 @@ class Intake:
                 return False
             self._answering = event
             if not self._paused:
+                if event.turn is None and self._turn != "":
+                    event = msgspec.structs.replace(event, turn=self._turn or event.message_id)
                 self.message_id = event.message_id
                 self.held = event
                 self._add(event)

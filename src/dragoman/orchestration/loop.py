@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from logging import DEBUG, WARNING
 from typing import Any, Literal
@@ -40,11 +40,11 @@ class Loop:
         state: StreamingState,
         *,
         opening: Sequence[Message],
-        begin: Callable[[], Sequence[Message]] | None,
+        begin: Callable[[], Awaitable[Sequence[Message]]] | None,
         output_schema: Mapping[str, Any] | None,
     ) -> None:
         """`opening`: the messages with which it begins, which the state's history holds. `begin`: gives them once the tools of sets are
-        known, where that needs them."""
+        known, where that needs them, or the conversation is read from a store."""
         self.transcript = Transcript(state, typed=output_schema is not None)
         """What the run has made by now."""
         self.has_begun = False
@@ -77,7 +77,7 @@ class Loop:
                 await state.enter()
             if self._begin is not None:
                 await state.list_tools()
-                yield self._opened(self._begin())
+                yield self._opened(await self._begin())
             await orchestrator.initialize(state)
             model = self._bound()
             if state.plan is not None:

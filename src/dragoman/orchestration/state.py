@@ -7,6 +7,7 @@ from datetime import datetime
 from operator import is_
 from typing import Any
 
+from dragoman.codec.turns import only_answers, turn_after
 from dragoman.errors import DragomanError
 from dragoman.event import PartStarted
 from dragoman.loss import Loss
@@ -75,6 +76,8 @@ class StreamingState:
             ToolError: two tools have one name.
         """
         self._history = list(conversation_history)
+        self.turn = turn_after(self._history)
+        """The turn in which the next message of the model stands; `None`: it begins one; empty: it goes on with one that has no name."""
         self.fixed_tools, self.toolset = split_tools(tools)
         """The tools that are always there, by name; and all in one set, where some come from sets."""
         self._entered = False
@@ -204,6 +207,7 @@ class StreamingState:
     def begin(self, beginning: Beginning) -> tuple[Message, ...]:
         """How the run begins, where that had to wait for the sets' tools → the messages that are its own."""
         self._history, self.plan = beginning.history, beginning.plan
+        self.turn = turn_after(self._history)
         self.losses |= dict.fromkeys(beginning.losses)
         return beginning.opening
 
@@ -215,6 +219,11 @@ class StreamingState:
     def add_to_history(self, *messages: Message) -> None:
         """Appends messages."""
         self._history.extend(messages)
+        for message in messages:
+            if message.role is Role.MODEL:
+                self.turn = message.turn or ""
+            elif not only_answers(message):
+                self.turn = None
 
     @property
     def accumulated_message(self) -> Message:
@@ -234,7 +243,9 @@ class StreamingState:
         self.is_first_chunk_of_message = True
         self.last_result = self._accumulated = None
         client_tools = [name for name, tool in self.tool_map.items() if tool.handler is None]
-        self.intake = Intake(self.accumulator, self.losses, client_tools, calls=self.calls, run_id=self.run_id)
+        self.intake = Intake(
+            self.accumulator, self.losses, client_tools, calls=self.calls, run_id=self.run_id, turn=self.turn
+        )
         return self.intake
 
     def request_next_message_prefix(self) -> None:

@@ -38,7 +38,7 @@ class ToolRound:
         """What tools want to know from a person, and in which call."""
         self._calls = calls
         self._outbox = state.outbox
-        self._new_id, self._clock = state.new_id, state.clock
+        self._new_id, self._clock, self._turn = state.new_id, state.clock, state.turn or None
         self._start: MessageStarted | None = None
         self._parts: dict[int, ToolResultPart | MarkPart] = {}
         self._task: asyncio.Task[Any] | None = None
@@ -72,9 +72,9 @@ class ToolRound:
     def _begin(self) -> MessageStarted:
         """The start of the results' message, at the first of them."""
         if self._new_id is None:
-            self._start = MessageStarted(_UNNAMED, Role.USER, anonymous=True)
+            self._start = MessageStarted(_UNNAMED, Role.USER, anonymous=True, turn=self._turn)
         else:
-            self._start = MessageStarted(self._new_id(), Role.USER, created_at=self._clock())
+            self._start = MessageStarted(self._new_id(), Role.USER, created_at=self._clock(), turn=self._turn)
         return self._start
 
     def name_twins(self, opened: Sequence[OpenCall]) -> None:
@@ -145,7 +145,7 @@ class ToolRound:
             return None
         results = [part for _, part in sorted(self._parts.items())]
         message_id = None if start.anonymous else start.message_id
-        return Message(Role.USER, tuple(results), id=message_id, created_at=start.created_at)
+        return Message(Role.USER, tuple(results), id=message_id, created_at=start.created_at, turn=start.turn)
 
     def messages(self) -> tuple[Message, ...]:
         """The message, where there is one."""

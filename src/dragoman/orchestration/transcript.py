@@ -133,16 +133,16 @@ class Transcript:
         if step.usage is not None and len(calls) == self._counted:
             origin = next((message.origin for message in step.messages if message.origin is not None), None)
             calls.append(ModelCall(origin, step.usage, self._state.run_id, self._state.clock()))
-        new = self._count()
-        return msgspec.structs.replace(step, calls=new, usage=spent(new)) if new else step
+        new, usage = self._count()
+        return msgspec.structs.replace(step, calls=new, usage=usage) if new else step
 
-    def _count(self) -> tuple[ModelCall, ...]:
-        """The model calls that are not in `usage` yet; then they are."""
+    def _count(self) -> tuple[tuple[ModelCall, ...], Usage | None]:
+        """The model calls that are not in `usage` yet, and their tokens; then they are."""
         new = tuple(self._state.calls[self._counted :])
         self._counted += len(new)
         if (usage := spent(new)) is not None:
             self.usage = usage if self.usage is None else self.usage + usage
-        return new
+        return new, usage
 
     def _anew(self, messages: Sequence[Message]) -> list[Event]:
         """Messages, whole, also where a part of them was shown before."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from time import monotonic
 from typing import Literal
@@ -22,14 +22,14 @@ Ending = tuple[Literal["success", "pending", "cancelled", "error"], ChatResult[s
 
 async def watched(
     steps: AsyncGenerator[StreamingIterationResult, None],
-    begin: Callable[[], RunStart],
+    begin: Callable[[], Awaitable[RunStart]],
     state: StreamingState,
     target: Origin,
     ending: Callable[[Exception | None], Ending],
 ) -> AsyncGenerator[StreamingIterationResult, None]:
     """A run's steps, between the hooks of its start and its end. `begin`: what is told of its start. `target`: whom it asks, where nobody has answered yet. `ending`: takes
     what was raised."""
-    start, began_at, noted = begin(), monotonic(), 0
+    start, began_at, noted = await begin(), monotonic(), 0
     hooks = start.run.hooks
     raised: Exception | None = None
 

@@ -3,9 +3,9 @@ from which readers anywhere read."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dragoman.lazy import lazy
 from dragoman.runs.visible import Visible, visible  # not when first asked for: its module has its name
 
 if TYPE_CHECKING:
@@ -24,8 +24,4 @@ _MODULES = {
     "open_log": "open",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'dragoman.runs' has no attribute {name!r}")
-    return getattr(import_module(f"dragoman.runs.{_MODULES[name]}"), name)
+__getattr__ = lazy("dragoman.runs", _MODULES)

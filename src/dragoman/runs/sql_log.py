@@ -21,9 +21,9 @@ from dragoman.runs.log import Lease, Posted, RunState, RunStatus, state_after
 from dragoman.runs.sql_changes import Claim, write
 from dragoman.runs.sql_engine import migrate
 from dragoman.runs.sql_tables import events, posts, runs
-from dragoman.runs.writer import Writer
 from dragoman.sql.dialects import DIALECTS
 from dragoman.sql.engine import open_engine
+from dragoman.sql.writer import Writer
 
 __all__ = ["SqlLog"]
 
@@ -43,7 +43,7 @@ class SqlLog:
         self._dialect = DIALECTS[make_url(url).get_backend_name()]
         self._write_engine = open_engine(url, connections=1, writes=True)
         self._read_engine = open_engine(url, connections=_READERS, writes=False)
-        self._writer = Writer(self._commit, pause=_PAUSE)
+        self._writer = Writer(self._commit, name="dragoman-run-log", closed=_closed, pause=_PAUSE)
         self._readers = ThreadPoolExecutor(_READERS, "dragoman-run-log-read")
         self._opening = threading.Lock()
         self._opened = False
@@ -151,7 +151,7 @@ class SqlLog:
         try:
             future = self._readers.submit(rows)
         except RuntimeError as error:
-            raise RunLogError("the log is closed: open it again with open_log()") from error
+            raise _closed() from error
         return await asyncio.wrap_future(future)
 
     def _open(self) -> None:
@@ -179,6 +179,10 @@ def _status(row: Any) -> RunStatus:
         driven=row.lease_until > row.now,
         started_at=row.started_at,
     )
+
+
+def _closed() -> RunLogError:
+    return RunLogError("the log is closed: open it again with open_log()")
 
 
 def _is_of_one(error: Exception) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
@@ -10,8 +12,10 @@ from dragoman.sql.dialects import DIALECTS
 
 __all__ = ["open_engine"]
 
-_PRAGMAS = ("busy_timeout = 30000", "journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON")
+_PRAGMAS = ("synchronous = NORMAL", "foreign_keys = ON")
 """With WAL, NORMAL keeps what was committed when a process is killed; when power fails the last commits may be gone, none is torn."""
+_SECONDS = 30
+"""How long one waits for another that writes."""
 
 
 def open_engine(url: str, *, connections: int, writes: bool) -> Engine:
@@ -36,9 +40,24 @@ def open_engine(url: str, *, connections: int, writes: bool) -> Engine:
 def _prepare(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # the driver begins no transaction by itself
     cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout = {1000 * _SECONDS}")
+    _use_wal(cursor)
     for pragma in _PRAGMAS:
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
+
+
+def _use_wal(cursor: sqlite3.Cursor) -> None:
+    until = time.monotonic() + _SECONDS
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError:  # two that open a new file at once: for this SQLite does not wait by itself
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.005)
+        else:
+            return
 
 
 def _begin(connection: Connection) -> None:

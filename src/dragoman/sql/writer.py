@@ -9,7 +9,6 @@ from queue import Empty, SimpleQueue
 from time import monotonic, sleep
 from typing import Any
 
-from dragoman.errors import RunLogError
 from dragoman.event_loop import running_loop
 
 __all__ = ["Writer"]
@@ -24,10 +23,17 @@ class Writer:
     The thread begins with the first piece of work.
     """
 
-    def __init__(self, commit: Callable[[Sequence[Any]], Sequence[Any]], *, pause: float) -> None:
-        """`pause`: seconds from one commit to the next at least."""
+    def __init__(
+        self,
+        commit: Callable[[Sequence[Any]], Sequence[Any]],
+        *,
+        name: str,
+        closed: Callable[[], Exception],
+        pause: float = 0.0,
+    ) -> None:
+        """`name`: the thread's. `closed`: makes the error of who comes when it is closed. `pause`: seconds from one commit to the next at least."""
         self._commit = commit
-        self._pause = pause
+        self._name, self._closed_error, self._pause = name, closed, pause
         self._queue: SimpleQueue[_Waiting | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -37,15 +43,15 @@ class Writer:
         """Waits until the work is done and durable → its result. Who stops waiting does not stop the work.
 
         Raises:
-            RunLogError: it was refused or failed, or the writer is closed.
+            Exception: it was refused or failed, or the writer is closed.
         """
         loop = running_loop()
         done: asyncio.Future[Any] = loop.create_future()
         with self._lock:
             if self._closed:
-                raise RunLogError("the log is closed: open it again with open_log()")
+                raise self._closed_error()
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="dragoman-run-log", daemon=True)
+                self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
                 self._thread.start()
             self._queue.put((work, done, loop))
         return await done

@@ -1,0 +1,46 @@
+"""Conversations that last: threads of messages in a store, for agents that remember."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dragoman.lazy import lazy
+
+if TYPE_CHECKING:
+    from dragoman.memory.memory import Memory
+    from dragoman.memory.open import open_store
+    from dragoman.memory.paging import Neighbours
+    from dragoman.memory.store import Batch, MessageQuery, Store, ThreadChange, ThreadQuery
+    from dragoman.memory.thread import Branch, Page, StoredMessage, Thread
+
+__all__ = [
+    "Batch",
+    "Branch",
+    "Memory",
+    "MessageQuery",
+    "Neighbours",
+    "Page",
+    "Store",
+    "StoredMessage",
+    "Thread",
+    "ThreadChange",
+    "ThreadQuery",
+    "open_store",
+]
+
+_MODULES = {
+    "Batch": "store",
+    "Branch": "thread",
+    "Memory": "memory",
+    "MessageQuery": "store",
+    "Neighbours": "paging",
+    "Page": "thread",
+    "Store": "store",
+    "StoredMessage": "thread",
+    "Thread": "thread",
+    "ThreadChange": "store",
+    "ThreadQuery": "store",
+    "open_store": "open",
+}
+
+__getattr__ = lazy("dragoman.memory", _MODULES)

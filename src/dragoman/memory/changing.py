@@ -1,0 +1,80 @@
+"""What a store decides of a thread, the same in all: whether it may be written, and what it is then; and what a query finds."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from dragoman.errors import HistoryError
+from dragoman.memory.store import Batch, ThreadQuery
+from dragoman.memory.thread import Thread
+
+__all__ = ["check_owner", "fits", "made", "owned", "split_words", "words_of"]
+
+_WORD = re.compile(r"\w+")
+
+
+def made(batch: Batch, thread: Thread | None) -> Thread:
+    """The thread into which a batch is written, as it is then. `thread`: as it is now; `None`: it is not there.
+
+    Raises:
+        HistoryError: it must be there and is not, or must not and is, or is another resource's.
+    """
+    change = batch.change
+    if thread is None:
+        if batch.make == "never":
+            raise HistoryError(f"No thread found with id {batch.thread_id}")
+        thread = Thread(id=batch.thread_id, created_at=batch.at, updated_at=batch.at)
+    elif batch.make == "new":
+        raise HistoryError(f"a thread with id {batch.thread_id} is there already: give another id")
+    if thread.resource_id is not None:
+        check_owner(thread, change.resource_id)
+    return msgspec.structs.replace(
+        thread,
+        updated_at=batch.at,
+        resource_id=thread.resource_id if thread.resource_id is not None else change.resource_id,
+        title=thread.title if change.title is None else change.title,
+        metadata={**thread.metadata, **change.metadata} if change.metadata else thread.metadata,
+        trimmed=max(thread.trimmed, change.trimmed or 0),
+        branch=thread.branch if change.branch is None else change.branch,
+    )
+
+
+def check_owner(thread: Thread, resource_id: str | None) -> None:
+    """Raises `HistoryError` where the thread is not that resource's."""
+    if not owned(thread, resource_id):
+        raise HistoryError(
+            f"Thread with id {thread.id} is for resource with id {thread.resource_id} but resource {resource_id:.1000} was queried"
+        )
+
+
+def owned(thread: Thread, resource_id: str | None) -> bool:
+    """Whether it is that resource's; every thread is where no resource is given."""
+    return resource_id is None or thread.resource_id == resource_id
+
+
+def fits(thread: Thread, wanted: ThreadQuery) -> bool:
+    """Whether a query finds the thread."""
+    return (
+        (wanted.ids is None or thread.id in wanted.ids)
+        and owned(thread, wanted.resource_id)
+        and all(
+            name in thread.metadata and _same(thread.metadata[name], wanted.metadata[name]) for name in wanted.metadata
+        )
+    )
+
+
+def split_words(text: str) -> list[str]:
+    """The words of a text, as they are."""
+    return _WORD.findall(text)
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words of a text, as they are compared."""
+    return frozenset(_WORD.findall(text.casefold()))
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one == other and isinstance(one, bool) == isinstance(other, bool)

@@ -1,0 +1,161 @@
+"""The conversation of one run: read from a thread, and kept there and in a list, each message when it is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dragoman.arguments import expect_each
+from dragoman.codec.turns import only_answers
+from dragoman.memory.changing import check_owner
+from dragoman.memory.incoming import incoming
+from dragoman.memory.memory import Memory
+from dragoman.memory.store import MessageQuery
+from dragoman.memory.thread import Thread
+from dragoman.memory.window import tokens_of
+from dragoman.message import Message, Role
+
+if TYPE_CHECKING:
+    from dragoman.history.list import MessageList
+
+__all__ = ["Conversation", "conversation_of", "load_thread"]
+
+
+def conversation_of(memory: Memory | None, how: Any) -> Conversation | None:
+    """The conversation of a run with these options; `None`: nobody wants to keep it."""
+    history, thread_id = how.get("history", ()), how.get("thread_id")
+    messages = None if isinstance(history, (list, tuple)) else _message_list(history)
+    if messages is None and (memory is None or not thread_id):
+        return None
+    return Conversation(messages, memory if thread_id else None, thread_id or "", how.get("resource_id"))
+
+
+class Conversation:
+    """Takes the messages of one run. What was kept is not kept again."""
+
+    def __init__(
+        self, messages: MessageList | None, memory: Memory | None, thread_id: str, resource_id: str | None
+    ) -> None:
+        """`messages`: the list that is to have them. `memory`: where the thread is."""
+        self._messages, self._memory = messages, memory
+        self._thread_id, self._resource_id = thread_id, resource_id
+        self._early: list[Message] = []
+        self._count = 0
+        self.loaded: tuple[Message, ...] | None = None
+        """What was read of the thread."""
+        self._begun: list[Message] | Exception | None = None
+
+    @property
+    def reads(self) -> bool:
+        """Whether the conversation must be read before the run can begin."""
+        return self._memory is not None
+
+    async def load(self, history: Iterable[Message], new: Sequence[Message]) -> list[Message]:
+        """What was said before, and is to be gone on with: of the thread, and of a history that came with the prompt what the thread does not
+        have. `new`: what the run begins with. It is read once, however often it is asked for.
+
+        Raises:
+            HistoryError: the thread is another resource's.
+            StoreError: it cannot be read.
+        """
+        if self._begun is None:
+            try:
+                self._begun = await self._load(history, new)
+            except Exception as error:  # noqa: BLE001 - whatever a store raises; who asks again is told the same
+                self._begun = error
+        if isinstance(self._begun, Exception):
+            raise self._begun
+        return [*self._begun]
+
+    async def _load(self, history: Iterable[Message], new: Sequence[Message]) -> list[Message]:
+        given = expect_each("history", history, Message)
+        if self._memory is None:
+            return given
+        thread = await self._memory.thread(self._thread_id)
+        stored: list[Message] = []
+        if thread is not None:
+            stored = await _stored(self._memory, thread, self._resource_id, new, goes_on=not _asks((*given, *new)))
+        known = stored if thread is None else await self._known(self._memory, thread, given, stored)
+        early = incoming(given, known)
+        given_ids = {message.id for message in (*early, *new)}
+        self.loaded = tuple([message for message in stored if message.id not in given_ids])
+        self._early = [self._memory.stamped(message) for message in early if message.role is not Role.SYSTEM]
+        if self._messages is not None:
+            self._messages.add(list(self.loaded), "memory", ordered=True)
+        rest = iter(self._early)
+        system = [message for message in early if message.role is Role.SYSTEM]
+        return [*system, *self.loaded, *rest]
+
+    async def _known(
+        self, memory: Memory, thread: Thread, given: Sequence[Message], stored: Sequence[Message]
+    ) -> Sequence[Message]:
+        """What the thread has of messages that came with the prompt; something at least, where it is not empty."""
+        last = max([at for at, message in enumerate(given) if message.role is Role.MODEL], default=None)
+        if last is None:
+            return stored
+        there = {message.id for message in stored}
+        wanted = tuple([each.id for each in given[last:] if each.id is not None and each.id not in there])
+        own = MessageQuery(thread_id=thread.id, branch=thread.branch)
+        older = await memory.store.messages(msgspec.structs.replace(own, ids=wanted)) if wanted else []
+        if not stored and not older:
+            older = await memory.store.messages(msgspec.structs.replace(own, newest_first=True, limit=1))
+        return [*stored, *[each.message for each in older]]
+
+    async def keep(self, messages: Sequence[Message]) -> None:
+        """Keeps those of a run's messages that are not kept yet. When it returns, they are stored.
+
+        Raises:
+            HistoryError: one cannot be stored.
+            StoreError: the store failed.
+        """
+        if len(messages) == self._count and not self._early:
+            return
+        new = [message for message in messages[self._count :] if message.role is not Role.SYSTEM]
+        if self._memory is not None and not self._memory.read_only:
+            written = [*self._early, *new]
+            if written:
+                await self._memory.save(written, self._thread_id, resource_id=self._resource_id)
+        self._early = []
+        if self._messages is not None:
+            for message in new:
+                is_input = message.role is Role.USER and not only_answers(message)
+                self._messages.add(message, "input" if is_input else "response")
+        self._count = len(messages)
+
+
+async def load_thread(memory: Memory, thread_id: str, resource_id: str | None) -> list[Message]:
+    """The newest messages of a thread, as an agent is given them; none where it is not there.
+
+    Raises:
+        HistoryError: it is another resource's.
+        StoreError: it cannot be read.
+    """
+    thread = await memory.thread(thread_id)
+    return [] if thread is None else await _stored(memory, thread, resource_id, (), goes_on=True)
+
+
+async def _stored(
+    memory: Memory, thread: Thread, resource_id: str | None, beside: Sequence[Message], *, goes_on: bool
+) -> list[Message]:
+    if thread.resource_id is not None:
+        check_owner(thread, resource_id)
+    found = await memory.newest(thread, beside=tokens_of(*beside) if beside else 0, goes_on=goes_on)
+    return [each.message for each in found.messages]
+
+
+def _asks(messages: Sequence[Message]) -> bool:
+    """Whether something is asked behind the last answer."""
+    for message in reversed(messages):
+        if message.role is Role.MODEL:
+            return False
+        if message.role is Role.USER and not only_answers(message):
+            return True
+    return False
+
+
+def _message_list(history: Any) -> MessageList | None:
+    from dragoman.history.list import MessageList
+
+    return history if isinstance(history, MessageList) else None

@@ -1,0 +1,400 @@
+"""`Memory`: conversations that last, and how much of one an agent is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, Literal, Self, cast
+
+import msgspec
+
+from dragoman.arguments import expect, expect_each, wrong
+from dragoman.errors import HistoryError, SettingsError
+from dragoman.memory.changing import check_owner
+from dragoman.memory.cloning import clone_of, cloned
+from dragoman.memory.open import open_store
+from dragoman.memory.paging import Neighbours, page_of, with_neighbours
+from dragoman.memory.settings import checked_id, checked_metadata, checked_page, checked_title, window
+from dragoman.memory.store import Batch, Make, MessageQuery, Store, ThreadChange, ThreadQuery
+from dragoman.memory.thread import Branch, Page, StoredMessage, Thread
+from dragoman.memory.window import Loaded, newest
+from dragoman.message import Message
+from dragoman.model.chat_model import new_id, now
+
+__all__ = ["Memory"]
+
+Scalar = str | int | float | bool | None
+
+
+class Memory:
+    """Threads of messages in a store. Give it to an agent, and name a thread when you send:
+
+    ```python
+    agent = Agent("openai", memory=Memory("sqlite:///chats.db"))
+    await agent.send("Hello", thread_id="t1", resource_id="ann")
+    ```
+
+    It may be shared by tasks, threads and event loops. `close` (or `async with`) gives back what its store holds open.
+    """
+
+    def __init__(
+        self,
+        store: str | Store = "memory:",
+        *,
+        last_messages: int | Literal[False] | None = None,
+        tokens: int | None = None,
+        remove_tokens: int | None = None,
+        read_only: bool = False,
+        id_factory: Callable[[], str] = new_id,
+        clock: Callable[[], datetime] = now,
+    ) -> None:
+        """`store`: `memory:`, `sqlite:///PATH`, `postgresql://USER:PASSWORD@HOST/DATABASE`, or a `Store` of your own; nothing is opened before
+        the first use.
+
+        An agent is given the newest `last_messages` of a thread: 10 where there is no budget of `tokens`; `False` or 0: none. They begin
+        with something that the user said, the same for several turns, so that they may be fewer (seldom less than half), and more where the last exchange alone is longer.
+        `tokens` bounds the conversation by about so many tokens, as dragoman estimates them: once there are more, the oldest
+        exchanges of the thread are left out until `remove_tokens` (a quarter of `tokens`, where it is not given) are free, and stay left out. They are not deleted.
+        `read_only`: nothing is written.
+
+        Raises:
+            SettingsError: the store's URL, or a number, is none; a package is missing.
+            TypeError: an argument is of another type.
+        """
+        if isinstance(store, type) or not isinstance(cast(object, store), (str, Store)):
+            raise wrong("store", store, 'a URL such as "sqlite:///chats.db", or a Store')
+        expect("read_only", read_only, bool)
+        self.window = window(last_messages, tokens, remove_tokens)
+        """How much of a thread an agent is given."""
+        self.read_only = read_only
+        """Whether nothing is written."""
+        self.store: Store = open_store(store) if isinstance(store, str) else store
+        """Where it all is."""
+        self._new_id, self._clock = id_factory, clock
+
+    # threads
+
+    async def save_thread(
+        self,
+        thread_id: str | None = None,
+        *,
+        resource_id: str | None = None,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Thread:
+        """Makes a thread, or writes into the one that is there: metadata is merged, what is not given stays. → the thread.
+
+        Raises:
+            HistoryError: it is another resource's, or something cannot be stored.
+        """
+        return await self._change(thread_id or self._new_id(), "missing", resource_id, title, metadata)
+
+    async def thread(self, thread_id: str) -> Thread | None:
+        """A thread by its id; `None`: there is none."""
+        found = await self.store.threads(ThreadQuery(ids=(checked_id("thread_id", thread_id),)))
+        return found[0] if found else None
+
+    async def threads(
+        self,
+        *,
+        resource_id: str | None = None,
+        metadata: Mapping[str, Scalar] | None = None,
+        page: int = 0,
+        per_page: int | None = 100,
+        newest_first: bool = True,
+    ) -> Page[Thread]:
+        """Threads, by the time of their last change. `metadata`: those that have all these fields at the top of theirs.
+
+        Raises:
+            HistoryError: there is no such page, or a field of `metadata` is to be an object or a list.
+        """
+        checked_page(page, per_page)
+        fields = {} if metadata is None else checked_metadata("metadata", metadata)
+        for name, value in fields.items():
+            if isinstance(value, (dict, list)):
+                raise HistoryError(f"metadata[{name!r}]: threads are found by texts, numbers, booleans and None alone")
+        query = ThreadQuery(
+            resource_id=_optional_id("resource_id", resource_id),
+            metadata=fields,
+            newest_first=newest_first,
+            offset=page * (per_page or 0),
+            limit=None if per_page is None else per_page + 1,
+        )
+        return page_of([] if per_page == 0 else await self.store.threads(query), page, per_page)
+
+    async def update_thread(
+        self, thread_id: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> Thread:
+        """Writes into a thread: metadata is merged, field by field at its top. → the thread.
+
+        Raises:
+            HistoryError: there is none, or something cannot be stored.
+        """
+        return await self._change(thread_id, "never", None, title, metadata)
+
+    async def delete_thread(self, thread_id: str) -> bool:
+        """Deletes a thread with its messages → whether there was one."""
+        self._check_writable()
+        return await self.store.delete_thread(checked_id("thread_id", thread_id))
+
+    async def clone_thread(
+        self,
+        thread_id: str,
+        *,
+        new_id: str | None = None,
+        title: str | None = None,
+        resource_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        last_messages: int | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        ids: Iterable[str] | None = None,
+    ) -> Thread:
+        """Copies a thread as it is shown, with ids of its own; what messages hold is shared. → the new thread, whose `metadata["clone"]` says where
+        it is from. `last_messages`, `since`, `until`, `ids`: only those messages.
+
+        Raises:
+            HistoryError: there is none, or one with the new id is there already.
+        """
+        self._check_writable()
+        thread = await self.thread(thread_id)
+        if thread is None:
+            raise HistoryError(f"Source thread with id {thread_id} not found")
+        wanted = None if ids is None else tuple(_ids(ids))
+        query = MessageQuery(thread_id=thread_id, branch=thread.branch, ids=wanted, since=since, until=until)
+        if last_messages is not None:
+            checked_page(0, last_messages)
+            query = msgspec.structs.replace(query, newest_first=True, limit=last_messages)
+        found = [each.message for each in await self.store.messages(query)]
+        messages = found if last_messages is None else found[::-1]
+        at = self._clock()
+        change = clone_of(
+            thread,
+            messages,
+            at,
+            title=checked_title(title),
+            resource_id=_optional_id("resource_id", resource_id),
+            metadata=checked_metadata("metadata", metadata or {}),
+        )
+        new = checked_id("new_id", new_id) if new_id is not None else self._new_id()
+        batch = Batch(thread_id=new, messages=cloned(messages, self._new_id), at=at, make="new", change=change)
+        return await self.store.save(batch)
+
+    # branches
+
+    async def branches(self, thread_id: str) -> list[Branch]:
+        """The ways in which a thread went on beside the first one, which is number 0. `Thread.branch` is the one that is shown."""
+        return await self.store.branches(checked_id("thread_id", thread_id))
+
+    async def show_branch(self, thread_id: str, branch: int) -> Thread:
+        """Shows another branch, and goes on with it. → the thread.
+
+        Raises:
+            HistoryError: there is no such thread or branch.
+        """
+        expect("branch", branch, int)
+        self._check_writable()
+        change = ThreadChange(branch=branch)
+        batch = Batch(
+            thread_id=checked_id("thread_id", thread_id), messages=(), at=self._clock(), make="never", change=change
+        )
+        return await self.store.save(batch)
+
+    # messages
+
+    async def save(
+        self,
+        messages: Iterable[Message],
+        thread_id: str,
+        *,
+        resource_id: str | None = None,
+        after: str | None = None,
+    ) -> list[Message]:
+        """Writes messages at the end of a thread, which is made where it is missing; one whose id the thread shows takes that message's place. What has no
+        id or time gets one. → the messages as they are stored, which they are, all of them, when this returns.
+
+        `after`: id of the message that they follow, `""` for the beginning: where others follow it already, they begin a branch, which is
+        then shown. That is how a message is edited or answered again: nothing is deleted.
+
+        Raises:
+            HistoryError: the thread is another resource's, or shows no message with the id `after`; a message cannot be stored.
+            SettingsError: the memory is read-only.
+            StoreError: the store failed.
+            TypeError: something is no message.
+        """
+        self._check_writable()
+        given = expect_each("messages", messages, Message)
+        at = self._clock()
+        known = {message.id: message for message in map(self.stamped, given)}
+        batch = Batch(
+            thread_id=checked_id("thread_id", thread_id),
+            messages=tuple(known.values()),
+            at=at,
+            change=ThreadChange(resource_id=_optional_id("resource_id", resource_id)),
+            after=after and checked_id("after", after),
+        )
+        await self.store.save(batch)
+        return [*batch.messages]
+
+    async def recall(
+        self,
+        thread_id: str,
+        *,
+        resource_id: str | None = None,
+        page: int = 0,
+        per_page: int | None = 40,
+        newest_first: bool = False,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        include: Iterable[Neighbours] = (),
+        branch: int | None = None,
+        problems: list[str] | None = None,
+    ) -> Page[Message]:
+        """Messages of a thread, a page of them; `per_page=None`: all. `since` and `until` (which is not in it): when they were made. `include`: these, too, with
+        their neighbours. `branch`: as that one shows the thread. `problems`: takes what is wrong with messages that are damaged in the store, which are
+        left out then.
+
+        Raises:
+            HistoryError: there is no such thread, branch or page, the thread is another resource's, or a message is damaged.
+        """
+        checked_page(page, per_page)
+        thread = await self._owned(thread_id, resource_id)
+        query = MessageQuery(
+            thread_id=thread.id,
+            branch=thread.branch if branch is None else branch,
+            since=since,
+            until=until,
+            newest_first=newest_first,
+            offset=page * (per_page or 0),
+            limit=None if per_page is None else per_page + 1,
+            damaged=problems is not None,
+        )
+        found = page_of([] if per_page == 0 else await self.store.messages(query), page, per_page)
+        items = {each.position: each for each in found.items}
+        for wanted in expect_each("include", include, Neighbours):
+            items |= {each.position: each for each in await with_neighbours(self.store, query, wanted)}
+        ordered = [each for _, each in sorted(items.items(), reverse=newest_first)]
+        (problems if problems is not None else []).extend([each.problem for each in ordered if each.problem])
+        return Page(
+            items=tuple([each.message for each in ordered if each.problem is None]),
+            page=page,
+            per_page=per_page,
+            has_more=found.has_more,
+        )
+
+    async def search(
+        self,
+        text: str,
+        *,
+        thread_id: str | None = None,
+        resource_id: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        page: int = 0,
+        per_page: int | None = 40,
+    ) -> Page[StoredMessage]:
+        """Messages whose text has all these words, whatever their case, newest first; in all threads, or those of a resource, or one. Whole words
+        are compared, by their letters alone: no endings, no meaning, nothing of files or of results of tools, and of a message the first 100,000
+        characters. Messages in branches that are not shown are found, too.
+
+        Raises:
+            HistoryError: there is no such page.
+        """
+        expect("text", text, str)
+        checked_page(page, per_page)
+        query = MessageQuery(
+            thread_id=_optional_id("thread_id", thread_id),
+            resource_id=_optional_id("resource_id", resource_id),
+            text=text,
+            since=since,
+            until=until,
+            newest_first=True,
+            offset=page * (per_page or 0),
+            limit=None if per_page is None else per_page + 1,
+        )
+        return page_of([] if per_page == 0 else await self.store.messages(query), page, per_page)
+
+    async def update_messages(self, messages: Iterable[Message], thread_id: str) -> list[Message]:
+        """Writes messages in place of those that have their ids. → the messages.
+
+        Raises:
+            HistoryError: the thread shows no message with such an id.
+        """
+        given = expect_each("messages", messages, Message)
+        thread = await self._owned(thread_id, None)
+        ids = tuple([checked_id("the id of a message", each.id or "") for each in given])
+        found = await self.store.messages(MessageQuery(thread_id=thread.id, branch=thread.branch, ids=ids))
+        if missing := {*ids} - {each.message.id for each in found}:
+            raise HistoryError(f'the thread "{thread_id}" shows no message with the id {min(missing)!r}')
+        return await self.save(given, thread_id)
+
+    async def delete_messages(self, ids: Iterable[str], thread_id: str) -> int:
+        """Deletes messages of a thread, in all its branches → how many."""
+        self._check_writable()
+        wanted = _ids(ids)
+        return await self.store.delete_messages(checked_id("thread_id", thread_id), wanted, self._clock())
+
+    def stamped(self, message: Message) -> Message:
+        """A message with an id and a time, as it is stored.
+
+        Raises:
+            HistoryError: its id is none that can be stored.
+        """
+        message_id = self._new_id() if message.id is None else checked_id("the id of a message", message.id)
+        if message.turn is not None:
+            checked_id("the turn of a message", message.turn)
+        return message.replace(id=message_id, created_at=message.created_at or self._clock())
+
+    async def newest(self, thread: Thread, *, beside: int = 0, goes_on: bool = False) -> Loaded:
+        """What an agent is given of a thread. `beside`: tokens of what is sent with it. `goes_on`: with it nothing new is asked. The boundary of the token budget is kept in the thread."""
+        loaded = await newest(self.store, thread, self.window, beside=beside, goes_on=goes_on)
+        if loaded.trimmed > thread.trimmed and not self.read_only:
+            change = ThreadChange(trimmed=loaded.trimmed)
+            batch = Batch(thread_id=thread.id, messages=(), at=self._clock(), make="never", change=change)
+            await self.store.save(batch)
+        return loaded
+
+    # its end
+
+    async def close(self) -> None:
+        """Gives back what the store holds open."""
+        await self.store.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    async def _owned(self, thread_id: str, resource_id: str | None) -> Thread:
+        thread = await self.thread(thread_id)
+        if thread is None:
+            raise HistoryError(f"No thread found with id {thread_id}")
+        check_owner(thread, resource_id)
+        return thread
+
+    async def _change(
+        self, thread_id: str, make: Make, resource_id: str | None, title: str | None, metadata: Mapping[str, Any] | None
+    ) -> Thread:
+        self._check_writable()
+        change = ThreadChange(
+            title=checked_title(title),
+            resource_id=_optional_id("resource_id", resource_id),
+            metadata=None if metadata is None else checked_metadata("metadata", metadata),
+        )
+        thread_id = checked_id("thread_id", thread_id)
+        return await self.store.save(
+            Batch(thread_id=thread_id, messages=(), at=self._clock(), make=make, change=change)
+        )
+
+    def _check_writable(self) -> None:
+        if self.read_only:
+            raise SettingsError("this memory is read-only: make another one of the same store to write")
+
+
+def _ids(ids: Iterable[str]) -> list[str]:
+    return [checked_id("an id in ids", each) for each in expect_each("ids", ids, str)]
+
+
+def _optional_id(name: str, value: str | None) -> str | None:
+    return None if value is None else checked_id(name, value)

@@ -1,0 +1,99 @@
+"""A message as a store holds it: a body, which equal messages share, and the bytes of its attachments apart from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from dragoman.errors import HistoryError
+from dragoman.message import DataPart, Message, TextPart, ToolResultPart
+
+__all__ = ["Packed", "digest_of", "microseconds", "packed", "unpacked"]
+
+_TEXT = 100_000
+"""Characters of a message that can be found; databases have limits of their own."""
+
+
+class Packed(msgspec.Struct, frozen=True):
+    """A message in parts."""
+
+    digest: bytes
+    """Of the body and its attachments."""
+    body: str
+    """The message's stored form without id, time and turn, its attachments empty."""
+    attachments: tuple[bytes, ...]
+    """Their bytes, in order."""
+    text: str
+    """What can be found."""
+
+
+def packed(message: Message) -> Packed:
+    """A message → its parts.
+
+    Raises:
+        HistoryError: it holds what JSON cannot.
+    """
+    attachments: list[bytes] = []
+
+    def emptied(part: DataPart) -> DataPart:
+        attachments.append(part.data)
+        return msgspec.structs.replace(part, data=b"")
+
+    bare = _with_data(message.replace(id=None, created_at=None, turn=None), emptied)
+    body = bare.to_json()
+    digest = sha256(body)
+    for data in attachments:
+        digest.update(digest_of(data))
+    text = "\n".join([piece.text for piece in message.content if isinstance(piece, TextPart)])
+    found = text[:_TEXT].replace("\x00", " ")
+    return Packed(digest.digest(), body.decode(), tuple(attachments), found)
+
+
+def unpacked(
+    body: str, attachments: Sequence[bytes], *, message_id: str, created_at: datetime | None, turn: str | None
+) -> Message:
+    """The parts → the message.
+
+    Raises:
+        HistoryError: the body is none, or of a version that this release does not read, or an attachment is missing.
+    """
+    left: Iterator[bytes] = iter(attachments)
+
+    def filled(part: DataPart) -> DataPart:
+        try:
+            return msgspec.structs.replace(part, data=next(left))
+        except StopIteration:
+            raise HistoryError(f"an attachment of the message {message_id} is missing in the store") from None
+
+    message = _with_data(Message.from_json(body), filled)
+    return message.replace(id=message_id, created_at=created_at, turn=turn)
+
+
+def digest_of(data: bytes) -> bytes:
+    """What an attachment is found by."""
+    return sha256(data).digest()
+
+
+def microseconds(date: datetime) -> int:
+    """Microseconds since 1970. A date without a zone counts as UTC."""
+    aware = date if date.tzinfo is not None else date.replace(tzinfo=UTC)
+    return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+def _with_data(message: Message, change: Callable[[DataPart], DataPart]) -> Message:
+    """The message with its files changed, those in results of tools too."""
+    if not any(isinstance(piece, DataPart) or getattr(piece, "is_content", False) for piece in message.content):
+        return message
+
+    def changed(piece: Any) -> Any:
+        if isinstance(piece, DataPart):
+            return change(piece)
+        if isinstance(piece, ToolResultPart) and piece.is_content:
+            return msgspec.structs.replace(piece, result=tuple([changed(part) for part in piece.result]))
+        return piece
+
+    return message.replace(content=tuple([changed(piece) for piece in message.content]))

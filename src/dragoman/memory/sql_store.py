@@ -1,0 +1,55 @@
+"""A store in SQLite or Postgres."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from dragoman.errors import StoreError
+from dragoman.memory import sql_reading, sql_saving
+from dragoman.memory.packing import packed
+from dragoman.memory.sql_tables import MIGRATIONS
+from dragoman.memory.store import Batch, MessageQuery, ThreadQuery
+from dragoman.memory.thread import Branch, StoredMessage, Thread
+from dragoman.sql.database import Database
+
+__all__ = ["SqlStore"]
+
+
+class SqlStore:
+    """A `Store` in a database, which processes may share."""
+
+    def __init__(self, url: str) -> None:
+        """`url`: as in `open_store`. Nothing is opened before the first use."""
+        self.database = Database(url, MIGRATIONS, name="message store", failure=StoreError)
+        """Its connections."""
+
+    async def save(self, batch: Batch) -> Thread:
+        """As `Store.save`."""
+        parts = [packed(message) for message in batch.messages]
+        return await self.database.write(lambda connection: sql_saving.save(connection, batch, parts))
+
+    async def messages(self, wanted: MessageQuery) -> list[StoredMessage]:
+        """As `Store.messages`."""
+        return await self.database.read(lambda connection: sql_reading.messages_of(connection, wanted))
+
+    async def threads(self, wanted: ThreadQuery) -> list[Thread]:
+        """As `Store.threads`."""
+        return await self.database.read(lambda connection: sql_reading.threads_of(connection, wanted))
+
+    async def branches(self, thread_id: str) -> list[Branch]:
+        """As `Store.branches`."""
+        found = await self.database.read(lambda connection: sql_reading.branches_of(connection, thread_id))
+        return list(found.values())
+
+    async def delete_thread(self, thread_id: str) -> bool:
+        """As `Store.delete_thread`."""
+        return await self.database.write(lambda connection: sql_saving.delete_thread(connection, thread_id))
+
+    async def delete_messages(self, thread_id: str, ids: Sequence[str], at: datetime) -> int:
+        """As `Store.delete_messages`."""
+        return await self.database.write(lambda connection: sql_saving.delete_messages(connection, thread_id, ids, at))
+
+    async def close(self) -> None:
+        """As `Store.close`."""
+        await self.database.close()

@@ -1,0 +1,104 @@
+"""The tables of threads and messages."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from dragoman.sql.migrate import Migrations
+
+__all__ = ["MIGRATIONS", "attachments", "bodies", "branches", "files", "messages", "metadata", "threads"]
+
+MIGRATIONS = Migrations("dragoman.memory:migrations", "0001", "dragoman_memory_version")
+
+metadata = MetaData()
+_ID = BigInteger().with_variant(Integer, "sqlite")  # which alone counts by itself there
+
+threads = Table(
+    "dragoman_threads",
+    metadata,
+    Column("thread_id", String, primary_key=True),
+    Column("resource_id", String),
+    Column("title", String, nullable=False),
+    Column("metadata", Text, nullable=False),
+    Column("created_at", String, nullable=False),
+    Column("updated_at", String, nullable=False),
+    Column("changed_at", BigInteger, nullable=False),
+    Column("branch", Integer, nullable=False),
+    Column("trimmed", BigInteger, nullable=False),
+    Column("end", BigInteger, nullable=False),
+    Index("ix_dragoman_threads_resource_id_changed_at", "resource_id", "changed_at"),
+    Index("ix_dragoman_threads_changed_at", "changed_at"),
+)
+"""A thread. `end`: the last position that was given. `changed_at`: `updated_at` in microseconds since 1970."""
+
+branches = Table(
+    "dragoman_branches",
+    metadata,
+    Column("thread_id", String, ForeignKey("dragoman_threads.thread_id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("parent", Integer, nullable=False),
+    Column("position", BigInteger, nullable=False),
+    Column("created_at", String, nullable=False),
+)
+"""Where a thread goes on in another way. Branch 0 is not among them."""
+
+bodies = Table(
+    "dragoman_bodies",
+    metadata,
+    Column("body_id", _ID, primary_key=True),
+    Column("digest", LargeBinary, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("files", Integer, nullable=False),
+    UniqueConstraint("digest", name="uq_dragoman_bodies_digest"),
+)
+"""What messages hold, each once. `text`: what can be found. `files`: how many attachments."""
+
+messages = Table(
+    "dragoman_messages",
+    metadata,
+    Column("thread_id", String, primary_key=True),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("branch", Integer, nullable=False),
+    Column("message_id", String, nullable=False),
+    Column("created_at", String),
+    Column("made_at", BigInteger, nullable=False),
+    Column("turn", String),
+    Column("body_id", _ID, nullable=False),
+    ForeignKeyConstraint(["thread_id"], ["dragoman_threads.thread_id"], name="fk_dragoman_messages_thread_id"),
+    ForeignKeyConstraint(["body_id"], ["dragoman_bodies.body_id"], name="fk_dragoman_messages_body_id"),
+    UniqueConstraint("thread_id", "message_id", "branch", name="uq_dragoman_messages_message_id"),
+    Index("ix_dragoman_messages_body_id", "body_id"),
+)
+"""A message in its place. `made_at`: `created_at`, else when it was stored, in microseconds since 1970."""
+
+files = Table(
+    "dragoman_files",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    Column("data", LargeBinary, nullable=False),
+)
+"""The bytes of attachments, each once."""
+
+attachments = Table(
+    "dragoman_attachments",
+    metadata,
+    Column("body_id", _ID, ForeignKey("dragoman_bodies.body_id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("digest", LargeBinary, ForeignKey("dragoman_files.digest"), nullable=False),
+    Index("ix_dragoman_attachments_digest", "digest"),
+)
+"""Which bytes a body's files have, in order."""

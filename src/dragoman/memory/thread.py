@@ -1,0 +1,76 @@
+"""What a store gives: threads, their branches, messages in them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from dragoman.message import Message
+
+__all__ = ["Branch", "Page", "StoredMessage", "Thread"]
+
+T = TypeVar("T")
+
+
+class Thread(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A conversation that is stored, without its messages."""
+
+    id: str
+    """Its id."""
+    resource_id: str | None = None
+    """Whose it is, such as a user's id."""
+    title: str = ""
+    """For people; may be empty."""
+    metadata: dict[str, Any] = {}
+    """The application's own notes, any JSON."""
+    created_at: datetime
+    """When it was made."""
+    updated_at: datetime
+    """When something was last written into it."""
+    branch: int = 0
+    """The branch that is shown and gone on with."""
+    trimmed: int = 0
+    """The position up to which a token budget leaves messages out of what agents are given; 0: none."""
+
+
+class Branch(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the ways in which a conversation went on. The first one has no `Branch`: it is number 0."""
+
+    number: int
+    """Its number in the thread."""
+    parent: int
+    """The branch that it leaves."""
+    position: int
+    """The position of the last message that both have; 0: none."""
+    created_at: datetime
+    """When it was made."""
+
+
+class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """A message and where it stands."""
+
+    message: Message
+    """The message."""
+    thread_id: str
+    """The thread's id."""
+    position: int
+    """Its place in the order of the thread, from 1 on; there are gaps."""
+    branch: int = 0
+    """The branch that it was written in."""
+    problem: str | None = None
+    """Why the message cannot be read, where it was asked for nevertheless; it is empty then."""
+
+
+class Page(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+    """Some of many."""
+
+    items: tuple[T, ...]
+    """These."""
+    page: int
+    """Which page, from 0 on."""
+    per_page: int | None
+    """Most items of a page; `None`: all."""
+    has_more: bool
+    """Whether there is another page behind it."""

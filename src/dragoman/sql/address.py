@@ -1,0 +1,32 @@
+"""URLs of databases, checked before a database is opened."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from dragoman.errors import SettingsError
+
+__all__ = ["check_address"]
+
+_EXTRAS = {
+    "sqlite": ("sql", ("sqlalchemy", "alembic")),
+    "postgresql": ("postgres", ("sqlalchemy", "alembic", "psycopg")),
+}
+"""Scheme → the extra that it needs, and the packages of that."""
+
+
+def check_address(url: str, thing: str, short: str) -> None:
+    """Checks `sqlite:///path` or `postgresql://user:password@host/database`. `thing`, `short`: what is kept there, in words for people.
+
+    Raises:
+        SettingsError: the URL is of another kind, or a package is missing.
+    """
+    scheme, _, rest = url.partition("://")
+    if scheme not in _EXTRAS or not rest.strip("/"):
+        kind = scheme if rest else url.partition(":")[0]  # a URL may hold a password
+        raise SettingsError(
+            f'"{kind}" is no {thing}: give "memory:", "sqlite:///PATH" or "postgresql://USER:PASSWORD@HOST/DATABASE"'
+        )
+    extra, packages = _EXTRAS[scheme]
+    if lacking := [package for package in packages if find_spec(package) is None]:
+        raise SettingsError(f"a {short} in {scheme} needs {', '.join(lacking)}: pip install 'dragoman[{extra}]'")

@@ -1,0 +1,103 @@
+"""The checks of stores can fail: for each a store that is broken so that this check says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from dragoman import testing
+from dragoman.memory.memory_store import MemoryStore
+from dragoman.memory.store import Batch, MessageQuery, ThreadQuery
+from dragoman.message import Message
+from dragoman.testing.check import CheckFailed
+
+replace = msgspec.structs.replace
+
+
+def broken(**functions: Callable[..., Any]) -> type[MemoryStore]:
+    return type("Broken", (MemoryStore,), functions)
+
+
+def saving(change: Callable[[Batch], Batch]) -> type[MemoryStore]:
+    async def save(self: MemoryStore, batch: Batch) -> Any:
+        return await MemoryStore.save(self, change(batch))
+
+    return broken(save=save)
+
+
+def reading(change: Callable[[MessageQuery], MessageQuery]) -> type[MemoryStore]:
+    async def messages(self: MemoryStore, wanted: MessageQuery) -> Any:
+        return await MemoryStore.messages(self, change(wanted))
+
+    return broken(messages=messages)
+
+
+def finding(change: Callable[[ThreadQuery], ThreadQuery]) -> type[MemoryStore]:
+    async def threads(self: MemoryStore, wanted: ThreadQuery) -> Any:
+        return await MemoryStore.threads(self, change(wanted))
+
+    return broken(threads=threads)
+
+
+def without(**fields: Any) -> Callable[[Any], Any]:
+    return lambda value: replace(value, **fields)
+
+
+def of_messages(change: Callable[[Message], Message]) -> Callable[[Batch], Batch]:
+    return lambda batch: replace(batch, messages=tuple(map(change, batch.messages)))
+
+
+async def nothing(self: MemoryStore, *_: Any) -> Any:
+    return 0
+
+
+async def one_by_one(self: MemoryStore, batch: Batch) -> Any:
+    thread = await MemoryStore.save(self, replace(batch, messages=(), after=None))
+    return await MemoryStore.save(self, replace(batch, make="missing")) if batch.messages else thread
+
+
+async def in_time(self: MemoryStore, wanted: MessageQuery) -> Any:
+    found = await MemoryStore.messages(self, wanted)
+    return sorted(found, key=lambda each: str(each.message.created_at), reverse=wanted.newest_first)
+
+
+async def interleaved(self: MemoryStore, batch: Batch) -> Any:
+    import asyncio
+
+    for message in batch.messages or ():
+        thread = await MemoryStore.save(self, replace(batch, messages=(message,)))
+        await asyncio.sleep(0)
+        batch = replace(batch, make="missing", after=None)
+    return thread if batch.messages else await MemoryStore.save(self, batch)
+
+
+MUTANTS = {
+    "messages_come_back_equal": saving(of_messages(without(turn=None))),
+    "messages_stand_in_the_order_of_writing": broken(messages=in_time),
+    "a_message_takes_the_place_of_the_one_with_its_id": saving(lambda batch: replace(batch, messages=tuple(m for m in batch.messages if m.text != "new"))),
+    "equal_messages_come_back_each_with_its_own_id": saving(lambda batch: replace(batch, messages=batch.messages[:1])),
+    "a_batch_is_written_whole_or_not_at_all": broken(save=one_by_one),
+    "parts_of_a_thread_are_found": reading(without(offset=0)),
+    "words_are_found": reading(lambda wanted: replace(wanted, text=wanted.text and wanted.text.split()[:1] and wanted.text.split()[0])),
+    "messages_are_deleted_and_others_stay": broken(delete_messages=nothing),
+    "several_that_write_at_once_lose_nothing": broken(save=interleaved),
+    "two_stores_that_write_at_once_lose_nothing": MemoryStore,
+    "a_thread_is_made_once": saving(without(make="missing")),
+    "a_thread_is_one_resources": saving(lambda batch: replace(batch, change=replace(batch.change, resource_id=None))),
+    "threads_are_changed_field_by_field": saving(lambda batch: replace(batch, change=replace(batch.change, trimmed=None))),
+    "threads_are_found": finding(without(metadata={})),
+    "a_thread_is_deleted_whole": broken(delete_thread=nothing),
+    "a_branch_begins_where_others_follow": saving(lambda batch: replace(batch, after=None if batch.after == "" else batch.after)),
+    "a_branch_is_shown_again": saving(lambda batch: replace(batch, change=replace(batch.change, branch=None))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("check", testing.STORE_CHECKS, ids=lambda check: check.name)
+def test_each_check_fails_where_its_behaviour_is_not_there(check: Any) -> None:
+    broken_store = MUTANTS[check.name]
+    (bound,) = [each for each in testing.store_checks(broken_store, shared=True) if each.name == check.name]
+    with pytest.raises(CheckFailed):
+        bound()
