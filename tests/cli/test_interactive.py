@@ -201,6 +201,50 @@ def test_what_is_pasted_is_one_prompt_however_many_lines_it_has(terminal: Termin
     assert [request.messages[-1].text for request in llm.requests] == ["/help\ntwo\nthree"]
 
 
+def test_a_conversation_that_is_kept_goes_on_in_another_process(
+    opened: Callable[..., Terminal], llm: Llm, tmp_path: Path
+) -> None:
+    store = f"sqlite:///{tmp_path}/threads.db"
+    first = opened("--thread", "trip", "--store", store)
+    first.type("Hello")
+    first.until("You said: Hello")
+    first.prompt()
+    first.type(CTRL_D)
+    first.process.wait(30)
+    second = Terminal(tmp_path, "--store", store, "--continue")
+    try:
+        second.until("trip goes on; last: You said: Hello")
+        second.prompt()
+        second.type("Again")
+        second.until("You said: Again")
+        second.prompt()
+        assert [message.text for message in llm.requests[1].messages] == ["Hello", "You said: Hello", "Again"]
+        second.type("/clear")
+        second.until("the conversation begins anew, and is kept as ")
+        second.prompt()
+        second.type("Anew")
+        second.until("You said: Anew")
+        assert [message.text for message in llm.requests[2].messages] == ["Anew"]
+    finally:
+        second.close()
+
+
+def test_what_a_kept_conversation_waits_for_is_answered_with_its_thread(
+    opened: Callable[..., Terminal], llm: Llm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "mytools.py").write_text(TOOLS)
+    monkeypatch.chdir(tmp_path)
+    llm.reply = calling
+    kept = opened("--tools", "mytools", "--thread", "t", "--store", f"sqlite:///{tmp_path}/threads.db")
+    kept.type("Delete.")
+    kept.until("[waits for approval]")
+    kept.prompt()
+    kept.type("y")
+    kept.until("It says: x is deleted")
+    kept.prompt()
+    assert len(llm.requests) == 2
+
+
 def test_several_lines_are_typed_with_alt_enter_or_a_backslash(terminal: Terminal, llm: Llm) -> None:
     terminal.type(b"one" + ALT_ENTER + b"two\\\rthree\\n\r")
     terminal.until("You said: ")

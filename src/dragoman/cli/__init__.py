@@ -34,5 +34,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         report(error)
         return exit_code(error)
     except OSError as error:  # a full disk under what is printed, say; a closed pipe ends the process before
-        report(DragomanError(f"cannot read or write: {error.strerror or error}"))
+        report(
+            DragomanError(
+                f"cannot read or write{f' {error.filename}' if error.filename else ''}: {error.strerror or error}"
+            )
+        )
         return 1

@@ -81,8 +81,10 @@ async def answer(
     """
     results = [await _run(agent.run(prompt, history=history, **how), show, interrupts, history)]
 
+    known: RunHow = {**how, "thread_id": ""}  # what a thread has stands in the history, too, and is checked at once
+
     def check(resume: Resume) -> object:
-        return agent.run(None, history=history, resume=[resume], **how)
+        return agent.run(None, history=history, resume=[resume], **known)
 
     while (pending := results[-1].pending) and (resume := await asks(pending, check)):
         run = agent.run(None, history=history, resume=resume, **how)

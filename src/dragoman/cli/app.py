@@ -8,10 +8,14 @@ import typer
 
 from dragoman.cli.catalogue import models, providers
 from dragoman.cli.chat import chat
+from dragoman.cli.convert import convert
 from dragoman.cli.decode import decode
 from dragoman.cli.embed import create, search, text
 from dragoman.cli.local import pull
 from dragoman.cli.mcp import mcp
+from dragoman.cli.plan import plan
+from dragoman.cli.threads import delete, export, list_threads, show
+from dragoman.cli.threads import search as search_threads
 
 __all__ = ["app"]
 
@@ -28,10 +32,14 @@ app = typer.Typer(
 _embed = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Texts as vectors, and search by meaning.")
 _local = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The embedded model, which needs no key.")
 
+_threads = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The conversations of chat --thread.")
+
 app.command()(chat)
 app.command()(providers)
 app.command()(models)
 app.command()(decode)
+app.command()(convert)
+app.command()(plan)
 app.command()(mcp)
 _embed.command()(create)
 _embed.command()(search)
@@ -39,6 +47,12 @@ _embed.command()(text)
 app.add_typer(_embed, name="embed")
 _local.command()(pull)
 app.add_typer(_local, name="local")
+_threads.command(name="list")(list_threads)
+_threads.command()(show)
+_threads.command()(export)
+_threads.command()(delete)
+_threads.command(name="search")(search_threads)
+app.add_typer(_threads, name="threads")
 
 
 def _version(wanted: bool) -> None:
@@ -64,7 +78,10 @@ def dragoman(
     dragoman chat "Why is the sky blue?"       the embedded model answers: no key, no network
     dragoman chat -m openai:gpt-4o "Hello"     a hosted one; needs OPENAI_API_KEY
     dragoman chat                              a conversation, when started in a terminal
+    dragoman chat --thread trip                one that is kept; dragoman chat -c goes on with the last
     dragoman embed create *.md > notes.json    vectors of texts, to be searched with dragoman embed search
+    dragoman convert a.jsonl --to anthropic    conversations of any format in another
+    dragoman plan google chat.json             what a conversation would lose with another model
     dragoman mcp myagent:agent                 an agent of yours as a server for MCP clients
     dragoman providers                         who can be asked, and what each can do
 

@@ -11,6 +11,7 @@ import msgspec
 import typer
 
 from dragoman.cli.prompt import clean, piped, prompt_parts
+from dragoman.cli.store import StoreOption, open_memory
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -79,6 +80,13 @@ def chat(
         ),
     ] = None,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show the usage, on standard error.")] = False,
+    thread: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Keep the conversation, and go on with it.", show_default=False)
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("-c", "--continue", help="Go on with the conversation that was kept last.")
+    ] = False,
+    store: StoreOption = None,
     color: Annotated[bool, typer.Option("--color/--no-color", help="Off also by NO_COLOR.")] = True,
     json: Annotated[
         bool, typer.Option("--json", help="Print output, usage, finish reason and messages as JSON.")
@@ -92,6 +100,8 @@ def chat(
     git diff | dragoman chat "Review this:"
     echo "Name a river" | dragoman chat -m ollama
     dragoman chat --tools mytools "Delete notes.txt."
+    dragoman chat --thread trip "I like trains."
+    dragoman chat -c "Where do I go?"
     dragoman chat "A river" --output-schema '{"type": "object", "properties": {"name": {"type": "string"}}}'
 
     \b
@@ -112,7 +122,12 @@ def chat(
     effort = int(reasoning) if reasoning and reasoning.isdecimal() else reasoning
     settings = Settings(temperature=temperature, max_tokens=max_tokens, reasoning=cast("Reasoning | None", effort))
     own = tools_in(tools) if tools is not None else ()
-    agent = Agent[None](model, tools=own, system=system and clean(system), settings=settings, base_url=base_url)
+    if thread is not None and again:
+        raise typer.BadParameter("--thread names a conversation already", param_hint="--continue")
+    memory = open_memory(store) if thread is not None or again else None
+    agent = Agent[None](
+        model, tools=own, system=system and clean(system), settings=settings, base_url=base_url, memory=memory
+    )
     find_key(providers.get(agent.provider_name))  # told before anything is read or typed
     content = prompt_parts(prompt, piped())
     converses = not content and sys.stdin is not None and sys.stdin.isatty()
@@ -124,11 +139,11 @@ def chat(
     if converses:
         from dragoman.cli.interactive import converse
 
-        return converse(agent, screen, schema=schema, verbose=verbose)
+        return converse(agent, screen, thread=thread, schema=schema, verbose=verbose)
 
     import asyncio
 
-    return asyncio.run(_once(agent, content, screen, schema=schema, verbose=verbose, json=json))
+    return asyncio.run(_once(agent, content, screen, thread=thread, schema=schema, verbose=verbose, json=json))
 
 
 def _load_early(model: str) -> None:
@@ -147,6 +162,7 @@ async def _once(
     content: list[Content],
     screen: Screen,
     *,
+    thread: str | None,
     schema: dict[str, Any] | None,
     verbose: bool,
     json: bool,
@@ -160,18 +176,18 @@ async def _once(
     from dragoman.cli.failure import INTERRUPTED
     from dragoman.cli.interrupt import Interrupts
     from dragoman.cli.screen import known_cost, show_notes, show_pending, usage_line
+    from dragoman.cli.store import begun_thread
     from dragoman.message import FinishReason
-    from dragoman.model.chat_model import new_id
 
     whole = json or schema is not None
-    async with agent:
+    async with agent, begun_thread(agent, thread) as begun:
         with Interrupts() as interrupts:
             try:
                 screen.warm_up(agent.model)
                 show = _ignore if whole else screen.show
                 asks = asking(screen, interrupts)
-                how: RunHow = {"output_schema": schema, "thread_id": new_id()}
-                results = await answer(agent, content, show, interrupts, [], asks, **how)
+                how: RunHow = {"output_schema": schema, "thread_id": begun.id}
+                results = await answer(agent, content, show, interrupts, begun.messages, asks, **how)
                 result = results[-1]
                 if whole and not json:
                     screen.show(result)

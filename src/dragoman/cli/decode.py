@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
+
+from dragoman.cli.files import read_file
 
 if TYPE_CHECKING:
     from dragoman.event import Event
@@ -38,21 +38,12 @@ def decode(
     if wire not in wires.names():
         raise typer.BadParameter(f"there are {', '.join(wires.names())}", param_hint="--wire")
     decoder = wires.get(wire).decoder()
-    events = [*decoder.feed(_read(file)), *decoder.close()]
+    events = [*decoder.feed(read_file(file)), *decoder.close()]
     typer.echo(msgspec.json.format(msgspec.json.encode(_summary(events))))
     errors = [event.error for event in events if isinstance(event, RunError)]
     for error in errors:
         report(error)
     return 1 if errors else 0
-
-
-def _read(file: str) -> bytes:
-    if file == "-":
-        return sys.stdin.buffer.read()
-    try:
-        return Path(file).read_bytes()
-    except OSError as error:
-        raise typer.BadParameter(f"cannot read {file}: {error.strerror}", param_hint="FILE") from error
 
 
 def _summary(events: list[Event]) -> dict[str, Any]:

@@ -13,10 +13,12 @@ import typer
 from dragoman import providers
 from dragoman.cli.answer import RunHow, answer, asking
 from dragoman.cli.editor import Editor, Given
-from dragoman.cli.failure import report
+from dragoman.cli.failure import plain, report
 from dragoman.cli.interrupt import Interrupts
 from dragoman.cli.prompt import prompt_parts
 from dragoman.cli.screen import known_cost, show_notes, show_pending, usage_line
+from dragoman.cli.store import Begun, begun_thread
+from dragoman.cli.threads import last_words
 from dragoman.errors import DragomanError, SettingsError
 from dragoman.message import Message
 from dragoman.model.chat_model import new_id
@@ -37,12 +39,12 @@ _COMMAND = re.compile(r"(/[a-z]+)(?: +(.*))?")
 class _Conversation:
     """What has been said, and the model that goes on with it."""
 
-    def __init__(self, agent: Agent[None], screen: Screen, interrupts: Interrupts) -> None:
+    def __init__(self, agent: Agent[None], screen: Screen, interrupts: Interrupts, begun: Begun) -> None:
         self.agent = agent
         self.screen = screen
         self.interrupts = interrupts
-        self.history: list[Message] = []
-        self.thread_id = new_id()
+        self.history: list[Message] = begun.messages
+        self.thread_id = begun.id
         self.model = _chat_model(agent.model)
         self.losses: set[Loss] = set()
         self.warm: set[str] = set()
@@ -74,20 +76,29 @@ def converse(
     agent: Agent[None],
     screen: Screen,
     *,
+    thread: str | None = None,
     schema: dict[str, Any] | None = None,
     verbose: bool = False,
 ) -> int:
-    """Reads prompts and answers them until Ctrl-D. Ctrl-C stops an answer, or clears the line."""
-    asyncio.run(_converse(agent, screen, schema=schema, verbose=verbose))
+    """Reads prompts and answers them until Ctrl-D. Ctrl-C stops an answer, or clears the line. `thread`: of an agent with a
+    memory, which conversation; `None`: the last one."""
+    asyncio.run(_converse(agent, screen, thread=thread, schema=schema, verbose=verbose))
     return 0
 
 
-async def _converse(agent: Agent[None], screen: Screen, *, schema: dict[str, Any] | None, verbose: bool) -> None:
+async def _converse(
+    agent: Agent[None], screen: Screen, *, thread: str | None, schema: dict[str, Any] | None, verbose: bool
+) -> None:
     task = asyncio.current_task()
     assert task is not None
-    async with agent:
+    async with agent, begun_thread(agent, thread) as begun:
         with Interrupts() as interrupts:
-            talk, editor = _Conversation(agent, screen, interrupts), Editor(interrupts)
+            talk, editor = _Conversation(agent, screen, interrupts, begun), Editor(interrupts)
+            if begun.messages:
+                typer.echo(f"{plain(begun.id)} goes on; {last_words(begun.messages)}")
+                show_pending(
+                    agent.pending(begun.messages), "it waits; your next prompt tells the model that it was not run"
+                )
             typer.echo(f"{talk.model} · Alt+Enter begins another line, /help lists what else there is, Ctrl-D ends")
             while not talk.ended:
                 try:
@@ -137,7 +148,8 @@ def _help(_talk: _Conversation, _: str) -> None:
 def _clear(talk: _Conversation, _: str) -> None:
     talk.history.clear()
     talk.thread_id = new_id()
-    typer.echo("the conversation begins anew")
+    kept = "" if talk.agent.memory is None else f", and is kept as {talk.thread_id}"
+    typer.echo(f"the conversation begins anew{kept}")
 
 
 def _model(talk: _Conversation, name: str) -> None:

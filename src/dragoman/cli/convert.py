@@ -1,0 +1,204 @@
+"""`dragoman convert`: conversations of any format → another."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from dragoman.cli.convert_chunks import Job
+    from dragoman.message import Origin
+
+__all__ = ["convert"]
+
+
+def convert(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE", help="What to read; - or none is standard input.", show_default=False),
+    ] = None,
+    source: Annotated[str, typer.Option("-f", "--from", metavar="FORMAT", help="The format that it is in.")] = "auto",
+    to: Annotated[
+        str,
+        typer.Option(
+            "-t", "--to", metavar="FORMAT", help="The format to write.  [default: that of --model]", show_default=False
+        ),
+    ] = "",
+    output: Annotated[str, typer.Option("-o", "--output", metavar="OUT", help="Where to write; .gz is packed.")] = "-",
+    version: Annotated[
+        str | None, typer.Option(metavar="VERSION", help="Of the format to write, where it has several, such as v5.")
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option("-m", "--model", metavar="MODEL", help="Who will read it: what another signed is left out."),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="Who wrote it, where its format does not say.", show_default=False),
+    ] = None,
+    shape: Annotated[
+        Literal["auto", "list", "body"],
+        typer.Option(help="Lists of messages, or bodies that hold one; auto is as they were."),
+    ] = "auto",
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD", help="Copy this field of each body, such as id; may be repeated.", show_default=False
+        ),
+    ] = None,
+    errors: Annotated[
+        Literal["raise", "skip", "collect"],
+        typer.Option(help="Where a message cannot be read: stop, leave the conversation out, or write the rest of it."),
+    ] = "raise",
+    report: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write what was lost or could not be read there, as JSON lines.")
+    ] = None,
+    jobs: Annotated[int, typer.Option("-j", "--jobs", min=0, help="Processes; 0 is one for each core.")] = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was ended; needs -o.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Show neither progress nor a summary.")] = False,
+) -> int:
+    """Write conversations in another format.
+
+    Files hold a conversation on each line, or are one JSON document: a conversation, or a list of them. A conversation is a
+    list of messages, or the body of a request that holds one. The output has a conversation on each line, in order, however
+    many there are; memory holds a few of them.
+
+    \b
+    dragoman convert train.jsonl --to anthropic -o claude.jsonl
+    dragoman convert chat.json --from langchain --to openai_chat --shape body
+    zcat logs.gz | dragoman convert --to google --errors skip --report lost.jsonl > gemini.jsonl
+    dragoman convert big.jsonl.gz -t sharegpt -o big.sharegpt.jsonl.gz --keep id      ended? once more with --resume
+
+    \b
+    Formats: openai_chat, openai_responses, anthropic, google, mistral, ollama, cohere; langchain, pydantic_ai,
+    openai_agents, ai_sdk_ui, ai_sdk_model, mastra_v1, mastra_v2, sharegpt; dragoman, its own; those of plug-ins.
+    Exit codes: 0 all of it is written, 1 something could not be read, 2 usage, 3 settings, 130 after Ctrl-C.
+    """
+    from dragoman.cli.convert_chunks import Job
+    from dragoman.cli.convert_input import total_size
+
+    if not files and sys.stdin.isatty():
+        raise typer.BadParameter("give files, or pipe conversations in", param_hint="FILE")
+    paths = files or ["-"]
+    target = None
+    if model is not None:
+        target, wire = _of_model(model)
+        to = to or wire
+    if not to:
+        raise typer.BadParameter("say into what: give a format, or a model with -m", param_hint="--to")
+    job = Job(
+        to=_known(to, "--to"),
+        source=None if source == "auto" else _known(source, "--from"),
+        version=version,
+        origin=None if by is None else _of_model(by)[0],
+        target=target,
+        errors=errors,
+        place="body" if keep and shape == "auto" else shape,
+        keep=tuple(keep or ()),
+        reports=report is not None,
+        packs=output.endswith(".gz"),
+    )
+    _check(job, paths, output, report, resume=resume)
+    try:
+        total = total_size(paths)
+    except OSError as error:
+        raise typer.BadParameter(f"cannot read {error.filename}: {error.strerror}", param_hint="FILE") from error
+    return _run(job, paths, output, report, jobs or _cores(), total, resume=resume, quiet=quiet)
+
+
+def _run(
+    job: Job,
+    paths: list[str],
+    output: str,
+    report: str | None,
+    jobs: int,
+    total: int | None,
+    *,
+    resume: bool,
+    quiet: bool,
+) -> int:
+    """Converts it all → the exit code."""
+    from contextlib import closing
+
+    import msgspec
+
+    from dragoman.cli.convert_input import chunks
+    from dragoman.cli.convert_output import Output
+    from dragoman.cli.convert_screen import progress, table
+    from dragoman.cli.convert_workers import converted
+    from dragoman.errors import HistoryError
+
+    how: dict[str, Any] = msgspec.json.decode(msgspec.json.encode({"job": job, "files": paths, "report": report}))
+    how |= how.pop("job")
+    out = Output(output, report, how, resume=resume)
+    if resume and out.is_whole:
+        _say(f"nothing to resume: no unfinished run of {output} is noted beside it, so it is whole", quiet=quiet)
+        return 0
+    read = chunks(paths, out.note.behind)
+    try:
+        with out, progress(total, quiet=quiet) as show, closing(converted(job, read, jobs)) as done:
+            for chunk, each in done:
+                out.add(chunk, each)
+                show(chunk.size, out.note.summary)
+                if each.error is not None:
+                    raise HistoryError(f"{each.error}; --errors skip or collect goes on")
+            out.finish()
+    except KeyboardInterrupt:
+        go_on = "; the same command with --resume goes on" if output != "-" else ""
+        _say(f"interrupted after {out.note.summary.conversations:,} conversations{go_on}", quiet=quiet)
+        raise
+    _say(table(out.note.summary), quiet=quiet)
+    return 1 if out.note.summary.unreadable else 0
+
+
+def _check(job: Job, paths: list[str], output: str, report: str | None, *, resume: bool) -> None:
+    """Refuses options that do not fit each other."""
+    from dragoman.formats.conversion import check_version
+    from dragoman.formats.registry import layout
+
+    check_version(job.to, job.version)
+    if job.keep and (job.place == "list" or not layout(job.to).fields):
+        raise typer.BadParameter(f"a list of messages of {job.to} has no such fields", param_hint="--keep")
+    if resume and output == "-":
+        raise typer.BadParameter("needs an output to go on with; give -o", param_hint="--resume")
+    written = [Path(each).resolve() for each in (output, report) if each not in (None, "-")]
+    if len(set(written)) < len(written) or {Path(each).resolve() for each in paths if each != "-"} & set(written):
+        raise typer.BadParameter("input, output and report must be different files", param_hint="--output")
+    if paths.count("-") > 1:
+        raise typer.BadParameter("standard input can be read once", param_hint="FILE")
+
+
+def _known(name: str, option: str) -> str:
+    from dragoman import formats
+
+    if name not in formats.names():
+        raise typer.BadParameter(
+            f"no format is named {name!r}; there are {', '.join(formats.names())}", param_hint=option
+        )
+    return name
+
+
+def _of_model(model: str) -> tuple[Origin, str]:
+    """A model string → the model, and the wire that it speaks."""
+    from dragoman.message import Origin
+    from dragoman.model.strings import parse_model_string
+    from dragoman.providers.registry import REGISTRY
+    from dragoman.transport.redaction import public_url
+
+    string = parse_model_string(model)
+    provider = REGISTRY.get(string.provider)
+    base_url = public_url(provider.base_url) if isinstance(provider.base_url, str) else None
+    return Origin(provider.name, base_url, string.chat or provider.chat_model), provider.wire
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _say(text: str, *, quiet: bool) -> None:
+    if not quiet:
+        print(text, file=sys.stderr)  # noqa: T201 - the command line's own output

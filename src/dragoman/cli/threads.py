@@ -1,0 +1,213 @@
+"""`dragoman threads`: the conversations that are kept."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import msgspec
+import typer
+
+from dragoman.cli.store import StoreOption, open_memory
+
+if TYPE_CHECKING:
+    from dragoman.memory import Memory, StoredMessage
+    from dragoman.message import Message
+
+__all__ = ["delete", "export", "last_words", "list_threads", "search", "show"]
+
+T = TypeVar("T")
+
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_Name = Annotated[str, typer.Argument(metavar="NAME", help="The conversation.", show_default=False)]
+_SPEAKERS = {"user": ">", "model": "", "system": "system:"}
+_WIDTH = 100
+"""Characters of a message in a list."""
+
+
+def list_threads(store: StoreOption = None, json: _Json = False) -> int:
+    """List the conversations, the last one first.
+
+    \b
+    dragoman threads list
+    """
+
+    async def found(memory: Memory) -> list[Any]:
+        return [*(await memory.threads(per_page=None)).items]
+
+    threads = _with(store, found)
+    if json:
+        _print_json(threads)
+        return 0
+    for thread in threads:
+        title = f"  {_line(thread.title)}" if thread.title else ""
+        typer.echo(f"{_time(thread.updated_at)}  {_line(thread.id)}{title}")
+    return 0
+
+
+def show(name: _Name, store: StoreOption = None, json: _Json = False) -> int:
+    """Show a conversation.
+
+    \b
+    dragoman threads show trip
+    """
+    messages = _with(store, lambda memory: _messages(memory, name))
+    if json:
+        _print_json([msgspec.Raw(message.to_json()) for message in messages])
+        return 0
+    for message in messages:
+        typer.echo(_shown(message))
+    return 0
+
+
+def export(
+    name: _Name,
+    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="Such as openai_chat or anthropic.")] = "dragoman",
+    store: StoreOption = None,
+) -> int:
+    """Print a conversation as JSON, in any format that dragoman writes.
+
+    What the format cannot hold is told on standard error.
+
+    \b
+    dragoman threads export trip --to openai_chat > trip.json
+    """
+    from dragoman import formats
+    from dragoman.cli.failure import plain
+    from dragoman.loss import Loss
+
+    if to not in formats.names():
+        raise typer.BadParameter(
+            f"no format is named {to!r}; there are {', '.join(formats.names())}", param_hint="--to"
+        )
+    messages = _with(store, lambda memory: _messages(memory, name))
+    losses: list[Loss] = []
+    payload = formats.get(to).dump_messages(messages, losses=losses)
+    typer.echo(msgspec.json.format(msgspec.json.encode(payload)))
+    for loss in losses:
+        if not loss.is_minor:
+            typer.echo(f"note: {plain(str(loss))}", err=True)
+    return 0
+
+
+def delete(
+    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="The conversations.", show_default=False)],
+    store: StoreOption = None,
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
+) -> int:
+    """Delete conversations. What is deleted is gone.
+
+    \b
+    dragoman threads delete trip
+    """
+
+    if not yes and (sys.stdin is None or not sys.stdin.isatty()):
+        raise typer.BadParameter("nobody can be asked here; give --yes to delete", param_hint="NAME")
+
+    async def unknown(memory: Memory) -> list[str]:
+        return [name for name in names if await memory.thread(name) is None]
+
+    if missing := _with(store, unknown):
+        for name in missing:
+            typer.echo(f"error: there is no conversation {_line(name)}; nothing was deleted", err=True)
+        return 1
+    if not yes and not typer.confirm(f"delete {', '.join(map(_line, names))}?", err=True):
+        return 1
+
+    async def deleted(memory: Memory) -> None:
+        for name in names:
+            await memory.delete_thread(name)
+
+    _with(store, deleted)
+    return 0
+
+
+def search(
+    text: Annotated[str, typer.Argument(help="Words that a message has.", show_default=False)],
+    thread: Annotated[str | None, typer.Option(metavar="NAME", help="In this conversation alone.")] = None,
+    store: StoreOption = None,
+    json: _Json = False,
+) -> int:
+    """Find messages that have all these words, whole and in any case, the last one first.
+
+    \b
+    dragoman threads search "glomma river"
+    """
+
+    async def found(memory: Memory) -> list[StoredMessage]:
+        return [*(await memory.search(text, thread_id=thread, per_page=None)).items]
+
+    messages = _with(store, found)
+    if json:
+        _print_json([{"thread": each.thread_id, "message": msgspec.Raw(each.message.to_json())} for each in messages])
+    else:
+        for each in messages:
+            typer.echo(f"{_line(each.thread_id)}  {each.message.role}: {_line(each.message.text)[:_WIDTH]}")
+    return 0 if messages else 1
+
+
+def last_words(messages: Sequence[Message]) -> str:
+    """What was said last in a conversation, in a line."""
+    text = next((message.text for message in reversed(messages) if message.text), "")
+    return f"last: {_line(text)[-_WIDTH:]}" if text else f"{len(messages)} messages"
+
+
+def _with(store: str | None, work: Callable[[Memory], Awaitable[T]]) -> T:
+    """Works with the conversations, and closes them."""
+    import asyncio
+
+    async def done() -> T:
+        async with open_memory(store) as memory:
+            return await work(memory)
+
+    return asyncio.run(done())
+
+
+async def _messages(memory: Memory, name: str) -> list[Message]:
+    """The messages of a conversation. What is damaged is told, and left out."""
+    from dragoman.cli.failure import plain
+
+    problems: list[str] = []
+    found = await memory.recall(name, per_page=None, problems=problems)
+    for problem in problems:
+        typer.echo(f"note: {plain(problem)}", err=True)
+    return [*found.items]
+
+
+def _shown(message: Message) -> str:
+    """A message for people: its text, calls, results and files."""
+    from dragoman.message import DataPart, FilePart, LinkPart
+
+    lines = [_text(message.text)] if message.text else []
+    lines += [f"[calls {_line(call.name)} {_json(call.arguments)}]" for call in message.tool_calls]
+    lines += [f"[{_line(each.name)}: {_json(each.result)[:_WIDTH]}]" for each in message.tool_results]
+    lines += [
+        f"[{part.mime_type or 'file'}]" for part in message.parts if isinstance(part, DataPart | LinkPart | FilePart)
+    ]
+    speaker = _SPEAKERS[message.role]
+    return "\n".join([f"{speaker} {line}".lstrip() for line in lines or ["[nothing]"]])
+
+
+def _json(value: Any) -> str:
+    return _line(msgspec.json.encode(value, enc_hook=str).decode(errors="replace"))
+
+
+def _line(text: str) -> str:
+    from dragoman.cli.failure import plain
+
+    return plain(text)
+
+
+def _text(text: str) -> str:
+    """Text in its lines, without signs that steer a terminal."""
+    return "\n".join("".join(c if c.isprintable() or c == "\t" else " " for c in line) for line in text.split("\n"))
+
+
+def _time(at: datetime) -> str:
+    return f"{at.astimezone():%Y-%m-%d %H:%M}"
+
+
+def _print_json(values: Iterable[Any]) -> None:
+    typer.echo(msgspec.json.format(msgspec.json.encode([*values])))

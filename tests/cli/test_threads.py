@@ -1,0 +1,164 @@
+"""Conversations that are kept: `dragoman chat --thread`, `-c`, and `dragoman threads`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dragoman import DataPart, Message, ToolCallPart, ToolResultPart, load_messages
+from dragoman.cli.store import store_file
+from dragoman.memory import Memory
+from support.cli import Stdin, one_line
+from support.llm_server import Llm
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the user's data is."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return tmp_path / "data" / "dragoman" / "threads.db"
+
+
+def keep(name: str, *messages: Message, file: Path) -> None:
+    async def kept() -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        async with Memory(f"sqlite:///{file}") as memory:
+            await memory.save(messages, name)
+
+    asyncio.run(kept())
+
+
+def test_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert store_file({"XDG_DATA_HOME": "/d"}) == Path("/d/dragoman/threads.db")
+    assert store_file({}) == Path.home() / ".local" / "share" / "dragoman" / "threads.db"
+
+
+def test_a_conversation_is_kept_and_gone_on_with(cli: Cli, llm: Llm, data: Path) -> None:
+    assert cli("chat", "--thread", "trip", "one")[0] == 0
+    assert stat.S_IMODE(data.stat().st_mode) == 0o600
+    cli("chat", "--thread", "other", "two")
+    cli("chat", "--thread", "trip", "three")
+    assert [message.text for message in llm.requests[-1].messages] == ["one", "You said: one", "three"]
+    code, out, err = cli("chat", "-c", "four")
+    assert (code, out, err) == (0, "You said: four\n", "")
+    assert len(llm.requests[-1].messages) == 5
+    cli("chat", "five")
+    assert [message.text for message in llm.requests[-1].messages] == ["five"]
+    assert [line.split()[-1] for line in cli("threads", "list")[1].splitlines()] == ["trip", "other"]
+
+
+def test_a_store_is_named_by_an_option_or_the_environment(
+    cli: Cli, llm: Llm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: Path
+) -> None:
+    url = f"sqlite:///{tmp_path}/x.db"
+    cli("chat", "--thread", "a", "--store", url, "hi")
+    assert not data.exists()
+    monkeypatch.setenv("DRAGOMAN_STORE", url)
+    assert cli("threads", "list")[1].split()[-1] == "a"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("chat", "-c", "hi"), 1, ("no conversation is kept",)),
+        (("chat", "-c", "--thread", "a", "hi"), 2, ("--thread names",)),
+        (("chat", "--thread", "", "hi"), 1, ("thread_id is empty",)),
+        (("chat", "--thread", "a", "--store", "mysql://x", "hi"), 3, ("mysql",)),
+        (("threads", "show", "nobody"), 1, ("nobody",)),
+        (("threads", "show", "a", "--store", "sqlite:////nowhere/at/all/x.db"), 3, ("/nowhere/at/all",)),
+        (("threads", "export", "a", "--to", "nonsense"), 2, ("--to", "openai_chat")),
+        (("threads", "delete", "a"), 2, ("--yes",)),
+        (("threads", "list", "--store", "postgresql://u:secret@127.0.0.1:9/d"), 1, ("message store failed",)),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(
+    cli: Cli, arguments: tuple[str, ...], code: int, words: tuple[str, ...]
+) -> None:
+    found, out, err = cli(*arguments)
+    assert (found, out) == (code, "")
+    assert one_line(err, *words)
+    assert "secret" not in err
+
+
+CONVERSATION = (
+    Message.user("Look\nhere\x1b[31m", DataPart(b"x", "image/png")),
+    Message.model("I will.", ToolCallPart("c", "look", {"at": "it"})),
+    Message.user(ToolResultPart("c", "look", {"seen": "a river"})),
+    Message.model("It is the Glomma."),
+)
+
+
+def test_a_conversation_is_shown(cli: Cli, data: Path) -> None:
+    keep("trip", *CONVERSATION, file=data)
+    code, out, err = cli("threads", "show", "trip")
+    assert (code, err) == (0, "")
+    assert "\x1b" not in out
+    assert out.splitlines() == [
+        "> Look", "here [31m", "> [image/png]", "I will.", '[calls look {"at":"it"}]', '> [look: {"seen":"a river"}]', "It is the Glomma."
+    ]  # fmt: skip
+    code, out, _ = cli("threads", "show", "trip", "--json")
+    assert [message.content for message in load_messages(out)] == [message.content for message in CONVERSATION]
+
+
+def test_a_conversation_is_exported(cli: Cli, data: Path) -> None:
+    keep("trip", *CONVERSATION, file=data)
+    code, out, err = cli("threads", "export", "trip", "--to", "openai_chat")
+    assert (code, err) == (0, "")
+    assert [message["role"] for message in json.loads(out)] == ["user", "assistant", "tool", "assistant"]
+    code, out, err = cli("threads", "export", "trip")
+    assert [message.content for message in load_messages(out)] == [message.content for message in CONVERSATION]
+    keep("odd", Message.user("x", DataPart(b"x", "video/mp4")), file=data)
+    code, out, err = cli("threads", "export", "odd", "--to", "cohere")
+    assert code == 0
+    assert err.startswith("note: ")
+    assert "video/mp4" in err
+
+
+def test_conversations_are_deleted(cli: Cli, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b", "c"):
+        keep(name, Message.user("x"), file=data)
+    assert cli("threads", "delete", "a", "b", "--yes") == (0, "", "")
+    code, _, err = cli("threads", "delete", "a", "--yes")
+    assert code == 1
+    assert one_line(err, "no conversation a")
+    monkeypatch.setattr(sys, "stdin", Stdin(None))
+    monkeypatch.setattr("typer.confirm", lambda *_, **__: False)
+    assert cli("threads", "delete", "c")[0] == 1
+    assert [each["id"] for each in json.loads(cli("threads", "list", "--json")[1])] == ["c"]
+    monkeypatch.setattr("typer.confirm", lambda *_, **__: True)
+    assert cli("threads", "delete", "c")[0] == 0
+    assert cli("threads", "list") == (0, "", "")
+
+
+def test_words_are_found(cli: Cli, data: Path) -> None:
+    keep("trip", *CONVERSATION, file=data)
+    keep("other", Message.user("The Glomma is long."), file=data)
+    code, out, _ = cli("threads", "search", "glomma")
+    assert code == 0
+    assert out.splitlines() == ["other  user: The Glomma is long.", "trip  model: It is the Glomma."]
+    assert cli("threads", "search", "glomma", "--thread", "trip")[1] == "trip  model: It is the Glomma.\n"
+    assert json.loads(cli("threads", "search", "long", "--json")[1])[0]["thread"] == "other"
+    assert cli("threads", "search", "nothing") == (1, "", "")
+
+
+def test_help_has_examples(cli: Cli) -> None:
+    for command in ("list", "show", "export", "delete", "search"):
+        code, out, _ = cli("threads", command, "--help")
+        assert code == 0
+        assert f"dragoman threads {command}" in out
+
+
+def test_nothing_is_deleted_where_a_name_is_wrong(cli: Cli) -> None:
+    cli("chat", "--thread", "kept", "hi")
+    code, _, err = cli("threads", "delete", "kept", "nobody", "--yes")
+    assert code == 1
+    assert "there is no conversation nobody; nothing was deleted" in err
+    assert cli("threads", "list")[1].split()[-1] == "kept"
