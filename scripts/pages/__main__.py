@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-from pages import capabilities, fields, switching
+from pages import capabilities, fields, switching, table
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {
     "capabilities": capabilities.markdown,
+    "formats/table": table.markdown,
     "fields": fields.markdown,
     "records": fields.records,
     "switching": switching.markdown,

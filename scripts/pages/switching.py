@@ -185,7 +185,7 @@ def markdown() -> str:
             "(by its id) is known to that provider alone.",
             "",
             "What one format alone knows of a neutral piece (an image's `detail`, a speaker's `name`, citations) stays in `native`: it is",
-            "there when the conversation returns, goes to no other, and is not counted here. A tool's name that the target",
+            "there when the conversation returns, goes to no other, and is not counted here (`plan` lists it, as minor). A tool's name that the target",
             "refuses is sent as one that fits; its calls come back under the tool's own name.",
             "",
             "## What a conversation of one (rows) loses with another (columns)",
