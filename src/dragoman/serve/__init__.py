@@ -2,4 +2,16 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from typing import TYPE_CHECKING
+
+from dragoman.lazy import lazy
+from dragoman.serve.app import app  # not when first asked for: its module has its name
+
+if TYPE_CHECKING:
+    from dragoman.serve.gateway import Gateway
+
+__all__ = ["Gateway", "app"]
+
+_MODULES = {"Gateway": "gateway"}
+
+__getattr__ = lazy("dragoman.serve", _MODULES)

@@ -1,0 +1,71 @@
+"""One request of a client's, as endpoints and backends see it: `Call`; and what gives its answer: `Backend`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from dragoman.codec.serving import Route
+from dragoman.event import Event
+from dragoman.request import EmbeddingsRequest, ModelRequest
+from dragoman.result import BatchEmbeddingsResult, ModelInfo
+from dragoman.wires.wire import Wire
+
+if TYPE_CHECKING:
+    from dragoman.serve.service import Service
+
+__all__ = ["Backend", "Call"]
+
+
+class Call(msgspec.Struct, frozen=True, eq=False):
+    """A request of a client's, after its key and its body were checked."""
+
+    service: Service
+    """What all calls share."""
+    wire: Wire
+    """Which the client speaks."""
+    route: Route
+    """The place of the wire's API that it goes to."""
+    path: str
+    """Its path from the root of the API's host, with its query: as the wire's `load_request` takes it."""
+    headers: Mapping[str, str]
+    """Its headers, names in lower case."""
+    parameters: Mapping[str, str]
+    """What stands in the path in the place of `{model}` and `{id}`."""
+    body: Mapping[str, Any]
+    """Its JSON; empty where it has none."""
+    id: str
+    """Of this call, as the wire's `envelope` takes it: 32 hexadecimal digits."""
+    now: datetime
+    """When it came."""
+
+    def with_id(self, id: str) -> Call:  # noqa: A002 the field's name
+        """The same call under another id."""
+        return msgspec.structs.replace(self, id=id)
+
+
+class Backend(Protocol):
+    """What stands behind the endpoints: an agent, or a gateway to providers."""
+
+    def models(self) -> Sequence[ModelInfo]:
+        """What a client may name, for lists."""
+        ...
+
+    def serves(self, model: str) -> bool:
+        """Whether a client may name that."""
+        ...
+
+    def answer(self, call: Call, request: ModelRequest) -> AsyncGenerator[list[Event], None]:
+        """A chat → the events that its client gets, one list for each read. A failure is a `RunError`, last; what is raised ends the call."""
+        ...
+
+    async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
+        """Texts → their vectors.
+
+        Raises:
+            DragomanError: there are none.
+        """
+        ...
