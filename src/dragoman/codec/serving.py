@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
 from dragoman import errors
 from dragoman.errors import DragomanError, HistoryError, OverloadedError, RateLimitError
 
-__all__ = ["SSE_PING", "ErrorResponse", "Problem", "Route", "error_response", "noted", "of_class", "status_of"]
+__all__ = [
+    "BEARER",
+    "SSE_PING",
+    "ErrorResponse",
+    "KeyPlace",
+    "Problem",
+    "Route",
+    "error_response",
+    "noted",
+    "of_class",
+    "status_of",
+]
 
 T = TypeVar("T")
 
@@ -34,11 +45,27 @@ class Route(msgspec.Struct, frozen=True):
     """A place of a wire's API."""
 
     method: str
-    """`GET` or `POST`."""
+    """`GET`, `POST`, `DELETE` or `HEAD`."""
     path: str
-    """From the root of the official API's host, such as `/v1/messages`; `{model}` stands for a model's name."""
+    """From the root of the official API's host, such as `/v1/messages`; `{model}` stands for a model's name, `{id}` for an id."""
     purpose: str
-    """What is there: `chat`, `embeddings`, `models`, `count_tokens`."""
+    """What is there: `chat`, `embeddings`, `count_tokens`, `models` (all), `model` (one), `response` (one that is stored), `input_items`
+    (what it answers), `delete_response`, `cancel_response`, `version`, `alive`."""
+    header: str = ""
+    """Name of a header, in lower case, that this API's clients send, where another wire has the same place; empty: any client's."""
+
+
+class KeyPlace(msgspec.Struct, frozen=True):
+    """Where a client of a wire puts its key."""
+
+    kind: Literal["bearer", "header", "query"]
+    """`bearer`: `Authorization: Bearer …`; else a header, or a field of the query."""
+    name: str = "authorization"
+    """Of the header, in lower case, or of the field."""
+
+
+BEARER = (KeyPlace("bearer"),)
+"""Where most clients put their key."""
 
 
 class ErrorResponse(NamedTuple):

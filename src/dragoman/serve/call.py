@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -12,10 +12,8 @@ from dragoman.codec.serving import Route
 from dragoman.event import Event
 from dragoman.request import EmbeddingsRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
+from dragoman.serve.service import Service
 from dragoman.wires.wire import Wire
-
-if TYPE_CHECKING:
-    from dragoman.serve.service import Service
 
 __all__ = ["Backend", "Call"]
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from dragoman.errors import ModelNotFoundError
 from dragoman.model.chat_model import new_id, now
 from dragoman.result import ModelInfo
-from dragoman.serve.call import Backend
+
+if TYPE_CHECKING:
+    from dragoman.serve.call import Backend
 
 __all__ = ["Service"]
 

@@ -30,6 +30,7 @@ routes: tuple[Route, ...] = (
     Route("POST", "/v1beta/models/{model}:embedContent", "embeddings"),
     Route("POST", "/v1beta/models/{model}:batchEmbedContents", "embeddings"),
     Route("GET", "/v1beta/models", "models"),
+    Route("GET", "/v1beta/models/{model}", "model"),
 )
 """AI Studio's; an answer is streamed where its path says so."""
 

@@ -4,6 +4,7 @@ What vendors do differently in what they send is read without being told; what t
 """
 
 from dragoman.codec.json_schema import strict_schema
+from dragoman.wires.chat.serving import dump_model, dump_models
 from dragoman.wires.openai_chat.dialect import WIRE
 from dragoman.wires.openai_chat.quirks import NAME, Quirks
 
@@ -23,3 +24,4 @@ __all__ += ["load_response", "dump_response", "decoder", "encoder"]
 __all__ += ["envelope", "stream_type", "ping"]
 __all__ += ["load_error", "dump_error"]
 __all__ += ["strict_schema"]
+__all__ += ["dump_model", "dump_models"]

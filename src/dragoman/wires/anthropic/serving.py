@@ -1,0 +1,44 @@
+"""What a server of the Messages API answers beside messages: lists of models, numbers of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from dragoman.codec.serving import BEARER, KeyPlace
+from dragoman.result import ModelInfo
+
+__all__ = ["dump_model", "dump_models", "dump_token_count", "keys"]
+
+keys = (KeyPlace("header", "x-api-key"), *BEARER)
+"""Where clients put their key."""
+
+
+def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:
+    """A model as a list has it. `now`: stands for the time when it came out, which nobody knows."""
+    return {
+        "type": "model",
+        "id": model.name,
+        "display_name": model.display_name or model.name,
+        "created_at": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "lifecycle": "active",
+        "line": None,
+        "capabilities": None,
+        "max_input_tokens": None,
+        "max_tokens": None,
+        "deprecated_at": None,
+        "retires_at": None,
+    }
+
+
+def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> dict[str, Any]:
+    """The answer to a request for all models."""
+    data = [dump_model(model, now=now) for model in models]
+    ends = (data[0]["id"], data[-1]["id"]) if data else (None, None)
+    return {"data": data, "has_more": False, "first_id": ends[0], "last_id": ends[1]}
+
+
+def dump_token_count(count: int) -> dict[str, Any]:
+    """The answer to a request to count tokens."""
+    return {"input_tokens": count}

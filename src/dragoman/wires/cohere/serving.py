@@ -1,0 +1,28 @@
+"""What a server of Cohere's API answers beside chats: lists of models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from dragoman.result import ModelInfo
+
+__all__ = ["dump_model", "dump_models"]
+
+_ENDPOINTS = {"chat": "chat", "embeddings": "embed"}
+
+
+def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:  # noqa: ARG001 the protocol's
+    """A model as a list has it."""
+    return {
+        "name": model.name,
+        "endpoints": [_ENDPOINTS[kind] for kind in model.kinds if kind in _ENDPOINTS],
+        "finetuned": False,
+        "is_deprecated": False,
+    }
+
+
+def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> dict[str, Any]:
+    """The answer to a request for all models."""
+    return {"models": [dump_model(model, now=now) for model in models]}

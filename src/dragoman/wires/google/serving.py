@@ -1,0 +1,39 @@
+"""What a server of the Gemini API answers beside contents: lists of models, numbers of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from dragoman.codec.serving import BEARER, KeyPlace
+from dragoman.result import ModelInfo
+
+__all__ = ["dump_model", "dump_models", "dump_token_count", "keys"]
+
+keys = (KeyPlace("header", "x-goog-api-key"), KeyPlace("query", "key"), *BEARER)
+"""Where clients put their key."""
+_METHODS = {
+    "chat": ["generateContent", "streamGenerateContent", "countTokens"],
+    "embeddings": ["embedContent", "batchEmbedContents"],
+}
+
+
+def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:  # noqa: ARG001 the protocol's
+    """A model as a list has it."""
+    return {
+        "name": f"models/{model.name}",
+        "version": "001",
+        "displayName": model.display_name or model.name,
+        "supportedGenerationMethods": [method for kind in model.kinds for method in _METHODS.get(kind, ())],
+    }
+
+
+def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> dict[str, Any]:
+    """The answer to a request for all models."""
+    return {"models": [dump_model(model, now=now) for model in models]}
+
+
+def dump_token_count(count: int) -> dict[str, Any]:
+    """The answer to a request to count tokens."""
+    return {"totalTokens": count}
