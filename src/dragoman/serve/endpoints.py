@@ -9,8 +9,9 @@ from starlette.responses import Response, StreamingResponse
 
 from dragoman import json_bytes, wires
 from dragoman.errors import InvalidRequestError
-from dragoman.event import Event
+from dragoman.event import Event, RunError
 from dragoman.serve.call import Call
+from dragoman.serve.losses import loss_headers, losses_of
 
 __all__ = ["HANDLERS", "Handler", "json_response"]
 
@@ -22,22 +23,30 @@ async def chat(call: Call) -> Response:
     request = call.wire.load_request(call.body, path=call.path, headers=call.headers)
     backend = call.service.backend(request.model)
     events = backend.answer(call, request)
+    first = await anext(events, list[Event]())
+    if first and isinstance(first[0], RunError):
+        await events.aclose()
+        raise first[0].error
+    headers = loss_headers(losses_of(first))
     envelope = call.wire.envelope(request, id=call.id, now=call.now)
     if request.stream:
-        return StreamingResponse(_encoded(call, events, envelope), media_type=call.wire.stream_type)
-    whole: list[Event] = []
+        stream = _encoded(call, first, events, envelope)
+        return StreamingResponse(stream, headers=dict(headers), media_type=call.wire.stream_type)
+    whole = list(first)
     async with aclosing(events):
         async for batch in events:
             whole += batch
-    return json_response(call.wire.dump_response(whole, **envelope))
+    return json_response(call.wire.dump_response(whole, **envelope), headers=headers)
 
 
 async def _encoded(
-    call: Call, events: AsyncGenerator[list[Event], None], envelope: Mapping[str, object]
+    call: Call, first: list[Event], events: AsyncGenerator[list[Event], None], envelope: Mapping[str, object]
 ) -> AsyncGenerator[bytes, None]:
     """Events → the bytes of a stream, one piece for each read."""
     encoder = call.wire.encoder(**envelope)
     async with aclosing(events):
+        if data := b"".join([encoder.feed(event) for event in first]):
+            yield data
         async for batch in events:
             if data := b"".join([encoder.feed(event) for event in batch]):
                 yield data

@@ -15,9 +15,6 @@ from dragoman.request import ModelRequest
 
 __all__ = ["FIELDS", "WireFields", "check_references", "foreign_losses", "one_candidate"]
 
-_DEPTH = 3
-"""How deep a field is named: `generationConfig.thinkingConfig.includeThoughts`."""
-
 
 class WireFields(msgspec.Struct, frozen=True):
     """What is known of a wire's further request fields, by path, such as `generationConfig.candidateCount`. Of a field that is in no
@@ -166,14 +163,14 @@ def without_own(request: ModelRequest, wire: str) -> ModelRequest:
     return request.replace(options={}, wire=None, native=native or None)
 
 
-def _leaves(fields: Mapping[str, Any], known: WireFields, before: str = "", depth: int = 1) -> Iterator[str]:
-    """The paths of what asks for something."""
+def _leaves(fields: Mapping[str, Any], known: WireFields, before: str = "") -> Iterator[str]:
+    """The paths of what asks for something. Only objects that the table knows have paths of their own: other keys may be the client's."""
     for name, value in fields.items():
         path = f"{before}{name}"
         if value is None or any(type(value) is type(idle) and value == idle for idle in known.idle.get(path, ())):
             continue
-        if isinstance(value, dict) and value and depth < _DEPTH and not _is_minor(path, known):
-            yield from _leaves(if_object(value), known, f"{path}.", depth + 1)
+        if isinstance(value, dict) and value and _has_paths(path, known):
+            yield from _leaves(if_object(value), known, f"{path}.")
         else:
             yield path
 
@@ -181,6 +178,10 @@ def _leaves(fields: Mapping[str, Any], known: WireFields, before: str = "", dept
 def _is_minor(path: str, known: WireFields) -> bool:
     steps = path.split(".")
     return any(".".join(steps[: end + 1]) in known.minor for end in range(len(steps)))
+
+
+def _has_paths(path: str, known: WireFields) -> bool:
+    return any(each.startswith(f"{path}.") for each in (*known.idle, *known.minor))
 
 
 def _at(fields: Mapping[str, Any], path: str) -> Any:

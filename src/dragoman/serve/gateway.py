@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman.arguments import expect
 from dragoman.errors import ModelNotFoundError, SettingsError
-from dragoman.event import Event, MessageStarted
+from dragoman.event import Event, MessageStarted, RunError
 from dragoman.loss import Loss, refusal
 from dragoman.model.access import Key
 from dragoman.model.defaults import default_transport
@@ -117,6 +117,8 @@ class Gateway:
                     events = [seen for event in events for seen in view.feed(event)]
                 if events:
                     yield events
+                    if type(events[-1]) is RunError:
+                        return  # what a fallback would ask now could not be shown any more
         if view is not None and (rest := view.close()):
             yield rest
 
