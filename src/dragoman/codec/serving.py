@@ -12,6 +12,8 @@ from dragoman.errors import DragomanError, HistoryError, OverloadedError, RateLi
 
 __all__ = [
     "BEARER",
+    "METHODS",
+    "PURPOSES",
     "SSE_PING",
     "ErrorResponse",
     "KeyPlace",
@@ -41,16 +43,33 @@ _STATUSES: Mapping[type[DragomanError], int] = {
 }
 
 
+METHODS = ("GET", "POST", "DELETE", "HEAD")
+"""HTTP methods of routes."""
+PURPOSES: Mapping[str, str] = {
+    "chat": "messages → the model's answer, whole or streamed",
+    "embeddings": "texts → vectors",
+    "count_tokens": "messages → how many tokens they are",
+    "models": "all models",
+    "model": "one model",
+    "response": "an answer that is stored",
+    "input_items": "what a stored answer answers",
+    "delete_response": "forgets a stored answer",
+    "cancel_response": "ends an answer that is being made in the background",
+    "version": "the server's version",
+    "alive": "that the server is there",
+}
+"""Purpose of a route → what is there."""
+
+
 class Route(msgspec.Struct, frozen=True):
     """A place of a wire's API."""
 
     method: str
-    """`GET`, `POST`, `DELETE` or `HEAD`."""
+    """One of `METHODS`."""
     path: str
     """From the root of the official API's host, such as `/v1/messages`; `{model}` stands for a model's name, `{id}` for an id."""
     purpose: str
-    """What is there: `chat`, `embeddings`, `count_tokens`, `models` (all), `model` (one), `response` (one that is stored), `input_items`
-    (what it answers), `delete_response`, `cancel_response`, `version`, `alive`."""
+    """What is there: one of `PURPOSES`."""
     header: str = ""
     """Name of a header, in lower case, that this API's clients send, where another wire has the same place; empty: any client's."""
 

@@ -30,7 +30,7 @@ def _listed(item: dict[str, Any], place: int) -> dict[str, Any]:
     if kind != "message":
         return {**listed, "status": item.get("status", "completed")}
     if isinstance(text := item.get("content"), str):
-        by_model = {"type": "output_text", "text": text, "annotations": []}
+        by_model: dict[str, Any] = {"type": "output_text", "text": text, "annotations": []}
         listed["content"] = [by_model if item.get("role") == "assistant" else {"type": "input_text", "text": text}]
     return {**listed, "status": item.get("status", "completed")}
 
