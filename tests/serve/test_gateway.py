@@ -353,5 +353,5 @@ async def test_exchanges_are_recorded_without_keys(tmp_path: Any) -> None:
     await answered(chat, ASK.replace(model="", stream=True))
     [file] = list(tmp_path.glob("*.json"))
     assert b"sk-12345678" not in file.read_bytes()
-    played = ChatModel(providers.get("openai"), "gpt-x", transport=Player.load(file), api_key="none")
+    played = ChatModel(providers.get("openai"), "gpt-x", transport=Player.load(file, match="order"), api_key="none")
     assert fold(await answered(played, ModelRequest("", ASK.messages, stream=True)))[0].text == "Hello."
