@@ -24,7 +24,7 @@ class AgentBackend:
         self._only = None if isinstance(agents, Mapping) else agents
         self._agents = dict(agents) if isinstance(agents, Mapping) else {agents.model: agents}
 
-    def models(self) -> Sequence[ModelInfo]:
+    async def models(self) -> Sequence[ModelInfo]:
         """The names of the agents."""
         return [ModelInfo(name, "dragoman", display_name=each.display_name) for name, each in self._agents.items()]
 

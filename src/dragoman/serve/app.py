@@ -37,7 +37,9 @@ def app(
     from dragoman.serve.places import places
     from dragoman.serve.service import Service
 
-    backends: list[Backend] = [] if gateway is None else [gateway]
+    backends: list[Backend] = []
+    if gateway is not None:
+        backends.append(gateway)
     if agents is not None or gateway is None:
         backends.append(AgentBackend(Agent[None]("local") if agents is None else agents))
     service = Service(backends)

@@ -48,7 +48,7 @@ class Call(msgspec.Struct, frozen=True, eq=False):
 class Backend(Protocol):
     """What stands behind the endpoints: an agent, or a gateway to providers."""
 
-    def models(self) -> Sequence[ModelInfo]:
+    async def models(self) -> Sequence[ModelInfo]:
         """What a client may name, for lists."""
         ...
 

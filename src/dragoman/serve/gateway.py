@@ -4,18 +4,29 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any
+from pathlib import Path
 
-from dragoman.event import Event
-from dragoman.model.chat_model import ChatModel, new_id, now
+import msgspec
+
+from dragoman.arguments import expect
+from dragoman.errors import ModelNotFoundError, SettingsError
+from dragoman.event import Event, MessageStarted
+from dragoman.loss import Loss, refusal
+from dragoman.model.access import Key
 from dragoman.model.defaults import default_transport
-from dragoman.model.embeddings_model import EmbeddingsModel
-from dragoman.model.fallbacks import ModelChoice
+from dragoman.model.middleware import Middleware
 from dragoman.model.models import Models
-from dragoman.request import EmbeddingsRequest, ModelRequest
+from dragoman.providers import Provider
+from dragoman.request import EmbeddingsRequest, ModelRequest, OnLoss, Settings
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
+from dragoman.runs.visible import Visible
 from dragoman.serve.call import Call
-from dragoman.transport import Transport
+from dragoman.serve.fields import check_references, one_candidate
+from dragoman.serve.fitting import Fitting
+from dragoman.serve.listings import Listings
+from dragoman.serve.offers import Offered, offers
+from dragoman.serve.upstreams import Upstreams
+from dragoman.transport import AiohttpTransport, Recorder, Retry, Transport
 
 __all__ = ["Gateway"]
 
@@ -25,51 +36,147 @@ class Gateway:
 
     def __init__(
         self,
-        models: Mapping[str, ModelChoice],
+        models: Offered,
         *,
+        keys: Mapping[str, Key] = {},
+        base_urls: Mapping[str, str] = {},
         transport: Transport | None = None,
         environment: Mapping[str, str] | None = None,
+        on_loss: OnLoss | str = "tell",
+        settings: Settings | None = None,
+        max_tokens: int | None = None,
+        retries: int | None = None,
+        middleware: Sequence[Middleware] = (),
+        references: bool = False,
+        record: Path | str | None = None,
     ) -> None:
-        """`models`: the name that a client asks for → a model string, a provider's record, or several of them as a fallback.
+        """Args:
+            models: the name that a client asks for → a model string, a provider's record, or several of them as a fallback; or a list
+                of model strings that clients ask for as they are. A `*` stands for any name: `["openai:gpt-*"]`,
+                `{"gpt-*": "openai:gpt-*"}`.
+            keys: provider → its key, or a function that gives it; else it is found in the environment.
+            base_urls: provider → where it is, if that is elsewhere.
+            transport: how requests go; left out, by HTTP with retries.
+            environment: variables that go before those of the process.
+            on_loss: what to do where a provider cannot be told all that a client asks: `tell` leaves it out and names it in the header
+                `dragoman-loss`; `refuse` answers with an error that names it.
+            settings: stand in where a request says nothing.
+            max_tokens: most tokens of an answer, whatever a request says.
+            retries: how often a failed request is sent again at most.
+            middleware: around every request to a provider, the first outermost.
+            references: pass on what names things kept in a provider's account, such as `previous_response_id`. All clients share
+                that account, and who guesses a name reads what is another's.
+            record: a folder in which each exchange with a provider is written for `dragoman.testing`'s player, without keys.
 
         Raises:
-            SettingsError: a model string is malformed, or no provider has that name.
+            SettingsError: a name, a model or a setting cannot be used.
         """
-        transport = transport or default_transport()
-        self._models = {
-            name: Models(
-                choice,
-                transport=transport,
-                api_key=None,
-                base_url=None,
-                headers=None,
-                environment=environment,
-                environment_only=False,
-                middleware=(),
-                new_id=new_id,
-                clock=now,
-            )
-            for name, choice in models.items()
-        }
+        if on_loss not in ("tell", "refuse"):
+            raise SettingsError(f'Gateway(on_loss={on_loss!r}) is unknown; it is "tell" or "refuse"')
+        expect("settings", settings, Settings, type(None))
+        if max_tokens is not None and max_tokens < 1:
+            raise SettingsError(f"Gateway(max_tokens={max_tokens}) must be 1 or more")
+        names, self._patterns = offers(models)
+        self._upstreams = Upstreams(
+            _transport(transport, record),
+            keys=keys,
+            base_urls=base_urls,
+            environment=environment,
+            middleware=[*middleware, Fitting()],
+        )
+        self._models = {name: self._upstreams.models(choice) for name, choice in names.items()}
+        self._upstreams.check(self._providers())
+        self._listings = Listings(self._upstreams)
+        self._is_plain = not middleware
+        self._on_loss: OnLoss = "tell" if on_loss == "tell" else "error"
+        self._settings, self._most, self._retries = settings or Settings(), max_tokens, retries
+        self._references = references
 
-    def models(self) -> Sequence[ModelInfo]:
-        """The names that clients may ask for."""
-        return [ModelInfo(name, each.provider.name) for name, each in self._models.items()]
+    async def models(self) -> Sequence[ModelInfo]:
+        """The names that clients may ask for; of a pattern those that the provider lists, asked for now and then."""
+        named = [ModelInfo(name, each.provider.name) for name, each in self._models.items()]
+        found = {info.name: info for info in [*await self._listings.of(self._patterns), *named]}
+        return list(found.values())
 
     def serves(self, model: str) -> bool:
         """See `Backend`."""
-        return model in self._models
+        return model in self._models or any(each.string(model) is not None for each in self._patterns)
 
     async def answer(self, call: Call, request: ModelRequest) -> AsyncGenerator[list[Event], None]:
-        """The provider's answer as it is, calls and all."""
-        model: ChatModel = self._models[request.model].chat()
-        wire: Any = call.wire.name if request.options else request.wire
-        sent = request.replace(model=model.string, stream=request.stream, wire=wire)
-        async with aclosing(model.batches(sent)) as batches:
+        """The provider's answer as it is, calls and all. What was begun in vain, by a retry or a model that failed, is not seen."""
+        models = self._found(request.model)
+        model = models.chat()
+        request, losses = self._prepared(call, request)
+        # nothing is taken back where one model is asked once
+        view = None if self._is_plain and not model.fallbacks else Visible(calls=True)
+        async with aclosing(model.batches(request.replace(model=model.string))) as batches:
             async for events in batches:
-                yield events
+                if losses:
+                    events = [_with_losses(event, losses) for event in events]
+                if view is not None:
+                    events = [seen for event in events for seen in view.feed(event)]
+                if events:
+                    yield events
+        if view is not None and (rest := view.close()):
+            yield rest
 
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:  # noqa: ARG002 the protocol's
         """See `Backend`."""
-        model: EmbeddingsModel = self._models[request.model].embeddings()
-        return await model.embed_documents(request.texts)
+        return await self._found(request.model).embeddings().embed_documents(request.texts)
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._upstreams.transport.close()
+
+    def _prepared(self, call: Call, request: ModelRequest) -> tuple[ModelRequest, list[Loss]]:
+        """The request as it may go on, and what no provider is asked for.
+
+        Raises:
+            InvalidRequestError: it asks for what is not passed on.
+        """
+        wire = call.wire.name
+        if not self._references:
+            check_references(request, wire)
+        request, losses = one_candidate(request, wire)
+        if self._on_loss == "error" and (refused := refusal(losses)) is not None:
+            raise refused
+        settings = request.settings.over(self._settings)
+        if self._most is not None:
+            most = min(self._most, self._most if settings.max_tokens is None else settings.max_tokens)
+            settings = msgspec.structs.replace(settings, max_tokens=most)
+        return request.replace(wire=wire, settings=settings, on_loss=self._on_loss, retries=self._retries), losses
+
+    def _found(self, name: str) -> Models:
+        """The models of a client's name.
+
+        Raises:
+            ModelNotFoundError: there are none.
+        """
+        if (known := self._models.get(name)) is not None:
+            return known
+        for pattern in self._patterns:
+            if (string := pattern.string(name)) is not None:
+                return self._upstreams.lately(string)
+        raise ModelNotFoundError(f"there is no model {name!r:.200} here")
+
+    def _providers(self) -> set[str]:
+        """The names of all providers that a client can reach."""
+        from dragoman import providers
+
+        of_names: list[Provider] = [each for models in self._models.values() for each in models.chat().providers]
+        return {each.name for each in of_names} | {providers.get(each.provider).name for each in self._patterns}
+
+
+def _transport(given: Transport | None, record: Path | str | None) -> Transport:
+    if record is None:
+        return given or default_transport()
+    return Recorder(given, record) if given is not None else Retry(Recorder(AiohttpTransport(), record))
+
+
+def _with_losses(event: Event, losses: list[Loss]) -> Event:
+    """The start of an answer says these losses too."""
+    if type(event) is not MessageStarted:
+        return event
+    said = msgspec.structs.replace(event, losses=(*losses, *event.losses))
+    losses.clear()
+    return said

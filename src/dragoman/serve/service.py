@@ -30,10 +30,13 @@ class Service:
         self.new_id = new_id
         self.clock = clock
 
-    def models(self) -> list[ModelInfo]:
+    async def models(self) -> list[ModelInfo]:
         """What clients may name, each name once."""
-        found = {model.name: model for backend in reversed(self.backends) for model in reversed(backend.models())}
-        return list(reversed(found.values()))
+        found: dict[str, ModelInfo] = {}
+        for backend in self.backends:
+            for model in await backend.models():
+                found.setdefault(model.name, model)
+        return list(found.values())
 
     def backend(self, model: str) -> Backend:
         """Who answers to that name.
@@ -44,5 +47,6 @@ class Service:
         for backend in self.backends:
             if backend.serves(model):
                 return backend
-        names = ", ".join(model.name for model in self.models()[:20])
-        raise ModelNotFoundError(f"there is no model {model!r} here; there are: {names}")
+        raise ModelNotFoundError(
+            f"there is no model {model!r:.200} here; the list of models names those that there are"
+        )
