@@ -29,6 +29,7 @@ DragomanError
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ __all__ = [
     "StreamCutError",
     "ToolError",
     "TypedOutputError",
+    "public",
 ]
 
 
@@ -234,6 +236,38 @@ class ProviderConnectionError(ProviderError):
 
 class StreamCutError(ProviderConnectionError):
     """The stream ended before the answer did. `partial` is the message as far as it had come."""
+
+
+_REQUEST = (InvalidRequestError, HistoryError, ContentRefusedError)
+"""What is wrong with a request is for whoever sent it."""
+_NEUTRAL: Mapping[type[DragomanError], str] = {
+    RateLimitError: "too many requests; wait, and send the request again",
+    OverloadedError: "the model has no capacity now; send the request again later",
+    ProviderTimeoutError: "the model gave no answer in time; send the request again",
+    StreamCutError: "the answer broke off; send the request again",
+    ProviderConnectionError: "the model cannot be reached now; send the request again later",
+    LimitReachedError: "the answer took more than this server allows",
+    TypedOutputError: "the model gave no answer of the form that was asked for; send the request again",
+}
+"""Kind of error → what its client reads, where it is not the server's own; the first kind that fits counts."""
+_FAULT = "the server cannot answer this; if it happens again, ask who runs it"
+
+
+def public(error: BaseException) -> DragomanError:
+    """What a client of a server may read of an error: what is wrong with its own request, and when to try again. Keys, settings and what
+    an upstream says of them are ours: they become a `ProviderError` (5xx) in neutral words. Bodies, partial messages and results stay
+    here."""
+    if isinstance(error, _REQUEST):
+        return type(error)(error.message)
+    kind = next((kind for kind in _NEUTRAL if isinstance(error, kind)), None)
+    ours = isinstance(error, ProviderError) and error.provider is None and error.status is None
+    if not ours and kind is None:
+        return ProviderError(_FAULT)
+    assert isinstance(error, DragomanError)
+    shown = type(error)(error.message if ours or kind is None else _NEUTRAL[kind])
+    if isinstance(shown, RateLimitError | OverloadedError):
+        shown.retry_after = getattr(error, "retry_after", None)
+    return shown
 
 
 def _unpickled(kind: type[DragomanError], message: str) -> DragomanError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dragoman import wires
@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from dragoman.agent import Agent
+    from dragoman.serve.callers import Auth
     from dragoman.serve.gateway import Gateway
+    from dragoman.serve.limits import ServerLimits
 
 __all__ = ["app"]
 
@@ -20,20 +22,34 @@ def app(
     agents: Agent[Any] | Mapping[str, Agent[Any]] | None = None,
     *,
     gateway: Gateway | None = None,
+    auth: Auth = None,
+    limits: ServerLimits | None = None,
+    hosts: Iterable[str] = (),
+    origins: Iterable[str] = (),
 ) -> Starlette:
     """An ASGI application that speaks every wire: each at the paths that its own clients expect, and whole under `/WIRE`.
 
     `agents`: one, which answers whatever model a client names, or several by the names that clients ask for. `gateway`: models of
     providers by the names that clients ask for. Without both the embedded model is served.
+
+    `auth`: the keys that clients may call with; without any, whoever reaches the server may. `hosts`: names under which clients reach it,
+    beside those of this machine. `origins`: of web pages that may use it, such as `https://chat.example.com`.
+
+    Raises:
+        SettingsError: a key can be guessed.
     """
     from starlette.applications import Starlette
+    from starlette.middleware import Middleware
     from starlette.routing import Route
 
     from dragoman.agent import Agent
     from dragoman.serve.agents import AgentBackend
     from dragoman.serve.call import Backend
+    from dragoman.serve.callers import authenticator
     from dragoman.serve.endpoint import Endpoint
     from dragoman.serve.endpoints import HANDLERS
+    from dragoman.serve.hosts import HostGuard
+    from dragoman.serve.limits import ServerLimits
     from dragoman.serve.places import places
     from dragoman.serve.service import Service
 
@@ -42,10 +58,14 @@ def app(
         backends.append(gateway)
     if agents is not None or gateway is None:
         backends.append(AgentBackend(Agent[None]("local") if agents is None else agents))
-    service = Service(backends)
+    service = Service(
+        backends, authenticate=authenticator(auth), has_keys=auth is not None, limits=limits or ServerLimits()
+    )
     served = [wires.get(name) for name in wires.names()]
     routes = [
         Route(place.path.replace("{model}", "{model:path}"), Endpoint(place, service), methods=[place.method])
         for place in places(served, HANDLERS)
     ]
-    return Starlette(routes=routes)
+    made = Starlette(routes=routes, middleware=[Middleware(HostGuard, hosts=hosts, origins=origins)])
+    made.state.service = service
+    return made

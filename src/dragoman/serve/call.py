@@ -12,6 +12,8 @@ from dragoman.codec.serving import Route
 from dragoman.event import Event
 from dragoman.request import EmbeddingsRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
+from dragoman.serve.callers import Caller
+from dragoman.serve.connection import Connection
 from dragoman.serve.service import Service
 from dragoman.wires.wire import Wire
 
@@ -27,6 +29,8 @@ class Call(msgspec.Struct, frozen=True, eq=False):
     """Which the client speaks."""
     route: Route
     """The place of the wire's API that it goes to."""
+    caller: Caller
+    """Whose it is."""
     path: str
     """Its path from the root of the API's host, with its query: as the wire's `load_request` takes it."""
     headers: Mapping[str, str]
@@ -35,6 +39,8 @@ class Call(msgspec.Struct, frozen=True, eq=False):
     """What stands in the path in the place of `{model}` and `{id}`."""
     body: Mapping[str, Any]
     """Its JSON; empty where it has none."""
+    connection: Connection
+    """Where the answer goes."""
     id: str
     """Of this call, as the wire's `envelope` takes it: 32 hexadecimal digits."""
     now: datetime

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any
 
-import msgspec
-from starlette.requests import Request
-from starlette.responses import Response
+from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from dragoman.codec.serving import Route
-from dragoman.errors import DragomanError, InvalidRequestError, ProviderError
+from dragoman import json_bytes
+from dragoman.codec.serving import BEARER, Route
+from dragoman.errors import AuthenticationError, DragomanError, public
 from dragoman.logs import logger
+from dragoman.serve.body import BodyTooLargeError, json_object, read_body
 from dragoman.serve.call import Call
-from dragoman.serve.endpoints import HANDLERS, json_response
+from dragoman.serve.callers import Caller, presented_keys
+from dragoman.serve.connection import Connection
+from dragoman.serve.endpoints import HANDLERS
 from dragoman.serve.places import Place
 from dragoman.serve.service import Service
 from dragoman.wires.wire import Wire
@@ -32,52 +35,86 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request."""
-        request = Request(scope, receive)
-        wire, route = self._chosen(request)
+        service = self._service
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        wire, route = self._chosen(headers)
         try:
-            response = await HANDLERS[route.purpose](await self._call(request, wire, route))
-        except DragomanError as error:
-            response = refused(wire, error)
-        except Exception:  # noqa: BLE001 - whatever it is, the client gets an answer of its API
-            _LOG.exception("a request to %s failed", scope["path"])
-            response = refused(wire, ProviderError("the server failed; try again, or ask who runs it"))
-        await response(scope, receive, send)
+            caller = await self._caller(wire, headers, scope["query_string"].decode("latin-1"))
+            with service.gate.call(caller):
+                data = await read_body(receive, headers, service.limits) if scope["method"] == "POST" else b""
+                connection = Connection(receive, send, service.limits)
+                async with connection:
+                    await self._answer(
+                        connection, wire, lambda: self._call(scope, headers, wire, route, caller, data, connection)
+                    )
+        except ClientDisconnect:
+            return
+        except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer of its API
+            await self._refuse(Connection(receive, send, service.limits), wire, error)
 
-    def _chosen(self, request: Request) -> tuple[Wire, Route]:
+    async def _answer(self, connection: Connection, wire: Wire, make: Callable[[], Call]) -> None:
+        """Answers a call; a failure, as long as nothing was sent."""
+        try:
+            call = make()
+            await HANDLERS[call.route.purpose](call)
+        except Exception as error:  # noqa: BLE001 - in a task group it would become a group
+            if connection.started:
+                _LOG.exception("an answer broke off")
+                return
+            await self._refuse(connection, wire, error)
+
+    async def _refuse(self, connection: Connection, wire: Wire, error: Exception) -> None:
+        """Answers with an error, as the wire's API does."""
+        if not isinstance(error, DragomanError):
+            _LOG.error("a request failed", exc_info=error)
+        shown = wire.dump_error(public(error))
+        status = 413 if isinstance(error, BodyTooLargeError) else shown.status
+        await connection.respond(
+            status, {"content-type": "application/json", **shown.headers}, json_bytes.encode(shown.body)
+        )
+
+    async def _caller(self, wire: Wire, headers: dict[str, str], query: str) -> Caller:
+        presented = presented_keys(headers, query, getattr(wire, "keys", BEARER))
+        caller = await self._service.authenticate(presented)
+        if caller is None:
+            raise AuthenticationError(
+                "the key is not known here; give one that is"
+                if presented
+                else "a key is needed, and none came with the request"
+            )
+        return caller
+
+    def _chosen(self, headers: dict[str, str]) -> tuple[Wire, Route]:
         candidates = self._place.candidates
-        named = [
-            each for each in candidates if (header := getattr(each[1], "header", "")) and header in request.headers
-        ]
-        plain = [each for each in candidates if not getattr(each[1], "header", "")]
+        named = [each for each in candidates if each[1].header and each[1].header in headers]
+        plain = [each for each in candidates if not each[1].header]
         return (named or plain or list(candidates))[0]
 
-    async def _call(self, request: Request, wire: Wire, route: Route) -> Call:
-        service, path = self._service, request.url.path.removeprefix(f"/{wire.name}")
-        query = request.url.query
+    def _call(
+        self,
+        scope: Scope,
+        headers: dict[str, str],
+        wire: Wire,
+        route: Route,
+        caller: Caller,
+        data: bytes,
+        connection: Connection,
+    ) -> Call:
+        service = self._service
+        path, query = scope["path"].removeprefix(f"/{wire.name}"), scope["query_string"].decode("latin-1")
+        parameters: dict[str, Any] = scope["path_params"]
+        body = json_object(data, service.limits)
+        whole = f"{path}?{query}" if query else path
         return Call(
             service,
             wire,
             route,
-            f"{path}?{query}" if query else path,
-            {name.lower(): value for name, value in request.headers.items()},
-            request.path_params,
-            await _body(request) if request.method == "POST" else {},
+            caller,
+            whole,
+            headers,
+            parameters,
+            body,
+            connection,
             service.new_id(),
             service.clock(),
         )
-
-
-async def _body(request: Request) -> dict[str, Any]:
-    try:
-        body = msgspec.json.decode(await request.body() or b"{}")
-    except msgspec.DecodeError as error:
-        raise InvalidRequestError(f"the body is no JSON: {error}") from error
-    if not isinstance(body, dict):
-        raise InvalidRequestError("the body must be a JSON object")
-    return cast("dict[str, Any]", body)
-
-
-def refused(wire: Wire, error: DragomanError) -> Response:
-    """An error as the wire's API answers with it."""
-    written = wire.dump_error(error)
-    return json_response(written.body, written.status, written.headers)

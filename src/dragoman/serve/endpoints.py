@@ -2,72 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing
-
-from starlette.responses import Response, StreamingResponse
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from dragoman import json_bytes, wires
-from dragoman.errors import InvalidRequestError
-from dragoman.event import Event, RunError
+from dragoman.errors import InvalidRequestError, ModelNotFoundError
+from dragoman.model.tokens import request_tokens
+from dragoman.serve.answering import answer
 from dragoman.serve.call import Call
-from dragoman.serve.losses import loss_headers, losses_of
+from dragoman.serve.limits import check_request
 
-__all__ = ["HANDLERS", "Handler", "json_response"]
+__all__ = ["HANDLERS", "Handler", "respond"]
 
-Handler = Callable[[Call], Awaitable[Response]]
+Handler = Callable[[Call], Awaitable[None]]
 
 
-async def chat(call: Call) -> Response:
+async def chat(call: Call) -> None:
     """Messages → the model's answer, whole or streamed."""
     request = call.wire.load_request(call.body, path=call.path, headers=call.headers)
-    backend = call.service.backend(request.model)
-    events = backend.answer(call, request)
-    first = await anext(events, list[Event]())
-    if first and isinstance(first[0], RunError):
-        await events.aclose()
-        raise first[0].error
-    headers = loss_headers(losses_of(first))
-    envelope = call.wire.envelope(request, id=call.id, now=call.now)
-    if request.stream:
-        stream = _encoded(call, first, events, envelope)
-        return StreamingResponse(stream, headers=dict(headers), media_type=call.wire.stream_type)
-    whole = list(first)
-    async with aclosing(events):
-        async for batch in events:
-            whole += batch
-    return json_response(call.wire.dump_response(whole, **envelope), headers=headers)
+    check_request(request, call.service.limits)
+    await answer(call, request, call.service.backend(request.model, call.caller))
 
 
-async def _encoded(
-    call: Call, first: list[Event], events: AsyncGenerator[list[Event], None], envelope: Mapping[str, object]
-) -> AsyncGenerator[bytes, None]:
-    """Events → the bytes of a stream, one piece for each read."""
-    encoder = call.wire.encoder(**envelope)
-    async with aclosing(events):
-        if data := b"".join([encoder.feed(event) for event in first]):
-            yield data
-        async for batch in events:
-            if data := b"".join([encoder.feed(event) for event in batch]):
-                yield data
-    if data := encoder.close():
-        yield data
-
-
-async def embeddings(call: Call) -> Response:
+async def embeddings(call: Call) -> None:
     """Texts → vectors."""
     wire = wires.embeddings(call.wire.name)
     if wire is None:
         raise InvalidRequestError(f"the API {call.wire.name} has no embeddings")
     request = wire.load_request(call.body, path=call.path)
-    result = await call.service.backend(request.model).embed(call, request)
-    return json_response(wire.dump_response(result, request=request))
+    result = await call.service.backend(request.model, call.caller).embed(call, request)
+    await respond(call, wire.dump_response(result, request=request))
 
 
-def json_response(value: Mapping[str, object], status: int = 200, headers: Mapping[str, str] = {}) -> Response:
-    """JSON, as a client gets it."""
-    return Response(json_bytes.encode(value), status, dict(headers), "application/json")
+async def count_tokens(call: Call) -> None:
+    """Messages → how many tokens they are, about."""
+    request = call.wire.load_request(call.body, path=call.path, headers=call.headers)
+    check_request(request, call.service.limits)
+    call.service.backend(request.model, call.caller)
+    await respond(call, _own(call).dump_token_count(request_tokens(request)))
 
 
-HANDLERS: Mapping[str, Handler] = {"chat": chat, "embeddings": embeddings}
+async def models(call: Call) -> None:
+    """All models that the client may name."""
+    await respond(call, _own(call).dump_models(await call.service.models(call.caller), now=call.now))
+
+
+async def model(call: Call) -> None:
+    """One of them."""
+    name = call.parameters.get("model") or str(call.body.get("model") or call.body.get("name") or "")
+    call.service.backend(name, call.caller)
+    known = {each.name: each for each in await call.service.models(call.caller)}
+    if (found := known.get(name)) is None:
+        raise ModelNotFoundError(f"there is no model {name!r:.200} here; the list of models names those that there are")
+    await respond(call, _own(call).dump_model(found, now=call.now))
+
+
+async def version(call: Call) -> None:
+    """The server's version."""
+    await respond(call, _own(call).dump_version())
+
+
+async def alive(call: Call) -> None:
+    """That the server is there."""
+    await call.connection.respond(200, {"content-type": "text/plain"}, b"dragoman is running")
+
+
+async def respond(call: Call, value: Mapping[str, Any], headers: Mapping[str, str] = {}) -> None:
+    """Answers with JSON."""
+    await call.connection.respond(200, {"content-type": "application/json", **headers}, json_bytes.encode(value))
+
+
+def _own(call: Call) -> Any:
+    """The wire with what only those have that are served so."""
+    return call.wire
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "chat": chat,
+    "embeddings": embeddings,
+    "count_tokens": count_tokens,
+    "models": models,
+    "model": model,
+    "version": version,
+    "alive": alive,
+}
 """Purpose of a route → what is done there. A route whose purpose has no handler is not offered."""

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 from dragoman.errors import ModelNotFoundError
 from dragoman.model.chat_model import new_id, now
 from dragoman.result import ModelInfo
+from dragoman.serve.callers import Authenticate, Caller
+from dragoman.serve.gate import Gate
+from dragoman.serve.limits import ServerLimits
 
 if TYPE_CHECKING:
     from dragoman.serve.call import Backend
@@ -23,29 +26,37 @@ class Service:
         self,
         backends: Sequence[Backend],
         *,
+        authenticate: Authenticate,
+        has_keys: bool,
+        limits: ServerLimits,
         new_id: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
         self.backends = tuple(backends)
+        self.authenticate = authenticate
+        self.has_keys = has_keys
+        self.limits = limits
+        self.gate = Gate(limits)
         self.new_id = new_id
         self.clock = clock
 
-    async def models(self) -> list[ModelInfo]:
-        """What clients may name, each name once."""
+    async def models(self, caller: Caller) -> list[ModelInfo]:
+        """What a client may name, each name once."""
         found: dict[str, ModelInfo] = {}
         for backend in self.backends:
             for model in await backend.models():
-                found.setdefault(model.name, model)
+                if caller.may_use(model.name):
+                    found.setdefault(model.name, model)
         return list(found.values())
 
-    def backend(self, model: str) -> Backend:
-        """Who answers to that name.
+    def backend(self, model: str, caller: Caller) -> Backend:
+        """Who answers to that name. A name that the caller may not use is as if it were not there.
 
         Raises:
             ModelNotFoundError: nobody does.
         """
         for backend in self.backends:
-            if backend.serves(model):
+            if caller.may_use(model) and backend.serves(model):
                 return backend
         raise ModelNotFoundError(
             f"there is no model {model!r:.200} here; the list of models names those that there are"
