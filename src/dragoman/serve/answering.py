@@ -30,6 +30,8 @@ async def _whole(call: Call, request: ModelRequest, events: AsyncGenerator[list[
     whole: list[Event] = []
     async for batch in events:
         whole += batch
+    if whole and isinstance(whole[-1], RunError):
+        raise whole[-1].error
     envelope = call.wire.envelope(request, id=call.id, now=call.now)
     body = json_bytes.encode(call.wire.dump_response(whole, **envelope))
     headers = {"content-type": "application/json", **loss_headers(losses_of(whole))}
