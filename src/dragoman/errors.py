@@ -17,6 +17,7 @@ DragomanError
     ├── ModelNotFoundError         404: no such model
     ├── InvalidRequestError        400, 422: the request is not acceptable
     │   ├── ContextLengthError         the conversation is too long for the model
+    │   ├── RequestTooLargeError       413: the request has more bytes than are taken
     │   └── ResumeError                an answer does not fit what the conversation waits for; nothing was run
     ├── ContentRefusedError        the provider's policy refuses the content
     ├── RateLimitError             429: too many requests; `retry_after` seconds
@@ -54,6 +55,7 @@ __all__ = [
     "ProviderError",
     "ProviderTimeoutError",
     "RateLimitError",
+    "RequestTooLargeError",
     "ResumeError",
     "RunInterruptedError",
     "RunLogError",
@@ -196,6 +198,10 @@ class InvalidRequestError(ProviderError):
 
 class ContextLengthError(InvalidRequestError):
     """The conversation is too long for the model."""
+
+
+class RequestTooLargeError(InvalidRequestError):
+    """The request has more bytes than are taken (413)."""
 
 
 class ResumeError(InvalidRequestError):

@@ -32,6 +32,7 @@ SSE_PING = b": ping\n\n"
 _STATUSES: Mapping[type[DragomanError], int] = {
     errors.InvalidRequestError: 400,
     errors.HistoryError: 400,
+    errors.RequestTooLargeError: 413,
     errors.ContentRefusedError: 400,
     errors.AuthenticationError: 401,
     errors.PermissionDeniedError: 403,

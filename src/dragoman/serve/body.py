@@ -10,21 +10,17 @@ import msgspec
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from dragoman.errors import InvalidRequestError
+from dragoman.errors import InvalidRequestError, RequestTooLargeError
 from dragoman.serve.limits import ServerLimits
 
-__all__ = ["BodyTooLargeError", "json_object", "read_body"]
-
-
-class BodyTooLargeError(InvalidRequestError):
-    """The body has more bytes than the server takes (413)."""
+__all__ = ["json_object", "read_body"]
 
 
 async def read_body(receive: Receive, headers: dict[str, str], limits: ServerLimits) -> bytes:
     """The bytes of a body.
 
     Raises:
-        BodyTooLargeError: there are too many.
+        RequestTooLargeError: there are too many.
         InvalidRequestError: they do not come, or are compressed.
         ClientDisconnect: the client is gone.
     """
@@ -89,5 +85,5 @@ def _values(value: Any) -> Iterable[Any]:
     return cast("dict[str, Any]", value).values() if type(value) is dict else value
 
 
-def _too_large(most: int) -> BodyTooLargeError:
-    return BodyTooLargeError(f"the body has more than {most} bytes, which is the most that this server takes")
+def _too_large(most: int) -> RequestTooLargeError:
+    return RequestTooLargeError(f"the body has more than {most} bytes, which is the most that this server takes")

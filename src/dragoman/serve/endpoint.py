@@ -12,7 +12,7 @@ from dragoman import json_bytes
 from dragoman.codec.serving import BEARER, Route
 from dragoman.errors import AuthenticationError, DragomanError, public
 from dragoman.logs import logger
-from dragoman.serve.body import BodyTooLargeError, json_object, read_body
+from dragoman.serve.body import json_object, read_body
 from dragoman.serve.call import Call
 from dragoman.serve.callers import Caller, presented_keys
 from dragoman.serve.connection import Connection
@@ -68,9 +68,8 @@ class Endpoint:
         if not isinstance(error, DragomanError):
             _LOG.error("a request failed", exc_info=error)
         shown = wire.dump_error(public(error))
-        status = 413 if isinstance(error, BodyTooLargeError) else shown.status
         await connection.respond(
-            status, {"content-type": "application/json", **shown.headers}, json_bytes.encode(shown.body)
+            shown.status, {"content-type": "application/json", **shown.headers}, json_bytes.encode(shown.body)
         )
 
     async def _caller(self, wire: Wire, headers: dict[str, str], query: str) -> Caller:
