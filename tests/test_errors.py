@@ -22,7 +22,7 @@ from dragoman.errors import (
 from dragoman.message import DataPart, Message, ThinkingPart
 from dragoman.result import ChatResult
 
-ALL = [each for name in errors.__all__ if isinstance(each := getattr(errors, name), type)]
+ALL: list[Any] = [each for name in errors.__all__ if isinstance(each := getattr(errors, name), type)]
 
 
 def made(cls: type[DragomanError]) -> DragomanError:
