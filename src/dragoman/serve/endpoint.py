@@ -39,7 +39,7 @@ class Endpoint:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         wire, route = self._chosen(headers)
         try:
-            caller = await self._caller(wire, headers, scope["query_string"].decode("latin-1"))
+            caller = await self._caller(wire, scope)
             with service.gate.call(caller):
                 data = await read_body(receive, headers, service.limits) if scope["method"] == "POST" else b""
                 connection = Connection(receive, send, service.limits)
@@ -72,8 +72,8 @@ class Endpoint:
             shown.status, {"content-type": "application/json", **shown.headers}, json_bytes.encode(shown.body)
         )
 
-    async def _caller(self, wire: Wire, headers: dict[str, str], query: str) -> Caller:
-        presented = presented_keys(headers, query, getattr(wire, "keys", BEARER))
+    async def _caller(self, wire: Wire, scope: Scope) -> Caller:
+        presented = presented_keys(scope["headers"], scope["query_string"], getattr(wire, "keys", BEARER))
         caller = await self._service.authenticate(presented)
         if caller is None:
             raise AuthenticationError(
