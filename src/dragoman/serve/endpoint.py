@@ -12,7 +12,7 @@ from dragoman import json_bytes
 from dragoman.codec.serving import BEARER, Route
 from dragoman.errors import AuthenticationError, DragomanError, public
 from dragoman.logs import logger
-from dragoman.serve.body import json_object, read_body
+from dragoman.serve.body import BodyTimeoutError, json_object, read_body
 from dragoman.serve.call import Call
 from dragoman.serve.callers import Caller, presented_keys
 from dragoman.serve.connection import Connection
@@ -68,9 +68,10 @@ class Endpoint:
         if not isinstance(error, DragomanError):
             _LOG.error("a request failed", exc_info=error)
         shown = wire.dump_error(public(error))
-        await connection.respond(
-            shown.status, {"content-type": "application/json", **shown.headers}, json_bytes.encode(shown.body)
-        )
+        headers = {"content-type": "application/json", **shown.headers}
+        if isinstance(error, BodyTimeoutError):
+            headers["connection"] = "close"  # where its next request begins, nobody knows
+        await connection.respond(shown.status, headers, json_bytes.encode(shown.body))
 
     async def _caller(self, wire: Wire, scope: Scope) -> Caller:
         presented = presented_keys(scope["headers"], scope["query_string"], getattr(wire, "keys", BEARER))
