@@ -25,6 +25,8 @@ from dragoman.serve.fields import check_references, one_candidate
 from dragoman.serve.fitting import Fitting
 from dragoman.serve.listings import Listings
 from dragoman.serve.offers import Offered, offers
+from dragoman.serve.recalling import Recalled
+from dragoman.serve.recording import Recording
 from dragoman.serve.upstreams import Upstreams
 from dragoman.transport import AiohttpTransport, Recorder, Retry, Transport
 
@@ -33,6 +35,9 @@ __all__ = ["Gateway"]
 
 class Gateway:
     """Which models clients may ask for, and where these are. It is a `Backend`."""
+
+    edits = True
+    """The conversation is the client's."""
 
     def __init__(
         self,
@@ -102,11 +107,10 @@ class Gateway:
         """See `Backend`."""
         return model in self._models or any(each.string(model) is not None for each in self._patterns)
 
-    async def answer(self, call: Call, request: ModelRequest) -> AsyncGenerator[list[Event], None]:
+    async def answer(self, call: Call, known: Recalled, recording: Recording) -> AsyncGenerator[list[Event], None]:  # noqa: ARG002
         """The provider's answer as it is, calls and all. What was begun in vain, by a retry or a model that failed, is not seen."""
-        models = self._found(request.model)
-        model = models.chat()
-        request, losses = self._prepared(call, request)
+        model = self._found(known.request.model).chat()
+        request, losses = self._prepared(call, known.request)
         # nothing is taken back where one model is asked once
         view = None if self._is_plain and not model.fallbacks else Visible(calls=True)
         async with aclosing(model.batches(request.replace(model=model.string))) as batches:
