@@ -28,7 +28,9 @@ def test_a_key_is_known_however_it_is_given(auth: Any) -> None:
     assert found.id == Key(ONE).caller.id
 
 
-@pytest.mark.parametrize("presented", [(), ("",), (OTHER,), (ONE[:-1],), (ONE + "x",), (ONE.upper(),), ("me",), ("ключ-ключ",)])
+@pytest.mark.parametrize(
+    "presented", [(), ("",), (OTHER,), (ONE[:-1],), (ONE + "x",), (ONE.upper(),), ("me",), ("ключ-ключ",)]
+)
 def test_nobody_else_may_call(presented: tuple[str, ...]) -> None:
     assert caller({"me": ONE}, *presented) is None
 

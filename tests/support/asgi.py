@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -52,12 +52,12 @@ class Exchange:
         delay: float = 0.0,
     ) -> None:
         """Args:
-            pieces: of the request's body.
-            unfinished: the body's end never comes.
-            leaves_after: the client leaves after so many messages of the response; 0: at once.
-            reads: so many messages are taken; the next waits for ever.
-            fails_after: so many messages are taken; the next raises `OSError`, as ASGI allows a server whose client is gone.
-            delay: seconds before each piece of the body.
+        pieces: of the request's body.
+        unfinished: the body's end never comes.
+        leaves_after: the client leaves after so many messages of the response; 0: at once.
+        reads: so many messages are taken; the next waits for ever.
+        fails_after: so many messages are taken; the next raises `OSError`, as ASGI allows a server whose client is gone.
+        delay: seconds before each piece of the body.
         """
         pieces = list(pieces)
         self._body = [(piece, unfinished or place < len(pieces) - 1) for place, piece in enumerate(pieces)]
@@ -129,14 +129,14 @@ async def exchange(
     path: str,
     body: object = b"",
     *,
-    headers: Mapping[str, str] | Iterable[tuple[str | bytes, str | bytes]] = (),
+    headers: Mapping[str, str] | Sequence[tuple[str | bytes, str | bytes]] = (),
     host: str | None = "127.0.0.1",
     **behaviour: Any,
 ) -> Exchange:
     """Sends a request to an application, until that returns. `body`: bytes, or what becomes JSON; `behaviour`: of the `Exchange`."""
     data = body if isinstance(body, bytes) else msgspec.json.encode(body)
-    made = Exchange(**{"pieces": [data], **behaviour})
-    pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
+    made = Exchange(**{"pieces": [data], **behaviour})  # pyright: ignore[reportArgumentType]
+    pairs: list[tuple[str | bytes, str | bytes]] = list(headers.items()) if isinstance(headers, Mapping) else [*headers]
     await app(scope_of(method, path, pairs, host=host), made.receive, made.send)
     return made
 

@@ -17,7 +17,9 @@ from dragoman.serve.limits import ServerLimits
 
 __all__ = ["BodyTimeoutError", "json_object", "read_body"]
 
-_HALF_CHARACTER = re.compile(rb"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]..", re.DOTALL)
+_HALF_CHARACTER = re.compile(
+    rb"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]..", re.DOTALL
+)
 _BOM = b"\xef\xbb\xbf"
 
 

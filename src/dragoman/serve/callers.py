@@ -101,9 +101,9 @@ def authenticator(auth: Auth) -> Authenticate:
     """
     if auth is None:
         return _anybody
-    if isinstance(auth, str | Key | Mapping) or not callable(auth):
-        return _by_keys(_known(auth))
-    return _by_function(auth)
+    if callable(auth) and not isinstance(auth, Mapping):
+        return _by_function(auth)
+    return _by_keys(_known(cast("str | Key | Iterable[str | Key] | Mapping[str, str]", auth)))
 
 
 async def _anybody(presented: Sequence[str]) -> Caller:  # noqa: ARG001 the type's
