@@ -38,12 +38,13 @@ class Connection:
         self._last = self._loop.time()
         self._writing_since: float | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._pinging: asyncio.Event | None = None
+        self._pinging: asyncio.Task[None] | None = None
         self._start: Message | None = None
         self._ping = b""
         self._error_bytes: Callable[[DragomanError], bytes] | None = None
         self._work: anyio.CancelScope | None = None
         self._interruption: DragomanError | None = None
+        self._is_gone = False
         self.started = False
         """Whether the status was sent."""
         self.ended = False
@@ -61,6 +62,10 @@ class Connection:
         if self._timer is not None:
             self._timer.cancel()
         self._group.cancel_scope.cancel()
+        if (pinging := self._pinging) is not None:
+            pinging.cancel()
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait((pinging,))
         return await self._group.__aexit__(kind, error, trace)
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> Exception | None:
@@ -101,7 +106,7 @@ class Connection:
     async def write(self, data: bytes) -> None:
         """The next piece of a stream."""
         if self._pinging is not None:
-            await self._pinging.wait()
+            await asyncio.wait((self._pinging,))
         if not self.started:
             await self._begin()
         await self._sent({"type": "http.response.body", "body": data, "more_body": True})
@@ -109,7 +114,7 @@ class Connection:
     async def end(self, data: bytes = b"") -> None:
         """The end of a stream, with its last piece."""
         if self._pinging is not None:
-            await self._pinging.wait()
+            await asyncio.wait((self._pinging,))
         if not self.started:
             await self._begin()
         self.ended = True
@@ -132,10 +137,13 @@ class Connection:
         await self._sent(self._start)
 
     async def _sent(self, message: Message) -> None:
+        if self._is_gone:
+            return
         self._writing_since = self._loop.time()
         try:
             await self._send(message)
         except OSError:  # so a server may say that the client is gone
+            self._is_gone = True
             self._group.cancel_scope.cancel()
         self._last, self._writing_since = self._loop.time(), None
 
@@ -158,11 +166,10 @@ class Connection:
         elif now < self._last + limits.ping_seconds:
             again = self._last + limits.ping_seconds
         elif self._start is not None and not self.ended and (self._ping or not self.started):
-            self._pinging = asyncio.Event()
-            self._group.start_soon(self._give_sign, self._pinging)
+            self._pinging = self._loop.create_task(self._give_sign())
         self._timer = self._loop.call_at(again, self._look)
 
-    async def _give_sign(self, done: asyncio.Event) -> None:
+    async def _give_sign(self) -> None:
         try:
             if self.ended:
                 return
@@ -172,7 +179,6 @@ class Connection:
                 await self._sent({"type": "http.response.body", "body": self._ping, "more_body": True})
         finally:
             self._pinging = None
-            done.set()
 
 
 def _start(status: int, headers: Mapping[str, str]) -> Message:
