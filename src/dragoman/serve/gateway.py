@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -30,6 +31,9 @@ from dragoman.serve.recording import Recording
 from dragoman.serve.upstreams import Upstreams
 from dragoman.transport import AiohttpTransport, Recorder, Retry, Transport
 
+if TYPE_CHECKING:
+    from dragoman.serve.sealer import Sealer  # cryptography, which few need
+
 __all__ = ["Gateway"]
 
 
@@ -54,6 +58,7 @@ class Gateway:
         middleware: Sequence[Middleware] = (),
         references: bool = False,
         record: Path | str | None = None,
+        sealer: Sealer | None = None,
     ) -> None:
         """Args:
             models: the name that a client asks for → a model string, a provider's record, or several of them as a fallback; or a list
@@ -72,6 +77,7 @@ class Gateway:
             references: pass on what names things kept in a provider's account, such as `previous_response_id`. All clients share
                 that account, and who guesses a name reads what is another's.
             record: a folder in which each exchange with a provider is written for `dragoman.testing`'s player, without keys.
+            sealer: gives clients of other formats what a provider signed to keep, and takes it back from their history.
 
         Raises:
             SettingsError: a name, a model or a setting cannot be used.
@@ -95,7 +101,7 @@ class Gateway:
         self._is_plain = not middleware
         self._on_loss: OnLoss = "tell" if on_loss == "tell" else "error"
         self._settings, self._most, self._retries = settings or Settings(), max_tokens, retries
-        self._references = references
+        self._references, self._sealer = references, sealer
 
     async def models(self) -> Sequence[ModelInfo]:
         """The names that clients may ask for; of a pattern those that the provider lists, asked for now and then."""
@@ -111,6 +117,13 @@ class Gateway:
         """The provider's answer as it is, calls and all. What was begun in vain, by a retry or a model that failed, is not seen."""
         model = self._found(known.request.model).chat()
         request, losses = self._prepared(call, known.request)
+        sealing = None
+        if self._sealer is not None:
+            from dragoman.serve.sealing import Sealing, open_messages
+
+            messages, unopened = open_messages(request.messages, call.wire, self._sealer, call.caller.id)
+            request, losses = request.replace(messages=messages), [*losses, *unopened]
+            sealing = Sealing(call.wire, self._sealer, call.caller.id)
         # nothing is taken back where one model is asked once
         view = None if self._is_plain and not model.fallbacks else Visible(calls=True)
         async with aclosing(model.batches(request.replace(model=model.string))) as batches:
@@ -119,6 +132,8 @@ class Gateway:
                     events = [_with_losses(event, losses) for event in events]
                 if view is not None:
                     events = [seen for event in events for seen in view.feed(event)]
+                if sealing is not None:
+                    events = [sealed for event in events for sealed in sealing.feed(event)]
                 if events:
                     yield events
                     if type(events[-1]) is RunError:
