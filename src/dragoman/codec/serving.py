@@ -17,6 +17,7 @@ __all__ = [
     "SSE_PING",
     "ErrorResponse",
     "KeyPlace",
+    "Links",
     "Problem",
     "Route",
     "error_response",
@@ -24,6 +25,7 @@ __all__ = [
     "of_class",
     "status_of",
 ]
+from dragoman.request import ModelRequest
 
 T = TypeVar("T")
 
@@ -82,6 +84,21 @@ class KeyPlace(msgspec.Struct, frozen=True):
     """`bearer`: `Authorization: Bearer …`; else a header, or a field of the query."""
     name: str = "authorization"
     """Of the header, in lower case, or of the field."""
+
+
+class Links(msgspec.Struct, frozen=True):
+    """What a request says of answers that the server keeps, and the request without it."""
+
+    request: ModelRequest
+    """Without the fields that say it."""
+    after: str | None = None
+    """Id of the call whose answer it goes on from, without the prefix of the wire's ids."""
+    conversation: str | None = None
+    """Id of the conversation that it belongs to."""
+    stored: bool = True
+    """Whether the client may ask for the answer later."""
+    background: bool = False
+    """Whether the client does not wait for the answer."""
 
 
 BEARER = (KeyPlace("bearer"),)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import Any
 
 from dragoman import json_bytes
 from dragoman.errors import public
-from dragoman.event import Event, RunError
+from dragoman.event import Event, MessageFinished, RunError, RunFinished
 from dragoman.request import ModelRequest
 from dragoman.serve.call import Backend, Call
 from dragoman.serve.losses import loss_headers, losses_of
+from dragoman.serve.recalling import links_of, recalled
+from dragoman.serve.recording import Recording
 
 __all__ = ["answer"]
 
@@ -21,29 +24,37 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
     Raises:
         DragomanError: there is no answer, and nothing was sent yet.
     """
-    events = backend.answer(call, request)
+    links = links_of(call, request)
+    known = await recalled(call, links, edits=backend.edits)
+    recording = Recording(call, request, links, known)
+    envelope = call.wire.envelope(request, id=call.id, now=call.now)
+    events = backend.answer(call, known, recording)
     async with aclosing(events):
-        await (_stream(call, request, events) if request.stream else _whole(call, request, events))
+        await (_stream if request.stream else _whole)(call, envelope, events, recording)
 
 
-async def _whole(call: Call, request: ModelRequest, events: AsyncGenerator[list[Event], None]) -> None:
+async def _whole(
+    call: Call, envelope: dict[str, Any], events: AsyncGenerator[list[Event], None], recording: Recording
+) -> None:
     whole: list[Event] = []
     async for batch in events:
         whole += batch
-    if whole and isinstance(whole[-1], RunError):
-        raise whole[-1].error
-    envelope = call.wire.envelope(request, id=call.id, now=call.now)
+    recording.add(whole)
     body = json_bytes.encode(call.wire.dump_response(whole, **envelope))
+    await recording.keep()
     headers = {"content-type": "application/json", **loss_headers(losses_of(whole))}
     await call.connection.respond(200, headers, body)
 
 
-async def _stream(call: Call, request: ModelRequest, events: AsyncGenerator[list[Event], None]) -> None:
+async def _stream(
+    call: Call, envelope: dict[str, Any], events: AsyncGenerator[list[Event], None], recording: Recording
+) -> None:
     wire, connection = call.wire, call.connection
-    encoder = wire.encoder(**wire.envelope(request, id=call.id, now=call.now))
+    encoder = wire.encoder(**envelope)
     connection.stream(
         {"content-type": wire.stream_type, "cache-control": "no-cache", "x-accel-buffering": "no"}, wire.ping
     )
+    ends = b""
     async for batch in events:
         if not connection.started:
             connection.add_headers(loss_headers(losses_of(batch)))
@@ -51,8 +62,17 @@ async def _stream(call: Call, request: ModelRequest, events: AsyncGenerator[list
             if not connection.started and len(batch) == 1:
                 raise batch[-1].error
             batch = [*batch[:-1], RunError(public(batch[-1].error), batch[-1].run_id)]
-        if data := b"".join([encoder.feed(event) for event in batch]):
+        recording.add(batch)
+        data = b"".join([encoder.feed(event) for event in batch])
+        if ends or isinstance(batch[-1], _ENDS):  # it is kept before its client knows of its end
+            ends += data
+        elif data:
             await connection.write(data)
-    if data := encoder.close():
-        await connection.write(data)
+    ends += encoder.close()
+    await recording.keep()
+    if ends:
+        await connection.write(ends)
     await connection.end()
+
+
+_ENDS = (MessageFinished, RunFinished, RunError)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from dragoman.agent import Agent
+    from dragoman.serve.answers import AnswerStore
     from dragoman.serve.callers import Auth
     from dragoman.serve.gateway import Gateway
     from dragoman.serve.limits import ServerLimits
@@ -22,6 +23,7 @@ def app(
     agents: Agent[Any] | Mapping[str, Agent[Any]] | None = None,
     *,
     gateway: Gateway | None = None,
+    store: str | AnswerStore = "memory:",
     auth: Auth = None,
     limits: ServerLimits | None = None,
     hosts: Iterable[str] = (),
@@ -32,6 +34,8 @@ def app(
     `agents`: one, which answers whatever model a client names, or several by the names that clients ask for. `gateway`: models of
     providers by the names that clients ask for. Without both the embedded model is served.
 
+    `store`: where answers are kept, so that clients can go on from them, and what their formats have no room for comes back with the
+    conversation: `memory:`, the URL of a database, or a store of your own.
     `auth`: the keys that clients may call with; without any, whoever reaches the server may. `hosts`: names under which clients reach it,
     beside those of this machine. `origins`: of web pages that may use it, such as `https://chat.example.com`.
 
@@ -44,6 +48,7 @@ def app(
 
     from dragoman.agent import Agent
     from dragoman.serve.agents import AgentBackend
+    from dragoman.serve.answers import open_answers
     from dragoman.serve.call import Backend
     from dragoman.serve.callers import authenticator
     from dragoman.serve.endpoint import Endpoint
@@ -59,7 +64,11 @@ def app(
     if agents is not None or gateway is None:
         backends.append(AgentBackend(Agent[None]("local") if agents is None else agents))
     service = Service(
-        backends, authenticate=authenticator(auth), has_keys=auth is not None, limits=limits or ServerLimits()
+        backends,
+        authenticate=authenticator(auth),
+        has_keys=auth is not None,
+        limits=limits or ServerLimits(),
+        answers=open_answers(store),
     )
     served = [wires.get(name) for name in wires.names()]
     routes = [

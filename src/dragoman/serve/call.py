@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from dragoman.codec.serving import Route
 from dragoman.event import Event
-from dragoman.request import EmbeddingsRequest, ModelRequest
+from dragoman.request import EmbeddingsRequest
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.serve.callers import Caller
 from dragoman.serve.connection import Connection
 from dragoman.serve.service import Service
 from dragoman.wires.wire import Wire
+
+if TYPE_CHECKING:
+    from dragoman.serve.recalling import Recalled
+    from dragoman.serve.recording import Recording
 
 __all__ = ["Backend", "Call"]
 
@@ -33,6 +37,8 @@ class Call(msgspec.Struct, frozen=True, eq=False):
     """Whose it is."""
     path: str
     """Its path from the root of the API's host, with its query: as the wire's `load_request` takes it."""
+    query: Mapping[str, str]
+    """Its query, the last of each name."""
     headers: Mapping[str, str]
     """Its headers, names in lower case."""
     parameters: Mapping[str, str]
@@ -62,8 +68,14 @@ class Backend(Protocol):
         """Whether a client may name that."""
         ...
 
-    def answer(self, call: Call, request: ModelRequest) -> AsyncGenerator[list[Event], None]:
-        """A chat → the events that its client gets, one list for each read. A failure is a `RunError`, last; what is raised ends the call."""
+    @property
+    def edits(self) -> bool:
+        """Whether a client may change what the model said, and what tools gave, in the conversation that it sends back."""
+        ...
+
+    def answer(self, call: Call, known: Recalled, recording: Recording) -> AsyncGenerator[list[Event], None]:
+        """A chat → the events that its client gets, one list for each read. A failure is a `RunError`, last; what is raised ends the call.
+        What the client does not get of the answer it gives to `recording`."""
         ...
 
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:

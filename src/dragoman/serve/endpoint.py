@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import parse_qsl
 
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from dragoman import json_bytes
 from dragoman.codec.serving import BEARER, Route
-from dragoman.errors import AuthenticationError, DragomanError, public
+from dragoman.errors import AuthenticationError, DragomanError, InvalidRequestError, public
 from dragoman.logs import logger
 from dragoman.serve.body import json_object, read_body
 from dragoman.serve.call import Call
@@ -24,6 +25,7 @@ from dragoman.wires.wire import Wire
 __all__ = ["Endpoint"]
 
 _LOG = logger("serve")
+_MOST_FIELDS = 100
 
 
 class Endpoint:
@@ -110,6 +112,7 @@ class Endpoint:
             route,
             caller,
             whole,
+            _fields(query),
             headers,
             parameters,
             body,
@@ -117,3 +120,10 @@ class Endpoint:
             service.new_id(),
             service.clock(),
         )
+
+
+def _fields(query: str) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)) if query else {}
+    except ValueError as error:
+        raise InvalidRequestError(f"the query has more than {_MOST_FIELDS} fields") from error

@@ -6,8 +6,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from dragoman import json_bytes, wires
-from dragoman.errors import InvalidRequestError, ModelNotFoundError
+from dragoman.errors import InvalidRequestError
 from dragoman.model.tokens import request_tokens
+from dragoman.result import ModelInfo
+from dragoman.serve import kept
 from dragoman.serve.answering import answer
 from dragoman.serve.call import Call
 from dragoman.serve.limits import check_request
@@ -52,9 +54,7 @@ async def model(call: Call) -> None:
     name = call.parameters.get("model") or str(call.body.get("model") or call.body.get("name") or "")
     call.service.backend(name, call.caller)
     known = {each.name: each for each in await call.service.models(call.caller)}
-    if (found := known.get(name)) is None:
-        raise ModelNotFoundError(f"there is no model {name!r:.200} here; the list of models names those that there are")
-    await respond(call, _own(call).dump_model(found, now=call.now))
+    await respond(call, _own(call).dump_model(known.get(name) or ModelInfo(name, "dragoman"), now=call.now))
 
 
 async def version(call: Call) -> None:
@@ -83,6 +83,10 @@ HANDLERS: Mapping[str, Handler] = {
     "count_tokens": count_tokens,
     "models": models,
     "model": model,
+    "response": kept.response,
+    "input_items": kept.input_items,
+    "delete_response": kept.delete_response,
+    "cancel_response": kept.cancel_response,
     "version": version,
     "alive": alive,
 }

@@ -24,6 +24,8 @@ from dragoman.serve.fields import check_references, one_candidate
 from dragoman.serve.fitting import Fitting, with_losses
 from dragoman.serve.listings import Listings
 from dragoman.serve.offers import Offered, offers, providers_of
+from dragoman.serve.recalling import Recalled
+from dragoman.serve.recording import Recording
 from dragoman.serve.upstreams import Upstreams
 from dragoman.transport import AiohttpTransport, Recorder, Retry, Transport
 
@@ -32,6 +34,9 @@ __all__ = ["Gateway"]
 
 class Gateway:
     """Which models clients may ask for, and where these are. It is a `Backend`."""
+
+    edits = True
+    """The conversation is the client's."""
 
     def __init__(
         self,
@@ -114,15 +119,15 @@ class Gateway:
         """See `Backend`."""
         return model in self._models or any(each.string(model) is not None for each in self._patterns)
 
-    def answer(self, call: Call, request: ModelRequest) -> AsyncGenerator[list[Event], None]:
+    def answer(self, call: Call, known: Recalled, recording: Recording) -> AsyncGenerator[list[Event], None]:  # noqa: ARG002
         """The provider's answer as it is, calls and all. What was begun in vain, by a retry or a model that failed, is not seen.
 
         Raises:
             ModelNotFoundError: there is no such model.
             InvalidRequestError: the request asks for what is not passed on.
         """
-        model = self._found(request.model).chat()
-        request, losses = self._prepared(call, request)
+        model = self._found(known.request.model).chat()
+        request, losses = self._prepared(call, known.request)
         events = model.batches(request.replace(model=model.string))
         if losses:
             events = with_losses(events, losses, self._on_loss)

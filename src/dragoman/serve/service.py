@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dragoman.errors import ModelNotFoundError
 from dragoman.model.chat_model import new_id, now
 from dragoman.result import ModelInfo
+from dragoman.serve.answers import AnswerStore
 from dragoman.serve.callers import Authenticate, Caller
 from dragoman.serve.gate import Gate
 from dragoman.serve.limits import ServerLimits
@@ -29,6 +30,7 @@ class Service:
         authenticate: Authenticate,
         has_keys: bool,
         limits: ServerLimits,
+        answers: AnswerStore,
         new_id: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
@@ -36,6 +38,7 @@ class Service:
         self.authenticate = authenticate
         self.has_keys = has_keys
         self.limits = limits
+        self.answers = answers
         self.gate = Gate(limits)
         self.new_id = new_id
         self.clock = clock

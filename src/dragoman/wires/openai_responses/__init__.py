@@ -16,7 +16,15 @@ from dragoman.wires.openai_responses.files import dump_download, load_files
 from dragoman.wires.openai_responses.messages import dump_messages, layout, load_messages, votes
 from dragoman.wires.openai_responses.quirks import NAME, Quirks
 from dragoman.wires.openai_responses.request import dump_http, dump_request, load_request, routes
-from dragoman.wires.openai_responses.serving import dump_input_items, dump_model, dump_models, dump_token_count
+from dragoman.wires.openai_responses.serving import (
+    call_id,
+    dump_deleted,
+    dump_input_items,
+    dump_model,
+    dump_models,
+    dump_token_count,
+    links,
+)
 
 name = NAME
 
@@ -28,3 +36,4 @@ __all__ += ["envelope", "stream_type", "ping"]
 __all__ += ["load_error", "dump_error"]
 __all__ += ["dump_download", "load_files"]
 __all__ += ["dump_input_items", "dump_model", "dump_models", "dump_token_count"]
+__all__ += ["call_id", "dump_deleted", "links"]

@@ -1,15 +1,52 @@
-"""What a server of the Responses API answers beside responses: lists of models, numbers of tokens, the items of a request."""
+"""What a server of the Responses API must know beside responses: lists of models, numbers of tokens, what it keeps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
+from dragoman.codec.json_values import if_object
+from dragoman.codec.serving import Links
+from dragoman.errors import InvalidRequestError
 from dragoman.message import Message, Role
+from dragoman.request import ModelRequest
 from dragoman.wires.chat.serving import dump_model, dump_models
 from dragoman.wires.openai_responses.messages import dump_messages
 
-__all__ = ["dump_input_items", "dump_model", "dump_models", "dump_token_count"]
+__all__ = ["call_id", "dump_deleted", "dump_input_items", "dump_model", "dump_models", "dump_token_count", "links"]
+
+_PREFIX = "resp_"
+_LINKS = ("background", "conversation", "previous_response_id", "store")
+
+
+def links(request: ModelRequest) -> Links:
+    """What a request says of responses that are kept.
+
+    Raises:
+        InvalidRequestError: it says it in a form that there is not.
+    """
+    options = request.options
+    after, conversation = options.get("previous_response_id"), options.get("conversation")
+    conversation = if_object(conversation).get("id", conversation)
+    for name, value in (("previous_response_id", after), ("conversation", conversation)):
+        if value is not None and not isinstance(value, str):
+            raise InvalidRequestError(f"{name} must be an id")
+    if after is not None and conversation is not None:
+        raise InvalidRequestError("previous_response_id and conversation exclude each other; leave one out")
+    left = {name: value for name, value in options.items() if name not in _LINKS}
+    without = request.replace(options=left, wire=request.wire if left else None)
+    stored, background = options.get("store") is not False, options.get("background") is True
+    return Links(without, None if after is None else call_id(after), conversation, stored, background)
+
+
+def call_id(response_id: str) -> str:
+    """The id of a response without its prefix."""
+    return response_id.removeprefix(_PREFIX)
+
+
+def dump_deleted(call_id: str) -> dict[str, Any]:
+    """The answer to a request to delete a response."""
+    return {"id": f"{_PREFIX}{call_id}", "object": "response", "deleted": True}
 
 
 def dump_token_count(count: int) -> dict[str, Any]:
@@ -21,6 +58,8 @@ def dump_input_items(messages: Iterable[Message]) -> list[dict[str, Any]]:
     """The input of a request as the items that are listed of it, oldest first; each has an id."""
     spoken = [message for message in messages if message.role is not Role.SYSTEM]
     items = dump_messages(spoken).get("input", [])
+    if isinstance(items, str):
+        items = [{"role": "user", "content": items}]
     return [_listed(item, place) for place, item in enumerate(items)]
 
 

@@ -1,0 +1,82 @@
+"""An answer that is given, kept as it comes to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+import msgspec
+
+from dragoman.codec.serving import Links
+from dragoman.errors import DragomanError, StoreError, public
+from dragoman.event import Event, RunError
+from dragoman.fold import fold
+from dragoman.interrupt import Interrupt
+from dragoman.logs import logger
+from dragoman.message import Message, Role
+from dragoman.request import ModelRequest
+from dragoman.serve.answers import AnswerStore
+from dragoman.serve.call import Call
+from dragoman.serve.recalling import Recalled
+from dragoman.serve.records import Answered, keys_of
+
+__all__ = ["Recording"]
+
+_LOG = logger("serve")
+
+
+class Recording:
+    """Collects what an answer becomes, and keeps it."""
+
+    def __init__(self, call: Call, request: ModelRequest, links: Links, known: Recalled) -> None:
+        """`request`: as the client sent it."""
+        self._call = call
+        self._sent = request.messages
+        self._store: AnswerStore = call.service.answers
+        self._events: list[Event] = []
+        self._answered = Answered(
+            id=call.id,
+            owner=call.caller.id,
+            wire=call.wire.name,
+            created_at=call.now,
+            request=request.replace(messages=(*takewhile(_is_system, request.messages), *known.new)),
+            parent=known.parent,
+            thread_id=known.thread_id,
+            state="in_progress",
+            shared=links.stored,
+        )
+        self.output: Sequence[Message] = ()
+        """The answer as the server has it, where the client gets another; the backend says it when it is over."""
+        self.pending: tuple[Interrupt, ...] = ()
+        """What the answer waits for."""
+
+    def add(self, events: Sequence[Event]) -> None:
+        """What the client gets."""
+        self._events += events
+
+    async def keep(self) -> None:
+        """Keeps the answer as far as it came. A store that fails takes no answer from anybody."""
+        error = next((event.error for event in reversed(self._events) if isinstance(event, RunError)), None)
+        visible = tuple([message for message in fold(self._events) if message.role is Role.MODEL])
+        output = tuple(self.output) or visible
+        answered = msgspec.structs.replace(
+            self._answered,
+            output=output,
+            visible=() if output == visible else visible,
+            state="completed" if error is None else "failed",
+            error=None if error is None else _shown(self._call, error),
+            usage=visible[-1].usage if visible else None,
+            pending=self.pending,
+        )
+        try:
+            await self._store.save(answered, keys_of(self._sent, visible) if visible else ())
+        except (StoreError, ValueError, TypeError) as failure:
+            _LOG.warning("an answer could not be kept: %s", failure)
+
+
+def _is_system(message: Message) -> bool:
+    return message.role is Role.SYSTEM
+
+
+def _shown(call: Call, error: DragomanError) -> dict[str, object]:
+    return dict(call.wire.dump_error(public(error)).body)

@@ -1,0 +1,83 @@
+"""What a server keeps of an answer that it gave: `Answered`, and the keys under which it is found again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any, Literal
+
+import msgspec
+
+from dragoman.history.projection import key
+from dragoman.interrupt import Interrupt
+from dragoman.message import Message, Role, Usage
+from dragoman.request import ModelRequest
+
+__all__ = ["Answered", "AnsweredState", "conversation_keys", "keys_of", "latest_keys"]
+
+AnsweredState = Literal["in_progress", "completed", "failed", "cancelled"]
+
+
+class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """An answer that was given, or is being made."""
+
+    id: str
+    """Of the call, without the prefix that its wire gives it."""
+    owner: str
+    """Id of the caller whose it is."""
+    wire: str
+    """Name of the wire that the client speaks."""
+    created_at: datetime
+    """When the call came."""
+    request: ModelRequest
+    """What was asked, its messages without those of the answers that it goes on from."""
+    output: tuple[Message, ...] = ()
+    """The answer as the server has it: with an agent's own rounds of calls, and what providers signed."""
+    visible: tuple[Message, ...] = ()
+    """The answer as the client has it, where that is not `output`."""
+    parent: str | None = None
+    """Id of the answer that it goes on from."""
+    thread_id: str | None = None
+    """Id of the conversation, where it has one."""
+    run_id: str | None = None
+    """Id of the run that makes it, where one goes on without its client."""
+    state: AnsweredState = "completed"
+    """How far it is."""
+    error: Mapping[str, Any] | None = None
+    """Of a failed one: what its client was answered."""
+    usage: Usage | None = None
+    """Of the whole answer."""
+    pending: tuple[Interrupt, ...] = ()
+    """What it waits for."""
+    shared: bool = True
+    """Whether the client may ask for it by its id; else it is kept to recognise the conversation alone."""
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What the conversation gains by it: the request's messages without its system texts, and the answer."""
+        asked = [message for message in self.request.messages if message.role is not Role.SYSTEM]
+        return (*asked, *self.output)
+
+
+def conversation_keys(conversation: Iterable[Message]) -> str:
+    """The key of a conversation as its client has it; what no client shows, and system texts, do not count."""
+    digest = blake2b(digest_size=16)
+    for message in conversation:
+        if message.role is not Role.SYSTEM and message.parts:
+            digest.update(key(message).encode("utf-8", "surrogatepass") + b"\0")
+    return f"conversation:{digest.hexdigest()}"
+
+
+def keys_of(conversation: Sequence[Message], answer: Sequence[Message]) -> list[str]:
+    """The keys of an answer. `conversation`: all that the client sent before it; both as the client has them."""
+    calls = [f"call:{call.id}" for message in answer for call in message.tool_calls if call.id]
+    return [conversation_keys([*conversation, *answer]), *dict.fromkeys(calls)]
+
+
+def latest_keys(conversation: Sequence[Message]) -> list[str]:
+    """The keys under which the latest answer of a conversation may be found, as its client sends it back."""
+    last = max((at for at, message in enumerate(conversation) if message.role is Role.MODEL), default=None)
+    if last is None:
+        return []
+    return keys_of(conversation[:last], [conversation[last]])
