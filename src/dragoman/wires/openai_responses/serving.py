@@ -16,7 +16,7 @@ from dragoman.wires.openai_responses.messages import dump_messages
 __all__ = ["call_id", "dump_deleted", "dump_input_items", "dump_model", "dump_models", "dump_token_count", "links"]
 
 _PREFIX = "resp_"
-_LINKS = ("background", "conversation", "previous_response_id", "store")
+_LINKS = ("background", "conversation", "previous_response_id")
 
 
 def links(request: ModelRequest) -> Links:
