@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, Message, ToolCallPart, ToolResultPart, serve, tool, wires
-from dragoman.event import RunError
+from dragoman import Agent, Message, ToolCallPart, serve, tool
 from dragoman.fold import fold
 from dragoman.request import ModelRequest, ToolSpec
-from support.gateway import MODEL, answered, client_of, gated, with_options
-from support.model import ScriptedModel
+from dragoman.testing import ScriptedModel
+from support.gateway import MODEL, answered, client_of
 
+pytestmark = pytest.mark.anyio
 WIRES = ["openai_chat", "openai_responses", "anthropic", "google", "mistral", "ollama", "cohere"]
 LOOK = ToolSpec("look", "Looks.", {"type": "object", "properties": {"at": {"type": "string"}}})
 
@@ -37,7 +37,7 @@ def rolling(request: ModelRequest) -> Message | str:
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("wire", WIRES)
 async def test_an_agents_own_rounds_are_hidden_and_there_in_the_next_request(wire: str, stream: bool) -> None:
-    """The client sends back what it has; the model of the agent gets the calls and results that the client never saw."""
+    """The client sends back what it has; the model behind the agent gets the calls and results that the client never saw."""
     model = ScriptedModel(rolling, wire="anthropic")
     client, _ = client_of(wire, serve.app(Agent(model, tools=[roll], transport=model.transport, api_key="k")))
     talk = [Message.user("One.")]
@@ -53,11 +53,9 @@ async def test_what_another_key_answers_is_not_put_into_a_conversation(wire: str
     app = serve.app(
         Agent(model, tools=[roll], transport=model.transport, api_key="k"), auth=["first-secret", "other-secret"]
     )
-    first, transport = client_of(wire, app)
-    transport.key = "first-secret"
     talk = [Message.user("One.")]
+    first, _ = client_of(wire, app, key="first-secret")
     [message] = fold(await answered(first, asked(*talk)))
-    other, transport = client_of(wire, app)
-    transport.key = "other-secret"
+    other, _ = client_of(wire, app, key="other-secret")
     [message] = fold(await answered(other, asked(*talk, message, Message.user("Two."))))
     assert message.text == "Seen 5."
