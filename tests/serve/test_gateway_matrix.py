@@ -136,5 +136,7 @@ async def test_what_a_provider_signed_comes_back_byte_exact_over_two_rounds(wire
             [message] = fold(await answered(there.client, asked))
             talk += [message, Message.user(ToolResultPart(message.tool_calls[0].id, "look", "done"))]
         text = json.dumps(there.upstream.bodies[-1])
+        if "previous_response_id" in there.upstream.bodies[-1]:  # the provider has it, and is asked to go on from there
+            continue
         [seal] = [each for name, each in SIGNED[wire].items() if name != "id"]
         assert text.count(json.dumps(seal)) == 2
