@@ -30,6 +30,7 @@ DragomanError
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
@@ -256,6 +257,14 @@ _NEUTRAL: Mapping[type[DragomanError], str] = {
     TypedOutputError: "the model gave no answer of the form that was asked for; send the request again",
 }
 """Kind of error → what its client reads, where it is not the server's own; the first kind that fits counts."""
+_SECRET = re.compile(
+    r"[a-z][a-z0-9+.-]{0,20}://[^\s\"'<>]+"  # an address
+    r"|\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)\b"  # a variable
+    r"|\bBearer\s+\S+"
+    r"|\b(?:sk|pk|rk|gsk|xai|hf)[-_][\w*-]{4,}|\bAIza[\w-]{8,}"  # a key, masked or not
+    r"|(?<![\w/])(?:/[\w.-]+){2,}\.\w+"  # a file
+)
+"""What an upstream's words about a request may hold that is ours."""
 _FAULT = "the server cannot answer this; if it happens again, ask who runs it"
 
 
@@ -263,14 +272,15 @@ def public(error: BaseException) -> DragomanError:
     """What a client of a server may read of an error: what is wrong with its own request, and when to try again. Keys, settings and what
     an upstream says of them are ours: they become a `ProviderError` (5xx) in neutral words. Bodies, partial messages and results stay
     here."""
-    if isinstance(error, _REQUEST):
-        return type(error)(error.message)
     kind = next((kind for kind in _NEUTRAL if isinstance(error, kind)), None)
     ours = isinstance(error, ProviderError) and error.provider is None and error.status is None
-    if not ours and kind is None:
+    if not isinstance(error, DragomanError) or not (ours or kind or isinstance(error, _REQUEST)):
         return ProviderError(_FAULT)
-    assert isinstance(error, DragomanError)
-    shown = type(error)(error.message if ours or kind is None else _NEUTRAL[kind])
+    message = _NEUTRAL[kind] if kind and not ours else error.message if ours else _SECRET.sub("…", error.message)
+    known = next(
+        each for each in type(error).__mro__ if each.__module__ == __name__
+    )  # a subclass may be made in another way
+    shown: DragomanError = known(message)
     if isinstance(shown, RateLimitError | OverloadedError):
         shown.retry_after = getattr(error, "retry_after", None)
     return shown

@@ -39,7 +39,11 @@ async def _whole(
     whole: list[Event] = []
     async for batch in events:
         whole += batch
+    if whole and isinstance(whole[-1], RunError):
+        raise whole[-1].error
     recording.add(whole)
+    if whole and isinstance(whole[-1], RunError):
+        raise whole[-1].error
     body = json_bytes.encode(call.wire.dump_response(whole, **envelope))
     await recording.keep()
     headers = {"content-type": "application/json", **loss_headers(losses_of(whole))}

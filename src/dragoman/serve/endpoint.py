@@ -13,7 +13,7 @@ from dragoman import json_bytes
 from dragoman.codec.serving import BEARER, Route
 from dragoman.errors import AuthenticationError, DragomanError, InvalidRequestError, public
 from dragoman.logs import logger
-from dragoman.serve.body import json_object, read_body
+from dragoman.serve.body import BodyTimeoutError, json_object, read_body
 from dragoman.serve.call import Call
 from dragoman.serve.callers import Caller, presented_keys
 from dragoman.serve.connection import Connection
@@ -41,7 +41,7 @@ class Endpoint:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         wire, route = self._chosen(headers)
         try:
-            caller = await self._caller(wire, headers, scope["query_string"].decode("latin-1"))
+            caller = await self._caller(wire, scope)
             with service.gate.call(caller):
                 data = await read_body(receive, headers, service.limits) if scope["method"] == "POST" else b""
                 connection = Connection(receive, send, service.limits)
@@ -70,12 +70,13 @@ class Endpoint:
         if not isinstance(error, DragomanError):
             _LOG.error("a request failed", exc_info=error)
         shown = wire.dump_error(public(error))
-        await connection.respond(
-            shown.status, {"content-type": "application/json", **shown.headers}, json_bytes.encode(shown.body)
-        )
+        headers = {"content-type": "application/json", **shown.headers}
+        if isinstance(error, BodyTimeoutError):
+            headers["connection"] = "close"  # where its next request begins, nobody knows
+        await connection.respond(shown.status, headers, json_bytes.encode(shown.body))
 
-    async def _caller(self, wire: Wire, headers: dict[str, str], query: str) -> Caller:
-        presented = presented_keys(headers, query, getattr(wire, "keys", BEARER))
+    async def _caller(self, wire: Wire, scope: Scope) -> Caller:
+        presented = presented_keys(scope["headers"], scope["query_string"], getattr(wire, "keys", BEARER))
         caller = await self._service.authenticate(presented)
         if caller is None:
             raise AuthenticationError(

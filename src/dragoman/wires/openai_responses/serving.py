@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 _PREFIX = "resp_"
-_LINKS = ("background", "conversation", "previous_response_id", "store")
+_LINKS = ("background", "conversation", "previous_response_id")
 
 
 def links(request: ModelRequest) -> Links:
@@ -44,7 +44,7 @@ def links(request: ModelRequest) -> Links:
             raise InvalidRequestError(f"{name} must be an id")
     if after is not None and conversation is not None:
         raise InvalidRequestError("previous_response_id and conversation exclude each other; leave one out")
-    left = {name: value for name, value in options.items() if name not in _LINKS}
+    left = {name: value for name, value in options.items() if name not in _LINKS or (name, value) == ("store", False)}
     without = request.replace(options=left, wire=request.wire if left else None)
     stored, background = options.get("store") is not False, options.get("background") is True
     return Links(without, None if after is None else call_id(after), conversation, stored, background)
