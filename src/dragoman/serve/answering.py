@@ -39,10 +39,9 @@ async def _whole(
     whole: list[Event] = []
     async for batch in events:
         whole += batch
-    recording.add(whole)
     if whole and isinstance(whole[-1], RunError):
-        await recording.keep()
         raise whole[-1].error
+    recording.add(whole)
     body = json_bytes.encode(call.wire.dump_response(whole, **envelope))
     await recording.keep()
     headers = {"content-type": "application/json", **loss_headers(losses_of(whole))}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -12,12 +12,16 @@ from dragoman.codec.serving import Links
 from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.history.lens import put
 from dragoman.interrupt import Resume
-from dragoman.message import Message, Role
+from dragoman.message import Message, Role, ToolResultPart
 from dragoman.request import ModelRequest
 from dragoman.serve.call import Call
 from dragoman.serve.records import Answered, latest_keys
 
-__all__ = ["Recalled", "links_of", "recalled"]
+__all__ = ["THREAD", "Recalled", "links_of", "recalled"]
+
+
+THREAD = "dragoman-thread"
+"""Header in which a client of any wire names its conversation."""
 
 
 class Recalled(msgspec.Struct, frozen=True):
@@ -50,37 +54,85 @@ async def recalled(call: Call, links: Links, *, edits: bool) -> Recalled:
     request, store, owner = links.request, call.service.answers, call.caller.id
     system = [*takewhile(lambda message: message.role is Role.SYSTEM, request.messages)]
     sent = request.messages[len(system) :]
+    thread = links.conversation or call.headers.get(THREAD)
     if links.after is not None:
         chain = await store.chain(owner, links.after)
         if not chain or not chain[-1].shared or chain[-1].state == "in_progress":
             raise InvalidRequestError(
-                "the response that the request goes on from is not kept here; send the whole conversation instead"
+                f"previous_response_id: Previous response with id {links.after!r:.80} not found; send the whole conversation instead"
             )
-        return _onto(request, system, chain, sent)
+        return _onto(request, system, chain, sent, chain[-1].thread_id)
+    if links.conversation is not None:
+        last = await store.find(owner, [f"thread:{thread}"])
+        return _onto(request, system, [] if last is None else await store.chain(owner, last.id), sent, thread)
     keys = latest_keys(sent)
     last = await store.find(owner, keys) if keys else None
     chain = [] if last is None else await store.chain(owner, last.id)
     if not chain:
-        return Recalled(request, tuple(sent))
+        return Recalled(request, tuple(sent), thread_id=thread)
+    return _merged(call, request, system, chain, edits=edits)
+
+
+def _merged(
+    call: Call, request: ModelRequest, system: Sequence[Message], chain: Sequence[Answered], *, edits: bool
+) -> Recalled:
+    """The client's copy put into what is kept."""
     stored = [message for one in chain for message in one.messages]
+    sent = request.messages[len(system) :]
     try:
         changes = put(stored, call.wire.name, call.body, answers=edits, results=edits, signatures=edits)
     except HistoryError:
         return Recalled(request, tuple(sent))
     spoken = [message for message in changes.messages if message.role is not Role.SYSTEM]
-    merged = request.replace(messages=(*system, *spoken))
-    if spoken[: len(stored)] == stored:
-        new = tuple(spoken[len(stored) :])
-        return Recalled(merged, new, chain[-1].id, chain[-1].thread_id, _signed(changes.resumes, chain))
-    return Recalled(merged, tuple(spoken), None, chain[-1].thread_id, _signed(changes.resumes, chain))
+    goes_on = spoken[: len(stored)] == stored
+    new = spoken[len(stored) :] if goes_on else spoken
+    if goes_on:
+        new = _renamed(new, dict(zip(_calls(sent), _calls(stored), strict=False)))
+        spoken = [*stored, *new]
+    return Recalled(
+        request.replace(messages=(*system, *spoken)),
+        tuple(new),
+        chain[-1].id if goes_on else None,
+        chain[-1].thread_id,
+        _signed(changes.resumes, chain),
+    )
+
+
+def _calls(messages: Sequence[Message]) -> list[str]:
+    """The ids of the last calls of a model, in order."""
+    last = next((message for message in reversed(messages) if message.role is Role.MODEL), None)
+    return [] if last is None else [call.id for call in last.tool_calls]
+
+
+def _renamed(messages: Sequence[Message], ids: Mapping[str, str]) -> list[Message]:
+    """Messages whose results answer the calls by the ids that are kept; clients of some formats make ids of their own."""
+    if all(ours == theirs for theirs, ours in ids.items()):
+        return list(messages)
+    return [
+        message.replace(
+            content=tuple(
+                [
+                    msgspec.structs.replace(piece, id=ids.get(piece.id, piece.id))
+                    if isinstance(piece, ToolResultPart)
+                    else piece
+                    for piece in message.content
+                ]
+            )
+        )
+        for message in messages
+    ]
 
 
 def _onto(
-    request: ModelRequest, system: Sequence[Message], chain: Sequence[Answered], sent: Sequence[Message]
+    request: ModelRequest,
+    system: Sequence[Message],
+    chain: Sequence[Answered],
+    sent: Sequence[Message],
+    thread_id: str | None,
 ) -> Recalled:
     stored = [message for one in chain for message in one.messages]
     whole = request.replace(messages=(*system, *stored, *sent))
-    return Recalled(whole, tuple(sent), chain[-1].id, chain[-1].thread_id)
+    return Recalled(whole, tuple(sent), chain[-1].id if chain else None, thread_id)
 
 
 def _signed(resumes: Sequence[Resume], chain: Sequence[Answered]) -> tuple[Resume, ...]:

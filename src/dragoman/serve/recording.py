@@ -69,9 +69,13 @@ class Recording:
             pending=self.pending,
         )
         try:
-            await self._store.save(answered, keys_of(self._sent, visible) if visible else ())
+            await self._store.save(answered, self._keys(visible))
         except (StoreError, ValueError, TypeError) as failure:
             _LOG.warning("an answer could not be kept: %s", failure)
+
+    def _keys(self, visible: Sequence[Message]) -> list[str]:
+        thread = self._answered.thread_id
+        return [*(keys_of(self._sent, visible) if visible else ()), *([f"thread:{thread}"] if thread else ())]
 
 
 def _is_system(message: Message) -> bool:
