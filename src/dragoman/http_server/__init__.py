@@ -1,0 +1,1 @@
+"""What servers have in common, whatever they serve: where they listen, which hosts and pages they are for, what a connection may take."""
