@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -12,7 +12,7 @@ from dragoman.codec.serving import Links
 from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.history.lens import put
 from dragoman.interrupt import Resume
-from dragoman.message import Message, Role, ToolResultPart
+from dragoman.message import Message, Role
 from dragoman.request import ModelRequest
 from dragoman.serve.call import Call
 from dragoman.serve.records import Answered, latest_keys
@@ -86,9 +86,6 @@ def _merged(
     spoken = [message for message in changes.messages if message.role is not Role.SYSTEM]
     goes_on = spoken[: len(stored)] == stored
     new = spoken[len(stored) :] if goes_on else spoken
-    if goes_on:
-        new = _renamed(new, dict(zip(_calls(sent), _calls(stored), strict=False)))
-        spoken = [*stored, *new]
     return Recalled(
         request.replace(messages=(*system, *spoken)),
         tuple(new),
@@ -96,31 +93,6 @@ def _merged(
         chain[-1].thread_id,
         _signed(changes.resumes, chain),
     )
-
-
-def _calls(messages: Sequence[Message]) -> list[str]:
-    """The ids of the last calls of a model, in order."""
-    last = next((message for message in reversed(messages) if message.role is Role.MODEL), None)
-    return [] if last is None else [call.id for call in last.tool_calls]
-
-
-def _renamed(messages: Sequence[Message], ids: Mapping[str, str]) -> list[Message]:
-    """Messages whose results answer the calls by the ids that are kept; clients of some formats make ids of their own."""
-    if all(ours == theirs for theirs, ours in ids.items()):
-        return list(messages)
-    return [
-        message.replace(
-            content=tuple(
-                [
-                    msgspec.structs.replace(piece, id=ids.get(piece.id, piece.id))
-                    if isinstance(piece, ToolResultPart)
-                    else piece
-                    for piece in message.content
-                ]
-            )
-        )
-        for message in messages
-    ]
 
 
 def _onto(
