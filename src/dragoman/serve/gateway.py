@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -28,6 +29,10 @@ from dragoman.serve.recalling import Recalled
 from dragoman.serve.recording import Recording
 from dragoman.serve.upstreams import Upstreams
 from dragoman.transport import AiohttpTransport, Recorder, Retry, Transport
+from dragoman.wires import Wire
+
+if TYPE_CHECKING:
+    from dragoman.serve.sealer import Sealer  # cryptography, which few need
 
 __all__ = ["Gateway"]
 
@@ -53,6 +58,7 @@ class Gateway:
         middleware: Sequence[Middleware] = (),
         references: bool = False,
         record: Path | str | None = None,
+        sealer: Sealer | None = None,
     ) -> None:
         """Args:
             models: the name that a client asks for → a model string, a provider's record, or several of them as a fallback; or a list
@@ -71,6 +77,7 @@ class Gateway:
             references: pass on what names things kept in a provider's account, such as `previous_response_id`. All clients share
                 that account, and who guesses a name reads what is another's.
             record: a folder in which each exchange with a provider is written for `dragoman.testing`'s player, without keys.
+            sealer: gives clients of other formats what a provider signed to keep, and takes it back from their history.
 
         Raises:
             SettingsError: a name, a model or a setting cannot be used.
@@ -94,7 +101,7 @@ class Gateway:
         self._is_plain = not middleware
         self._on_loss: OnLoss = "tell" if on_loss == "tell" else "error"
         self._settings, self._most, self._retries = settings or Settings(), max_tokens, retries
-        self._references = references
+        self._references, self._sealer = references, sealer
 
     @classmethod
     def from_toml(
@@ -128,11 +135,18 @@ class Gateway:
         """
         model = self._found(known.request.model).chat()
         request, losses = self._prepared(call, known.request)
+        sealer, owner = self._sealer, call.caller.id
+        if sealer is not None:
+            from dragoman.serve.sealing import open_messages
+
+            messages, unopened = open_messages(request.messages, call.wire, sealer, owner)
+            request, losses = request.replace(messages=messages), [*losses, *unopened]
         events = model.batches(request.replace(model=model.string))
         if losses:
             events = with_losses(events, losses, self._on_loss)
         # where one model is asked once, nothing is taken back
-        return events if self._is_plain and not model.fallbacks else _seen(events)
+        events = events if self._is_plain and not model.fallbacks else _seen(events)
+        return events if sealer is None else _sealed(events, call.wire, sealer, owner)
 
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:  # noqa: ARG002 the protocol's
         """See `Backend`."""
@@ -189,3 +203,15 @@ async def _seen(batches: AsyncGenerator[list[Event], None]) -> AsyncGenerator[li
                     return  # what a fallback would ask now could not be shown any more
     if rest := view.close():
         yield rest
+
+
+async def _sealed(
+    batches: AsyncGenerator[list[Event], None], wire: Wire, sealer: Sealer, owner: str
+) -> AsyncGenerator[list[Event], None]:
+    """An answer with the tokens that its client keeps."""
+    from dragoman.serve.sealing import Sealing
+
+    sealing = Sealing(wire, sealer, owner)
+    async with aclosing(batches):
+        async for events in batches:
+            yield [sealed for event in events for sealed in sealing.feed(event)]
