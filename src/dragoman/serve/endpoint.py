@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -45,25 +44,32 @@ class Endpoint:
             with service.gate.call(caller):
                 data = await read_body(receive, headers, service.limits) if scope["method"] == "POST" else b""
                 connection = Connection(receive, send, service.limits)
+
+                async def work() -> None:
+                    call = self._call(scope, headers, wire, route, caller, data, connection)
+                    await HANDLERS[call.route.purpose](call)
+
                 async with connection:
-                    await self._answer(
-                        connection, wire, lambda: self._call(scope, headers, wire, route, caller, data, connection)
-                    )
+                    with service.gate.connection(connection):
+                        error = await connection.run(work)
+                    if error is not None:
+                        await self._end_with(connection, wire, error)
         except ClientDisconnect:
             return
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer of its API
             await self._refuse(Connection(receive, send, service.limits), wire, error)
 
-    async def _answer(self, connection: Connection, wire: Wire, make: Callable[[], Call]) -> None:
-        """Answers a call; a failure, as long as nothing was sent."""
-        try:
-            call = make()
-            await HANDLERS[call.route.purpose](call)
-        except Exception as error:  # noqa: BLE001 - in a task group it would become a group
-            if connection.started:
-                _LOG.exception("an answer broke off")
-                return
+    async def _end_with(self, connection: Connection, wire: Wire, error: Exception) -> None:
+        """Answers with an error, or ends a stream with it."""
+        if not connection.started:
             await self._refuse(connection, wire, error)
+            return
+        try:
+            await connection.end_with(public(error))
+        except Exception:
+            _LOG.exception("an answer broke off, and its client could not read why")
+        if not isinstance(error, DragomanError):
+            _LOG.error("an answer broke off", exc_info=error)
 
     async def _refuse(self, connection: Connection, wire: Wire, error: Exception) -> None:
         """Answers with an error, as the wire's API does."""
