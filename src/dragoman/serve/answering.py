@@ -39,6 +39,8 @@ async def _whole(
     whole: list[Event] = []
     async for batch in events:
         whole += batch
+    if whole and isinstance(whole[-1], RunError):
+        raise whole[-1].error
     recording.add(whole)
     body = json_bytes.encode(call.wire.dump_response(whole, **envelope))
     await recording.keep()
