@@ -102,8 +102,7 @@ async def test_of_several_answers_one_is_asked_for(wire: str, options: dict[str,
 @pytest.mark.parametrize(
     ("wire", "options"),
     [
-        ("openai_responses", {"previous_response_id": "resp_of_another"}),
-        ("openai_responses", {"conversation": "conv_of_another"}),
+        ("openai_responses", {"prompt": {"id": "pmpt_of_another"}}),
         ("google", {"cachedContent": "cachedContents/of-another"}),
         ("anthropic", {"container": "container_of_another"}),
         ("openai_chat", {"models": ["vendor/dear"]}),

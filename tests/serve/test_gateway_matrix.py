@@ -15,7 +15,7 @@ from dragoman import Message, ToolCallPart, ToolResultPart
 from dragoman.errors import ContextLengthError, DragomanError, InvalidRequestError, OverloadedError, RateLimitError
 from dragoman.event import RunError
 from dragoman.fold import fold
-from dragoman.message import DataPart, Role
+from dragoman.message import DataPart, FinishReason, Role
 from dragoman.request import ModelRequest, ToolSpec
 from support.gateway import MODEL, answered, gated
 from support.gateway_cases import ANSWERS, REFUSALS, SIGNED, said, sayable, thought
@@ -31,6 +31,8 @@ PAIRS = [
 ]  # fmt: skip
 pairs = pytest.mark.parametrize(("client", "upstream"), PAIRS)
 TOOLS = (ToolSpec("look", "Looks.", {"type": "object", "properties": {"at": {"type": "string"}}}),)
+UNSTORED: dict[str, Any] = {"openai_responses": {"options": {"store": False}, "wire": "openai_responses"}}
+"""So that the provider holds nothing, and all is sent."""
 WITHOUT_ORDER = ("ollama",)
 PNG = b"\x89PNG\r\n\x1a\n picture"
 
@@ -119,6 +121,23 @@ def conversation(request: ModelRequest, client: str) -> list[Any]:
     return [fact.says for fact in found]
 
 
+@pytest.mark.parametrize("client", WIRES)
+@pytest.mark.parametrize(
+    ("state", "raw", "reason"), [("cut", '{"to": "Bo', FinishReason.length), ("invalid", '{"to": Bo}', None)]
+)
+async def test_no_client_runs_a_call_whose_arguments_are_not_whole(
+    client: str, state: Any, raw: str, reason: FinishReason | None
+) -> None:
+    """Where arguments are an object there is no room for half of one: the call is left out, or holds what came under a name."""
+    whole, half = ToolCallPart("c1", "pay", {"to": "Al"}), ToolCallPart("c2", "pay", raw=raw, state=state)
+    there = gated(client, "openai_chat", lambda _: Message.model(whole, half).replace(finish_reason=reason))
+    for stream in (False, True):
+        [message] = fold(await answered(there.client, request(stream=stream)))
+        assert message.tool_calls[0].arguments == {"to": "Al"}
+        runnable = [call for call in message.tool_calls[1:] if call.state == "complete"]
+        assert [call.arguments for call in runnable] in ([], [{"INVALID_JSON": raw}])
+
+
 @pytest.mark.parametrize("wire", SIGNED)
 async def test_what_a_provider_signed_comes_back_byte_exact_over_two_rounds(wire: str) -> None:
 
@@ -130,8 +149,11 @@ async def test_what_a_provider_signed_comes_back_byte_exact_over_two_rounds(wire
         there = gated(wire, wire, reply)
         talk = [Message.user("Look.")]
         for _ in range(3):
-            [message] = fold(await answered(there.client, request(*talk, stream=stream)))
+            asked = request(*talk, stream=stream).replace(**UNSTORED.get(wire, {}))
+            [message] = fold(await answered(there.client, asked))
             talk += [message, Message.user(ToolResultPart(message.tool_calls[0].id, "look", "done"))]
         text = json.dumps(there.upstream.bodies[-1])
+        if "previous_response_id" in there.upstream.bodies[-1]:  # the provider has it, and is asked to go on from there
+            continue
         [seal] = [each for name, each in SIGNED[wire].items() if name != "id"]
         assert text.count(json.dumps(seal)) == 2

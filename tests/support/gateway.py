@@ -106,8 +106,8 @@ class Ends(msgspec.Struct):
     """The same provider without a gateway."""
 
 
-def client_of(wire: str, app: Any, *, under: bool = True) -> tuple[ChatModel, AsgiTransport]:
-    """A model whose provider is a server. `under`: at the place of the wire's whole API, not at the root."""
+def client_of(wire: str, app: Any, *, under: bool = True, key: str = "none") -> tuple[ChatModel, AsgiTransport]:
+    """A model whose provider is a server. `under`: at the place of the wire's whole API, not at the root. `key`: what it sends as its key."""
     api = wires.get(wire)
     path = api.dump_http(ModelRequest(MODEL, (Message.user("Hi."),), stream=False)).path.partition("?")[0]
     routes = [route.path.replace("{model}", MODEL) for route in api.routes if route.purpose == "chat"]
@@ -116,7 +116,7 @@ def client_of(wire: str, app: Any, *, under: bool = True) -> tuple[ChatModel, As
     known = PROVIDERS.get(wire)
     record = Provider(name="gate", display_name="Gate", wire=wire, base_url=place, quirks=known and known.quirks)
     transport = AsgiTransport(app)
-    return ChatModel(record, MODEL, transport=transport), transport
+    return ChatModel(record, MODEL, transport=transport, headers={"authorization": f"Bearer {key}"}), transport
 
 
 def gated(client: str, upstream: str | Provider, answers: Any, **how: Any) -> Ends:

@@ -90,7 +90,7 @@ class Links(msgspec.Struct, frozen=True):
     """What a request says of answers that the server keeps, and the request without it."""
 
     request: ModelRequest
-    """Without the fields that say it."""
+    """Without the fields that say it, but for `store`, which is said to the provider too."""
     after: str | None = None
     """Id of the call whose answer it goes on from, without the prefix of the wire's ids."""
     conversation: str | None = None

@@ -9,9 +9,10 @@ from dragoman.serve.app import app  # not when first asked for: its module has i
 
 if TYPE_CHECKING:
     from dragoman.serve.gateway import Gateway
+    from dragoman.serve.sealer import Sealer
 
-__all__ = ["Gateway", "app"]
+__all__ = ["Gateway", "Sealer", "app"]
 
-_MODULES = {"Gateway": "gateway"}
+_MODULES = {"Gateway": "gateway", "Sealer": "sealer"}
 
 __getattr__ = lazy("dragoman.serve", _MODULES)

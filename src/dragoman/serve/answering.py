@@ -39,6 +39,8 @@ async def _whole(
     whole: list[Event] = []
     async for batch in events:
         whole += batch
+    if whole and isinstance(whole[-1], RunError):
+        raise whole[-1].error
     recording.add(whole)
     body = json_bytes.encode(call.wire.dump_response(whole, **envelope))
     await recording.keep()
@@ -51,28 +53,27 @@ async def _stream(
 ) -> None:
     wire, connection = call.wire, call.connection
     encoder = wire.encoder(**envelope)
-    connection.stream(
-        {"content-type": wire.stream_type, "cache-control": "no-cache", "x-accel-buffering": "no"}, wire.ping
-    )
+    headers = {"content-type": wire.stream_type, "cache-control": "no-cache", "x-accel-buffering": "no"}
+    connection.stream(headers, wire.ping, lambda error: encoder.feed(RunError(error)) + encoder.close())
     ends = b""
     async for batch in events:
         if not connection.started:
             connection.add_headers(loss_headers(losses_of(batch)))
-        if isinstance(batch[-1], RunError):
-            if not connection.started and len(batch) == 1:
-                raise batch[-1].error
-            batch = [*batch[:-1], RunError(public(batch[-1].error), batch[-1].run_id)]
+        last = batch[-1]
+        failed = isinstance(last, RunError)
+        data = b"".join([encoder.feed(event) for event in (batch[:-1] if failed else batch)])
+        if failed and not (connection.started or ends or data):
+            raise last.error  # with its status
         recording.add(batch)
-        data = b"".join([encoder.feed(event) for event in batch])
-        if ends or isinstance(batch[-1], _ENDS):  # it is kept before its client knows of its end
+        if failed:
+            data += encoder.feed(RunError(public(last.error), last.run_id))
+        if ends or isinstance(last, _ENDS):  # it is kept before its client knows of its end
             ends += data
         elif data:
             await connection.write(data)
     ends += encoder.close()
     await recording.keep()
-    if ends:
-        await connection.write(ends)
-    await connection.end()
+    await connection.end(ends)
 
 
 _ENDS = (MessageFinished, RunFinished, RunError)

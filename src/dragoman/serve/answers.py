@@ -46,12 +46,14 @@ class AnswerStore(Protocol):
         ...
 
 
-def open_answers(store: str | AnswerStore) -> AnswerStore:
-    """The store of a URL: `memory:`, `sqlite:///file` or `postgresql://…`; a store is itself.
+def open_answers(store: str | AnswerStore | None) -> AnswerStore:
+    """The store of a URL: `memory:`, `sqlite:///file` or `postgresql://…`; a store is itself; `None`: one that keeps nothing.
 
     Raises:
         SettingsError: there is no such kind of store.
     """
+    if store is None:
+        return NoAnswers()
     if not isinstance(store, str):
         return store
     if store == "memory:":
@@ -59,6 +61,32 @@ def open_answers(store: str | AnswerStore) -> AnswerStore:
     raise SettingsError(
         f"answers cannot be kept at {store.partition(':')[0]!r}: give memory:, sqlite:///FILE or postgresql://…"
     )
+
+
+class NoAnswers:
+    """A store that keeps nothing."""
+
+    async def save(self, answered: Answered, keys: Sequence[str] = ()) -> None:
+        """See `AnswerStore`."""
+
+    async def get(self, owner: str, id: str) -> Answered | None:  # noqa: A002, ARG002 the protocol's
+        """See `AnswerStore`."""
+        return None
+
+    async def find(self, owner: str, keys: Iterable[str]) -> Answered | None:  # noqa: ARG002 the protocol's
+        """See `AnswerStore`."""
+        return None
+
+    async def chain(self, owner: str, id: str) -> list[Answered]:  # noqa: A002, ARG002 the protocol's
+        """See `AnswerStore`."""
+        return []
+
+    async def delete(self, owner: str, id: str) -> bool:  # noqa: A002, ARG002 the protocol's
+        """See `AnswerStore`."""
+        return False
+
+    async def close(self) -> None:
+        """See `AnswerStore`."""
 
 
 class MemoryAnswers:

@@ -23,7 +23,7 @@ def app(
     agents: Agent[Any] | Mapping[str, Agent[Any]] | None = None,
     *,
     gateway: Gateway | None = None,
-    store: str | AnswerStore = "memory:",
+    store: str | AnswerStore | None = "memory:",
     auth: Auth = None,
     limits: ServerLimits | None = None,
     hosts: Iterable[str] = (),
@@ -35,7 +35,7 @@ def app(
     providers by the names that clients ask for. Without both the embedded model is served.
 
     `store`: where answers are kept, so that clients can go on from them, and what their formats have no room for comes back with the
-    conversation: `memory:`, the URL of a database, or a store of your own.
+    conversation: `memory:`, the URL of a database, or a store of your own; `None`: nowhere.
     `auth`: the keys that clients may call with; without any, whoever reaches the server may. `hosts`: names under which clients reach it,
     beside those of this machine. `origins`: of web pages that may use it, such as `https://chat.example.com`.
 
@@ -47,13 +47,13 @@ def app(
     from starlette.routing import Route
 
     from dragoman.agent import Agent
+    from dragoman.http_server.guard import HostGuard
     from dragoman.serve.agents import AgentBackend
     from dragoman.serve.answers import open_answers
     from dragoman.serve.call import Backend
     from dragoman.serve.callers import authenticator
     from dragoman.serve.endpoint import Endpoint
     from dragoman.serve.endpoints import HANDLERS
-    from dragoman.serve.hosts import HostGuard
     from dragoman.serve.limits import ServerLimits
     from dragoman.serve.places import places
     from dragoman.serve.service import Service

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
+from functools import lru_cache
 from hashlib import blake2b
 from hmac import compare_digest
 from typing import Any, TypeAlias, cast
@@ -12,13 +13,16 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from dragoman.arguments import expect, expect_sequence
 from dragoman.codec.serving import BEARER, KeyPlace
 from dragoman.errors import SettingsError
 
 __all__ = ["ANONYMOUS", "Auth", "Authenticate", "Caller", "Key", "authenticator", "presented_keys"]
 
 _SHORTEST = 8
-"""Letters that a key must have at least."""
+"""Characters that a key must have at least."""
+_LONGEST_NAME = 500
+"""Characters of a model's name that is looked at with patterns."""
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -29,11 +33,13 @@ class Caller(msgspec.Struct, frozen=True):
     name: str = ""
     """For logs and metrics."""
     models: tuple[str, ...] | None = None
-    """What the caller may name; `*` stands for any letters. `None`: all."""
+    """What the caller may name; `*` stands for any characters. `None`: all."""
 
     def may_use(self, model: str) -> bool:
         """Whether the caller may name that model or agent."""
-        return self.models is None or any(fnmatchcase(model, pattern) for pattern in self.models)
+        if self.models is None:
+            return True
+        return len(model) <= _LONGEST_NAME and any(_pattern(each).fullmatch(model) for each in self.models)
 
 
 ANONYMOUS = Caller("anonymous")
@@ -44,7 +50,7 @@ class Key(msgspec.Struct, frozen=True):
     """A key that clients may call with.
 
     Raises:
-        SettingsError: the secret is so short that it can be guessed.
+        SettingsError: the secret is so short that it can be guessed, or no client can send it.
     """
 
     secret: str
@@ -52,21 +58,28 @@ class Key(msgspec.Struct, frozen=True):
     name: str = ""
     """For logs and metrics."""
     models: Sequence[str] | None = None
-    """What its callers may name; `*` stands for any letters. `None`: all."""
+    """What its callers may name; `*` stands for any characters. `None`: all."""
 
     def __post_init__(self) -> None:
+        expect("a key's secret", self.secret, str)
+        expect("a key's name", self.name, str)
+        if self.models is not None:
+            for model in expect_sequence("a key's models", self.models, "names"):
+                expect("a model's name", model, str)
         if len(self.secret.strip()) < _SHORTEST:
             raise SettingsError(
-                f"a key of fewer than {_SHORTEST} letters can be guessed; make one with: python3 -c 'import secrets; "
+                f"a key of fewer than {_SHORTEST} characters can be guessed; make one with: python3 -c 'import secrets; "
                 "print(secrets.token_urlsafe(32))'"
             )
+        if not self.secret.isprintable() or self.secret != self.secret.strip():
+            raise SettingsError("a key begins or ends with a space, or holds a character that no client can send")
 
     def __repr__(self) -> str:
         return f"Key(name={self.name!r}, models={self.models!r})"
 
     @property
     def caller(self) -> Caller:
-        """Who calls with it. The id is made of the secret, and does not tell it."""
+        """Who calls with it. The id is made of the secret, and does not reveal it."""
         models = None if self.models is None else tuple(self.models)
         digest = blake2b(self.secret.encode(), digest_size=16, person=b"dragoman-caller")
         return Caller(digest.hexdigest(), self.name, models)
@@ -75,8 +88,9 @@ class Key(msgspec.Struct, frozen=True):
 Authenticate: TypeAlias = Callable[[Sequence[str]], Awaitable["Caller | None"]]
 """The keys that a request presents, where its wire's clients put them → who calls; `None`: nobody who may."""
 
-Auth: TypeAlias = "str | Key | Iterable[str | Key] | Callable[[str], Any] | None"
-"""A key, or several; a function, plain or async, of a key: the `Caller`, or `None` for a key that it does not know. `None`: nobody needs a key."""
+Auth: TypeAlias = "str | Key | Iterable[str | Key] | Mapping[str, str] | Callable[[str], Any] | None"
+"""A key, or several, or a name for each key → the key; or a function, plain or async, of a key: the `Caller`, or `None` for a key that it
+does not know. `None`: nobody needs a key."""
 
 
 def authenticator(auth: Auth) -> Authenticate:
@@ -87,20 +101,29 @@ def authenticator(auth: Auth) -> Authenticate:
     """
     if auth is None:
         return _anybody
-    if callable(auth):
+    if callable(auth) and not isinstance(auth, Mapping):
         return _by_function(auth)
-    given = [auth] if isinstance(auth, str | Key) else list(auth)
-    keys = [Key(key) if isinstance(key, str) else key for key in given]
+    return _by_keys(_known(cast("str | Key | Iterable[str | Key] | Mapping[str, str]", auth)))
+
+
+async def _anybody(presented: Sequence[str]) -> Caller:  # noqa: ARG001 the type's
+    return ANONYMOUS
+
+
+def _known(auth: str | Key | Iterable[str | Key] | Mapping[str, str]) -> list[tuple[bytes, Caller]]:
+    if isinstance(auth, str | Key):
+        given: Iterable[str | Key] = [auth]
+    elif isinstance(auth, Mapping):
+        given = [Key(secret, name) for name, secret in cast("Mapping[str, str]", auth).items()]
+    else:
+        given = expect_sequence("auth", auth, "keys")
+    keys = [each if isinstance(each, Key) else Key(each) for each in given]
     if not keys:
         raise SettingsError("auth= holds no key, so that nobody could call; give one, or None to let everybody in")
     known = [(_digest(key.secret), key.caller) for key in keys]
     if len({digest for digest, _ in known}) < len(known):
         raise SettingsError("two keys of auth= are the same, so that it would not be clear who calls")
-    return _by_keys(known)
-
-
-async def _anybody(presented: Sequence[str]) -> Caller:  # noqa: ARG001 the type's
-    return ANONYMOUS
+    return known
 
 
 def _by_keys(known: Sequence[tuple[bytes, Caller]]) -> Authenticate:
@@ -123,6 +146,7 @@ def _by_function(function: Callable[[str], Any]) -> Authenticate:
             if inspect.isawaitable(found):
                 found = await found
             if found is not None:
+                expect("what the function of auth= returns", found, Caller, type(None))
                 return cast("Caller", found)
         return None
 
@@ -130,19 +154,49 @@ def _by_function(function: Callable[[str], Any]) -> Authenticate:
 
 
 def _digest(secret: str) -> bytes:
-    return blake2b(secret.encode("utf-8", "surrogatepass"), digest_size=32).digest()
+    return blake2b(secret.encode(), digest_size=32).digest()
 
 
-def presented_keys(headers: Mapping[str, str], query: str, places: Sequence[KeyPlace] = BEARER) -> list[str]:
-    """The keys that a request presents in these places, each once. `headers`: names in lower case; `query`: as the URL has it."""
+@lru_cache(1024)
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, text.split("*"))), re.DOTALL)
+
+
+def presented_keys(
+    headers: Iterable[tuple[bytes, bytes]], query: bytes, places: Sequence[KeyPlace] = BEARER
+) -> list[str]:
+    """The keys that a request presents in these places, each once. `headers`: names in lower case; `query`: as the URL has it.
+
+    A place that holds two different keys holds none: what stands before this server may have looked at the other.
+    """
+    given = list(headers)
     found: list[str] = []
     for place in places:
         if place.kind == "query":
-            found += parse_qs(query).get(place.name, [])[:1] if place.name in query else []
-            continue
-        text = headers.get(place.name, "")
+            values = _of_query(query, place.name)
+        else:
+            name = place.name.encode()
+            values = [_text(value).strip() for header, value in given if header == name]
         if place.kind == "bearer":
-            scheme, _, text = text.partition(" ")
-            text = text if scheme.lower() == "bearer" else ""
-        found.append(text.strip())
+            values = [_bearer(value) for value in values]
+        if len(set(values)) == 1:
+            found += values[:1]
     return list(dict.fromkeys(filter(None, found)))
+
+
+def _of_query(query: bytes, name: str) -> list[str]:
+    if name.encode() not in query:
+        return []
+    return parse_qs(query.decode("latin-1"), errors="replace").get(name, [])
+
+
+def _bearer(value: str) -> str:
+    scheme, _, key = value.partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else ""
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -13,7 +12,7 @@ from dragoman import json_bytes
 from dragoman.codec.serving import BEARER, Route
 from dragoman.errors import AuthenticationError, DragomanError, InvalidRequestError, public
 from dragoman.logs import logger
-from dragoman.serve.body import json_object, read_body
+from dragoman.serve.body import BodyTimeoutError, json_object, read_body
 from dragoman.serve.call import Call
 from dragoman.serve.callers import Caller, presented_keys
 from dragoman.serve.connection import Connection
@@ -41,41 +40,49 @@ class Endpoint:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         wire, route = self._chosen(headers)
         try:
-            caller = await self._caller(wire, headers, scope["query_string"].decode("latin-1"))
+            caller = await self._caller(wire, scope)
             with service.gate.call(caller):
                 data = await read_body(receive, headers, service.limits) if scope["method"] == "POST" else b""
                 connection = Connection(receive, send, service.limits)
+
+                async def work() -> None:
+                    call = self._call(scope, headers, wire, route, caller, data, connection)
+                    await HANDLERS[call.route.purpose](call)
+
                 async with connection:
-                    await self._answer(
-                        connection, wire, lambda: self._call(scope, headers, wire, route, caller, data, connection)
-                    )
+                    with service.gate.connection(connection):
+                        error = await connection.run(work)
+                    if error is not None:
+                        await self._end_with(connection, wire, error)
         except ClientDisconnect:
             return
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer of its API
             await self._refuse(Connection(receive, send, service.limits), wire, error)
 
-    async def _answer(self, connection: Connection, wire: Wire, make: Callable[[], Call]) -> None:
-        """Answers a call; a failure, as long as nothing was sent."""
-        try:
-            call = make()
-            await HANDLERS[call.route.purpose](call)
-        except Exception as error:  # noqa: BLE001 - in a task group it would become a group
-            if connection.started:
-                _LOG.exception("an answer broke off")
-                return
+    async def _end_with(self, connection: Connection, wire: Wire, error: Exception) -> None:
+        """Answers with an error, or ends a stream with it."""
+        if not connection.started:
             await self._refuse(connection, wire, error)
+            return
+        try:
+            await connection.end_with(public(error))
+        except Exception:  # noqa: BLE001 - nothing can be said any more
+            _LOG.exception("an answer broke off, and its client could not read why")
+        if not isinstance(error, DragomanError):
+            _LOG.error("an answer broke off", exc_info=error)
 
     async def _refuse(self, connection: Connection, wire: Wire, error: Exception) -> None:
         """Answers with an error, as the wire's API does."""
         if not isinstance(error, DragomanError):
             _LOG.error("a request failed", exc_info=error)
         shown = wire.dump_error(public(error))
-        await connection.respond(
-            shown.status, {"content-type": "application/json", **shown.headers}, json_bytes.encode(shown.body)
-        )
+        headers = {"content-type": "application/json", **shown.headers}
+        if isinstance(error, BodyTimeoutError):
+            headers["connection"] = "close"  # where its next request begins, nobody knows
+        await connection.respond(shown.status, headers, json_bytes.encode(shown.body))
 
-    async def _caller(self, wire: Wire, headers: dict[str, str], query: str) -> Caller:
-        presented = presented_keys(headers, query, getattr(wire, "keys", BEARER))
+    async def _caller(self, wire: Wire, scope: Scope) -> Caller:
+        presented = presented_keys(scope["headers"], scope["query_string"], getattr(wire, "keys", BEARER))
         caller = await self._service.authenticate(presented)
         if caller is None:
             raise AuthenticationError(

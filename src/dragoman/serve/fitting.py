@@ -11,31 +11,36 @@ from dragoman.event import Event, MessageStarted, RunError
 from dragoman.loss import Loss, refusal
 from dragoman.message import Message, Origin, Role
 from dragoman.model.middleware import Batches, Destination, Target
-from dragoman.request import ModelRequest
+from dragoman.request import ModelRequest, OnLoss
 from dragoman.serve.fields import foreign_losses, without_own
 
-__all__ = ["Fitting", "fitted"]
+__all__ = ["Fitting", "fitted", "with_losses"]
 
 
 class Fitting:
     """A `BatchMiddleware`: the innermost of a gateway. The request's `wire` is that of its client."""
 
-    async def batches(
-        self, request: ModelRequest, following: Batches, target: Target
-    ) -> AsyncGenerator[list[Event], None]:
-        """See `BatchMiddleware`."""
+    def batches(self, request: ModelRequest, following: Batches, target: Target) -> AsyncGenerator[list[Event], None]:
+        """See `BatchMiddleware`. Where nothing is left out, no step stands between."""
         destination = target(request)
-        losses: list[Loss] = []
+        losses: Sequence[Loss] = ()
         if destination is not None:
             request, losses = fitted(request, destination)
-        if request.on_loss == "error" and (refused := refusal(losses)) is not None:
+        return with_losses(following(request), losses, request.on_loss) if losses else following(request)
+
+
+async def with_losses(
+    following: AsyncGenerator[list[Event], None], losses: Sequence[Loss], on_loss: OnLoss
+) -> AsyncGenerator[list[Event], None]:
+    """An answer whose first start says these losses too, or the error that refuses them."""
+    async with aclosing(following):
+        if on_loss == "error" and (refused := refusal(losses)) is not None:
             yield [RunError(refused)]
             return
-        async with aclosing(following(request)) as batches:
-            async for events in batches:
-                if losses and any(type(event) is MessageStarted for event in events):
-                    events, losses = _noted(events, losses), []
-                yield events
+        async for events in following:
+            if losses and any(type(event) is MessageStarted for event in events):
+                events, losses = _noted(events, losses), ()
+            yield events
 
 
 def fitted(request: ModelRequest, destination: Destination) -> tuple[ModelRequest, list[Loss]]:

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from dragoman.errors import OverloadedError, RateLimitError
+from dragoman.errors import DragomanError, OverloadedError, RateLimitError
 from dragoman.serve.callers import Caller
+from dragoman.serve.connection import Connection
 from dragoman.serve.limits import ServerLimits
 
 __all__ = ["Gate"]
@@ -22,6 +23,7 @@ class Gate:
     def __init__(self, limits: ServerLimits) -> None:
         self._limits = limits
         self._by_caller: Counter[str] = Counter()
+        self._connections: set[Connection] = set()
         self._idle = asyncio.Event()
         self.open = 0
         """Calls that run."""
@@ -58,6 +60,20 @@ class Gate:
                 del mine[caller.id]
             if not self.open:
                 self._idle.set()
+
+    @contextmanager
+    def connection(self, connection: Connection) -> Generator[None]:
+        """Knows the connection of a call as long as it is worked at."""
+        self._connections.add(connection)
+        try:
+            yield
+        finally:
+            self._connections.discard(connection)
+
+    def interrupt(self, error: DragomanError) -> None:
+        """Ends what is worked at: each client gets this error, as its API has it."""
+        for connection in list(self._connections):
+            connection.interrupt(error)
 
     async def drained(self) -> None:
         """Refuses new calls, and waits until none runs."""

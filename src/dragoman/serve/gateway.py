@@ -5,30 +5,34 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from dragoman.arguments import expect
 from dragoman.errors import ModelNotFoundError, SettingsError
-from dragoman.event import Event, MessageStarted, RunError
-from dragoman.loss import Loss, refusal
+from dragoman.event import Event, RunError
+from dragoman.loss import Loss
 from dragoman.model.access import Key
 from dragoman.model.defaults import default_transport
 from dragoman.model.middleware import Middleware
 from dragoman.model.models import Models
-from dragoman.providers import Provider
 from dragoman.request import EmbeddingsRequest, ModelRequest, OnLoss, Settings
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.runs.visible import Visible
 from dragoman.serve.call import Call
 from dragoman.serve.fields import check_references, one_candidate
-from dragoman.serve.fitting import Fitting
+from dragoman.serve.fitting import Fitting, with_losses
 from dragoman.serve.listings import Listings
-from dragoman.serve.offers import Offered, offers
+from dragoman.serve.offers import Offered, offers, providers_of
 from dragoman.serve.recalling import Recalled
 from dragoman.serve.recording import Recording
 from dragoman.serve.upstreams import Upstreams
 from dragoman.transport import AiohttpTransport, Recorder, Retry, Transport
+from dragoman.wires import Wire
+
+if TYPE_CHECKING:
+    from dragoman.serve.sealer import Sealer  # cryptography, which few need
 
 __all__ = ["Gateway"]
 
@@ -54,6 +58,7 @@ class Gateway:
         middleware: Sequence[Middleware] = (),
         references: bool = False,
         record: Path | str | None = None,
+        sealer: Sealer | None = None,
     ) -> None:
         """Args:
             models: the name that a client asks for → a model string, a provider's record, or several of them as a fallback; or a list
@@ -72,6 +77,7 @@ class Gateway:
             references: pass on what names things kept in a provider's account, such as `previous_response_id`. All clients share
                 that account, and who guesses a name reads what is another's.
             record: a folder in which each exchange with a provider is written for `dragoman.testing`'s player, without keys.
+            sealer: gives clients of other formats what a provider signed to keep, and takes it back from their history.
 
         Raises:
             SettingsError: a name, a model or a setting cannot be used.
@@ -90,12 +96,25 @@ class Gateway:
             middleware=[*middleware, Fitting()],
         )
         self._models = {name: self._upstreams.models(choice) for name, choice in names.items()}
-        self._upstreams.check(self._providers())
+        self._upstreams.check(providers_of([*names.values(), *self._patterns]))
         self._listings = Listings(self._upstreams)
         self._is_plain = not middleware
         self._on_loss: OnLoss = "tell" if on_loss == "tell" else "error"
         self._settings, self._most, self._retries = settings or Settings(), max_tokens, retries
-        self._references = references
+        self._references, self._sealer = references, sealer
+
+    @classmethod
+    def from_toml(
+        cls, path: Path | str, *, transport: Transport | None = None, environment: Mapping[str, str] | None = None
+    ) -> Gateway:
+        """A gateway as a TOML file says it: see `load_gateway`.
+
+        Raises:
+            SettingsError: the file cannot be read, or what it says cannot be used; with the line and the name of the entry.
+        """
+        from dragoman.serve.gateway_file import load_gateway
+
+        return load_gateway(path, transport=transport, environment=environment)
 
     async def models(self) -> Sequence[ModelInfo]:
         """The names that clients may ask for; of a pattern those that the provider lists, asked for now and then."""
@@ -107,24 +126,27 @@ class Gateway:
         """See `Backend`."""
         return model in self._models or any(each.string(model) is not None for each in self._patterns)
 
-    async def answer(self, call: Call, known: Recalled, recording: Recording) -> AsyncGenerator[list[Event], None]:  # noqa: ARG002
-        """The provider's answer as it is, calls and all. What was begun in vain, by a retry or a model that failed, is not seen."""
+    def answer(self, call: Call, known: Recalled, recording: Recording) -> AsyncGenerator[list[Event], None]:  # noqa: ARG002
+        """The provider's answer as it is, calls and all. What was begun in vain, by a retry or a model that failed, is not seen.
+
+        Raises:
+            ModelNotFoundError: there is no such model.
+            InvalidRequestError: the request asks for what is not passed on.
+        """
         model = self._found(known.request.model).chat()
         request, losses = self._prepared(call, known.request)
-        # nothing is taken back where one model is asked once
-        view = None if self._is_plain and not model.fallbacks else Visible(calls=True)
-        async with aclosing(model.batches(request.replace(model=model.string))) as batches:
-            async for events in batches:
-                if losses:
-                    events = [_with_losses(event, losses) for event in events]
-                if view is not None:
-                    events = [seen for event in events for seen in view.feed(event)]
-                if events:
-                    yield events
-                    if type(events[-1]) is RunError:
-                        return  # what a fallback would ask now could not be shown any more
-        if view is not None and (rest := view.close()):
-            yield rest
+        sealer, owner = self._sealer, call.caller.id
+        if sealer is not None:
+            from dragoman.serve.sealing import open_messages
+
+            messages, unopened = open_messages(request.messages, call.wire, sealer, owner)
+            request, losses = request.replace(messages=messages), [*losses, *unopened]
+        events = model.batches(request.replace(model=model.string))
+        if losses:
+            events = with_losses(events, losses, self._on_loss)
+        # where one model is asked once, nothing is taken back
+        events = events if self._is_plain and not model.fallbacks else _seen(events)
+        return events if sealer is None else _sealed(events, call.wire, sealer, owner)
 
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:  # noqa: ARG002 the protocol's
         """See `Backend`."""
@@ -144,8 +166,6 @@ class Gateway:
         if not self._references:
             check_references(request, wire)
         request, losses = one_candidate(request, wire)
-        if self._on_loss == "error" and (refused := refusal(losses)) is not None:
-            raise refused
         settings = request.settings.over(self._settings)
         if self._most is not None:
             most = min(self._most, self._most if settings.max_tokens is None else settings.max_tokens)
@@ -165,13 +185,6 @@ class Gateway:
                 return self._upstreams.lately(string)
         raise ModelNotFoundError(f"there is no model {name!r:.200} here")
 
-    def _providers(self) -> set[str]:
-        """The names of all providers that a client can reach."""
-        from dragoman import providers
-
-        of_names: list[Provider] = [each for models in self._models.values() for each in models.chat().providers]
-        return {each.name for each in of_names} | {providers.get(each.provider).name for each in self._patterns}
-
 
 def _transport(given: Transport | None, record: Path | str | None) -> Transport:
     if record is None:
@@ -179,10 +192,26 @@ def _transport(given: Transport | None, record: Path | str | None) -> Transport:
     return Recorder(given, record) if given is not None else Retry(Recorder(AiohttpTransport(), record))
 
 
-def _with_losses(event: Event, losses: list[Loss]) -> Event:
-    """The start of an answer says these losses too."""
-    if type(event) is not MessageStarted:
-        return event
-    said = msgspec.structs.replace(event, losses=(*losses, *event.losses))
-    losses.clear()
-    return said
+async def _seen(batches: AsyncGenerator[list[Event], None]) -> AsyncGenerator[list[Event], None]:
+    """What a client sees that cannot take back."""
+    view = Visible(calls=True)
+    async with aclosing(batches):
+        async for events in batches:
+            if seen := [each for event in events for each in view.feed(event)]:
+                yield seen
+                if type(seen[-1]) is RunError:
+                    return  # what a fallback would ask now could not be shown any more
+    if rest := view.close():
+        yield rest
+
+
+async def _sealed(
+    batches: AsyncGenerator[list[Event], None], wire: Wire, sealer: Sealer, owner: str
+) -> AsyncGenerator[list[Event], None]:
+    """An answer with the tokens that its client keeps."""
+    from dragoman.serve.sealing import Sealing
+
+    sealing = Sealing(wire, sealer, owner)
+    async with aclosing(batches):
+        async for events in batches:
+            yield [sealed for event in events for sealed in sealing.feed(event)]

@@ -18,7 +18,9 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     body_seconds: float | None = 60.0
     """Most seconds that a body may take to come."""
     depth: int | None = 128
-    """Most levels of objects and lists in a body."""
+    """Most levels of objects and lists in a body; never more than 128."""
+    values: int | None = 2_000_000
+    """Most commas and opening brackets in a body, which bound what it takes in memory: some 60 bytes each."""
     messages: int | None = 10_000
     """Most messages of a conversation."""
     tools: int | None = 512

@@ -10,11 +10,12 @@ import msgspec
 from dragoman import providers
 from dragoman.arguments import expect
 from dragoman.errors import SettingsError
+from dragoman.model.defaults import resolve
 from dragoman.model.fallbacks import ModelChoice, chosen
 from dragoman.model.strings import parse_model_string
 from dragoman.providers import Provider
 
-__all__ = ["Offered", "Pattern", "offers", "pattern_of"]
+__all__ = ["Offered", "Pattern", "offers", "pattern_of", "providers_of"]
 
 Offered: TypeAlias = Mapping[str, ModelChoice] | Sequence[str]
 """The name that a client asks for → a model; with a `*` in both, what stands in its place is the same on both sides. Or a list: model
@@ -61,6 +62,8 @@ def offers(offered: Offered) -> tuple[dict[str, ModelChoice], list[Pattern]]:
         SettingsError: a name or a model is empty or malformed, or no provider has that name.
     """
     given: Mapping[str, ModelChoice] = offered if isinstance(offered, Mapping) else _by_themselves(offered)
+    if not given:
+        raise SettingsError("a gateway needs a model: there is no model in it")
     names: dict[str, ModelChoice] = {}
     patterns: list[Pattern] = []
     for name, choice in given.items():
@@ -95,9 +98,21 @@ def pattern_of(name: str, choice: ModelChoice) -> Pattern:
     return Pattern(before, after, choice)
 
 
+def providers_of(offered: Iterable[ModelChoice | Pattern]) -> set[str]:
+    """The names of all providers that are behind these models and patterns."""
+    found: set[str] = set()
+    for each in offered:
+        if isinstance(each, Pattern):
+            found.add(providers.get(each.provider).name)
+            continue
+        first, layer = chosen(each)
+        found |= {resolve(model)[1].name for model in [first, *(() if layer is None else layer.models)]}
+    return found
+
+
 def _by_themselves(strings: Iterable[str]) -> dict[str, ModelChoice]:
-    if isinstance(strings, str):
-        raise SettingsError(f'models="{strings}" must be a list of model strings, or names with their models')
+    if isinstance(strings, str) or not hasattr(strings, "__iter__"):
+        raise SettingsError(f"models={strings!r:.100} must be a list of model strings, or names with their models")
     for string in strings:
         expect("models", string, str, hint="a list holds model strings; give others a name")
     return {string: string for string in strings}

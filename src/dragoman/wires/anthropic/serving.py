@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from dragoman.codec.json_values import if_text
 from dragoman.codec.serving import BEARER, KeyPlace
+from dragoman.message import Content, ThinkingPart
 from dragoman.result import ModelInfo
+from dragoman.wires.anthropic.quirks import NAME, OWN
 
-__all__ = ["dump_model", "dump_models", "dump_token_count", "keys"]
+__all__ = ["dump_model", "dump_models", "dump_seal", "dump_token_count", "keys", "load_seal"]
 
 keys = (KeyPlace("header", "x-api-key"), *BEARER)
 """Where clients put their key."""
@@ -42,3 +45,13 @@ def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> dict[str, Any]
 def dump_token_count(count: int) -> dict[str, Any]:
     """The answer to a request to count tokens."""
     return {"input_tokens": count}
+
+
+def dump_seal(token: str) -> ThinkingPart:
+    """The piece in which a client keeps a server's token: redacted thinking."""
+    return ThinkingPart(native={NAME: {"type": "redacted_thinking", "data": token}})
+
+
+def load_seal(piece: Content) -> str | None:
+    """The token that such a piece may hold."""
+    return if_text(OWN.fields(piece.native).get("data")) or None if isinstance(piece, ThinkingPart) else None

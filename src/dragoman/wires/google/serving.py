@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from dragoman.codec.json_values import if_text
 from dragoman.codec.serving import BEARER, KeyPlace
+from dragoman.message import Content, ThinkingPart
 from dragoman.result import ModelInfo
+from dragoman.wires.google.quirks import OWN
+from dragoman.wires.google.tools import SIGNATURE
 
-__all__ = ["dump_model", "dump_models", "dump_token_count", "keys"]
+__all__ = ["dump_model", "dump_models", "dump_seal", "dump_token_count", "keys", "load_seal"]
 
 keys = (KeyPlace("header", "x-goog-api-key"), KeyPlace("query", "key"), *BEARER)
 """Where clients put their key."""
@@ -37,3 +41,13 @@ def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> dict[str, Any]
 def dump_token_count(count: int) -> dict[str, Any]:
     """The answer to a request to count tokens."""
     return {"totalTokens": count}
+
+
+def dump_seal(token: str) -> ThinkingPart:
+    """The piece in which a client keeps a server's token: the signature of an empty text, as answers end with one."""
+    return ThinkingPart(native=OWN.note({SIGNATURE: token}, {"thought": "absent"}))
+
+
+def load_seal(piece: Content) -> str | None:
+    """The token that such a piece may hold."""
+    return if_text(OWN.fields(piece.native).get(SIGNATURE)) or None if isinstance(piece, ThinkingPart) else None

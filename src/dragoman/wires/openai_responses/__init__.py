@@ -22,8 +22,10 @@ from dragoman.wires.openai_responses.serving import (
     dump_input_items,
     dump_model,
     dump_models,
+    dump_seal,
     dump_token_count,
     links,
+    load_seal,
 )
 
 name = NAME
@@ -36,4 +38,5 @@ __all__ += ["envelope", "stream_type", "ping"]
 __all__ += ["load_error", "dump_error"]
 __all__ += ["dump_download", "load_files"]
 __all__ += ["dump_input_items", "dump_model", "dump_models", "dump_token_count"]
+__all__ += ["dump_seal", "load_seal"]
 __all__ += ["call_id", "dump_deleted", "links"]

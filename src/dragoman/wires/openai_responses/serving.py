@@ -5,18 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dragoman.codec.json_values import if_object
+from dragoman.codec.json_values import if_object, if_text
 from dragoman.codec.serving import Links
 from dragoman.errors import InvalidRequestError
-from dragoman.message import Message, Role
+from dragoman.message import Content, Message, Role, ThinkingPart
 from dragoman.request import ModelRequest
 from dragoman.wires.chat.serving import dump_model, dump_models
 from dragoman.wires.openai_responses.messages import dump_messages
+from dragoman.wires.openai_responses.quirks import OWN
 
-__all__ = ["call_id", "dump_deleted", "dump_input_items", "dump_model", "dump_models", "dump_token_count", "links"]
+__all__ = [
+    "call_id",
+    "dump_deleted",
+    "dump_input_items",
+    "dump_model",
+    "dump_models",
+    "dump_seal",
+    "dump_token_count",
+    "links",
+    "load_seal",
+]
 
 _PREFIX = "resp_"
-_LINKS = ("background", "conversation", "previous_response_id", "store")
+_LINKS = ("background", "conversation", "previous_response_id")
 
 
 def links(request: ModelRequest) -> Links:
@@ -33,7 +44,7 @@ def links(request: ModelRequest) -> Links:
             raise InvalidRequestError(f"{name} must be an id")
     if after is not None and conversation is not None:
         raise InvalidRequestError("previous_response_id and conversation exclude each other; leave one out")
-    left = {name: value for name, value in options.items() if name not in _LINKS}
+    left = {name: value for name, value in options.items() if name not in _LINKS or (name, value) == ("store", False)}
     without = request.replace(options=left, wire=request.wire if left else None)
     stored, background = options.get("store") is not False, options.get("background") is True
     return Links(without, None if after is None else call_id(after), conversation, stored, background)
@@ -75,3 +86,14 @@ def _listed(item: dict[str, Any], place: int) -> dict[str, Any]:
 
 
 _PREFIXES = {"message": "msg", "function_call": "fc", "function_call_output": "fco", "reasoning": "rs"}
+
+
+def dump_seal(token: str) -> ThinkingPart:
+    """The piece in which a client keeps a server's token: encrypted reasoning."""
+    return ThinkingPart(native=OWN.note({"encrypted_content": token}))
+
+
+def load_seal(piece: Content) -> str | None:
+    """The token that such a piece may hold."""
+    own = OWN.fields(piece.native) if isinstance(piece, ThinkingPart) else {}
+    return if_text(own.get("encrypted_content")) or None
