@@ -11,17 +11,14 @@ import msgspec
 from dragoman.codec.serving import Links
 from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.history.lens import put
-from dragoman.interrupt import Resume
+from dragoman.interrupt import Interrupt, Resume
 from dragoman.message import Message, Role, ToolResultPart
 from dragoman.request import ModelRequest
 from dragoman.serve.call import Call
 from dragoman.serve.records import Answered, latest_keys
+from dragoman.serve.threads import resource_of, scope_of, thread_id, thread_name
 
-__all__ = ["THREAD", "Recalled", "links_of", "recalled"]
-
-
-THREAD = "dragoman-thread"
-"""Header in which a client of any wire names its conversation."""
+__all__ = ["Recalled", "links_of", "recalled"]
 
 
 class Recalled(msgspec.Struct, frozen=True):
@@ -31,12 +28,18 @@ class Recalled(msgspec.Struct, frozen=True):
     """With all messages."""
     new: tuple[Message, ...]
     """Those of them that no kept answer holds, without system texts."""
+    shown: tuple[Message, ...]
+    """The whole conversation as the client has it."""
     parent: str | None = None
     """Id of the answer that it goes on from."""
     thread_id: str | None = None
-    """Id of that one's conversation."""
+    """Id of that one's conversation, or of the one that the client names."""
+    named: bool = False
+    """Whether the client names the conversation."""
     resumes: tuple[Resume, ...] = ()
     """Answers of the client's to what the conversation waits for."""
+    pending: tuple[Interrupt, ...] = ()
+    """What the answer that it goes on from waits for."""
 
 
 def links_of(call: Call, request: ModelRequest) -> Links:
@@ -54,47 +57,67 @@ async def recalled(call: Call, links: Links, *, edits: bool) -> Recalled:
     request, store, owner = links.request, call.service.answers, call.caller.id
     system = [*takewhile(lambda message: message.role is Role.SYSTEM, request.messages)]
     sent = request.messages[len(system) :]
-    thread = links.conversation or call.headers.get(THREAD)
+    resource, name = resource_of(call), thread_name(call, links.conversation)
+    thread = None if name is None else thread_id(resource, name)
     if links.after is not None:
         chain = await store.chain(owner, links.after)
         if not chain or not chain[-1].shared or chain[-1].state == "in_progress":
             raise InvalidRequestError(
                 f"previous_response_id: Previous response with id {links.after!r:.80} not found; send the whole conversation instead"
             )
-        return _onto(request, system, chain, sent, chain[-1].thread_id)
+        return _onto(request, system, chain, sent, thread or chain[-1].thread_id, named=thread is not None)
     if links.conversation is not None:
         last = await store.find(owner, [f"thread:{thread}"])
-        return _onto(request, system, [] if last is None else await store.chain(owner, last.id), sent, thread)
-    keys = latest_keys(sent)
+        chain = [] if last is None else await store.chain(owner, last.id)
+        return _onto(request, system, chain, sent, thread, named=True)
+    keys = latest_keys(sent, scope_of(resource, thread))
     last = await store.find(owner, keys) if keys else None
     chain = [] if last is None else await store.chain(owner, last.id)
     if not chain:
-        return Recalled(request, tuple(sent), thread_id=thread)
-    return _merged(call, request, system, chain, edits=edits)
+        return Recalled(request, tuple(sent), request.messages, None, thread, thread is not None)
+    if chain[-1].key == keys[0]:  # word for word what the client was given
+        known = _after(request, system, chain, sent)
+    else:
+        known = _merged(call, request, system, chain, edits=edits)
+    return known if thread is None else msgspec.structs.replace(known, thread_id=thread, named=True)
+
+
+def _after(
+    request: ModelRequest, system: Sequence[Message], chain: Sequence[Answered], sent: Sequence[Message]
+) -> Recalled:
+    """What follows the client's copy behind what is kept."""
+    last = chain[-1]
+    end = max(at for at, message in enumerate(sent) if message.role is Role.MODEL) + 1
+    ids = dict(zip(_calls(sent), _calls(last.visible or last.output), strict=False))
+    known = _onto(request, system, chain, _renamed(sent[end:], ids), last.thread_id)
+    return msgspec.structs.replace(known, shown=request.messages)
 
 
 def _merged(
     call: Call, request: ModelRequest, system: Sequence[Message], chain: Sequence[Answered], *, edits: bool
 ) -> Recalled:
     """The client's copy put into what is kept."""
+    last = chain[-1]
     stored = [message for one in chain for message in one.messages]
     sent = request.messages[len(system) :]
     try:
         changes = put(stored, call.wire.name, call.body, answers=edits, results=edits, signatures=edits)
     except HistoryError:
-        return Recalled(request, tuple(sent))
+        return Recalled(request, tuple(sent), request.messages)
     spoken = [message for message in changes.messages if message.role is not Role.SYSTEM]
     goes_on = spoken[: len(stored)] == stored
     new = spoken[len(stored) :] if goes_on else spoken
     if goes_on:
-        new = _renamed(new, dict(zip(_calls(sent), _calls(stored), strict=False)))
+        new = _renamed(new, dict(zip(_calls(sent), _calls(last.visible or stored), strict=False)))
         spoken = [*stored, *new]
     return Recalled(
         request.replace(messages=(*system, *spoken)),
         tuple(new),
-        chain[-1].id if goes_on else None,
-        chain[-1].thread_id,
-        _signed(changes.resumes, chain),
+        request.messages,
+        last.id if goes_on else None,
+        last.thread_id if goes_on else None,
+        resumes=_signed(changes.resumes, chain),
+        pending=last.pending if goes_on else (),
     )
 
 
@@ -129,10 +152,20 @@ def _onto(
     chain: Sequence[Answered],
     sent: Sequence[Message],
     thread_id: str | None,
+    *,
+    named: bool = False,
 ) -> Recalled:
     stored = [message for one in chain for message in one.messages]
-    whole = request.replace(messages=(*system, *stored, *sent))
-    return Recalled(whole, tuple(sent), chain[-1].id if chain else None, thread_id)
+    shown = [message for one in chain for message in one.shown]
+    return Recalled(
+        request.replace(messages=(*system, *stored, *sent)),
+        tuple(sent),
+        (*shown, *sent),
+        chain[-1].id if chain else None,
+        thread_id,
+        named,
+        pending=chain[-1].pending if chain else (),
+    )
 
 
 def _signed(resumes: Sequence[Resume], chain: Sequence[Answered]) -> tuple[Resume, ...]:

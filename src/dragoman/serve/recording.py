@@ -19,6 +19,7 @@ from dragoman.serve.answers import AnswerStore
 from dragoman.serve.call import Call
 from dragoman.serve.recalling import Recalled
 from dragoman.serve.records import Answered, keys_of
+from dragoman.serve.threads import resource_of, scope_of
 
 __all__ = ["Recording"]
 
@@ -31,7 +32,7 @@ class Recording:
     def __init__(self, call: Call, request: ModelRequest, links: Links, known: Recalled) -> None:
         """`request`: as the client sent it."""
         self._call = call
-        self._sent = request.messages
+        self._known, self._scope = known, scope_of(resource_of(call), known.thread_id if known.named else None)
         self._store: AnswerStore = call.service.answers
         self._events: list[Event] = []
         self._answered = Answered(
@@ -41,7 +42,6 @@ class Recording:
             created_at=call.now,
             request=request.replace(messages=(*takewhile(_is_system, request.messages), *known.new)),
             parent=known.parent,
-            thread_id=known.thread_id,
             state="in_progress",
             shared=links.stored,
         )
@@ -49,6 +49,8 @@ class Recording:
         """The answer as the server has it, where the client gets another; the backend says it when it is over."""
         self.pending: tuple[Interrupt, ...] = ()
         """What the answer waits for."""
+        self.thread_id = known.thread_id
+        """Id of the conversation; the backend may give it another."""
 
     def add(self, events: Sequence[Event]) -> None:
         """What the client gets."""
@@ -67,15 +69,16 @@ class Recording:
             error=None if error is None else _shown(self._call, error),
             usage=visible[-1].usage if visible else None,
             pending=self.pending,
+            thread_id=self.thread_id,
+            key=next(iter(keys := self._keys(visible)), ""),
         )
         try:
-            await self._store.save(answered, self._keys(visible))
+            await self._store.save(answered, [*keys, *([f"thread:{self.thread_id}"] if self.thread_id else ())])
         except (StoreError, ValueError, TypeError) as failure:
             _LOG.warning("an answer could not be kept: %s", failure)
 
     def _keys(self, visible: Sequence[Message]) -> list[str]:
-        thread = self._answered.thread_id
-        return [*(keys_of(self._sent, visible) if visible else ()), *([f"thread:{thread}"] if thread else ())]
+        return keys_of(self._known.shown, visible, self._scope) if visible else []
 
 
 def _is_system(message: Message) -> bool:

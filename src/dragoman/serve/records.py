@@ -14,7 +14,7 @@ from dragoman.interrupt import Interrupt
 from dragoman.message import Message, Role, Usage
 from dragoman.request import ModelRequest
 
-__all__ = ["Answered", "AnsweredState", "conversation_keys", "keys_of", "latest_keys"]
+__all__ = ["Answered", "AnsweredState", "conversation_key", "keys_of", "latest_keys"]
 
 AnsweredState = Literal["in_progress", "completed", "failed", "cancelled"]
 
@@ -50,6 +50,8 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Of the whole answer."""
     pending: tuple[Interrupt, ...] = ()
     """What it waits for."""
+    key: str = ""
+    """The key of the conversation up to and with it, as its client has it; empty: it is found by its id or its thread alone."""
     shared: bool = True
     """Whether the client may ask for it by its id; else it is kept to recognise the conversation alone."""
 
@@ -59,25 +61,45 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         asked = [message for message in self.request.messages if message.role is not Role.SYSTEM]
         return (*asked, *self.output)
 
-
-def conversation_keys(conversation: Iterable[Message]) -> str:
-    """The key of a conversation as its client has it; what no client shows, and system texts, do not count."""
-    digest = blake2b(digest_size=16)
-    for message in conversation:
-        if message.role is not Role.SYSTEM and message.parts:
-            digest.update(key(message).encode("utf-8", "surrogatepass") + b"\0")
-    return f"conversation:{digest.hexdigest()}"
+    @property
+    def shown(self) -> tuple[Message, ...]:
+        """The same, as the client has it."""
+        asked = [message for message in self.request.messages if message.role is not Role.SYSTEM]
+        return (*asked, *(self.visible or self.output))
 
 
-def keys_of(conversation: Sequence[Message], answer: Sequence[Message]) -> list[str]:
-    """The keys of an answer. `conversation`: all that the client sent before it; both as the client has them."""
-    calls = [f"call:{call.id}" for message in answer for call in message.tool_calls if call.id]
-    return [conversation_keys([*conversation, *answer]), *dict.fromkeys(calls)]
+def conversation_key(conversation: Iterable[Message], scope: str) -> str:
+    """The key of a conversation as its client has it; what no client shows, and system texts, do not count. `scope`: within which it is looked for."""
+    shown = [message for message in conversation if message.role is not Role.SYSTEM and message.parts]
+    return f"conversation:{_digest(scope, *[key(message) for message in shown])}"
 
 
-def latest_keys(conversation: Sequence[Message]) -> list[str]:
+def keys_of(conversation: Sequence[Message], answer: Sequence[Message], scope: str) -> list[str]:
+    """The keys of an answer. `conversation`: all that the client has before it; both as the client has them.
+
+    A call is known by its id, and by what it is and what it answers: many providers number the calls of each conversation.
+    """
+    before = key(conversation[-1]) if conversation else ""
+    calls = [
+        f"call:{_digest(scope, before, call.id, key(Message.model(call)))}"
+        for message in answer
+        for call in message.tool_calls
+        if call.id
+    ]
+    return [conversation_key([*conversation, *answer], scope), *dict.fromkeys(calls)]
+
+
+def latest_keys(conversation: Sequence[Message], scope: str) -> list[str]:
     """The keys under which the latest answer of a conversation may be found, as its client sends it back."""
     last = max((at for at, message in enumerate(conversation) if message.role is Role.MODEL), default=None)
     if last is None:
         return []
-    return keys_of(conversation[:last], [conversation[last]])
+    return keys_of(conversation[:last], [conversation[last]], scope)
+
+
+def _digest(*texts: str) -> str:
+    digest = blake2b(digest_size=16)
+    for text in texts:
+        data = text.encode("utf-8", "surrogatepass")
+        digest.update(b"%d:%b" % (len(data), data))
+    return digest.hexdigest()
