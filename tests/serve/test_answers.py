@@ -14,7 +14,7 @@ from dragoman.errors import SettingsError
 from dragoman.message import ThinkingPart, ToolResultPart
 from dragoman.request import ModelRequest, ToolSpec
 from dragoman.serve.answers import AnswerStore, MemoryAnswers, open_answers
-from dragoman.serve.records import Answered, conversation_keys, latest_keys
+from dragoman.serve.records import Answered, conversation_key, latest_keys
 
 pytestmark = pytest.mark.anyio
 
@@ -129,9 +129,9 @@ def test_a_store_of_another_kind_is_refused() -> None:
 def test_the_key_of_a_conversation_is_what_its_client_has() -> None:
     """Thinking, system texts and ids do not count; texts, calls and results do."""
     talk = [Message.system("Be brief."), Message.user("Hi."), Message.model(ThinkingPart("Hm."), "Hello.")]
-    assert conversation_keys(talk) == conversation_keys([talk[1], Message.model("Hello.").replace(id="x")])
-    assert conversation_keys(talk) != conversation_keys([talk[1], Message.model("Hello!")])
+    assert conversation_key(talk, "me") == conversation_key([talk[1], Message.model("Hello.").replace(id="x")], "me")
+    assert conversation_key(talk, "me") != conversation_key([talk[1], Message.model("Hello!")], "me")
     results = [Message.user(ToolResultPart("c", "t", result)) for result in ("1", "2")]
-    assert conversation_keys(results[:1]) != conversation_keys(results[1:])
-    assert latest_keys([talk[1]]) == []
-    assert latest_keys([*talk, Message.user("So?")])[0] == conversation_keys(talk)
+    assert conversation_key(results[:1], "me") != conversation_key(results[1:], "me")
+    assert latest_keys([talk[1]], "me") == []
+    assert latest_keys([*talk, Message.user("So?")], "me")[0] == conversation_key(talk, "me")
