@@ -63,6 +63,11 @@ class AgentBackend:
                 if events := [seen for event in step.events for seen in view.feed(event)]:
                     yield events
 
+    async def close(self) -> None:
+        """Gives back the connections of the agents."""
+        for agent in self._agents.values():
+            await agent.close()
+
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:  # noqa: ARG002 the protocol's
         """See `Backend`."""
         return await self._agent(request.model).embed_documents(request.texts)
