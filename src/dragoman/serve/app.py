@@ -47,13 +47,13 @@ def app(
     from starlette.routing import Route
 
     from dragoman.agent import Agent
+    from dragoman.http_server.guard import HostGuard
     from dragoman.serve.agents import AgentBackend
     from dragoman.serve.answers import open_answers
     from dragoman.serve.call import Backend
     from dragoman.serve.callers import authenticator
     from dragoman.serve.endpoint import Endpoint
     from dragoman.serve.endpoints import HANDLERS
-    from dragoman.serve.hosts import HostGuard
     from dragoman.serve.limits import ServerLimits
     from dragoman.serve.places import places
     from dragoman.serve.service import Service

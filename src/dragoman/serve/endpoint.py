@@ -66,7 +66,7 @@ class Endpoint:
             return
         try:
             await connection.end_with(public(error))
-        except Exception:
+        except Exception:  # noqa: BLE001 - nothing can be said any more
             _LOG.exception("an answer broke off, and its client could not read why")
         if not isinstance(error, DragomanError):
             _LOG.error("an answer broke off", exc_info=error)
