@@ -44,11 +44,13 @@ class Recording:
             owner=call.caller.id,
             wire=call.wire.name,
             created_at=call.now,
-            request=request.replace(messages=(*takewhile(_is_system, request.messages), *known.new)),
+            request=request,
             parent=known.parent,
             state="in_progress",
             shared=links.stored,
         )
+        self.new: Sequence[Message] = known.new
+        """What the conversation gains by the request."""
         self.output: Sequence[Message] = ()
         """The answer as the server has it, where the client gets another; the backend says it when it is over."""
         self.pending: tuple[Interrupt, ...] = ()
@@ -80,8 +82,10 @@ class Recording:
         error = next((event.error for event in reversed(self._events) if isinstance(event, RunError)), None)
         visible = tuple([message for message in fold(self._events) if message.role is Role.MODEL])
         output = tuple(self.output) or visible
+        asked = self._answered.request
         answered = msgspec.structs.replace(
             self._answered,
+            request=asked.replace(messages=(*takewhile(_is_system, asked.messages), *self.new)),
             output=output,
             visible=() if output == visible else visible,
             state=state or ("completed" if error is None else "failed"),
