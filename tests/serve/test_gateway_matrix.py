@@ -15,7 +15,7 @@ from dragoman import Message, ToolCallPart, ToolResultPart
 from dragoman.errors import ContextLengthError, DragomanError, InvalidRequestError, OverloadedError, RateLimitError
 from dragoman.event import RunError
 from dragoman.fold import fold
-from dragoman.message import DataPart, Role
+from dragoman.message import DataPart, FinishReason, Role
 from dragoman.request import ModelRequest, ToolSpec
 from support.gateway import MODEL, answered, gated
 from support.gateway_cases import ANSWERS, REFUSALS, SIGNED, said, sayable, thought
@@ -119,6 +119,23 @@ def conversation(request: ModelRequest, client: str) -> list[Any]:
     if client in WITHOUT_ORDER:
         found.sort(key=lambda fact: (fact.message, fact.says[0]))
     return [fact.says for fact in found]
+
+
+@pytest.mark.parametrize("client", WIRES)
+@pytest.mark.parametrize(
+    ("state", "raw", "reason"), [("cut", '{"to": "Bo', FinishReason.length), ("invalid", '{"to": Bo}', None)]
+)
+async def test_no_client_runs_a_call_whose_arguments_are_not_whole(
+    client: str, state: Any, raw: str, reason: FinishReason | None
+) -> None:
+    """Where arguments are an object there is no room for half of one: the call is left out, or holds what came under a name."""
+    whole, half = ToolCallPart("c1", "pay", {"to": "Al"}), ToolCallPart("c2", "pay", raw=raw, state=state)
+    there = gated(client, "openai_chat", lambda _: Message.model(whole, half).replace(finish_reason=reason))
+    for stream in (False, True):
+        [message] = fold(await answered(there.client, request(stream=stream)))
+        assert message.tool_calls[0].arguments == {"to": "Al"}
+        runnable = [call for call in message.tool_calls[1:] if call.state == "complete"]
+        assert [call.arguments for call in runnable] in ([], [{"INVALID_JSON": raw}])
 
 
 @pytest.mark.parametrize("wire", SIGNED)

@@ -17,7 +17,7 @@ from dragoman.fold import fold
 from dragoman.message import FinishReason, Message, ThinkingPart, ToolCallPart, Usage
 from support.law import facts
 
-__all__ = ["ANSWERS", "REFUSALS", "SIGNED", "said", "sayable", "thought"]
+__all__ = ["ANSWERS", "REFUSALS", "SIGNED", "said", "sayable", "shown", "thought"]
 
 SIGNED: Mapping[str, Mapping[str, Any]] = {
     "anthropic": {"signature": "c2lnbmVk+/="},
@@ -98,3 +98,24 @@ def _counts(messages: Sequence[Message]) -> Iterator[tuple[Any, ...]]:
 
 def _errors(events: Sequence[Event]) -> Iterator[tuple[Any, ...]]:
     yield from [("error", type(event.error).__name__) for event in events if isinstance(event, RunError)]
+
+
+def shown(events: Sequence[Event]) -> dict[str, Any]:
+    """What of an answer every format can say: texts joined, since some have one text, before the calls; thinking that has words;
+    whole calls (some cannot say that one was cut, and leave it out); counts, of which some have none for what is not known; that it failed. What a provider's own tools did is the table's other row: no
+    format but the provider's own has it."""
+    messages = fold(events)
+    found = [fact.says for fact in facts(messages)]
+    calls = [call for message in messages for call in message.tool_calls]
+    counts = [
+        (usage.input_tokens or 0, usage.output_tokens or 0) for one in messages if (usage := one.usage) is not None
+    ]
+    return {
+        "text": "".join([says[2] for says in found if says[0] == "text"]),
+        "thinking": "".join([says[1] for says in found if says[0] == "thinking"]),
+        "calls": [
+            (call.name, call.arguments) for call in calls if call.run_by != "provider" and call.state == "complete"
+        ],
+        "tokens": [count for count in counts if any(count)],
+        "failed": any(isinstance(event, RunError) for event in events),
+    }

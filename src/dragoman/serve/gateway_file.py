@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, cast
@@ -44,6 +44,8 @@ def load_gateway(
     temperature = 0.2
     ```
 
+    `seal_keys = ["env:NEW_SEAL", "env:OLD_SEAL"]`: secrets of a `Sealer`, the newest first.
+
     Keys do not stand in the file: `env:` names a variable, `file:` a file, relative to this one.
 
     Args:
@@ -62,6 +64,8 @@ def load_gateway(
     if "settings" in top:
         file.table(("settings",), _SETTINGS)
         given["settings"] = file.made(("settings",), lambda: msgspec.convert(top["settings"], Settings))
+    if "seal_keys" in top:
+        given["sealer"] = file.made(("seal_keys",), lambda: _sealer(file.secrets("seal_keys")))
     if "models" not in top:
         raise file.wrong((), 'models are missing; write [models] and below it fast = "openai:gpt-4o-mini"')
     providers = file.table(("providers",)) if "providers" in top else {}
@@ -78,7 +82,13 @@ def load_gateway(
 
 
 _PLAIN: Mapping[str, type] = {"on_loss": str, "max_tokens": int, "retries": int, "references": bool, "record": str}
-_TOP = (*_PLAIN, "models", "providers", "settings")
+_TOP = (*_PLAIN, "models", "providers", "seal_keys", "settings")
+
+
+def _sealer(keys: Sequence[str]) -> Any:
+    from dragoman.serve.sealer import Sealer
+
+    return Sealer(keys)
 
 
 class _File:
@@ -119,7 +129,17 @@ class _File:
 
     def secret(self, at: tuple[str, ...]) -> str:
         """What a key's place leads to. No part of a key is in an error."""
-        kind, _, where = str(self.value(at, str)).partition(":")
+        return self._secret(at, self.value(at, str))
+
+    def secrets(self, name: str) -> list[str]:
+        """What a list of places leads to."""
+        found = self._at((name,))
+        if not isinstance(found, list) or not all(isinstance(each, str) for each in cast("list[object]", found)):
+            raise self.wrong((name,), 'it must be a list of texts, such as ["env:NAME"]')
+        return [self._secret((name,), place) for place in cast("list[str]", found)]
+
+    def _secret(self, at: tuple[str, ...], place: str) -> str:
+        kind, _, where = place.partition(":")
         if kind == "env" and where:
             found = self._environment.get(where) or os.environ.get(where)
             if not found:
