@@ -7,16 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman import Message, ToolResultPart, providers, serve
+from dragoman import Message, ToolResultPart, providers, serve, wires
 from dragoman.errors import ContextLengthError, InvalidRequestError, ModelNotFoundError, OverloadedError, SettingsError
 from dragoman.event import RunError
 from dragoman.fold import fold
 from dragoman.message import FinishReason, ThinkingPart
 from dragoman.model import ChatModel
-from dragoman.request import ModelRequest, Settings, ToolSpec
+from dragoman.request import HttpRequest, ModelRequest, Settings, ToolSpec
 from dragoman.testing import ScriptedModel, call
 from dragoman.transport import Player
-from support.gateway import MODEL, answered, client_of, gated
+from support.gateway import MODEL, AsgiTransport, answered, client_of, gated
 
 pytestmark = pytest.mark.anyio
 
@@ -222,6 +222,42 @@ async def test_a_signature_of_the_clients_own_wire_goes_back_byte_exact(stream: 
 
 def _result(call: Any) -> Any:
     return ToolResultPart(call.id, call.name, "done")
+
+
+# embeddings
+
+
+async def embedded(client: str, upstream: str, body: dict[str, Any], **how: Any) -> tuple[int, Any, Any]:
+    model = ScriptedModel("", wire=upstream)
+    transport = AsgiTransport(serve.app(gateway=serve.Gateway({MODEL: model}, **how)))
+    [path] = {each.path for each in wires.get(client).routes if each.purpose == "embeddings"} - {"/api/embeddings"}
+    await transport.send(HttpRequest(f"http://127.0.0.1/{client}{path}", body={"model": MODEL, **body}))
+    answer = msgspec.json.decode(transport.bodies[0])
+    return transport.statuses[0], answer, model.embedded[0] if model.embedded else None
+
+
+async def test_texts_become_vectors_as_the_client_asked() -> None:
+    body = {"input": ["a", "b"], "dimensions": 8, "encoding_format": "base64", "user": "u"}
+    status, answer, asked = await embedded("openai_chat", "openai_chat", body)
+    assert (status, [type(each["embedding"]) for each in answer["data"]]) == (200, [str, str])
+    assert (asked.texts, asked.dimensions, asked.options["user"]) == (("a", "b"), 8, "u")
+    status, answer, asked = await embedded("cohere", "openai_chat", {"texts": ["a"], "input_type": "search_query"})
+    assert (status, len(answer["embeddings"]["float"]), asked.options) == (200, 1, {})
+    status, _, asked = await embedded("openai_chat", "cohere", body)
+    assert (status, asked.purpose, asked.options.get("user")) == (200, "document", None)
+
+
+async def test_options_of_vectors_are_refused_by_the_same_policy() -> None:
+    body = {"input": "a", "encoding_format": "base64", "user": "u"}
+    assert (await embedded("openai_chat", "cohere", body, on_loss="refuse"))[0] == 200
+    status, answer, _ = await embedded("openai_chat", "cohere", {**body, "colour": "red"}, on_loss="refuse")
+    assert (status, "colour" in answer["error"]["message"]) == (400, True)
+
+
+async def test_tokens_of_some_model_are_no_text() -> None:
+    status, answer, asked = await embedded("openai_chat", "openai_chat", {"input": [[1, 2], [3]]})
+    assert (status, asked) == (400, None)
+    assert "tokens" in answer["error"]["message"]
 
 
 # what a gateway is made of

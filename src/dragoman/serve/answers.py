@@ -8,8 +8,8 @@ from typing import Protocol
 
 import msgspec
 
-from dragoman.errors import SettingsError
 from dragoman.serve.records import Answered
+from dragoman.sql.address import check_address
 
 __all__ = ["AnswerStore", "MemoryAnswers", "open_answers"]
 
@@ -50,7 +50,7 @@ def open_answers(store: str | AnswerStore | None) -> AnswerStore:
     """The store of a URL: `memory:`, `sqlite:///file` or `postgresql://…`; a store is itself; `None`: one that keeps nothing.
 
     Raises:
-        SettingsError: there is no such kind of store.
+        SettingsError: the URL is of another kind, or a package is missing.
     """
     if store is None:
         return NoAnswers()
@@ -58,9 +58,10 @@ def open_answers(store: str | AnswerStore | None) -> AnswerStore:
         return store
     if store == "memory:":
         return MemoryAnswers()
-    raise SettingsError(
-        f"answers cannot be kept at {store.partition(':')[0]!r}: give memory:, sqlite:///FILE or postgresql://…"
-    )
+    check_address(store, "store of answers", "store of answers")
+    from dragoman.serve.sql_answers import SqlAnswers
+
+    return SqlAnswers(store)
 
 
 class NoAnswers:

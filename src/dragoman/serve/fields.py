@@ -11,9 +11,9 @@ from dragoman.codec.json_values import if_object
 from dragoman.errors import InvalidRequestError
 from dragoman.loss import Loss, Lost
 from dragoman.message import NOTES
-from dragoman.request import ModelRequest
+from dragoman.request import EmbeddingsRequest, ModelRequest
 
-__all__ = ["FIELDS", "WireFields", "check_references", "foreign_losses", "one_candidate"]
+__all__ = ["FIELDS", "WireFields", "check_references", "embedding_losses", "foreign_losses", "one_candidate"]
 
 
 class WireFields(msgspec.Struct, frozen=True):
@@ -123,6 +123,8 @@ FIELDS: Mapping[str, WireFields] = {
 }
 """Wire → its fields. What a wire that is not here has beyond neutral fields is a loss elsewhere."""
 _NOTHING = WireFields()
+_PACKING = ("encoding_format", "embedding_types")
+_ACCOUNTING = ("user", "truncate", "keep_alive", "priority", "title")
 
 
 def one_candidate(request: ModelRequest, wire: str) -> tuple[ModelRequest, list[Loss]]:
@@ -155,6 +157,16 @@ def foreign_losses(request: ModelRequest, wire: str) -> list[Loss]:
     found = [*_leaves(request.options, fields), *_leaves(own, fields)]
     why = f"it is a field of {wire}"
     return [Loss(None, None, Lost.field if _is_minor(path, fields) else Lost.option, why, path) for path in found]
+
+
+def embedding_losses(request: EmbeddingsRequest, wire: str) -> list[Loss]:
+    """The options of a request for vectors that another wire does not write; those that say how vectors are packed are none."""
+    why = f"it is a field of {wire}"
+    return [
+        Loss(None, None, Lost.field if name in _ACCOUNTING else Lost.option, why, name)
+        for name, value in request.options.items()
+        if value is not None and name not in _PACKING
+    ]
 
 
 def without_own(request: ModelRequest, wire: str) -> ModelRequest:

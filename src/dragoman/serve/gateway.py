@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from dragoman.arguments import expect
-from dragoman.errors import ModelNotFoundError, SettingsError
+from dragoman.errors import InvalidRequestError, ModelNotFoundError, SettingsError
 from dragoman.event import Event, RunError
-from dragoman.loss import Loss
+from dragoman.loss import Loss, refusal
 from dragoman.model.access import Key
 from dragoman.model.defaults import default_transport
 from dragoman.model.middleware import Middleware
@@ -21,7 +21,7 @@ from dragoman.request import EmbeddingsRequest, ModelRequest, OnLoss, Settings
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.runs.visible import Visible
 from dragoman.serve.call import Call
-from dragoman.serve.fields import check_references, one_candidate
+from dragoman.serve.fields import check_references, embedding_losses, one_candidate
 from dragoman.serve.fitting import Fitting, with_losses
 from dragoman.serve.listings import Listings
 from dragoman.serve.offers import Offered, offers, providers_of
@@ -148,9 +148,25 @@ class Gateway:
         events = events if self._is_plain and not model.fallbacks else _seen(events)
         return events if sealer is None else _sealed(events, call.wire, sealer, owner)
 
-    async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:  # noqa: ARG002 the protocol's
-        """See `Backend`."""
-        return await self._found(request.model).embeddings().embed_documents(request.texts)
+    async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
+        """See `Backend`. Options go to a provider of the client's wire as they are, and to no other.
+
+        Raises:
+            InvalidRequestError: there is no text, or an option that may not be left out.
+        """
+        if not request.texts:
+            raise InvalidRequestError(
+                "there is no text to embed; lists of tokens are not taken, since each model has its own"
+            )
+        model = self._found(request.model).embeddings()
+        options: Mapping[str, Any] = request.options
+        if model.provider.wire != call.wire.name:
+            refused = refusal(embedding_losses(request, call.wire.name)) if self._on_loss == "error" else None
+            if refused is not None:
+                raise refused
+            options = {}
+        purpose = request.purpose or "document"
+        return await model.embed(request.texts, purpose, dimensions=request.dimensions, options=options)
 
     async def close(self) -> None:
         """Closes the connections."""
