@@ -7,14 +7,21 @@ from contextlib import aclosing
 from typing import Any
 
 from dragoman.agent import Agent
+from dragoman.errors import InvalidRequestError, SettingsError
 from dragoman.event import Event, RunError, RunFinished
-from dragoman.request import EmbeddingsRequest, ToolSpec
+from dragoman.request import EmbeddingsRequest
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
+from dragoman.run import Run
 from dragoman.run_request import RunRequest
-from dragoman.runs.visible import Visible
+from dragoman.serve.agent_answers import AgentAnswer
+from dragoman.serve.agent_conversations import conversed
+from dragoman.serve.agent_policy import AgentPolicy
+from dragoman.serve.agent_requests import Allowed, allowed
 from dragoman.serve.call import Call
 from dragoman.serve.recalling import Recalled
 from dragoman.serve.recording import Recording
+from dragoman.serve.threads import resource_of
+from dragoman.tools import Tool
 
 __all__ = ["AgentBackend"]
 
@@ -25,9 +32,10 @@ class AgentBackend:
     edits = False
     """What the model said in a conversation that is kept is not the client's to change."""
 
-    def __init__(self, agents: Agent[Any] | Mapping[str, Agent[Any]]) -> None:
+    def __init__(self, agents: Agent[Any] | Mapping[str, Agent[Any]], policy: AgentPolicy | None = None) -> None:
         self._only = None if isinstance(agents, Mapping) else agents
         self._agents = dict(agents) if isinstance(agents, Mapping) else {agents.model: agents}
+        self._policy = policy or AgentPolicy()
 
     async def models(self) -> Sequence[ModelInfo]:
         """The names of the agents."""
@@ -39,29 +47,25 @@ class AgentBackend:
 
     async def answer(self, call: Call, known: Recalled, recording: Recording) -> AsyncGenerator[list[Event], None]:
         """A run, as its client may see it: the agent's own calls are hidden, the client's tools wait for the client."""
-        request, new_id = known.request, call.service.new_id
-        agent = self._agent(request.model)
-        messages = tuple([message if message.id else message.replace(id=new_id()) for message in request.messages])
-        tools = tuple([tool for tool in request.tools if isinstance(tool, ToolSpec)])
-        asked = RunRequest(
-            messages,
-            run_id=call.id,
-            thread_id=known.thread_id,
-            resource_id=call.caller.id,
-            tools=tools,
-            resume=known.resumes,
-            settings=request.settings,
-        )
-        run = agent.run(asked, output_schema=request.output_schema, trusted_history=known.parent is not None)
-        view, ids = Visible(), {message.id for message in messages}
+        agent = self._agent(known.request.model)
+        own = [tool.name for tool in agent.tools if isinstance(tool, Tool)]
+        what = allowed(known.request, call.wire.name, self._policy, own)
+        run = await _run(agent, call, known, what, recording)
+        shown = AgentAnswer(call, what.losses)
+        given = {message.id for message in recording.new}
         async with run, aclosing(run.steps(chunks=False)) as steps:
             async for step in steps:
                 if step.events and isinstance(step.events[-1], RunFinished | RunError):
                     result = run.so_far()
-                    recording.output = [message for message in result.messages if message.id not in ids]
+                    recording.output = [message for message in result.messages if message.id not in given]
                     recording.pending = result.pending
-                if events := [seen for event in step.events for seen in view.feed(event)]:
+                if events := shown.feed(step.events):
                     yield events
+
+    async def close(self) -> None:
+        """Gives back the connections of the agents."""
+        for agent in self._agents.values():
+            await agent.close()
 
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:  # noqa: ARG002 the protocol's
         """See `Backend`."""
@@ -69,3 +73,29 @@ class AgentBackend:
 
     def _agent(self, model: str) -> Agent[Any]:
         return self._only or self._agents[model]
+
+
+async def _run(agent: Agent[Any], call: Call, known: Recalled, what: Allowed, recording: Recording) -> Run[Any]:
+    """The run that answers a request.
+
+    Raises:
+        InvalidRequestError: the agent cannot do what the request asks for.
+    """
+    talk = await conversed(agent, call, known, what)
+    new = [each if each.id else each.replace(id=call.service.new_id()) for each in talk.new]
+    recording.thread_id, recording.new = talk.thread_id, new
+    asked = RunRequest(
+        (*talk.before, *new),
+        run_id=call.id,
+        thread_id=talk.thread_id,
+        resource_id=resource_of(call),
+        tools=what.tools,
+        resume=tuple(talk.resumes),
+        settings=what.settings,
+    )
+    try:
+        return agent.run(asked, output_schema=what.output_schema, trusted_history=talk.trusted)
+    except SettingsError as error:
+        if what.output_schema is None:
+            raise
+        raise InvalidRequestError("the model here gives no answers by a schema; leave the schema out") from error

@@ -75,6 +75,10 @@ def app(
         Route(place.path.replace("{model}", "{model:path}"), Endpoint(place, service), methods=[place.method])
         for place in places(served, HANDLERS)
     ]
-    made = Starlette(routes=routes, middleware=[Middleware(HostGuard, hosts=hosts, origins=origins)])
+    made = Starlette(
+        routes=routes,
+        lifespan=lambda _: service.running(),
+        middleware=[Middleware(HostGuard, hosts=hosts, origins=origins)],
+    )
     made.state.service = service
     return made

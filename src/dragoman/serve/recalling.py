@@ -18,7 +18,7 @@ from dragoman.serve.call import Call
 from dragoman.serve.records import Answered, latest_keys
 from dragoman.serve.threads import resource_of, scope_of, thread_id, thread_name
 
-__all__ = ["Recalled", "links_of", "recalled"]
+__all__ = ["Recalled", "links_of", "recalled", "renamed"]
 
 
 class Recalled(msgspec.Struct, frozen=True):
@@ -89,7 +89,7 @@ def _after(
     last = chain[-1]
     end = max(at for at, message in enumerate(sent) if message.role is Role.MODEL) + 1
     ids = dict(zip(_calls(sent), _calls(last.visible or last.output), strict=False))
-    known = _onto(request, system, chain, _renamed(sent[end:], ids), last.thread_id)
+    known = _onto(request, system, chain, renamed(sent[end:], ids), last.thread_id)
     return msgspec.structs.replace(known, shown=request.messages)
 
 
@@ -108,7 +108,7 @@ def _merged(
     goes_on = spoken[: len(stored)] == stored
     new = spoken[len(stored) :] if goes_on else spoken
     if goes_on:
-        new = _renamed(new, dict(zip(_calls(sent), _calls(last.visible or stored), strict=False)))
+        new = renamed(new, dict(zip(_calls(sent), _calls(last.visible or stored), strict=False)))
         spoken = [*stored, *new]
     return Recalled(
         request.replace(messages=(*system, *spoken)),
@@ -127,7 +127,7 @@ def _calls(messages: Sequence[Message]) -> list[str]:
     return [] if last is None else [call.id for call in last.tool_calls]
 
 
-def _renamed(messages: Sequence[Message], ids: Mapping[str, str]) -> list[Message]:
+def renamed(messages: Sequence[Message], ids: Mapping[str, str]) -> list[Message]:
     """Messages whose results answer the calls by the ids that are kept; clients of some formats make ids of their own."""
     if all(ours == theirs for theirs, ours in ids.items()):
         return list(messages)

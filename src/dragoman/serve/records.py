@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from dragoman.history.projection import key
+from dragoman.history.projection import is_shared, key
 from dragoman.interrupt import Interrupt
-from dragoman.message import Message, Role, Usage
+from dragoman.message import Content, Message, Role, TextPart, Usage
 from dragoman.request import ModelRequest
 
 __all__ = ["Answered", "AnsweredState", "conversation_key", "keys_of", "latest_keys"]
@@ -71,7 +71,7 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 def conversation_key(conversation: Iterable[Message], scope: str) -> str:
     """The key of a conversation as its client has it; what no client shows, and system texts, do not count. `scope`: within which it is looked for."""
     shown = [message for message in conversation if message.role is not Role.SYSTEM and message.parts]
-    return f"conversation:{_digest(scope, *[key(message) for message in shown])}"
+    return f"conversation:{_digest(scope, *[_said(message) for message in shown])}"
 
 
 def keys_of(conversation: Sequence[Message], answer: Sequence[Message], scope: str) -> list[str]:
@@ -79,7 +79,7 @@ def keys_of(conversation: Sequence[Message], answer: Sequence[Message], scope: s
 
     A call is known by its id, and by what it is and what it answers: many providers number the calls of each conversation.
     """
-    before = key(conversation[-1]) if conversation else ""
+    before = _said(conversation[-1]) if conversation else ""
     calls = [
         f"call:{_digest(scope, before, call.id, key(Message.model(call)))}"
         for message in answer
@@ -95,6 +95,20 @@ def latest_keys(conversation: Sequence[Message], scope: str) -> list[str]:
     if last is None:
         return []
     return keys_of(conversation[:last], [conversation[last]], scope)
+
+
+def _said(message: Message) -> str:
+    """What a message says. Clients of many formats join texts that stand beside each other."""
+    joined: list[Content] = []
+    for piece in message.content:
+        if not is_shared(piece):
+            continue
+        before = joined[-1] if joined else None
+        if isinstance(piece, TextPart) and isinstance(before, TextPart):
+            joined[-1] = TextPart(before.text + piece.text)
+        else:
+            joined.append(piece)
+    return key(Message(message.role, tuple(joined)))
 
 
 def _digest(*texts: str) -> str:
