@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import product
 from typing import Any
 
 import msgspec
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
-from dragoman import wires
+from dragoman import serve, wires
+from dragoman.codec.serving import BEARER
 from dragoman.errors import AuthenticationError
 from dragoman.message import Message
 from dragoman.serve.callers import Key
+from dragoman.testing import ScriptedModel
 from support.access import UNKNOWN, Cell, cells, reached
 from support.asgi import Exchange, exchange
-from support.serving import asking, served
+from support.serving import ASKS, asking, served
+from support.switching import PROVIDERS
 
 OWN, OTHER, NARROW, WRONG = (f"key-{name}-0123456789" for name in ("own", "other", "narrow", "wrong"))
 PUBLIC: dict[str, str] = {}
@@ -140,3 +146,50 @@ def test_the_own_answer_is_reached() -> None:
     mine = kept(app, OWN)
     answer = seen(app, next(cell for cell in IDS if cell.method == "GET"), OWN, id=mine)
     assert (answer.status, msgspec.json.decode(answer.body)["id"]) == (200, mine)
+
+
+@pytest.mark.parametrize("wire", sorted(ASKS))
+def test_a_clients_key_goes_nowhere(wire: str, caplog: pytest.LogCaptureFixture) -> None:
+    for stream, place in product((False, True), getattr(wires.get(wire), "keys", BEARER)):
+        upstream = (
+            ScriptedModel.like(PROVIDERS[wire], "Hello.", key_required=False)
+            if wire in PROVIDERS
+            else ScriptedModel("Hello.", wire=wire)
+        )
+        app = serve.app(gateway=serve.Gateway({"m": upstream}), auth=OWN)
+        cell = next(
+            cell
+            for cell in cells(app)
+            if cell.wire == wire
+            and cell.path == asking(wire, stream=stream)[0].partition("?")[0].replace("/m:", "/{model}:")
+        )
+        answer = seen(app, cell, OWN, place=cell.keys.index(place), body=asking(wire, stream=stream)[1])
+        assert answer.status == 200
+        [sent] = upstream.sent
+        kept = repr(vars(app.state.service.answers))
+        assert OWN not in f"{sent.path} {dict(sent.headers)} {sent.body!r} {kept} {answer.headers} {caplog.text}"
+        assert OWN.encode() not in answer.body
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/nothing", 404),
+        ("GET", "/v1/chat/completions", 405),
+        ("POST", "/v1/v1/messages", 404),
+        ("GET", "/v1/messages/", 404),
+    ],
+)
+def test_what_is_not_there_is_answered_in_json(method: str, path: str, status: int) -> None:
+    answer = asyncio.run(exchange(new(), method, path))
+    assert (answer.status, answer.headers["content-type"]) == (status, "application/json")
+    assert path in answer.json["error"]["message"]
+    assert status != 405 or answer.headers["allow"] == "POST"
+
+
+def test_a_server_can_stand_within_another() -> None:
+    within = Starlette(routes=[Mount("/llm", app=new())])
+    for wire in ("openai_chat", "google", "mistral"):
+        path, body = asking(wire, stream=False)
+        answer = asyncio.run(exchange(within, "POST", f"/llm{path}", body, headers={"authorization": f"Bearer {OWN}"}))
+        assert (answer.status, b"Hello." in answer.body) == (200, True)

@@ -110,7 +110,8 @@ class Endpoint:
         connection: Connection,
     ) -> Call:
         service = self._service
-        path, query = scope["path"].removeprefix(f"/{wire.name}"), scope["query_string"].decode("latin-1")
+        path, query = scope["path"].removeprefix(scope.get("root_path", "")), scope["query_string"].decode("latin-1")
+        path = path.removeprefix(f"/{wire.name}")
         parameters: dict[str, Any] = scope["path_params"]
         body = json_object(data, service.limits)
         whole = f"{path}?{query}" if query else path
