@@ -70,6 +70,14 @@ async def test_fields_of_another_wire_are_left_out_and_named_in_a_header(stream:
     assert sorted(header.split(", ")) == ['field;which="user"', 'option;which="logit_bias"', 'option;which="stop"']
 
 
+async def test_nonsense_is_not_repeated_at_length() -> None:
+    there = gated("openai_chat", "anthropic", "Hello.", on_loss="refuse")
+    odd = {f"{'x' * 500}{number}": 1 for number in range(500)}
+    await answered(there.client, with_options("openai_chat", **odd))
+    assert there.transport.statuses == [400]
+    assert len(there.transport.bodies[0]) < 20_000
+
+
 async def test_a_policy_refuses_what_cannot_be_passed_on_and_names_the_field() -> None:
     there = gated("openai_chat", "anthropic", "Hello.", on_loss="refuse")
     events = await answered(there.client, with_options("openai_chat", logit_bias={"1": 5}, user="u"))
