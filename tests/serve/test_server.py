@@ -81,11 +81,6 @@ def end() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-async def closed(server: asyncio.Task[None]) -> None:
-    """Until no connection is taken."""
-    await asyncio.wait((server,))
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_what_runs_comes_to_its_end_and_nothing_new_begins(number: int) -> None:
     before = signal.getsignal(number)
@@ -149,22 +144,15 @@ def test_cancelled_it_leaves_nothing() -> None:
 
 def test_a_server_without_calls_ends_and_can_be_started_again() -> None:
     async def main() -> None:
-        app, _ = served(Message.model("Hello."))
+        app, _ = served()
         app.state.service.backends = (Closing(Message.model("Hello.")),)
         for _ in range(2):
-            async with aiohttp.ClientSession() as session:
-
-                def ready(url: str, session: aiohttp.ClientSession = session) -> None:
-                    tasks.append(asyncio.create_task(ask(session, url)))
-
-                tasks: list[asyncio.Task[None]] = []
-                await serve.serve_http(app, port=0, ready=ready)
-                await tasks[0]
-
-    async def ask(session: aiohttp.ClientSession, url: str) -> None:
-        async with asked(session, url) as response:
-            assert response.status == 200
-        end()
+            url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+            server = asyncio.create_task(serve.serve_http(app, port=0, ready=url.set_result))
+            async with aiohttp.ClientSession() as session, asked(session, await url) as response:
+                assert response.status == 200
+            end()
+            await server
 
     asyncio.run(main())
 

@@ -12,7 +12,7 @@ import anyio
 import uvicorn
 
 from dragoman.errors import OverloadedError, SettingsError
-from dragoman.http_server.listening import listening, url_of
+from dragoman.http_server.listening import configured, listening, url_of
 from dragoman.http_server.signals import on_signals
 from dragoman.loopback import is_loopback
 
@@ -25,8 +25,6 @@ __all__ = ["ServerOptions", "run_server", "serve_http"]
 
 _CLOSING_SECONDS = 2
 """So long clients may take to read the end of an answer that was ended for them."""
-_KEPT_SECONDS = 75
-"""So long a connection stays open without a request: longer than proxies keep theirs, so that they never send into one that closes."""
 _AGAIN_SECONDS = 1.0
 
 
@@ -105,17 +103,7 @@ class _Server(uvicorn.Server):
     """uvicorn's, which leaves signals to us and says when it has started."""
 
     def __init__(self, app: Any, ready: Callable[[], object] | None) -> None:
-        config = uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            lifespan="on",
-            ws="none",
-            server_header=False,
-            timeout_keep_alive=_KEPT_SECONDS,
-            timeout_graceful_shutdown=_CLOSING_SECONDS,
-        )
-        super().__init__(config)
+        super().__init__(configured(app, closing_seconds=_CLOSING_SECONDS))
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
