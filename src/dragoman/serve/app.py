@@ -48,6 +48,7 @@ def app(
 
     from dragoman.agent import Agent
     from dragoman.http_server.guard import HostGuard
+    from dragoman.serve.absent import absent
     from dragoman.serve.agents import AgentBackend
     from dragoman.serve.answers import open_answers
     from dragoman.serve.call import Backend
@@ -79,6 +80,8 @@ def app(
         routes=routes,
         lifespan=lambda _: service.running(),
         middleware=[Middleware(HostGuard, hosts=hosts, origins=origins)],
+        exception_handlers={404: absent, 405: absent},
     )
+    made.router.redirect_slashes = False
     made.state.service = service
     return made
