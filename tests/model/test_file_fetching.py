@@ -355,7 +355,17 @@ def test_settings_that_mean_nothing(how: Mapping[str, Any]) -> None:
         fetched(POLICY, **how)
 
 
-@pytest.mark.parametrize(("policy", "how"), [("*", {}), (None, {}), (POLICY, {"every": 1}), (POLICY, {"sleep": 1})])
+@pytest.mark.parametrize(
+    ("policy", "how"),
+    [
+        ("*", {}),
+        (None, {}),
+        (POLICY, {"every": 1}),
+        (POLICY, {"sleep": 1}),
+        (POLICY, {"most": 1.5}),
+        (POLICY, {"max_bytes": "1"}),
+    ],
+)
 def test_arguments_of_another_type(policy: Any, how: Any) -> None:
     with pytest.raises(TypeError):
         fetched(policy, **how)

@@ -51,6 +51,9 @@ class Fetched:
         self._source = LinkSource(policy, seconds=seconds, retries=retries, sleep=sleep)
         self._files = LinkedFiles(kept_bytes, kept_seconds)
 
+    def __repr__(self) -> str:
+        return f"fetched({self._policy})"
+
     def batches(self, request: ModelRequest, following: Batches, target: Target) -> AsyncGenerator[list[Event], None]:
         """See `BatchMiddleware`. Without links in the conversation no step stands between."""
         places = link_places(request.messages)
@@ -195,10 +198,13 @@ def fetched(
     if on_failure not in ("error", "tell"):
         raise SettingsError(f'fetched(on_failure={on_failure!r}) is unknown; it is "error" or "tell"')
     bounds = {"max_bytes": max_bytes, "total_bytes": total_bytes, "seconds": seconds, "most": most, "at_once": at_once}
+    counts = {"kept_bytes": kept_bytes, "kept_seconds": kept_seconds, "retries": retries}
+    for name, number in (bounds | counts).items():
+        expect(name, number, int, *([float] if "seconds" in name else []))
     for name, bound in bounds.items():
         if bound <= 0:
             raise SettingsError(f"fetched({name}={bound}) must be above 0")
-    for name, count in {"kept_bytes": kept_bytes, "kept_seconds": kept_seconds, "retries": retries}.items():
+    for name, count in counts.items():
         if count < 0:
             raise SettingsError(f"fetched({name}={count}) must be 0 or more")
     return Fetched(
