@@ -292,6 +292,26 @@ async def test_what_is_wrong_on_our_side_is_not_for_who_sent_the_url(net: Net) -
                 await asked.send("What is it?", attachments=[CAT, DOG])
 
 
+async def test_what_was_passed_on_once_is_passed_on_again(net: Net) -> None:
+    """A file that came only for the next request would change how it begins."""
+    net.answers["cat"] = [InvalidRequestError("gone"), PNG]
+    there = model("I see none.", "None.")
+    async with agent(there, on_failure="tell") as asked:
+        first = await asked.send("What is it?", attachments=[CAT])
+        await asked.send("Sure?", history=first.messages)
+    assert net.asked == ["cat"]
+    assert there.bodies[1]["messages"][:1] == there.bodies[0]["messages"][:1]
+
+
+async def test_what_failed_is_asked_for_again_with_the_next_request(net: Net) -> None:
+    net.answers["cat"] = [InvalidRequestError("gone"), PNG]
+    async with agent(model()) as asked:
+        with pytest.raises(InvalidRequestError):
+            await asked.send("What is it?", attachments=[CAT])
+        await asked.send("What is it?", attachments=[CAT])
+    assert net.asked == ["cat", "cat"]
+
+
 async def test_a_page_in_the_place_of_an_image_is_an_error(net: Net) -> None:
     net.answers["cat"] = [DataPart(b"<html>", "text/html")]
     async with agent(model()) as asked:
@@ -370,6 +390,13 @@ def test_files_are_kept_up_to_a_number_of_bytes() -> None:
     assert [files.get(key(name)) is not None for name in "abc"] == [False, False, False]
     files.put(key("d"), DataPart(b"1234567890", "x/y"))
     assert files.get(key("d")) is not None
+    few = LinkedFiles(4096, 60.0)
+    for number in range(10):
+        few.put(key(str(number)), None)
+    found = [few.get(key(str(number))) for number in range(10)]
+    assert [each is not None for each in found] == [False] * 6 + [True] * 4
+    assert found[-1] is not None
+    assert found[-1].file is None
 
 
 def test_files_are_kept_as_long_as_they_are_needed() -> None:

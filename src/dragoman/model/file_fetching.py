@@ -80,8 +80,9 @@ class Fetched:
             for number, link in _links(request.messages, places)
             if self._is_allowed(link.url)
         }
-        files = {key: file for key in links if (file := self._files.get(key)) is not None}
-        files |= await self._got({key: link for key, link in links.items() if key not in files})
+        known = {key: found.file for key in links if (found := self._files.get(key)) is not None}
+        known |= await self._got({key: link for key, link in links.items() if key not in known})
+        files = {key: file for key, file in known.items() if file is not None}
         messages = list(request.messages)
         for number, positions in places.items():
             urls = {link.url for place in positions for link in links_in(messages[number].content[place])}
@@ -98,8 +99,8 @@ class Fetched:
             return False
         return True
 
-    async def _got(self, links: dict[LinkKey, LinkPart]) -> dict[LinkKey, DataPart]:
-        """The files that could be fetched.
+    async def _got(self, links: dict[LinkKey, LinkPart]) -> dict[LinkKey, DataPart | None]:
+        """The files, and `None` for each that could not be fetched.
 
         Raises:
             InvalidRequestError: one could not, and that is to be an error; or there are too many.
@@ -109,7 +110,7 @@ class Fetched:
             raise InvalidRequestError(
                 f"the request names {len(links)} files by their URLs; {self._most} are fetched at most"
             )
-        got: dict[LinkKey, DataPart] = {}
+        got: dict[LinkKey, DataPart | None] = {}
         failed: list[DragomanError] = []
         limiter = asyncio.Semaphore(self._at_once)
 
@@ -117,11 +118,13 @@ class Fetched:
             async with limiter:
                 if failed and self._on_failure == "error":
                     return
-                left = self._total_bytes - sum(len(file.data) for file in got.values())
+                left = self._total_bytes - sum(len(file.data) for file in got.values() if file is not None)
                 try:
                     got[key] = await self._source.get(link, min(self._max_bytes, max(0, left)))
                 except DragomanError as error:
                     failed.append(error)
+                    if self._on_failure == "tell" and isinstance(error, InvalidRequestError):
+                        got[key] = None
 
         async with anyio.create_task_group() as tasks:
             for key, link in links.items():
