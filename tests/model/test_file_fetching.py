@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import anyio
 import pytest
 
 from dragoman import Agent, DataPart, LinkPart, Message, TextPart, ToolCallPart, ToolResultPart, tool
@@ -204,6 +205,17 @@ async def test_a_file_that_cannot_be_fetched_is_an_error_for_who_sent_the_url(ne
     assert there.requests == []
 
 
+async def test_retries_are_within_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(*url: Any, **how: Any) -> DataPart:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    monkeypatch.setattr(link_files, "fetch", never)
+    async with agent(model(), seconds=0.01) as asked:
+        with pytest.raises(InvalidRequestError, match=r"within 0\.01 s"):
+            await asked.send("What is it?", attachments=[CAT])
+
+
 async def test_a_server_that_fails_once_is_asked_again(net: Net) -> None:
     net.answers["cat"] = [ProviderError("down"), PNG]
     there = model()
@@ -219,6 +231,14 @@ async def test_a_failure_may_be_a_loss_instead(net: Net) -> None:
         result = await asked.send("What is it?", attachments=[CAT, DOG])
     assert [str(loss.which) for loss in result.losses if not loss.is_minor] == ["image/png https://a.test/cat.png"]
     assert len([part for part in sent(there) if isinstance(part, DataPart)]) == 1
+
+
+async def test_what_is_wrong_on_our_side_is_not_for_who_sent_the_url(net: Net) -> None:
+    net.answers["cat"] = [SettingsError("no certificates could be read from here")]
+    for on_failure in ("error", "tell"):
+        async with agent(model(), on_failure=on_failure) as asked:
+            with pytest.raises(SettingsError, match="no certificates"):
+                await asked.send("What is it?", attachments=[CAT, DOG])
 
 
 async def test_a_page_in_the_place_of_an_image_is_an_error(net: Net) -> None:
@@ -282,6 +302,7 @@ def test_where_links_stand() -> None:
         Message.user("a", CAT, LinkPart("gs://bucket/x"), LinkPart("HTTPS://a.test/x"), LinkPart("data:image/png;base64,AA==")),
         Message.model(ToolCallPart("1", "t", {})),
         Message.user(ToolResultPart("1", "t", (TextPart("x"), DOG)), ToolResultPart("2", "t", {"url": CAT.url})),
+        Message.model(ToolResultPart("3", "web", (CAT,), run_by="provider")),
     ]  # fmt: skip
     assert dict(link_places(messages)) == {0: [1, 3], 2: [0]}
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gzip
 import socket
+import tracemalloc
 import zlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
@@ -21,6 +22,9 @@ from dragoman.errors import (
     StreamCutError,
 )
 from dragoman.transport import AddressPolicy, fetch, post
+from dragoman.transport.checked import opened
+from dragoman.transport.file_answer import bounded
+from dragoman.transport.host_names import Place
 from support.socket_server import Do, Server, answer, serving
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("error")]
@@ -100,6 +104,16 @@ async def test_a_redirect_is_checked_as_the_url_was_with_a_look_up_of_its_own() 
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize("url", ["http://files.example.org@{}/", "http://{}#@files.example.org/", "http://{}"])
+async def test_a_url_that_the_client_reads_in_another_way_is_refused(url: str) -> None:
+    async with serving(file()) as server:
+        read = Place(url.format(f"127.0.0.1:{server.port}"), "http", HOST, server.port, None)
+        with pytest.raises(InvalidRequestError, match="cannot be read"):
+            async with opened(policy(server), read, "GET", {}):
+                pass
+    assert server.connections == 0
+
+
 async def test_a_connection_is_refused_at_the_last_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even where what found the addresses was tricked, the socket is not opened."""
     names = Names(["127.0.0.1"])
@@ -167,6 +181,20 @@ async def test_no_more_is_taken_than_is_allowed(script: Any) -> None:
     async with serving(script) as server:
         with pytest.raises(InvalidRequestError, match="more than 1000 bytes"):
             await fetch(at(server), policy(server), max_bytes=1000)
+
+
+async def test_what_is_compressed_is_not_unpacked_beyond_the_bound() -> None:
+    bomb = gzip.compress(b"\0" * 2**24)
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield bomb
+
+    tracemalloc.start()
+    with pytest.raises(InvalidRequestError, match="more than 100000 bytes"):
+        await bounded(chunks(), "gzip", 100_000)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**20
 
 
 async def test_a_bound_is_a_bound() -> None:

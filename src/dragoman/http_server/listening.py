@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     import uvicorn
 
 __all__ = ["configured", "listening", "until_the_end", "url_of"]
+
+_WAITING = 2048
+"""Connections that may wait for the server to take them."""
+_KEPT_SECONDS = 75
+"""So long a connection stays open without a request: longer than proxies keep theirs, so that they never send into one that closes."""
 
 
 def configured(app: Any, *, closing_seconds: int | None = None) -> uvicorn.Config:
@@ -37,6 +43,7 @@ def configured(app: Any, *, closing_seconds: int | None = None) -> uvicorn.Confi
         log_config=None,
         access_log=False,
         server_header=False,
+        timeout_keep_alive=_KEPT_SECONDS,
         timeout_graceful_shutdown=closing_seconds,
     )
 
@@ -45,14 +52,21 @@ def listening(host: str, port: int) -> socket.socket:
     """A socket that listens. `port`: 0 takes a free one.
 
     Raises:
-        SettingsError: there is no such host.
-        OSError: the port is taken.
+        SettingsError: there is no such host, or the port is taken or may not be taken.
     """
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except socket.gaierror as error:
-        raise SettingsError(f"there is no host {host!r} to serve on: {error.strerror}") from error
-    return socket.create_server(address[:2], family=family)
+    except (socket.gaierror, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, socket.gaierror) else "it is no host name"
+        raise SettingsError(f"there is no host {host!r} to serve on: {reason}") from error
+    try:
+        return socket.create_server(address[:2], family=family, backlog=_WAITING)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise SettingsError(
+                f"port {port} of {host} is taken by another program; give another port, or 0 for any that is free"
+            ) from error
+        raise SettingsError(f"nothing can be served at port {port} of {host}: {error.strerror}") from error
 
 
 def url_of(host: str, listener: socket.socket) -> str:

@@ -100,13 +100,14 @@ class Fetched:
 
         Raises:
             InvalidRequestError: one could not, and that is to be an error; or there are too many.
+            SettingsError: certificates that cannot be read.
         """
         if len(links) > self._most:
             raise InvalidRequestError(
                 f"the request names {len(links)} files by their URLs; {self._most} are fetched at most"
             )
         got: dict[LinkKey, DataPart] = {}
-        failed: list[InvalidRequestError] = []
+        failed: list[DragomanError] = []
         limiter = asyncio.Semaphore(self._at_once)
 
         async def get(key: LinkKey, link: LinkPart) -> None:
@@ -116,7 +117,7 @@ class Fetched:
                 left = self._total_bytes - sum(len(file.data) for file in got.values())
                 try:
                     got[key] = await self._source.get(link, min(self._max_bytes, max(0, left)))
-                except InvalidRequestError as error:
+                except DragomanError as error:
                     failed.append(error)
 
         async with anyio.create_task_group() as tasks:
@@ -124,9 +125,9 @@ class Fetched:
                 tasks.start_soon(get, key, link)
         for key, file in got.items():
             self._files.put(key, file)
-        if failed and self._on_failure == "error":
-            raise failed[0]
         for error in failed:
+            if self._on_failure == "error" or not isinstance(error, InvalidRequestError):
+                raise error
             _LOG.warning("%s", error)
         return got
 

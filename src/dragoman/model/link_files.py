@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from threading import Lock
 from time import monotonic
 
-from dragoman.errors import DragomanError, InvalidRequestError, ProviderError, ProviderTimeoutError
+from dragoman.errors import InvalidRequestError, ProviderError, ProviderTimeoutError
 from dragoman.logs import logger
 from dragoman.message import DataPart, LinkPart
 from dragoman.transport.address_policy import AddressPolicy
@@ -36,7 +36,8 @@ class LinkSource:
         """A file of at most that many bytes.
 
         Raises:
-            InvalidRequestError: there is none, for whatever reason.
+            InvalidRequestError: there is none.
+            SettingsError: certificates that cannot be read.
         """
         try:
             async with asyncio.timeout(self._seconds):
@@ -44,7 +45,7 @@ class LinkSource:
         except TimeoutError:
             late = ProviderTimeoutError(f"the file was not there within {self._seconds:g} s: try again later")
             raise _explained(link.url, late) from None
-        except DragomanError as error:
+        except ProviderError as error:
             raise _explained(link.url, error) from error
         if (link.mime_type or "").startswith("image/") and not file.mime_type.startswith("image/"):
             raise _explained(link.url, InvalidRequestError(f"it is no image, but {file.mime_type}"))
@@ -96,7 +97,7 @@ class LinkedFiles:
             self._size -= len(self._files.popitem(last=False)[1][0].data)
 
 
-def _explained(url: str, error: DragomanError) -> InvalidRequestError:
+def _explained(url: str, error: ProviderError) -> InvalidRequestError:
     """The error for whoever sent the URL; without what stands behind its question mark."""
     explained = InvalidRequestError(
         f"{public_url(url.partition('?')[0])} cannot be fetched for the model: {error.message}"

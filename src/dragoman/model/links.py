@@ -42,7 +42,7 @@ def unsendable(request: ModelRequest, places: Places, to: Destination) -> Places
     """Those of the places whose files the target is not sent by their URL. They are written as they would be for it, with as little else as it
     takes."""
     wire = wires.get(to.wire)
-    numbers = sorted({near for number in places for near in _with_calls(request.messages, number)})
+    numbers = sorted(places)
     losses: list[Loss] = []
     tried = request.replace(
         model=to.model or "",
@@ -75,9 +75,3 @@ def _with_file(piece: Content, files: Mapping[str, DataPart]) -> Content:
         return piece
     own = {name: fields for name, fields in (piece.native or {}).items() if not name.endswith(NOTES)}
     return msgspec.structs.replace(file, name=piece.name or file.name, native=own or None)
-
-
-def _with_calls(messages: Sequence[Message], number: int) -> range:
-    """A message, and before it the one with the calls that it answers."""
-    answers = any(isinstance(piece, ToolResultPart) for piece in messages[number].content)
-    return range(max(0, number - 1) if answers else number, number + 1)

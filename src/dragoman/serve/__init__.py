@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from dragoman.serve.key_files import read_keys
     from dragoman.serve.limits import ServerLimits
     from dragoman.serve.sealer import Sealer
+    from dragoman.serve.server import run_server, serve_http
 
-__all__ = ["Caller", "Gateway", "Key", "Sealer", "ServerLimits", "app", "read_keys"]
+__all__ = ["Caller", "Gateway", "Key", "Sealer", "ServerLimits", "app", "read_keys", "run_server", "serve_http"]
 
 _MODULES = {
     "Caller": "callers",
@@ -23,6 +24,8 @@ _MODULES = {
     "Sealer": "sealer",
     "ServerLimits": "limits",
     "read_keys": "key_files",
+    "run_server": "server",
+    "serve_http": "server",
 }
 
 __getattr__ = lazy("dragoman.serve", _MODULES)

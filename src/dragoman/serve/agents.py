@@ -34,8 +34,13 @@ class AgentBackend:
 
     def __init__(self, agents: Agent[Any] | Mapping[str, Agent[Any]], policy: AgentPolicy | None = None) -> None:
         self._only = None if isinstance(agents, Mapping) else agents
-        self._agents = dict(agents) if isinstance(agents, Mapping) else {agents.model: agents}
+        self._agents = dict(agents) if isinstance(agents, Mapping) else {agents.model.partition("?")[0]: agents}
         self._policy = policy or AgentPolicy()
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What clients may ask for."""
+        return list(self._agents)
 
     async def models(self) -> Sequence[ModelInfo]:
         """The names of the agents."""

@@ -116,6 +116,11 @@ class Gateway:
 
         return load_gateway(path, transport=transport, environment=environment)
 
+    @property
+    def names(self) -> Sequence[str]:
+        """The names that clients may ask for, as they were given: a `*` stands for any characters."""
+        return [*self._models, *(f"{each.before}*{each.after}" for each in self._patterns)]
+
     async def models(self) -> Sequence[ModelInfo]:
         """The names that clients may ask for; of a pattern those that the provider lists, asked for now and then."""
         named = [ModelInfo(name, each.provider.name) for name, each in self._models.items()]

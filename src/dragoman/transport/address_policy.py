@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
 from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING
 
 from dragoman.arguments import expect, expect_callable
 from dragoman.errors import InvalidRequestError, SettingsError
 from dragoman.logs import logger
 from dragoman.transport.host_names import USUAL_PORTS, Place, is_name, place_of
 from dragoman.transport.networks import Address, Network, is_private, is_public, judged
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 __all__ = ["AddressPolicy", "Resolve", "system_addresses"]
 
@@ -21,10 +26,12 @@ _WIDEST = {4: 8, 6: 7}
 """Bits of the widest network that is taken: one that is wider was meant for something else."""
 _MOST = 32
 """Addresses of a name that are looked at."""
+_THREADS = 8
+"""Names that are looked up at once."""
 
 
 async def system_addresses(host: str) -> Sequence[str]:
-    """A host's addresses, as the system knows them.
+    """A host's addresses, as the system knows them. Names that take long keep nothing waiting but other names.
 
     Raises:
         OSError: the name is not known.
@@ -32,8 +39,17 @@ async def system_addresses(host: str) -> Sequence[str]:
     import socket
     from asyncio import get_running_loop
 
-    found = await get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    found = await get_running_loop().run_in_executor(
+        _look_ups(), lambda: socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    )
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+@cache
+def _look_ups() -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(_THREADS, "dragoman-names")
 
 
 class AddressPolicy:

@@ -150,12 +150,12 @@ def _read_alike(place: Place) -> URL:
 def failed(error: Exception, place: Place) -> DragomanError:
     """One of `FAILURES` → what to raise. Its words hold no address: they may be for who wrote the URL."""
     _LOG.info("%s: %s: %s", place.host, type(error).__name__, error)
+    if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
+        return ProviderConnectionError(f"{place.host} has no certificate that is trusted here")
     if isinstance(error, aiohttp.InvalidURL):
         return unreadable()
     if isinstance(error, ValueError):
         return SettingsError("the message has a header that cannot be sent: take line breaks out of it")
-    if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
-        return ProviderConnectionError(f"{place.host} has no certificate that is trusted here")
     if isinstance(error, TimeoutError):
         return ProviderTimeoutError(f"{place.host} did not answer in time: try again later")
     if isinstance(error, aiohttp.ClientPayloadError):
