@@ -14,6 +14,7 @@ from dragoman.fold import fold
 from dragoman.message import FinishReason, ThinkingPart
 from dragoman.model import ChatModel
 from dragoman.request import HttpRequest, ModelRequest, Settings, ToolSpec
+from dragoman.serve.upstreams import Upstreams
 from dragoman.testing import ScriptedModel, call
 from dragoman.transport import Player
 from support.gateway import MODEL, AsgiTransport, answered, client_of, gated
@@ -67,6 +68,14 @@ async def test_fields_of_another_wire_are_left_out_and_named_in_a_header(stream:
     assert there.upstream.bodies[0].keys() == {"model", "messages", "max_tokens"} | ({"stream"} if stream else set())
     header = there.transport.headers[0]["dragoman-loss"]
     assert sorted(header.split(", ")) == ['field;which="user"', 'option;which="logit_bias"', 'option;which="stop"']
+
+
+async def test_nonsense_is_not_repeated_at_length() -> None:
+    there = gated("openai_chat", "anthropic", "Hello.", on_loss="refuse")
+    odd = {f"{'x' * 500}{number}": 1 for number in range(500)}
+    await answered(there.client, with_options("openai_chat", **odd))
+    assert there.transport.statuses == [400]
+    assert len(there.transport.bodies[0]) < 20_000
 
 
 async def test_a_policy_refuses_what_cannot_be_passed_on_and_names_the_field() -> None:
@@ -390,3 +399,25 @@ async def test_exchanges_are_recorded_without_keys(tmp_path: Any) -> None:
     assert b"sk-12345678" not in file.read_bytes()
     played = ChatModel(providers.get("openai"), "gpt-x", transport=Player.load(file, match="order"), api_key="none")
     assert fold(await answered(played, ModelRequest("", ASK.messages, stream=True)))[0].text == "Hello."
+
+
+def test_models_that_clients_name_by_a_pattern_do_not_pile_up_and_share_the_way_to_their_provider() -> None:
+    transport = _anywhere(ScriptedModel("Hello."))
+    ways = Upstreams(transport, keys={"openai": "sk-1"}, base_urls={}, environment=None, middleware=())
+    first = ways.lately("openai:gpt-0")
+    assert ways.lately("openai:gpt-0") is first
+    assert ways.lately("openai:gpt-1").access() is first.access()
+    for number in range(300):
+        ways.lately(f"openai:gpt-{number}")
+    assert ways.lately("openai:gpt-299") is ways.lately("openai:gpt-299")
+    assert ways.lately("openai:gpt-0") is not first
+
+
+async def test_a_signature_goes_back_to_a_server_that_never_saw_the_conversation() -> None:
+    thought = ThinkingPart("Hm.", {"anthropic": {"signature": "c2lnbmVk+/="}})
+    made = [gated("anthropic", "anthropic", lambda request: Message.model(thought, "Hello.")) for _ in range(2)]
+    said = fold(await answered(made[0].client, ASK))
+    # another process: what the client has is all that there is
+    model, _ = client_of("anthropic", made[1].transport.app)
+    await answered(model, ASK.replace(messages=(*ASK.messages, *said, Message.user("And?"))))
+    assert "c2lnbmVk+/=" in msgspec.json.encode(made[1].upstream.bodies[0]).decode()

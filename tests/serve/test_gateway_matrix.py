@@ -136,6 +136,8 @@ async def test_no_client_runs_a_call_whose_arguments_are_not_whole(
         assert message.tool_calls[0].arguments == {"to": "Al"}
         runnable = [call for call in message.tool_calls[1:] if call.state == "complete"]
         assert [call.arguments for call in runnable] in ([], [{"INVALID_JSON": raw}])
+        if client == "google" and state == "invalid":
+            assert b'"MALFORMED_FUNCTION_CALL"' in there.transport.bodies[-1]
 
 
 @pytest.mark.parametrize("wire", SIGNED)

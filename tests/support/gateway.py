@@ -29,7 +29,7 @@ class AsgiTransport:
     """A `Transport` to an ASGI application, without sockets. Notes what came back."""
 
     def __init__(self, app: Any) -> None:
-        self._app = app
+        self.app = app
         self.sent: list[HttpRequest] = []
         self.headers: list[Mapping[str, str]] = []
         self.bodies: list[bytes] = []
@@ -70,7 +70,7 @@ class AsgiTransport:
             elif data := message.get("body"):
                 pieces.append(data)
 
-        await self._app(scope, receive, send)
+        await self.app(scope, receive, send)
         headers = {name.decode().lower(): value.decode() for name, value in start["headers"]}
         self.headers.append(headers)
         self.statuses.append(start["status"])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -13,7 +14,31 @@ from dragoman.errors import SettingsError
 if TYPE_CHECKING:
     import uvicorn
 
-__all__ = ["listening", "url_of", "until_the_end"]
+__all__ = ["configured", "listening", "until_the_end", "url_of"]
+
+
+def configured(app: Any, *, closing_seconds: int | None = None) -> uvicorn.Config:
+    """How uvicorn serves an application: with bounds for clients that send or read slowly, without WebSockets, logs and a name of its own.
+
+    `closing_seconds`: so long open requests may take to end when the server does; `None`: as long as they take.
+    """
+    import uvicorn
+
+    http: Any = "h11"
+    if find_spec("httptools") is not None:
+        from dragoman.http_server.protocol import BoundedProtocol
+
+        http = BoundedProtocol
+    return uvicorn.Config(
+        app,
+        http=http,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=closing_seconds,
+    )
 
 
 def listening(host: str, port: int) -> socket.socket:

@@ -6,14 +6,17 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
+import anyio
+
 from dragoman import json_bytes
-from dragoman.errors import public
+from dragoman.errors import DragomanError, InvalidRequestError, public
 from dragoman.event import Event, MessageFinished, RunError, RunFinished
 from dragoman.request import ModelRequest
 from dragoman.serve.call import Backend, Call
 from dragoman.serve.losses import loss_headers, losses_of
 from dragoman.serve.recalling import links_of, recalled
 from dragoman.serve.recording import Recording
+from dragoman.serve.records import AnsweredState
 
 __all__ = ["answer"]
 
@@ -29,8 +32,46 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
     recording = Recording(call, request, links, known)
     envelope = call.wire.envelope(request, id=call.id, now=call.now)
     events = backend.answer(call, known, recording)
+    if links.background:
+        await _in_background(call, request, envelope, events, recording)
+        return
     async with aclosing(events):
         await (_stream if request.stream else _whole)(call, envelope, events, recording)
+
+
+async def _in_background(
+    call: Call,
+    request: ModelRequest,
+    envelope: dict[str, Any],
+    events: AsyncGenerator[list[Event], None],
+    recording: Recording,
+) -> None:
+    """Answers at once, with an answer that is still being made."""
+    if request.stream:
+        raise InvalidRequestError(
+            "background and stream exclude each other here: leave one out, and ask for the response by its id"
+        )
+
+    async def make() -> None:
+        state: AnsweredState | None = "cancelled"
+        try:
+            with anyio.fail_after(call.service.limits.run_seconds):
+                async with aclosing(events):
+                    async for batch in events:
+                        recording.add(batch)
+            state = None
+        except Exception as error:  # noqa: BLE001 - whoever asks for the answer reads that it failed
+            recording.add([RunError(error if isinstance(error, DragomanError) else public(error))])
+            state = "failed"
+        finally:
+            with anyio.CancelScope(shield=True):
+                await recording.keep(state)
+
+    await recording.begin()
+    call.service.background.start(call.id, make)
+    wire: Any = call.wire
+    body = wire.with_state(wire.dump_response([], **envelope), "in_progress", None)
+    await call.connection.respond(200, {"content-type": "application/json"}, json_bytes.encode(body))
 
 
 async def _whole(

@@ -51,6 +51,7 @@ def app(
 
     from dragoman.agent import Agent
     from dragoman.http_server.guard import HostGuard
+    from dragoman.serve.absent import absent
     from dragoman.serve.agents import AgentBackend
     from dragoman.serve.answers import open_answers
     from dragoman.serve.call import Backend
@@ -78,6 +79,12 @@ def app(
         Route(place.path.replace("{model}", "{model:path}"), Endpoint(place, service), methods=[place.method])
         for place in places(served, HANDLERS)
     ]
-    made = Starlette(routes=routes, middleware=[Middleware(HostGuard, hosts=hosts, origins=origins)])
+    made = Starlette(
+        routes=routes,
+        lifespan=lambda _: service.running(),
+        middleware=[Middleware(HostGuard, hosts=hosts, origins=origins)],
+        exception_handlers={404: absent, 405: absent},
+    )
+    made.router.redirect_slashes = False
     made.state.service = service
     return made

@@ -85,3 +85,7 @@ class Backend(Protocol):
             DragomanError: there are none.
         """
         ...
+
+    async def close(self) -> None:
+        """Gives back what it holds."""
+        ...

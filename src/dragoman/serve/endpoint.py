@@ -31,7 +31,8 @@ class Endpoint:
     """One place of the server."""
 
     def __init__(self, place: Place, service: Service) -> None:
-        self._place = place
+        self.place = place
+        """Where it is."""
         self._service = service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -93,7 +94,7 @@ class Endpoint:
         return caller
 
     def _chosen(self, headers: dict[str, str]) -> tuple[Wire, Route]:
-        candidates = self._place.candidates
+        candidates = self.place.candidates
         named = [each for each in candidates if each[1].header and each[1].header in headers]
         plain = [each for each in candidates if not each[1].header]
         return (named or plain or list(candidates))[0]
@@ -109,7 +110,8 @@ class Endpoint:
         connection: Connection,
     ) -> Call:
         service = self._service
-        path, query = scope["path"].removeprefix(f"/{wire.name}"), scope["query_string"].decode("latin-1")
+        path, query = scope["path"].removeprefix(scope.get("root_path", "")), scope["query_string"].decode("latin-1")
+        path = path.removeprefix(f"/{wire.name}")
         parameters: dict[str, Any] = scope["path_params"]
         body = json_object(data, service.limits)
         whole = f"{path}?{query}" if query else path

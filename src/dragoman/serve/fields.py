@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
@@ -123,6 +124,9 @@ FIELDS: Mapping[str, WireFields] = {
 }
 """Wire → its fields. What a wire that is not here has beyond neutral fields is a loss elsewhere."""
 _NOTHING = WireFields()
+_MOST = 100
+"""Fields that are named at most, so that an answer to nonsense is not longer than it."""
+_LONGEST = 100  # characters of a field's name
 _PACKING = ("encoding_format", "embedding_types")
 _ACCOUNTING = ("user", "truncate", "keep_alive", "priority", "title")
 
@@ -154,9 +158,10 @@ def foreign_losses(request: ModelRequest, wire: str) -> list[Loss]:
     """What a request that was read from this wire asks for in fields of the wire's own: another wire does not write them."""
     fields = FIELDS.get(wire, _NOTHING)
     own = if_object((request.native or {}).get(wire))
-    found = [*_leaves(request.options, fields), *_leaves(own, fields)]
+    found = list(islice(chain(_leaves(request.options, fields), _leaves(own, fields)), _MOST))
     why = f"it is a field of {wire}"
-    return [Loss(None, None, Lost.field if _is_minor(path, fields) else Lost.option, why, path) for path in found]
+    kinds = [Lost.field if _is_minor(path, fields) else Lost.option for path in found]
+    return [Loss(None, None, kind, why, path[:_LONGEST]) for kind, path in zip(kinds, found, strict=True)]
 
 
 def embedding_losses(request: EmbeddingsRequest, wire: str) -> list[Loss]:

@@ -16,6 +16,7 @@ __all__ = ["cancel_response", "delete_response", "input_items", "response"]
 
 _MOST_ITEMS = 100
 _ITEMS = 20
+_GRACE_SECONDS = 60
 
 
 async def response(call: Call) -> None:
@@ -53,14 +54,29 @@ async def delete_response(call: Call) -> None:
 
 async def cancel_response(call: Call) -> None:
     """Ends an answer that is being made in the background."""
-    await _found(call)
-    raise InvalidRequestError("the response is not made in the background, so that it cannot be cancelled")
+    answered = await _found(call)
+    if await call.service.background.cancel(answered.id):
+        answered = await _found(call)
+    elif answered.state != "cancelled":
+        raise InvalidRequestError("the response is not being made in the background, so that it cannot be cancelled")
+    await _respond(call, dumped(call, answered))
 
 
 def dumped(call: Call, answered: Answered) -> dict[str, Any]:
     """A kept answer, as the wire has a whole response."""
     envelope = call.wire.envelope(answered.request, id=answered.id, now=answered.created_at)
-    return call.wire.dump_response(unfold(answered.visible or answered.output), **envelope)
+    body = call.wire.dump_response(unfold(answered.visible or answered.output), **envelope)
+    state, error = answered.state, answered.error
+    if state == "in_progress" and not call.service.background.is_running(answered.id) and _is_old(call, answered):
+        state = "failed"
+    wire: Any = call.wire
+    return body if state == "completed" else wire.with_state(body, state, error)
+
+
+def _is_old(call: Call, answered: Answered) -> bool:
+    """Whether no process can be making the answer any more."""
+    most = call.service.limits.run_seconds
+    return most is not None and (call.now - answered.created_at).total_seconds() > most + _GRACE_SECONDS
 
 
 async def _found(call: Call) -> Answered:

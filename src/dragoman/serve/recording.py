@@ -10,20 +10,22 @@ import msgspec
 from dragoman.codec.serving import Links
 from dragoman.errors import DragomanError, StoreError, public
 from dragoman.event import Event, RunError
-from dragoman.fold import fold
+from dragoman.fold import compact, fold
 from dragoman.interrupt import Interrupt
 from dragoman.logs import logger
 from dragoman.message import Message, Role
 from dragoman.request import ModelRequest
-from dragoman.serve.answers import AnswerStore
+from dragoman.serve.answers import AnswerStore, NoAnswers
 from dragoman.serve.call import Call
 from dragoman.serve.recalling import Recalled
-from dragoman.serve.records import Answered, keys_of
+from dragoman.serve.records import Answered, AnsweredState, keys_of
 from dragoman.serve.threads import resource_of, scope_of
 
 __all__ = ["Recording"]
 
 _LOG = logger("serve")
+_UNCOMPACTED = 1024
+"""Events of an answer that are held as they came."""
 
 
 class Recording:
@@ -34,7 +36,9 @@ class Recording:
         self._call = call
         self._known, self._scope = known, scope_of(resource_of(call), known.thread_id if known.named else None)
         self._store: AnswerStore = call.service.answers
+        self._keeps = not isinstance(self._store, NoAnswers)
         self._events: list[Event] = []
+        self._next_compaction = _UNCOMPACTED
         self._answered = Answered(
             id=call.id,
             owner=call.caller.id,
@@ -56,10 +60,25 @@ class Recording:
 
     def add(self, events: Sequence[Event]) -> None:
         """What the client gets."""
+        if not self._keeps:
+            return
         self._events += events
+        if len(self._events) > self._next_compaction:  # of a long answer its text stays, not its deltas
+            self._events = compact(self._events)
+            self._next_compaction = len(self._events) + _UNCOMPACTED
 
-    async def keep(self) -> None:
-        """Keeps the answer as far as it came. A store that fails takes no answer from anybody."""
+    async def begin(self) -> None:
+        """Keeps that the answer is being made.
+
+        Raises:
+            StoreError: the store failed.
+        """
+        await self._store.save(msgspec.structs.replace(self._answered, thread_id=self.thread_id))
+
+    async def keep(self, state: AnsweredState | None = None) -> None:
+        """Keeps the answer as far as it came. A store that fails takes no answer from anybody. `state`: how it ended, where no event says it."""
+        if not self._keeps:
+            return
         error = next((event.error for event in reversed(self._events) if isinstance(event, RunError)), None)
         visible = tuple([message for message in fold(self._events) if message.role is Role.MODEL])
         output = tuple(self.output) or visible
@@ -69,7 +88,7 @@ class Recording:
             request=asked.replace(messages=(*takewhile(_is_system, asked.messages), *self.new)),
             output=output,
             visible=() if output == visible else visible,
-            state="completed" if error is None else "failed",
+            state=state or ("completed" if error is None else "failed"),
             error=None if error is None else _shown(self._call, error),
             usage=visible[-1].usage if visible else None,
             pending=self.pending,

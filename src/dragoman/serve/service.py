@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
+
+import anyio
 
 from dragoman.errors import ModelNotFoundError
 from dragoman.model.chat_model import new_id, now
 from dragoman.result import ModelInfo
 from dragoman.serve.answers import AnswerStore
+from dragoman.serve.background import Background
 from dragoman.serve.callers import Authenticate, Caller
 from dragoman.serve.gate import Gate
 from dragoman.serve.limits import ServerLimits
@@ -40,8 +44,21 @@ class Service:
         self.limits = limits
         self.answers = answers
         self.gate = Gate(limits)
+        self.background = Background(limits.open_calls)
         self.new_id = new_id
         self.clock = clock
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """While the server runs; leaving it ends what goes on in the background, and gives back what stores and backends hold."""
+        try:
+            async with self.background.running():
+                yield
+        finally:
+            with anyio.CancelScope(shield=True):
+                for backend in self.backends:
+                    await backend.close()
+                await self.answers.close()
 
     async def models(self, caller: Caller) -> list[ModelInfo]:
         """What a client may name, each name once."""

@@ -27,6 +27,7 @@ from dragoman.wires.openai_responses.serving import (
     dump_token_count,
     links,
     load_seal,
+    with_state,
 )
 
 name = NAME
@@ -40,5 +41,5 @@ __all__ += ["load_error", "dump_error"]
 __all__ += ["dump_download", "load_files"]
 __all__ += ["dump_input_items", "dump_model", "dump_models", "dump_token_count"]
 __all__ += ["dump_seal", "load_seal"]
-__all__ += ["call_id", "dump_deleted", "links"]
+__all__ += ["call_id", "dump_deleted", "links", "with_state"]
 __all__ += ["dump_interrupt", "load_interrupt", "load_resume"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dragoman.codec.json_values import if_object, if_text
@@ -23,6 +23,7 @@ __all__ = [
     "dump_seal",
     "dump_token_count",
     "links",
+    "with_state",
     "load_seal",
 ]
 
@@ -53,6 +54,15 @@ def links(request: ModelRequest) -> Links:
 def call_id(response_id: str) -> str:
     """The id of a response without its prefix."""
     return response_id.removeprefix(_PREFIX)
+
+
+def with_state(body: Mapping[str, Any], state: str, error: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A response that is not completed. `state`: `in_progress`, `failed` or `cancelled`; `error`: the body of its error."""
+    what = if_object(if_object(error).get("error"))
+    message = what.get("message") or "the response could not be made; send the request again"
+    failure = {"code": "server_error", "message": message} if state == "failed" else None
+    usage = body.get("usage") if body.get("output") else None
+    return {**body, "status": state, "error": failure, "incomplete_details": None, "usage": usage}
 
 
 def dump_deleted(call_id: str) -> dict[str, Any]:
