@@ -11,9 +11,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from starlette.requests import ClientDisconnect
 
-from dragoman.errors import InvalidRequestError, RequestTooLargeError
+from dragoman.errors import ContextLengthError, InvalidRequestError, RequestTooLargeError, SettingsError
+from dragoman.message import Message
+from dragoman.request import ModelRequest, ToolSpec
 from dragoman.serve.body import BodyTimeoutError, json_object, read_body
-from dragoman.serve.limits import ServerLimits
+from dragoman.serve.limits import ServerLimits, check_request
 from support.asgi import Exchange
 from support.virtual import run
 from support.work import calls
@@ -127,3 +129,23 @@ def test_whatever_comes_is_an_object_or_an_error_of_ours(data: bytes) -> None:
         return
     assert isinstance(body, dict)
     assert not data.strip(b"\xef\xbb\xbf \n\r\t\f\v") or msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf")) == body
+
+
+@pytest.mark.parametrize("name", ServerLimits.__struct_fields__)
+def test_a_limit_is_a_number_above_zero(name: str) -> None:
+    for value in (0, -1, float("nan")):
+        with pytest.raises(SettingsError, match=name):
+            ServerLimits(**{name: value})
+    with pytest.raises(TypeError, match=name):
+        ServerLimits(**{name: "1"})  # type: ignore[arg-type]
+    assert getattr(ServerLimits(**{name: 1}), name) == 1
+
+
+def test_conversations_and_tools_are_counted() -> None:
+    limits = ServerLimits(messages=2, tools=1)
+    tool = ToolSpec("t", "", {})
+    check_request(ModelRequest("m", (Message.user("a"),) * 2, (tool,)), limits)
+    with pytest.raises(ContextLengthError, match="3 messages"):
+        check_request(ModelRequest("m", (Message.user("a"),) * 3), limits)
+    with pytest.raises(InvalidRequestError, match="2 tools"):
+        check_request(ModelRequest("m", (), (tool, tool)), limits)

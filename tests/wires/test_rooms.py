@@ -37,7 +37,7 @@ ROOMS = {
 }
 """What every wire has. `decode_parts` and the like are parts of their room."""
 FURTHER: dict[str, set[str]] = {
-    "openai_responses": {"files", "items", "linking"},
+    "openai_responses": {"approvals", "files", "items", "linking"},
     "anthropic": {"files"},
     "google": {"embeddings", "keys", "schema"},
     "ollama": {"embeddings", "generate"},

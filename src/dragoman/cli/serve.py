@@ -175,7 +175,10 @@ class _Several(list[tuple[str, Any]]):
 def _agents_among(module: str, values: Mapping[str, Any]) -> _Several:
     from dragoman.agent import Agent
 
-    agents = {id(value): (name, value) for name, value in values.items() if _is_a(value, Agent)}
+    agents: dict[int, tuple[str, Any]] = {}
+    for name, value in values.items():
+        if _is_a(value, Agent):
+            agents.setdefault(id(value), (name, value))
     if not agents:
         raise typer.BadParameter(f"{module!r} ({values.get('__file__')}) has no agent", param_hint=_TARGET)
     return _Several(agents.values())

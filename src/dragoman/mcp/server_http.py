@@ -60,8 +60,7 @@ async def serve_http(
     `port`: 0 takes a free one. `ready` is given the URL once clients can connect.
 
     Raises:
-        SettingsError: others than this machine could reach it, and there is no token; or there is no such host.
-        OSError: the port is taken.
+        SettingsError: others than this machine could reach it, and there is no token; there is no such host; or the port is taken.
     """
     if token is None and not is_loopback(host):
         raise SettingsError(

@@ -8,12 +8,26 @@ from dragoman.lazy import lazy
 from dragoman.serve.app import app  # not when first asked for: its module has its name
 
 if TYPE_CHECKING:
+    from dragoman.serve.agent_policy import AgentPolicy
+    from dragoman.serve.callers import Caller, Key
     from dragoman.serve.gateway import Gateway
+    from dragoman.serve.key_files import read_keys
+    from dragoman.serve.limits import ServerLimits
     from dragoman.serve.sealer import Sealer
     from dragoman.serve.server import run_server, serve_http
 
-__all__ = ["Gateway", "Sealer", "app", "run_server", "serve_http"]
+__all__ = ["AgentPolicy", "Caller", "Gateway", "Key", "Sealer", "ServerLimits", "app", "read_keys", "run_server", "serve_http"]
 
-_MODULES = {"Gateway": "gateway", "Sealer": "sealer", "run_server": "server", "serve_http": "server"}
+_MODULES = {
+    "AgentPolicy": "agent_policy",
+    "Caller": "callers",
+    "Gateway": "gateway",
+    "Key": "callers",
+    "Sealer": "sealer",
+    "ServerLimits": "limits",
+    "read_keys": "key_files",
+    "run_server": "server",
+    "serve_http": "server",
+}
 
 __getattr__ = lazy("dragoman.serve", _MODULES)

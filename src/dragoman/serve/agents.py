@@ -9,6 +9,7 @@ from typing import Any
 from dragoman.agent import Agent
 from dragoman.errors import InvalidRequestError, SettingsError
 from dragoman.event import Event, RunError, RunFinished
+from dragoman.message import Role
 from dragoman.request import EmbeddingsRequest
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.run import Run
@@ -62,7 +63,11 @@ class AgentBackend:
             async for step in steps:
                 if step.events and isinstance(step.events[-1], RunFinished | RunError):
                     result = run.so_far()
-                    recording.output = [message for message in result.messages if message.id not in given]
+                    recording.output = [
+                        message
+                        for message in result.messages
+                        if message.id not in given and message.role is not Role.SYSTEM
+                    ]
                     recording.pending = result.pending
                 if events := shown.feed(step.events):
                     yield events

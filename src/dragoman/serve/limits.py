@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.errors import ContextLengthError, InvalidRequestError
+from dragoman.arguments import expect
+from dragoman.errors import ContextLengthError, InvalidRequestError, SettingsError
 from dragoman.request import ModelRequest
 
 __all__ = ["ServerLimits", "check_request"]
 
 
 class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much a server takes. `None`: as much as comes."""
+    """How much a server takes. `None`: as much as comes.
+
+    Raises:
+        SettingsError: one is not above 0.
+    """
 
     body_bytes: int | None = 32 * 1024 * 1024
     """Most bytes of a request's body; files stand in it as base64."""
@@ -35,6 +40,13 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """So long a client may read nothing of what was sent, before its call is ended."""
     ping_seconds: float = 10.0
     """After so much silence a stream gets a sign that it is still open, where its format has one."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value: object = getattr(self, name)
+            expect(f"ServerLimits({name})", value, int, float, *([] if name == "ping_seconds" else [type(None)]))
+            if isinstance(value, int | float) and not value > 0:
+                raise SettingsError(f"ServerLimits({name}={value}) must be above 0; None takes the limit away")
 
 
 def check_request(request: ModelRequest, limits: ServerLimits) -> None:
