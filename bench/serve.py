@@ -101,16 +101,18 @@ def gate(port: int, upstream: int) -> None:
     from dragoman import serve
 
     gateway = serve.Gateway(
-        {"m": "openai-compatible:m"}, base_urls={"openai-compatible": f"http://127.0.0.1:{upstream}/v1"}, keys={"openai-compatible": "none"}
+        {"m": "openai-compatible:m"},
+        base_urls={"openai-compatible": f"http://127.0.0.1:{upstream}/v1"},
+        keys={"openai-compatible": "none"},
     )
     uvicorn.run(serve.app(gateway=gateway), port=port, log_level="warning", access_log=False, backlog=4096)
 
 
 async def read(port: int, load: Load, path: str) -> tuple[float, bool]:
     """One stream → seconds to its first event, and whether it came whole and in order."""
-    body = (
-        b'{"model":"m","stream":true,"max_tokens":%d,"seed":%d,"messages":[{"role":"user","content":"Count."}]}'
-        % (load.events, load.rate)
+    body = b'{"model":"m","stream":true,"max_tokens":%d,"seed":%d,"messages":[{"role":"user","content":"Count."}]}' % (
+        load.events,
+        load.rate,
     )
     begun = time.perf_counter()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -145,7 +147,9 @@ def cpu(process: int) -> float:
 
 def kilobytes(process: int) -> int:
     """Memory of a process now."""
-    return next(int(line.split()[1]) for line in Path(f"/proc/{process}/status").read_text().splitlines() if "VmRSS" in line)
+    return next(
+        int(line.split()[1]) for line in Path(f"/proc/{process}/status").read_text().splitlines() if "VmRSS" in line
+    )
 
 
 async def measured(port: int, process: int, load: Load, path: str) -> Cost:
@@ -220,6 +224,7 @@ def main() -> None:
             settings.write_text(
                 f"model_list:\n  - model_name: m\n    litellm_params:\n      model: openai/m\n      api_base: http://127.0.0.1:{upstream}/v1\n"
                 "      api_key: none\nlitellm_settings:\n  telemetry: false\n"
+                "general_settings:\n  dangerously_permit_weak_or_unset_master_key: true\n"
             )
             started.append(
                 subprocess.Popen(
