@@ -79,7 +79,7 @@ def run(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
         (("--key", "short"), 3, ("guessed",)),
         (("--key", "the same key", "--key", "the same key"), 3, ("the same",)),
         (("--key-file", "gateway.toml"), 3, ("gateway.toml, line 2", "guessed")),
-        (("--key-file", "empty"), 3, ("has no key",)),
+        (("--key-file", "empty"), 3, ("holds no key",)),
         (("--host", "0.0.0.0", "--port", "0"), 3, ("0.0.0.0 can be reached from other machines", "--key")),
         (("--store", "redis://x"), 3, ("redis",)),
         (("--drain", "-1"), 2, ("--drain",)),
@@ -129,23 +129,26 @@ def test_where_and_how_long(run: Any) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_file_of_keys_says_who_may_ask_for_what(folder: Path) -> None:
-    from dragoman.cli.serve_keys import keys_of
-    from dragoman.serve.callers import authenticator
-
-    authenticate = authenticator(keys_of(["key-of-the-line"], folder / "keys"))
-    callers = [await authenticate([f"key-of-the-{each}"]) for each in ("line", "first", "second", "third", "fourth")]
-    assert [each and (each.name, each.models) for each in callers] == [
-        ("", None),
-        ("ada", None),
-        ("bob", ("one", "gpt-*")),
-        ("", None),
-        None,
-    ]
+@pytest.mark.parametrize(
+    ("arguments", "variable", "known"),
+    [
+        (["--key", "key-of-the-line"], "", ["line"]),
+        (["--key", "key-of-the-line"], "key-of-the-variable", ["line"]),
+        ([], "key-of-the-variable\nkey-of-the-second-line ada", ["variable", "second-line"]),
+        (["--key-file", "keys"], "", ["first", "second", "third"]),
+        (["--key-file", "keys", "--key", "key-of-the-line"], "", ["line", "first", "second", "third"]),
+    ],
+)
+async def test_where_keys_come_from(run: Any, monkeypatch: Any, arguments: Any, variable: str, known: Any) -> None:
+    monkeypatch.setenv("DRAGOMAN_SERVE_KEY", variable)
+    app, _ = run(*arguments)
+    authenticate = app.state.service.authenticate
+    every = ["line", "variable", "second-line", "first", "second", "third"]
+    assert [each for each in every if await authenticate([f"key-of-the-{each}"])] == known
 
 
 def test_keys_come_from_the_environment_and_stand_nowhere(run: Any, capsys: Any, monkeypatch: Any) -> None:
-    monkeypatch.setenv("DRAGOMAN_SERVE_KEY", "first-of-the-keys second-of-the-keys")
+    monkeypatch.setenv("DRAGOMAN_SERVE_KEY", "first-of-the-keys\nsecond-of-the-keys")
     app, _ = run()
     assert app.state.service.has_keys
     printed = capsys.readouterr().out
