@@ -79,7 +79,7 @@ def run(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
         (("--key", "short"), 3, ("guessed",)),
         (("--key", "the same key", "--key", "the same key"), 3, ("the same",)),
         (("--key-file", "gateway.toml"), 3, ("gateway.toml, line 2", "guessed")),
-        (("--key-file", "empty"), 3, ("holds no key",)),
+        (("--key-file", "empty"), 3, ("has no key",)),
         (("--host", "0.0.0.0", "--port", "0"), 3, ("0.0.0.0 can be reached from other machines", "--key")),
         (("--store", "redis://x"), 3, ("redis",)),
         (("--drain", "-1"), 2, ("--drain",)),
@@ -87,6 +87,8 @@ def run(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
 )
 def test_a_wrong_command_line_is_one_line(cli: Cli, folder: Path, arguments: Any, code: int, words: Any) -> None:
     (folder / "empty").write_text("# none\n")
+    for name in ("empty", "gateway.toml"):
+        (folder / name).chmod(0o600)
     got, out, err = cli("serve", *arguments)
     assert (got, out) == (code, "")
     assert one_line(err.removeprefix("noise\n"), *words), err
@@ -157,8 +159,8 @@ def test_keys_come_from_the_environment_and_stand_nowhere(run: Any, capsys: Any,
 
 
 @contextmanager
-def server(*arguments: str, **environment: str) -> Generator[str]:
-    """A server of its own → what it prints."""
+def server(*arguments: str, errors: Callable[[str], bool] = lambda err: not err, **environment: str) -> Generator[str]:
+    """A server of its own → what it prints. `errors`: of standard error, whether it is right."""
     process = subprocess.Popen(
         [sys.executable, "-m", "dragoman", "serve", "--port", "0", *arguments],
         stdout=subprocess.PIPE,
@@ -175,7 +177,8 @@ def server(*arguments: str, **environment: str) -> Generator[str]:
     finally:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=20)
-    assert (process.returncode, err) == (0, "")
+    assert process.returncode == 0
+    assert errors(err), err
 
 
 FAKE_OPENAI = """
@@ -210,3 +213,13 @@ def test_the_lines_that_it_prints_talk_to_it(llm: Llm, tmp_path: Path, key: str 
                 command, capture_output=True, timeout=40, env={**os.environ, **environment}, text=True
             )
             assert "You said: Name a river." in done.stdout, done.stderr
+
+
+@pytest.mark.service
+def test_calls_are_shown_where_that_is_wanted(llm: Llm) -> None:
+    import urllib.request
+
+    for arguments, shown in ((("--log",), 1), ((), 0)):
+        with server(*arguments, errors=lambda err, shown=shown: err.count("GET /v1/models 200") == shown) as printed:
+            [url] = re.findall(r"at (http\S+);", printed)
+            urllib.request.urlopen(f"{url}/v1/models").read()

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 
-from dragoman import Agent, DataPart, LinkPart, Message, TextPart, ToolCallPart, ToolResultPart, tool
+from dragoman import Agent, DataPart, LinkPart, Message, TextPart, ToolCallPart, ToolResultPart, tool, wires
+from dragoman.codec.digest import neutral_chain
 from dragoman.errors import InvalidRequestError, ProviderError, SettingsError, StreamCutError
 from dragoman.event import RunError
 from dragoman.fold import fold
 from dragoman.model import cache, fallback, fetched, link_files
 from dragoman.model.link_files import LinkedFiles
 from dragoman.model.links import link_places
+from dragoman.request import ModelRequest
 from dragoman.testing import ScriptedModel, call
 from dragoman.transport import AddressPolicy
 from support.gateway import answered, gated
 from support.socket_server import answer, serving
+from support.switching import PROVIDERS
 
 pytestmark = pytest.mark.anyio
 
@@ -148,6 +155,50 @@ async def test_signed_thinking_survives_since_the_digest_is_that_of_what_was_sen
     assert net.asked == ["notes"]
 
 
+@pytest.mark.parametrize("wire", PROVIDERS)
+async def test_on_every_wire_a_conversation_grows_at_its_end(net: Net, wire: str) -> None:
+    @tool
+    def photo() -> Any:
+        """A photo."""
+        return [TextPart("here"), DOG]
+
+    there = ScriptedModel.like(PROVIDERS[wire], [call("photo"), "A cat and a dog.", "Yes."], key_required=False)
+    async with Agent(there, tools=[photo], middleware=[fetched(POLICY, every=True)]) as asked:
+        first = await asked.send("What is it?", attachments=[CAT])
+        await asked.send("Sure?", history=first.messages)
+    assert net.asked == ["cat", "dog"]
+    assert not any(isinstance(part, LinkPart) for number in range(3) for part in sent(there, number))
+    texts = [msgspec.json.encode(body).decode() for body in there.bodies]
+    assert all("a.test" not in text for text in texts)
+    assert b64encode(PNG).decode()[:12] in texts[0]
+    for before, after in pairwise(there.requests):
+        if "previous_response_id" in after.options:  # the digest of what was sent still holds
+            continue
+        assert neutral_chain(after.messages)[: len(before.messages)] == neutral_chain(before.messages)[:-1]
+
+
+async def test_a_provider_that_nobody_registered_on_a_wire_that_a_test_registers(
+    net: Net, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wires, "_REGISTERED", {})
+    wires.register(SimpleNamespace(**{**vars(wires.get("ollama")), "name": "mine"}))
+    there = ScriptedModel(["A cat."], name="acme", wire="mine")
+    async with agent(there) as asked:
+        await asked.send("What is it?", attachments=[CAT])
+    assert any(isinstance(part, DataPart) for part in sent(there))
+
+
+async def test_without_links_nothing_stands_between(net: Net) -> None:
+    async def following(request: ModelRequest) -> Any:
+        yield []
+
+    events = following(ModelRequest("m"))
+    layer = fetched(POLICY)
+    request = ModelRequest("m", (Message.user("Hi.", DataPart(PNG, "image/png")),))
+    assert layer.batches(request, lambda _: events, lambda _: pytest.fail("nobody asks whom it goes to")) is events
+    await events.aclose()
+
+
 async def test_another_message_and_another_user_fetch_anew(net: Net) -> None:
     net.answers["cat"] = [PNG, PNG + b"later", PNG + b"hers"]
     there = model(*["A cat."] * 4)
@@ -241,6 +292,26 @@ async def test_what_is_wrong_on_our_side_is_not_for_who_sent_the_url(net: Net) -
                 await asked.send("What is it?", attachments=[CAT, DOG])
 
 
+async def test_what_was_passed_on_once_is_passed_on_again(net: Net) -> None:
+    """A file that came only for the next request would change how it begins."""
+    net.answers["cat"] = [InvalidRequestError("gone"), PNG]
+    there = model("I see none.", "None.")
+    async with agent(there, on_failure="tell") as asked:
+        first = await asked.send("What is it?", attachments=[CAT])
+        await asked.send("Sure?", history=first.messages)
+    assert net.asked == ["cat"]
+    assert there.bodies[1]["messages"][:1] == there.bodies[0]["messages"][:1]
+
+
+async def test_what_failed_is_asked_for_again_with_the_next_request(net: Net) -> None:
+    net.answers["cat"] = [InvalidRequestError("gone"), PNG]
+    async with agent(model()) as asked:
+        with pytest.raises(InvalidRequestError):
+            await asked.send("What is it?", attachments=[CAT])
+        await asked.send("What is it?", attachments=[CAT])
+    assert net.asked == ["cat", "cat"]
+
+
 async def test_a_page_in_the_place_of_an_image_is_an_error(net: Net) -> None:
     net.answers["cat"] = [DataPart(b"<html>", "text/html")]
     async with agent(model()) as asked:
@@ -271,8 +342,6 @@ async def test_answers_that_are_kept_are_those_to_the_bytes(net: Net) -> None:
 
 async def test_a_gateways_clients_send_urls_to_a_provider_that_takes_bytes_alone(net: Net) -> None:
     there = gated("openai_chat", "ollama", "A cat.", middleware=[fetched(POLICY)])
-    from dragoman.request import ModelRequest
-
     request = ModelRequest("gated", (Message.user("What is it?", CAT),))
     [message] = fold(await answered(there.client, request))
     assert message.text == "A cat."
@@ -321,6 +390,13 @@ def test_files_are_kept_up_to_a_number_of_bytes() -> None:
     assert [files.get(key(name)) is not None for name in "abc"] == [False, False, False]
     files.put(key("d"), DataPart(b"1234567890", "x/y"))
     assert files.get(key("d")) is not None
+    few = LinkedFiles(4096, 60.0)
+    for number in range(10):
+        few.put(key(str(number)), None)
+    found = [few.get(key(str(number))) for number in range(10)]
+    assert [each is not None for each in found] == [False] * 6 + [True] * 4
+    assert found[-1] is not None
+    assert found[-1].file is None
 
 
 def test_files_are_kept_as_long_as_they_are_needed() -> None:
@@ -355,7 +431,17 @@ def test_settings_that_mean_nothing(how: Mapping[str, Any]) -> None:
         fetched(POLICY, **how)
 
 
-@pytest.mark.parametrize(("policy", "how"), [("*", {}), (None, {}), (POLICY, {"every": 1}), (POLICY, {"sleep": 1})])
+@pytest.mark.parametrize(
+    ("policy", "how"),
+    [
+        ("*", {}),
+        (None, {}),
+        (POLICY, {"every": 1}),
+        (POLICY, {"sleep": 1}),
+        (POLICY, {"most": 1.5}),
+        (POLICY, {"max_bytes": "1"}),
+    ],
+)
 def test_arguments_of_another_type(policy: Any, how: Any) -> None:
     with pytest.raises(TypeError):
         fetched(policy, **how)

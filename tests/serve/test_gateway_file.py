@@ -100,3 +100,38 @@ def test_a_gateway_without_models_is_none(tmp_path: Path, text: str, words: str)
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"none\.toml cannot be read: No such file"):
         Gateway.from_toml(tmp_path / "none.toml")
+
+
+FETCH = """
+[models]
+fast = "ollama:llava"
+
+[fetch]
+allow = ["*.example.org", "10.1.0.0/16"]
+ports = [443, 8443]
+most = 5
+on_failure = "tell"
+"""
+
+
+def test_what_may_be_fetched(tmp_path: Path) -> None:
+    gateway = load(tmp_path, FETCH)
+    assert gateway.serves("fast")
+    assert "*.example.org" in repr(gateway._upstreams._middleware[0])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "where"),
+    [
+        ('"*.example.org"', '"https://example.org"', "line 5, fetch"),
+        ("most = 5", "most = 0", "fetch"),
+        ("most = 5", 'most = "many"', "fetch"),
+        ("most = 5", "mist = 5", "line 8, fetch.mist: there is no such entry; did you mean most?"),
+        ('allow = ["*.example.org", "10.1.0.0/16"]', 'allow = "*"', "fetch"),
+        ("[fetch]", "[[fetch]]", "fetch"),
+    ],
+)
+def test_what_may_be_fetched_is_said_wrongly(tmp_path: Path, before: str, after: str, where: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load(tmp_path, FETCH.replace(before, after))
+    assert where in caught.value.message

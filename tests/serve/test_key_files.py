@@ -31,7 +31,7 @@ def test_a_line_is_a_key_with_its_name_and_its_models() -> None:
 
 @pytest.mark.parametrize("text", ["", "\n", "# sk-one-0123456789"])
 def test_a_file_without_keys_lets_nobody_in_and_is_an_error(text: str) -> None:
-    with pytest.raises(SettingsError, match="KEYS holds no key"):
+    with pytest.raises(SettingsError, match="KEYS has no key"):
         keys_in(text, where="KEYS")
 
 

@@ -29,6 +29,10 @@ def agent_of(reply: Any) -> tuple[Agent[None], ScriptedModel]:
     return Agent(model, tools=[secret], transport=model.transport, api_key="k"), model
 
 
+def yes(_: ModelRequest) -> str:
+    return "Yes."
+
+
 def sent(model: ScriptedModel) -> str:
     """All that the model was sent last."""
     return repr(model.requests[-1].messages)
@@ -58,7 +62,7 @@ async def test_users_of_one_key_that_say_the_same_do_not_get_what_tools_said_to_
 
 
 async def test_a_short_answer_late_in_one_conversation_is_not_the_beginning_of_another() -> None:
-    agent, model = agent_of(lambda _: "Yes.")
+    agent, model = agent_of(yes)
     app = serve.app(agent)
     first = await exchange(app, "POST", "/v1/responses", {"model": MODEL, "input": "My PIN is 1234."})
     await exchange(

@@ -171,7 +171,7 @@ async def test_that_a_name_is_private_or_unknown_cannot_be_told_apart() -> None:
     [
         (["https://example.org"], {}), (["example.org/x"], {}), (["*example.org"], {}), (["a.*.org"], {}), (["*."], {}), ([""], {}), (["EXAMPLE.org"], {}),
         (["bücher.example"], {}), (["example.org."], {}), (["0.0.0.0/0"], {}), (["::/0"], {}), (["10.0.0.1/8"], {}), (["::ffff:10.0.0.0/104"], {}),
-        (["64:ff9b::/96"], {}), (["127.1"], {}), (["example.org:443"], {}), ([], {"schemes": ["ftp"]}), ("example.org", {}),
+        (["64:ff9b::/96"], {}), (["127.1"], {}), (["example.org:443"], {}), ([], {"schemes": ["ftp"]}), ("example.org", {}), ([], {"schemes": "https"}),
     ],
 )  # fmt: skip
 def test_a_policy_that_means_nothing_is_refused(allow: Any, how: Any) -> None:
@@ -180,7 +180,18 @@ def test_a_policy_that_means_nothing_is_refused(allow: Any, how: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("allow", "how"), [([7], {}), ([None], {}), ([], {"private": 1}), ([], {"resolve": "dns"}), ([], {"proxy": 7})]
+    ("allow", "how"),
+    [
+        ([7], {}),
+        ([None], {}),
+        ([], {"private": 1}),
+        ([], {"resolve": "dns"}),
+        ([], {"proxy": 7}),
+        ([], {"ports": ["443"]}),
+        ([], {"ports": 443}),
+        ([], {"schemes": [1]}),
+        (7, {}),
+    ],
 )
 def test_arguments_of_another_type(allow: Any, how: Any) -> None:
     with pytest.raises(TypeError):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
-from contextlib import redirect_stdout
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -128,24 +128,28 @@ def serve(
         raise SettingsError(f'a server needs {error.name}: pip install "dragoman[serve]"') from error
     from dragoman.cli.serve_greeting import greeting
 
-    auth = _keys(keys or [], key_file)
-    if (host_names := list(hosts or ())) == [] and auth is not None:
-        host_names = _names(host)
-    with redirect_stdout(sys.stderr):
-        app = _app(
-            _served(targets or [], model),
-            gateway,
-            {"store": None if store == "none" else store, "auth": auth, "hosts": host_names, "origins": origins or ()},
-        )
+    with _logged(calls=log):
+        auth = _keys(keys or [], key_file)
+        if (host_names := list(hosts or ())) == [] and auth is not None:
+            host_names = _names(host)
+        with redirect_stdout(sys.stderr):
+            app = _app(
+                _served(targets or [], model),
+                gateway,
+                {
+                    "store": None if store == "none" else store,
+                    "auth": auth,
+                    "hosts": host_names,
+                    "origins": origins or (),
+                },
+            )
+        service: Service = app.state.service
 
-    service: Service = app.state.service
+        def ready(url: str) -> None:
+            names = [name for backend in service.backends for name in getattr(backend, "names", ())]
+            print(greeting(names, url, _KEY if service.has_keys else None), flush=True)  # noqa: T201
 
-    def ready(url: str) -> None:
-        names = [name for backend in service.backends for name in getattr(backend, "names", ())]
-        print(greeting(names, url, _KEY if service.has_keys else None), flush=True)  # noqa: T201
-
-    _log(calls=log)
-    run_server(app, host=host, port=port, drain_seconds=drain, ready=ready)
+        run_server(app, host=host, port=port, drain_seconds=drain, ready=ready)
     return 0
 
 
@@ -162,16 +166,24 @@ def _keys(given: list[str], file: Path | None) -> list[Key] | None:
     return keys or None
 
 
-def _log(*, calls: bool) -> None:
+@contextmanager
+def _logged(*, calls: bool) -> Generator[None]:
     """Shows what goes wrong, and each call if wanted, in a line each."""
     import logging
 
+    log, of_calls = logging.getLogger("dragoman.serve"), logging.getLogger("dragoman.serve.calls")
     shown = logging.StreamHandler()
     shown.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
-    for name, level in (("dragoman.serve", logging.WARNING), ("dragoman.serve.calls", logging.INFO)):
-        if calls or level != logging.INFO:
-            logging.getLogger(name).setLevel(level)
-    logging.getLogger("dragoman.serve").addHandler(shown)
+    before = log.level, of_calls.level
+    log.addHandler(shown)
+    log.setLevel(logging.WARNING)
+    of_calls.setLevel(logging.INFO if calls else logging.WARNING)
+    try:
+        yield
+    finally:
+        log.removeHandler(shown)
+        for each, level in zip((log, of_calls), before, strict=True):
+            each.setLevel(level)
 
 
 def _served(targets: list[str], model: str | None) -> list[tuple[str, Any]]:

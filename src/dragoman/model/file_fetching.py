@@ -51,6 +51,9 @@ class Fetched:
         self._source = LinkSource(policy, seconds=seconds, retries=retries, sleep=sleep)
         self._files = LinkedFiles(kept_bytes, kept_seconds)
 
+    def __repr__(self) -> str:
+        return f"fetched({self._policy})"
+
     def batches(self, request: ModelRequest, following: Batches, target: Target) -> AsyncGenerator[list[Event], None]:
         """See `BatchMiddleware`. Without links in the conversation no step stands between."""
         places = link_places(request.messages)
@@ -77,8 +80,9 @@ class Fetched:
             for number, link in _links(request.messages, places)
             if self._is_allowed(link.url)
         }
-        files = {key: file for key in links if (file := self._files.get(key)) is not None}
-        files |= await self._got({key: link for key, link in links.items() if key not in files})
+        known = {key: found.file for key in links if (found := self._files.get(key)) is not None}
+        known |= await self._got({key: link for key, link in links.items() if key not in known})
+        files = {key: file for key, file in known.items() if file is not None}
         messages = list(request.messages)
         for number, positions in places.items():
             urls = {link.url for place in positions for link in links_in(messages[number].content[place])}
@@ -95,8 +99,8 @@ class Fetched:
             return False
         return True
 
-    async def _got(self, links: dict[LinkKey, LinkPart]) -> dict[LinkKey, DataPart]:
-        """The files that could be fetched.
+    async def _got(self, links: dict[LinkKey, LinkPart]) -> dict[LinkKey, DataPart | None]:
+        """The files, and `None` for each that could not be fetched.
 
         Raises:
             InvalidRequestError: one could not, and that is to be an error; or there are too many.
@@ -106,7 +110,7 @@ class Fetched:
             raise InvalidRequestError(
                 f"the request names {len(links)} files by their URLs; {self._most} are fetched at most"
             )
-        got: dict[LinkKey, DataPart] = {}
+        got: dict[LinkKey, DataPart | None] = {}
         failed: list[DragomanError] = []
         limiter = asyncio.Semaphore(self._at_once)
 
@@ -114,11 +118,13 @@ class Fetched:
             async with limiter:
                 if failed and self._on_failure == "error":
                     return
-                left = self._total_bytes - sum(len(file.data) for file in got.values())
+                left = self._total_bytes - sum(len(file.data) for file in got.values() if file is not None)
                 try:
                     got[key] = await self._source.get(link, min(self._max_bytes, max(0, left)))
                 except DragomanError as error:
                     failed.append(error)
+                    if self._on_failure == "tell" and isinstance(error, InvalidRequestError):
+                        got[key] = None
 
         async with anyio.create_task_group() as tasks:
             for key, link in links.items():
@@ -195,10 +201,13 @@ def fetched(
     if on_failure not in ("error", "tell"):
         raise SettingsError(f'fetched(on_failure={on_failure!r}) is unknown; it is "error" or "tell"')
     bounds = {"max_bytes": max_bytes, "total_bytes": total_bytes, "seconds": seconds, "most": most, "at_once": at_once}
+    counts = {"kept_bytes": kept_bytes, "kept_seconds": kept_seconds, "retries": retries}
+    for name, number in (bounds | counts).items():
+        expect(name, number, int, *([float] if "seconds" in name else []))
     for name, bound in bounds.items():
         if bound <= 0:
             raise SettingsError(f"fetched({name}={bound}) must be above 0")
-    for name, count in {"kept_bytes": kept_bytes, "kept_seconds": kept_seconds, "retries": retries}.items():
+    for name, count in counts.items():
         if count < 0:
             raise SettingsError(f"fetched({name}={count}) must be 0 or more")
     return Fetched(

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from threading import Lock
 from time import monotonic
+from typing import NamedTuple
 
 from dragoman.errors import InvalidRequestError, ProviderError, ProviderTimeoutError
 from dragoman.logs import logger
@@ -15,10 +16,12 @@ from dragoman.transport.address_policy import AddressPolicy
 from dragoman.transport.fetching import fetch
 from dragoman.transport.redaction import public_url
 
-__all__ = ["LinkKey", "LinkSource", "LinkedFiles"]
+__all__ = ["LinkKey", "LinkSource", "LinkedFile", "LinkedFiles"]
 
 _LOG = logger("model.link_files")
 _FIRST_WAIT = 0.25
+_NOTHING = 1024
+"""What a link without a file is taken for."""
 LinkKey = tuple[str | None, str, str]
 """Whose conversation, the digest of the message, the URL in it."""
 
@@ -63,38 +66,50 @@ class LinkSource:
         return await fetch(url, self._policy, max_bytes=most, seconds=self._seconds)
 
 
+class LinkedFile(NamedTuple):
+    """What became of a link."""
+
+    file: DataPart | None
+    """`None`: it could not be fetched, and was passed on."""
+    needed: float
+    """When it was last asked for, by the clock."""
+
+    @property
+    def size(self) -> int:
+        """Bytes, about."""
+        return _NOTHING if self.file is None else len(self.file.data)
+
+
 class LinkedFiles:
-    """The files that were fetched lately. A file stays what it was when its message was first sent, so that each request begins as the one
-    before did."""
+    """What became of links lately. It stays as it was when a message was first sent, so that each request begins as the one before did."""
 
     def __init__(self, most: int, seconds: float, clock: Callable[[], float] = monotonic) -> None:
         """`most`: bytes of all of them. `seconds`: that one is kept without being needed."""
         self._most, self._size, self._seconds, self._clock = most, 0, seconds, clock
-        self._files: OrderedDict[LinkKey, tuple[DataPart, float]] = OrderedDict()
+        self._files: OrderedDict[LinkKey, LinkedFile] = OrderedDict()
         self._lock = Lock()
 
-    def get(self, key: LinkKey) -> DataPart | None:
-        """A file that is kept; `None`: it is not, or no more."""
+    def get(self, key: LinkKey) -> LinkedFile | None:
+        """What became of a link; `None`: that is not known, or no more."""
         with self._lock:
             self._drop()
             if key not in self._files:
                 return None
-            file, _ = self._files.pop(key)
-            self._files[key] = file, self._clock()
-            return file
+            found = self._files[key] = self._files.pop(key)._replace(needed=self._clock())
+            return found
 
-    def put(self, key: LinkKey, file: DataPart) -> None:
-        """Keeps a file, in the place of those that were not needed for longest."""
+    def put(self, key: LinkKey, file: DataPart | None) -> None:
+        """Keeps it, in the place of those that were not needed for longest."""
         with self._lock:
             known = self._files.pop(key, None)
-            self._size += len(file.data) - (0 if known is None else len(known[0].data))
-            self._files[key] = file, self._clock()
+            made = self._files[key] = LinkedFile(file, self._clock())
+            self._size += made.size - (0 if known is None else known.size)
             self._drop()
 
     def _drop(self) -> None:
         oldest = self._clock() - self._seconds
-        while self._files and (self._size > self._most or next(iter(self._files.values()))[1] < oldest):
-            self._size -= len(self._files.popitem(last=False)[1][0].data)
+        while self._files and (self._size > self._most or next(iter(self._files.values())).needed < oldest):
+            self._size -= self._files.popitem(last=False)[1].size
 
 
 def _explained(url: str, error: ProviderError) -> InvalidRequestError:

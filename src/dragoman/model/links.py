@@ -16,15 +16,17 @@ __all__ = ["Places", "link_places", "links_in", "unsendable", "with_files"]
 
 Places = Mapping[int, Sequence[int]]
 """Position of a message → positions of pieces in its content."""
+_HOLDERS = (LinkPart, ToolResultPart)
 
 
 def link_places(messages: Sequence[Message]) -> Places:
     """Where files stand that a URL of HTTP names, those in results of tools included."""
-    places = {
-        number: [place for place, piece in enumerate(message.content) if any(links_in(piece))]
-        for number, message in enumerate(messages)
-    }
-    return {number: found for number, found in places.items() if found}
+    places: dict[int, list[int]] = {}
+    for number, message in enumerate(messages):
+        for at, piece in enumerate(message.content):
+            if type(piece) in _HOLDERS and any(links_in(piece)):
+                places.setdefault(number, []).append(at)
+    return places
 
 
 def links_in(piece: Content) -> Iterator[LinkPart]:

@@ -8,6 +8,7 @@ from dragoman.lazy import lazy
 from dragoman.serve.app import app  # not when first asked for: its module has its name
 
 if TYPE_CHECKING:
+    from dragoman.serve.agent_policy import AgentPolicy
     from dragoman.serve.callers import Caller, Key
     from dragoman.serve.gateway import Gateway
     from dragoman.serve.key_files import read_keys
@@ -15,9 +16,21 @@ if TYPE_CHECKING:
     from dragoman.serve.sealer import Sealer
     from dragoman.serve.server import run_server, serve_http
 
-__all__ = ["Caller", "Gateway", "Key", "Sealer", "ServerLimits", "app", "read_keys", "run_server", "serve_http"]
+__all__ = [
+    "AgentPolicy",
+    "Caller",
+    "Gateway",
+    "Key",
+    "Sealer",
+    "ServerLimits",
+    "app",
+    "read_keys",
+    "run_server",
+    "serve_http",
+]
 
 _MODULES = {
+    "AgentPolicy": "agent_policy",
     "Caller": "callers",
     "Gateway": "gateway",
     "Key": "callers",

@@ -15,7 +15,7 @@ from dragoman.memory.memory import Memory
 from dragoman.message import Message, Role
 from dragoman.orchestration.interrupts import since_model
 from dragoman.serve.agent_requests import Allowed, check_results
-from dragoman.serve.asking import RESERVED, resumes_in, without_asked
+from dragoman.serve.asking import resumes_in, waiting_in, without_asked
 from dragoman.serve.asking_again import restored
 from dragoman.serve.call import Call
 from dragoman.serve.recalling import Recalled, renamed
@@ -67,7 +67,7 @@ def _without_memory(call: Call, known: Recalled, allowed: Allowed, thread: str |
     kept = set(map(id, messages))
     new = [message for message in known.new if id(message) in kept]
     before = messages[: len(messages) - len(new)]
-    new, resumes = resumes_in(new, known.pending, call.wire)
+    new, resumes = resumes_in(new, waiting_in(known.pending), call.wire)
     new = without_asked(new, call.wire)
     check_results(before, new, resumes, trusted=True)
     made_up = any(message.role is Role.MODEL for message in new)
@@ -84,7 +84,7 @@ def _in_thread(
     new = [message for message in sent[end:] if message.role is not Role.SYSTEM]
     if known.parent is None and end:
         new = renamed(new, _ids(sent[end - 1], stored, pending))
-    new, resumes = resumes_in(new, pending, call.wire)
+    new, resumes = resumes_in(new, waiting_in(pending), call.wire)
     check_results(stored, new, resumes, trusted=True)
     system = [message for message in sent if message.role is Role.SYSTEM]
     return Conversed(system, new, thread, resumes)
@@ -94,7 +94,7 @@ def _ids(sent: Message, stored: Sequence[Message], pending: Sequence[Interrupt])
     """The ids of the client's last calls → those by which the thread has them; clients of some formats make ids of their own."""
     end = since_model(stored)
     calls = [call.id for call in stored[end - 1].tool_calls if call.run_by == "client"] if end else []
-    asked = [interrupt.id for interrupt in pending if interrupt.reason in RESERVED]
+    asked = list(waiting_in(pending))
     return dict(zip([call.id for call in sent.tool_calls], [*calls, *asked], strict=False))
 
 

@@ -129,7 +129,8 @@ def _chosen(
     if choice == "none":
         return (), msgspec.structs.replace(settings, tool_choice=None)
     if choice in _WORDS and not tools:
-        losses += [Loss(None, None, Lost.setting, "the request has no tools", "tool_choice")]
+        if choice == "required":
+            losses.append(Loss(None, None, Lost.setting, "the request has no tools", "tool_choice"))
         return tools, msgspec.structs.replace(settings, tool_choice=None)
     if choice not in _WORDS and choice not in [tool.name for tool in tools]:
         raise InvalidRequestError(f"tool_choice names {choice!r:.100}, which is none of the request's tools")

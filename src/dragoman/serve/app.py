@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from dragoman.agent import Agent
+    from dragoman.serve.agent_policy import AgentPolicy
     from dragoman.serve.answers import AnswerStore
     from dragoman.serve.callers import Auth
     from dragoman.serve.gateway import Gateway
@@ -23,6 +24,7 @@ def app(
     agents: Agent[Any] | Mapping[str, Agent[Any]] | None = None,
     *,
     gateway: Gateway | None = None,
+    policy: AgentPolicy | None = None,
     store: str | AnswerStore | None = "memory:",
     auth: Auth = None,
     limits: ServerLimits | None = None,
@@ -32,7 +34,8 @@ def app(
     """An ASGI application that speaks every wire: each at the paths that its own clients expect, and whole under `/WIRE`.
 
     `agents`: one, which answers whatever model a client names, or several by the names that clients ask for. `gateway`: models of
-    providers by the names that clients ask for. Without both the embedded model is served.
+    providers by the names that clients ask for. Without both the embedded model is served. `policy`: what clients may change of runs of
+    agents.
 
     `store`: where answers are kept, so that clients can go on from them, and what their formats have no room for comes back with the
     conversation: `memory:`, the URL of a database, or a store of your own; `None`: nowhere.
@@ -64,7 +67,7 @@ def app(
     if gateway is not None:
         backends.append(gateway)
     if agents is not None or gateway is None:
-        backends.append(AgentBackend(Agent[None]("local") if agents is None else agents))
+        backends.append(AgentBackend(Agent[None]("local") if agents is None else agents, policy))
     service = Service(
         backends,
         authenticate=authenticator(auth),

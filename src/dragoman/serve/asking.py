@@ -19,7 +19,7 @@ from dragoman.message import Content, Message, ProviderPart, Role, TextPart, Too
 from dragoman.tools.check import faults
 from dragoman.wires.wire import Wire
 
-__all__ = ["RESERVED", "asked", "asked_in", "resumes_in", "without_asked"]
+__all__ = ["RESERVED", "asked", "asked_in", "resumes_in", "waiting_in", "without_asked"]
 
 RESERVED: Mapping[Reason, str] = {
     "approval": "request_approval",
@@ -46,26 +46,35 @@ def asked(interrupt: Interrupt, wire: Wire) -> Content:
         "url": interrupt.metadata.get("url"),
         "editable": interrupt.editable or None,
         "expires_at": expires and expires.isoformat(),
+        "id": interrupt.id if interrupt.signature else None,  # clients of some formats make call ids of their own
         "signature": interrupt.signature,
     }
     given = {name: value for name, value in fields.items() if value is not None}
     return ToolCallPart(interrupt.id, RESERVED[interrupt.reason], given, run_by="client")
 
 
-def asked_in(message: Message, wire: Wire) -> list[Interrupt]:
-    """What a message, as a client sends it back, says that is waited for. Nobody has checked it."""
-    return [interrupt for piece in message.content if (interrupt := _asked(piece, wire)) is not None]
+def asked_in(message: Message, wire: Wire) -> dict[str, Interrupt]:
+    """What a message, as a client sends it back, says that is waited for, by the id that the client's answer has. Nobody has checked it."""
+    return {
+        piece.id if isinstance(piece, ToolCallPart) else interrupt.id: interrupt
+        for piece in message.content
+        if (interrupt := _asked(piece, wire)) is not None
+    }
+
+
+def waiting_in(pending: Sequence[Interrupt]) -> dict[str, Interrupt]:
+    """What a client is asked for beside its tools, by the id that its answer has."""
+    return {interrupt.id: interrupt for interrupt in pending if interrupt.reason in RESERVED}
 
 
 def resumes_in(
-    messages: Sequence[Message], pending: Sequence[Interrupt], wire: Wire
+    messages: Sequence[Message], waiting: Mapping[str, Interrupt], wire: Wire
 ) -> tuple[list[Message], list[Resume]]:
-    """The client's answers to what is waited for, and the messages without them.
+    """The client's answers to what is waited for, and the messages without them. `waiting`: by the id that the answer has.
 
     Raises:
         InvalidRequestError: one cannot be understood.
     """
-    waiting = {interrupt.id: interrupt for interrupt in pending if interrupt.reason in RESERVED}
     found: list[Resume] = []
     left: list[Message] = []
     for message in messages:
@@ -88,8 +97,7 @@ def without_asked(messages: Sequence[Message], wire: Wire) -> list[Message]:
     ids: set[str] = set()
     left: list[Message] = []
     for message in messages:
-        here = {interrupt.id for interrupt in asked_in(message, wire)}
-        ids |= here
+        ids |= asked_in(message, wire).keys()
         kept = [piece for piece in message.content if not _is_asked(piece, wire) and not _answers(piece, ids, wire)]
         if len(kept) == len(message.content):
             left.append(message)
@@ -116,10 +124,13 @@ def _asked(piece: Content, wire: Wire) -> Interrupt | None:
     if not isinstance(piece, ToolCallPart) or (reason := _REASONS.get(piece.name)) is None:
         return None
     fields = piece.arguments
-    call = ToolCallPart(piece.id, if_text(fields.get("tool")), dict(if_object(fields.get("arguments"))))
+    call = ToolCallPart(
+        if_text(fields.get("id")) or piece.id, if_text(fields.get("tool")), dict(if_object(fields.get("arguments")))
+    )
     schema = if_object(fields.get("schema")) or None
     signature, message = if_text(fields.get("signature")) or None, if_text(fields.get("message")) or None
-    return Interrupt(piece.id, reason, call=call, message=message, schema=schema, signature=signature)
+    interrupt_id = if_text(fields.get("id")) or piece.id
+    return Interrupt(interrupt_id, reason, call=call, message=message, schema=schema, signature=signature)
 
 
 def _resume(piece: Content, waiting: Mapping[str, Interrupt], wire: Wire) -> Resume | None:
@@ -128,7 +139,7 @@ def _resume(piece: Content, waiting: Mapping[str, Interrupt], wire: Wire) -> Res
             raise InvalidRequestError(
                 f"nothing waits under the id {own.interrupt_id!r:.100}, or it is answered already"
             )
-        signature = interrupt.signature or own.signature
+        signature = own.signature or interrupt.signature
         return msgspec.structs.replace(own, signature=signature, metadata=interrupt.metadata)
     if not isinstance(piece, ToolResultPart) or (interrupt := waiting.get(piece.id)) is None:
         return None

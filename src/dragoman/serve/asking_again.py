@@ -21,19 +21,19 @@ def restored(messages: Sequence[Message], wire: Wire) -> tuple[list[Message], li
         InvalidRequestError: an answer cannot be understood.
     """
     last = max((at for at, message in enumerate(messages) if message.role is Role.MODEL), default=None)
-    waiting = [] if last is None else asked_in(messages[last], wire)
+    waiting = {} if last is None else asked_in(messages[last], wire)
+    end = 0 if last is None else last + 1
+    tail, resumes = resumes_in(messages[end:], waiting, wire)
     if last is None or not waiting:
-        return without_asked(messages, wire), []
-    tail, resumes = resumes_in(messages[last + 1 :], waiting, wire)
+        return [*without_asked(messages[:end], wire), *tail], []
     answered = {resume.interrupt_id for resume in resumes}
-    known = {interrupt.id: interrupt for interrupt in waiting if interrupt.id in answered}
     content: list[Content] = []
     marks: list[Content] = []
     for piece in messages[last].content:
-        [interrupt] = asked_in(messages[last].replace(content=(piece,)), wire) or [None]
+        interrupt = next(iter(asked_in(messages[last].replace(content=(piece,)), wire).values()), None)
         if interrupt is None:
             content.append(piece)
-        elif interrupt.id in known and interrupt.call is not None:
+        elif interrupt.id in answered and interrupt.call is not None:
             if interrupt.reason != "approval":
                 marks.append(_waiting(interrupt, interrupt.call, len(content)).mark())
             content.append(interrupt.call)

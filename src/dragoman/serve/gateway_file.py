@@ -13,6 +13,7 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.errors import SettingsError
+from dragoman.model.middleware import Middleware
 from dragoman.request import Settings
 from dragoman.serve.gateway import Gateway
 from dragoman.transport import Transport
@@ -44,7 +45,8 @@ def load_gateway(
     temperature = 0.2
     ```
 
-    `seal_keys = ["env:NEW_SEAL", "env:OLD_SEAL"]`: secrets of a `Sealer`, the newest first.
+    `[fetch]` with `allow = ["*.example.org"]`: what a provider cannot take by its URL is fetched from there; it has the other arguments of
+    `AddressPolicy` and of `dragoman.model.fetched` too. `seal_keys = ["env:NEW_SEAL", "env:OLD_SEAL"]`: secrets of a `Sealer`, the newest first.
 
     Keys do not stand in the file: `env:` names a variable, `file:` a file, relative to this one.
 
@@ -64,6 +66,9 @@ def load_gateway(
     if "settings" in top:
         file.table(("settings",), _SETTINGS)
         given["settings"] = file.made(("settings",), lambda: msgspec.convert(top["settings"], Settings))
+    if "fetch" in top:
+        fetch = file.table(("fetch",), (*_POLICY, *_FETCHED))
+        given["middleware"] = file.made(("fetch",), lambda: [_fetching(fetch)])
     if "seal_keys" in top:
         given["sealer"] = file.made(("seal_keys",), lambda: _sealer(file.secrets("seal_keys")))
     if "models" not in top:
@@ -82,7 +87,20 @@ def load_gateway(
 
 
 _PLAIN: Mapping[str, type] = {"on_loss": str, "max_tokens": int, "retries": int, "references": bool, "record": str}
-_TOP = (*_PLAIN, "models", "providers", "seal_keys", "settings")
+_TOP = (*_PLAIN, "fetch", "models", "providers", "seal_keys", "settings")
+
+
+_POLICY = ("allow", "schemes", "ports", "private", "proxy")
+_SIZES = ("max_bytes", "total_bytes", "kept_bytes", "kept_seconds", "seconds", "most", "at_once", "retries")
+_FETCHED = ("every", *_SIZES, "on_failure")
+
+
+def _fetching(table: Mapping[str, Any]) -> Middleware:
+    from dragoman.model.file_fetching import fetched
+    from dragoman.transport.address_policy import AddressPolicy
+
+    policy = AddressPolicy(**{name: table[name] for name in _POLICY if name in table})
+    return fetched(policy, **{name: table[name] for name in _FETCHED if name in table})
 
 
 def _sealer(keys: Sequence[str]) -> Any:

@@ -56,5 +56,5 @@ def keys_in(text: str, *, where: str) -> list[Key]:
         except SettingsError as error:
             raise SettingsError(f"{where}, line {number}: {error.message}") from error
     if not keys:
-        raise SettingsError(f"{where} holds no key; write one on a line of its own")
+        raise SettingsError(f"{where} has no key; write one on a line of its own")
     return keys

@@ -7,7 +7,7 @@ from functools import cache
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
 
-from dragoman.arguments import expect, expect_callable
+from dragoman.arguments import expect, expect_callable, expect_each
 from dragoman.errors import InvalidRequestError, SettingsError
 from dragoman.logs import logger
 from dragoman.transport.host_names import USUAL_PORTS, Place, is_name, place_of
@@ -88,8 +88,11 @@ class AddressPolicy:
         Raises:
             SettingsError: something of it cannot be used.
         """
-        if isinstance(allow, str):
-            raise SettingsError(f"AddressPolicy(allow={allow!r}) must be a list: [{allow!r}]")
+        for argument, given in {"allow": allow, "schemes": schemes}.items():
+            if isinstance(given, str):
+                raise SettingsError(f"AddressPolicy({argument}={given!r}) must be a list: [{given!r}]")
+            expect_each(argument, given, str)
+        expect_each("ports", () if ports is None else ports, int)
         expect("private", private, bool)
         expect("proxy", proxy, str, type(None))
         expect_callable("resolve", resolve, "a function of a host's name")
@@ -164,7 +167,6 @@ def _network(text: str) -> Network | None:
     Raises:
         SettingsError: it is one that cannot be allowed.
     """
-    expect("allow", text, str)
     try:
         network = ip_network(text.removeprefix("[").removesuffix("]"))
     except ValueError as error:

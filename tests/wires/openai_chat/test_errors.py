@@ -144,7 +144,12 @@ def test_no_body_makes_it_raise(status: int, body: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [kind for name in errors.__all__ if issubclass(kind := getattr(errors, name), ProviderError)]
+    "kind",
+    [
+        kind
+        for name in errors.__all__
+        if isinstance(kind := getattr(errors, name), type) and issubclass(kind, ProviderError)
+    ],
 )
 def test_an_error_that_is_dumped_is_loaded_as_its_class(kind: type[DragomanError]) -> None:
     status, _, body = openai_chat.dump_error(kind("It went wrong"))

@@ -9,6 +9,7 @@ What is not kept to the letter:
 - written: counts that are not known are 0, but for `cache_write_tokens`, which is left out.
 """
 
+from dragoman.wires.openai_responses.approvals import dump_interrupt, load_interrupt, load_resume
 from dragoman.wires.openai_responses.decode import decoder, load_response
 from dragoman.wires.openai_responses.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.openai_responses.errors import dump_error, load_error
@@ -43,3 +44,4 @@ __all__ += ["dump_input_items", "dump_model", "dump_models", "dump_token_count"]
 __all__ += ["dump_seal", "load_seal"]
 __all__ += ["call_id", "dump_deleted", "links", "with_state"]
 __all__ += ["bodies"]
+__all__ += ["dump_interrupt", "load_interrupt", "load_resume"]
