@@ -16,7 +16,7 @@ from dragoman.testing import ScriptedServer
 
 BASE = "https://up.example"
 KEY = "one-secret-key"
-MODELS = ("gpt-4o-mini", "claude-test", "m")
+MODELS = ("gpt-4o-mini", "claude-test", "text-embedding-3-small", "m")
 
 
 def provider(wire: str) -> Provider:
@@ -42,15 +42,16 @@ def reply(request: ModelRequest) -> Any:
     if request.output_schema is not None:
         return '{"name": "Ada", "age": 36}'
     names = {spec.name for spec in request.tools if isinstance(spec, ToolSpec)}
-    done = {result.name for result in results}
+    called = {call.id: call.name for message in request.messages for call in message.tool_calls}
+    done = {called.get(result.id, result.name) for result in results}
     if "roll" in names and "roll" not in done:
         return Message.model(ToolCallPart("c1", "roll", {}))
     if "get_weather" in names and "get_weather" not in done:
+        places = ["Oakland"] if any("Oakland" in message.text for message in request.messages) else ["Oakland", "Rome"]
         return Message.model(
-            ToolCallPart("c2", "get_weather", {"location": "Oakland"}),
-            ToolCallPart("c3", "get_weather", {"location": "Rome"}),
+            *[ToolCallPart(f"c{at}", "get_weather", {"location": place}) for at, place in enumerate(places, 2)]
         )
-    weather = [str(result.result) for result in results if result.name == "get_weather"]
+    weather = [str(result.result) for result in results if called.get(result.id, result.name) == "get_weather"]
     seen = [piece for message in request.messages for piece in message.parts if type(piece).__name__ == "DataPart"]
     return f"Hello{' a picture' if seen else ''}{' ' + ' and '.join(weather) if weather else ''}."
 
@@ -67,7 +68,7 @@ def app(kind: str, wire: str) -> Any:
     def vectors(asked: Any) -> Any:
         return [[0.25] * 8 for _ in asked.texts]
 
-    server = ScriptedServer(wires.get(wire), reply, base_url=BASE, vectors=vectors)
+    server = ScriptedServer(wires.get(wire), reply, base_url=BASE, vectors=vectors, remembers=True)
     if kind == "agent":
         return serve.app(Agent(provider(wire), tools=[roll], transport=server, api_key="k"), auth=KEY)
     gateway = serve.Gateway({name: provider(wire) for name in MODELS}, keys={"up": "k"}, transport=server)

@@ -41,7 +41,8 @@ def test_openai_chat(url: str) -> None:
     seen = client.chat.completions.create(model="m", messages=[{"role": "user", "content": picture}])  # type: ignore[list-item,misc]
     assert seen.choices[0].message.content == "Hello a picture."
     with client.chat.completions.stream(**ask, stream_options={"include_usage": True}) as stream:
-        final = [stream.get_final_completion() for _ in [list(stream)]][0]
+        assert list(stream)
+        final = stream.get_final_completion()
     assert final.choices[0].message.content == "Hello."
     assert final.usage is not None
     tools: Any = [{"type": "function", "function": {"name": "get_weather", "parameters": WEATHER}}]
@@ -154,10 +155,9 @@ def test_google(url: str) -> None:
         client.models.generate_content(model="m", contents="too many")
     assert busy.value.code == 429
     no_secrets(busy.value)
+    other = genai.Client(api_key="another-key", http_options=types.HttpOptions(base_url=url))
     with pytest.raises(errors.ClientError) as wrong:
-        genai.Client(api_key="another-key", http_options=types.HttpOptions(base_url=url)).models.generate_content(
-            model="m", contents="Hi."
-        )
+        other.models.generate_content(model="m", contents="Hi.")
     assert wrong.value.code in (400, 401, 403)
 
 

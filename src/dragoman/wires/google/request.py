@@ -23,14 +23,25 @@ from dragoman.wires.google.tools import Outgoing, dump_tool_choice, dump_tools, 
 
 __all__ = ["dump_http", "dump_request", "load_request", "model_of_path", "routes"]
 
-routes: tuple[Route, ...] = (
-    Route("POST", "/v1beta/models/{model}:generateContent", "chat"),
-    Route("POST", "/v1beta/models/{model}:streamGenerateContent", "chat"),
-    Route("POST", "/v1beta/models/{model}:countTokens", "count_tokens"),
-    Route("POST", "/v1beta/models/{model}:embedContent", "embeddings"),
-    Route("POST", "/v1beta/models/{model}:batchEmbedContents", "embeddings"),
-    Route("GET", "/v1beta/models", "models"),
-    Route("GET", "/v1beta/models/{model}", "model"),
+_ACTIONS = {
+    "generateContent": "chat",
+    "streamGenerateContent": "chat",
+    "countTokens": "count_tokens",
+    "embedContent": "embeddings",
+    "batchEmbedContents": "embeddings",
+}
+_OWN_HEADER = {"v1": "x-goog-api-key", "v1beta": ""}
+"""Version → the header of its clients, where other APIs have the same places."""
+routes: tuple[Route, ...] = tuple(
+    [
+        route
+        for version, header in _OWN_HEADER.items()
+        for route in (
+            *[Route("POST", f"/{version}/models/{{model}}:{action}", purpose) for action, purpose in _ACTIONS.items()],
+            Route("GET", f"/{version}/models", "models", header),
+            Route("GET", f"/{version}/models/{{model}}", "model", header),
+        )
+    ]
 )
 """AI Studio's; an answer is streamed where its path says so."""
 
