@@ -87,6 +87,8 @@ def run(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
 )
 def test_a_wrong_command_line_is_one_line(cli: Cli, folder: Path, arguments: Any, code: int, words: Any) -> None:
     (folder / "empty").write_text("# none\n")
+    for name in ("empty", "gateway.toml"):
+        (folder / name).chmod(0o600)
     got, out, err = cli("serve", *arguments)
     assert (got, out) == (code, "")
     assert one_line(err.removeprefix("noise\n"), *words), err
@@ -129,23 +131,26 @@ def test_where_and_how_long(run: Any) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_file_of_keys_says_who_may_ask_for_what(folder: Path) -> None:
-    from dragoman.cli.serve_keys import keys_of
-    from dragoman.serve.callers import authenticator
-
-    authenticate = authenticator(keys_of(["key-of-the-line"], folder / "keys"))
-    callers = [await authenticate([f"key-of-the-{each}"]) for each in ("line", "first", "second", "third", "fourth")]
-    assert [each and (each.name, each.models) for each in callers] == [
-        ("", None),
-        ("ada", None),
-        ("bob", ("one", "gpt-*")),
-        ("", None),
-        None,
-    ]
+@pytest.mark.parametrize(
+    ("arguments", "variable", "known"),
+    [
+        (["--key", "key-of-the-line"], "", ["line"]),
+        (["--key", "key-of-the-line"], "key-of-the-variable", ["line"]),
+        ([], "key-of-the-variable\nkey-of-the-second-line ada", ["variable", "second-line"]),
+        (["--key-file", "keys"], "", ["first", "second", "third"]),
+        (["--key-file", "keys", "--key", "key-of-the-line"], "", ["line", "first", "second", "third"]),
+    ],
+)
+async def test_where_keys_come_from(run: Any, monkeypatch: Any, arguments: Any, variable: str, known: Any) -> None:
+    monkeypatch.setenv("DRAGOMAN_SERVE_KEY", variable)
+    app, _ = run(*arguments)
+    authenticate = app.state.service.authenticate
+    every = ["line", "variable", "second-line", "first", "second", "third"]
+    assert [each for each in every if await authenticate([f"key-of-the-{each}"])] == known
 
 
 def test_keys_come_from_the_environment_and_stand_nowhere(run: Any, capsys: Any, monkeypatch: Any) -> None:
-    monkeypatch.setenv("DRAGOMAN_SERVE_KEY", "first-of-the-keys second-of-the-keys")
+    monkeypatch.setenv("DRAGOMAN_SERVE_KEY", "first-of-the-keys\nsecond-of-the-keys")
     app, _ = run()
     assert app.state.service.has_keys
     printed = capsys.readouterr().out
@@ -154,8 +159,8 @@ def test_keys_come_from_the_environment_and_stand_nowhere(run: Any, capsys: Any,
 
 
 @contextmanager
-def server(*arguments: str, **environment: str) -> Generator[str]:
-    """A server of its own → what it prints."""
+def server(*arguments: str, errors: Callable[[str], bool] = lambda err: not err, **environment: str) -> Generator[str]:
+    """A server of its own → what it prints. `errors`: of standard error, whether it is right."""
     process = subprocess.Popen(
         [sys.executable, "-m", "dragoman", "serve", "--port", "0", *arguments],
         stdout=subprocess.PIPE,
@@ -172,7 +177,8 @@ def server(*arguments: str, **environment: str) -> Generator[str]:
     finally:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=20)
-    assert (process.returncode, err) == (0, "")
+    assert process.returncode == 0
+    assert errors(err), err
 
 
 FAKE_OPENAI = """
@@ -207,3 +213,13 @@ def test_the_lines_that_it_prints_talk_to_it(llm: Llm, tmp_path: Path, key: str 
                 command, capture_output=True, timeout=40, env={**os.environ, **environment}, text=True
             )
             assert "You said: Name a river." in done.stdout, done.stderr
+
+
+@pytest.mark.service
+def test_calls_are_shown_where_that_is_wanted(llm: Llm) -> None:
+    import urllib.request
+
+    for arguments, shown in ((("--log",), 1), ((), 0)):
+        with server(*arguments, errors=lambda err, shown=shown: err.count("GET /v1/models 200") == shown) as printed:
+            [url] = re.findall(r"at (http\S+);", printed)
+            urllib.request.urlopen(f"{url}/v1/models").read()

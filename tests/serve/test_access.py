@@ -23,7 +23,7 @@ from support.serving import ASKS, asking, served
 from support.switching import PROVIDERS
 
 OWN, OTHER, NARROW, WRONG = (f"key-{name}-0123456789" for name in ("own", "other", "narrow", "wrong"))
-PUBLIC: dict[str, str] = {}
+PUBLIC: dict[str, str] = {"/openapi.json": "it says what the documentation says"}
 
 
 def new() -> Any:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
-from contextlib import redirect_stdout
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +14,7 @@ import typer
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
+    from dragoman.serve.callers import Key
     from dragoman.serve.service import Service
 
 __all__ = ["serve"]
@@ -51,7 +52,7 @@ def serve(
     keys: Annotated[
         list[str] | None,
         typer.Option(
-            "--key", metavar="KEY", envvar=_KEY, help="A key that clients must send; several times for several."
+            "--key", metavar="KEY", help="A key that clients must send.  [default: those of DRAGOMAN_SERVE_KEY]"
         ),
     ] = None,
     key_file: Annotated[
@@ -60,7 +61,7 @@ def serve(
             metavar="FILE",
             exists=True,
             dir_okay=False,
-            help="Keys, one on each line: KEY [NAME [MODEL…]].",
+            help="Keys, one on each line: KEY, then a name for logs, then the models that it may ask for.",
             show_default=False,
         ),
     ] = None,
@@ -85,6 +86,10 @@ def serve(
     drain: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="So long answers may go on once it is asked to end.")
     ] = 30.0,
+    log: Annotated[
+        bool,
+        typer.Option("--log", help="Show each call in a line, on standard error: never what was said, and no keys."),
+    ] = False,
     directory: Annotated[
         Path | None,
         typer.Option(
@@ -122,26 +127,63 @@ def serve(
 
         raise SettingsError(f'a server needs {error.name}: pip install "dragoman[serve]"') from error
     from dragoman.cli.serve_greeting import greeting
-    from dragoman.cli.serve_keys import keys_of
 
-    auth = keys_of(keys or (), key_file)
-    if (host_names := list(hosts or ())) == [] and auth is not None:
-        host_names = _names(host)
-    with redirect_stdout(sys.stderr):
-        app = _app(
-            _served(targets or [], model),
-            gateway,
-            {"store": None if store == "none" else store, "auth": auth, "hosts": host_names, "origins": origins or ()},
-        )
+    with _logged(calls=log):
+        auth = _keys(keys or [], key_file)
+        if (host_names := list(hosts or ())) == [] and auth is not None:
+            host_names = _names(host)
+        with redirect_stdout(sys.stderr):
+            app = _app(
+                _served(targets or [], model),
+                gateway,
+                {
+                    "store": None if store == "none" else store,
+                    "auth": auth,
+                    "hosts": host_names,
+                    "origins": origins or (),
+                },
+            )
+        service: Service = app.state.service
 
-    service: Service = app.state.service
+        def ready(url: str) -> None:
+            names = [name for backend in service.backends for name in getattr(backend, "names", ())]
+            print(greeting(names, url, _KEY if service.has_keys else None), flush=True)  # noqa: T201
 
-    def ready(url: str) -> None:
-        names = [name for backend in service.backends for name in getattr(backend, "names", ())]
-        print(greeting(names, url, _KEY if service.has_keys else None), flush=True)  # noqa: T201
-
-    run_server(app, host=host, port=port, drain_seconds=drain, ready=ready)
+        run_server(app, host=host, port=port, drain_seconds=drain, ready=ready)
     return 0
+
+
+def _keys(given: list[str], file: Path | None) -> list[Key] | None:
+    """The keys of the command line, else of the variable; and of the file. `None`: there are none."""
+    from dragoman.serve.callers import Key
+    from dragoman.serve.key_files import keys_in, read_keys
+
+    keys = [Key(each) for each in given]
+    if not keys and (variable := os.environ.get(_KEY)):
+        keys = keys_in(variable, where=_KEY)
+    if file is not None:
+        keys += read_keys(file)
+    return keys or None
+
+
+@contextmanager
+def _logged(*, calls: bool) -> Generator[None]:
+    """Shows what goes wrong, and each call if wanted, in a line each."""
+    import logging
+
+    log, of_calls = logging.getLogger("dragoman.serve"), logging.getLogger("dragoman.serve.calls")
+    shown = logging.StreamHandler()
+    shown.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+    before = log.level, of_calls.level
+    log.addHandler(shown)
+    log.setLevel(logging.WARNING)
+    of_calls.setLevel(logging.INFO if calls else logging.WARNING)
+    try:
+        yield
+    finally:
+        log.removeHandler(shown)
+        for each, level in zip((log, of_calls), before, strict=True):
+            each.setLevel(level)
 
 
 def _served(targets: list[str], model: str | None) -> list[tuple[str, Any]]:

@@ -16,7 +16,18 @@ if TYPE_CHECKING:
     from dragoman.serve.sealer import Sealer
     from dragoman.serve.server import run_server, serve_http
 
-__all__ = ["AgentPolicy", "Caller", "Gateway", "Key", "Sealer", "ServerLimits", "app", "read_keys", "run_server", "serve_http"]
+__all__ = [
+    "AgentPolicy",
+    "Caller",
+    "Gateway",
+    "Key",
+    "Sealer",
+    "ServerLimits",
+    "app",
+    "read_keys",
+    "run_server",
+    "serve_http",
+]
 
 _MODULES = {
     "AgentPolicy": "agent_policy",

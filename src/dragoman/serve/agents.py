@@ -17,8 +17,9 @@ from dragoman.run_request import RunRequest
 from dragoman.serve.agent_answers import AgentAnswer
 from dragoman.serve.agent_conversations import conversed
 from dragoman.serve.agent_policy import AgentPolicy
-from dragoman.serve.agent_requests import Allowed, allowed
+from dragoman.serve.agent_requests import Allowed, allowed, of_client
 from dragoman.serve.call import Call
+from dragoman.serve.detaching import detached
 from dragoman.serve.recalling import Recalled
 from dragoman.serve.recording import Recording
 from dragoman.serve.threads import resource_of
@@ -51,8 +52,12 @@ class AgentBackend:
         """See `Backend`."""
         return self._only is not None or model in self._agents
 
-    async def answer(self, call: Call, known: Recalled, recording: Recording) -> AsyncGenerator[list[Event], None]:
+    def answer(self, call: Call, known: Recalled, recording: Recording) -> AsyncGenerator[list[Event], None]:
         """A run, as its client may see it: the agent's own calls are hidden, the client's tools wait for the client."""
+        events = self._answer(call, known, recording)
+        return events if self._policy.on_disconnect == "cancel" else detached(call, events, recording)
+
+    async def _answer(self, call: Call, known: Recalled, recording: Recording) -> AsyncGenerator[list[Event], None]:
         agent = self._agent(known.request.model)
         own = [tool.name for tool in agent.tools if isinstance(tool, Tool)]
         what = allowed(known.request, call.wire.name, self._policy, own)
@@ -69,6 +74,9 @@ class AgentBackend:
                         if message.id not in given and message.role is not Role.SYSTEM
                     ]
                     recording.pending = result.pending
+                ending = step.events[-1] if step.events else None
+                if isinstance(ending, RunError) and (error := of_client(ending.error, what.tools)) is not ending.error:
+                    raise error
                 if events := shown.feed(step.events):
                     yield events
 

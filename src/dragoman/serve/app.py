@@ -59,6 +59,7 @@ def app(
     from dragoman.serve.endpoint import Endpoint
     from dragoman.serve.endpoints import HANDLERS
     from dragoman.serve.limits import ServerLimits
+    from dragoman.serve.operations import Probes, operations
     from dragoman.serve.places import places
     from dragoman.serve.service import Service
 
@@ -75,14 +76,18 @@ def app(
         answers=open_answers(store),
     )
     served = [wires.get(name) for name in wires.names()]
+    found = places(served, HANDLERS)
     routes = [
         Route(place.path.replace("{model}", "{model:path}"), Endpoint(place, service), methods=[place.method])
-        for place in places(served, HANDLERS)
+        for place in found
     ]
     made = Starlette(
-        routes=routes,
+        routes=[*operations(service, found), *routes],
         lifespan=lambda _: service.running(),
-        middleware=[Middleware(HostGuard, hosts=hosts, origins=origins)],
+        middleware=[
+            Middleware(Probes, service=service),
+            Middleware(HostGuard, hosts=hosts, origins=origins),
+        ],
         exception_handlers={404: absent, 405: absent},
     )
     made.router.redirect_slashes = False

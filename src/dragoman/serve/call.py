@@ -14,6 +14,7 @@ from dragoman.request import EmbeddingsRequest
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.serve.callers import Caller
 from dragoman.serve.connection import Connection
+from dragoman.serve.observed import Observed
 from dragoman.serve.service import Service
 from dragoman.wires.wire import Wire
 
@@ -51,6 +52,8 @@ class Call(msgspec.Struct, frozen=True, eq=False):
     """Of this call, as the wire's `envelope` takes it: 32 hexadecimal digits."""
     now: datetime
     """When it came."""
+    observed: Observed
+    """What metrics and logs say of it."""
 
     def with_id(self, id: str) -> Call:  # noqa: A002 the field's name
         """The same call under another id."""

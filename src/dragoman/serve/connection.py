@@ -49,6 +49,8 @@ class Connection:
         """Whether the status was sent."""
         self.ended = False
         """Whether all was sent."""
+        self.first: float | None = None
+        """When the first piece of a stream went out, on the loop's clock."""
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
@@ -105,6 +107,8 @@ class Connection:
 
     async def write(self, data: bytes) -> None:
         """The next piece of a stream."""
+        if self.first is None:
+            self.first = self._loop.time()
         if self._pinging is not None:
             await asyncio.wait((self._pinging,))
         if not self.started:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -17,6 +18,7 @@ from dragoman.serve.call import Call
 from dragoman.serve.callers import Caller, presented_keys
 from dragoman.serve.connection import Connection
 from dragoman.serve.endpoints import HANDLERS
+from dragoman.serve.observed import Observed
 from dragoman.serve.places import Place
 from dragoman.serve.service import Service
 from dragoman.wires.wire import Wire
@@ -37,17 +39,38 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request."""
-        service = self._service
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         wire, route = self._chosen(headers)
+        place, clock = self.place, asyncio.get_running_loop().time
+        observed = Observed(
+            wire=wire.name, purpose=route.purpose, method=place.method, path=place.path, started=clock()
+        )
+        try:
+            await self._answer(scope, receive, send, headers, wire, route, observed)
+        finally:
+            observed.seconds = clock() - observed.started
+            self._service.observe(observed)
+
+    async def _answer(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        headers: dict[str, str],
+        wire: Wire,
+        route: Route,
+        observed: Observed,
+    ) -> None:
+        service = self._service
         try:
             caller = await self._caller(wire, scope)
+            observed.caller = caller.name
             with service.gate.call(caller):
                 data = await read_body(receive, headers, service.limits) if scope["method"] == "POST" else b""
                 connection = Connection(receive, send, service.limits)
 
                 async def work() -> None:
-                    call = self._call(scope, headers, wire, route, caller, data, connection)
+                    call = self._call(scope, headers, wire, route, caller, data, connection, observed)
                     await HANDLERS[call.route.purpose](call)
 
                 async with connection:
@@ -55,10 +78,14 @@ class Endpoint:
                         error = await connection.run(work)
                     if error is not None:
                         await self._end_with(connection, wire, error)
+                if connection.ended:
+                    failure = observed.error if error is None else error
+                    observed.status = 200 if failure is None else wire.dump_error(public(failure)).status
+                observed.note_first(connection.first)
         except ClientDisconnect:
             return
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer of its API
-            await self._refuse(Connection(receive, send, service.limits), wire, error)
+            observed.status = await self._refuse(Connection(receive, send, service.limits), wire, error)
 
     async def _end_with(self, connection: Connection, wire: Wire, error: Exception) -> None:
         """Answers with an error, or ends a stream with it."""
@@ -72,8 +99,8 @@ class Endpoint:
         if not isinstance(error, DragomanError):
             _LOG.error("an answer broke off", exc_info=error)
 
-    async def _refuse(self, connection: Connection, wire: Wire, error: Exception) -> None:
-        """Answers with an error, as the wire's API does."""
+    async def _refuse(self, connection: Connection, wire: Wire, error: Exception) -> int:
+        """Answers with an error, as the wire's API does → its status."""
         if not isinstance(error, DragomanError):
             _LOG.error("a request failed", exc_info=error)
         shown = wire.dump_error(public(error))
@@ -81,6 +108,7 @@ class Endpoint:
         if isinstance(error, BodyTimeoutError):
             headers["connection"] = "close"  # where its next request begins, nobody knows
         await connection.respond(shown.status, headers, json_bytes.encode(shown.body))
+        return shown.status
 
     async def _caller(self, wire: Wire, scope: Scope) -> Caller:
         presented = presented_keys(scope["headers"], scope["query_string"], getattr(wire, "keys", BEARER))
@@ -108,6 +136,7 @@ class Endpoint:
         caller: Caller,
         data: bytes,
         connection: Connection,
+        observed: Observed,
     ) -> Call:
         service = self._service
         path, query = scope["path"].removeprefix(scope.get("root_path", "")), scope["query_string"].decode("latin-1")
@@ -128,6 +157,7 @@ class Endpoint:
             connection,
             service.new_id(),
             service.clock(),
+            observed,
         )
 
 

@@ -11,8 +11,9 @@ from dragoman.model.tokens import request_tokens
 from dragoman.result import ModelInfo
 from dragoman.serve import kept
 from dragoman.serve.answering import answer
-from dragoman.serve.call import Call
+from dragoman.serve.call import Backend, Call
 from dragoman.serve.limits import check_request
+from dragoman.serve.observed import offered_name
 
 __all__ = ["HANDLERS", "Handler", "respond"]
 
@@ -23,7 +24,7 @@ async def chat(call: Call) -> None:
     """Messages → the model's answer, whole or streamed."""
     request = call.wire.load_request(call.body, path=call.path, headers=call.headers)
     check_request(request, call.service.limits)
-    await answer(call, request, call.service.backend(request.model, call.caller))
+    await answer(call, request, _backend(call, request.model))
 
 
 async def embeddings(call: Call) -> None:
@@ -32,7 +33,7 @@ async def embeddings(call: Call) -> None:
     if wire is None:
         raise InvalidRequestError(f"the API {call.wire.name} has no embeddings")
     request = wire.load_request(call.body, path=call.path)
-    result = await call.service.backend(request.model, call.caller).embed(call, request)
+    result = await _backend(call, request.model).embed(call, request)
     await respond(call, wire.dump_response(result, request=request))
 
 
@@ -40,7 +41,7 @@ async def count_tokens(call: Call) -> None:
     """Messages → how many tokens they are, about."""
     request = call.wire.load_request(call.body, path=call.path, headers=call.headers)
     check_request(request, call.service.limits)
-    call.service.backend(request.model, call.caller)
+    _backend(call, request.model)
     await respond(call, _own(call).dump_token_count(request_tokens(request)))
 
 
@@ -52,7 +53,7 @@ async def models(call: Call) -> None:
 async def model(call: Call) -> None:
     """One of them."""
     name = call.parameters.get("model") or str(call.body.get("model") or call.body.get("name") or "")
-    call.service.backend(name, call.caller)
+    _backend(call, name)
     known = {each.name: each for each in await call.service.models(call.caller)}
     await respond(call, _own(call).dump_model(known.get(name) or ModelInfo(name, "dragoman"), now=call.now))
 
@@ -70,6 +71,17 @@ async def alive(call: Call) -> None:
 async def respond(call: Call, value: Mapping[str, Any], headers: Mapping[str, str] = {}) -> None:
     """Answers with JSON."""
     await call.connection.respond(200, {"content-type": "application/json", **headers}, json_bytes.encode(value))
+
+
+def _backend(call: Call, model: str) -> Backend:
+    """Who answers to that name.
+
+    Raises:
+        ModelNotFoundError: nobody does.
+    """
+    backend = call.service.backend(model, call.caller)
+    call.observed.model = offered_name(model, getattr(backend, "names", ()))
+    return backend
 
 
 def _own(call: Call) -> Any:

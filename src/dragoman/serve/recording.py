@@ -60,6 +60,7 @@ class Recording:
 
     def add(self, events: Sequence[Event]) -> None:
         """What the client gets."""
+        self._call.observed.add(events)
         if not self._keeps:
             return
         self._events += events

@@ -17,6 +17,8 @@ from dragoman.serve.background import Background
 from dragoman.serve.callers import Authenticate, Caller
 from dragoman.serve.gate import Gate
 from dragoman.serve.limits import ServerLimits
+from dragoman.serve.metrics import Metrics
+from dragoman.serve.observed import Observed, log_call
 
 if TYPE_CHECKING:
     from dragoman.serve.call import Backend
@@ -45,6 +47,7 @@ class Service:
         self.answers = answers
         self.gate = Gate(limits)
         self.background = Background(limits.open_calls)
+        self.metrics = Metrics(lambda: self.gate.open)
         self.new_id = new_id
         self.clock = clock
 
@@ -59,6 +62,11 @@ class Service:
                 for backend in self.backends:
                     await backend.close()
                 await self.answers.close()
+
+    def observe(self, call: Observed) -> None:
+        """A call is over."""
+        self.metrics.observe(call)
+        log_call(call)
 
     async def models(self, caller: Caller) -> list[ModelInfo]:
         """What a client may name, each name once."""

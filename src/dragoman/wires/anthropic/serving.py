@@ -6,13 +6,32 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from dragoman.codec.body_schema import BOOLEAN, TEXT, JsonSchema, a_list, an_object, either
 from dragoman.codec.json_values import if_text
 from dragoman.codec.serving import BEARER, KeyPlace
 from dragoman.message import Content, ThinkingPart
 from dragoman.result import ModelInfo
 from dragoman.wires.anthropic.quirks import NAME, OWN
 
-__all__ = ["dump_model", "dump_models", "dump_seal", "dump_token_count", "keys", "load_seal"]
+__all__ = ["bodies", "dump_model", "dump_models", "dump_seal", "dump_token_count", "keys", "load_seal"]
+
+_MESSAGES: dict[str, JsonSchema] = {
+    "model": TEXT,
+    "messages": a_list(
+        an_object(
+            {
+                "role": {"enum": ["user", "assistant"]},
+                "content": either(TEXT, a_list(an_object({"type": {"const": "text"}, "text": TEXT}), least=1)),
+            }
+        ),
+        least=1,
+    ),
+}
+bodies = {
+    "/v1/messages": an_object({**_MESSAGES, "max_tokens": {"type": "integer", "minimum": 1}}, stream=BOOLEAN),
+    "/v1/messages/count_tokens": an_object(_MESSAGES),
+}
+"""Path → JSON Schema of what clients send there."""
 
 keys = (KeyPlace("header", "x-api-key"), *BEARER)
 """Where clients put their key."""

@@ -6,9 +6,16 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from dragoman.codec.body_schema import CHAT_BODY, TEXT, a_list, an_object
 from dragoman.result import ModelInfo
 
-__all__ = ["dump_model", "dump_models"]
+__all__ = ["bodies", "dump_model", "dump_models"]
+
+bodies = {
+    "/v2/chat": CHAT_BODY,
+    "/v2/embed": an_object({"model": TEXT, "texts": a_list(TEXT, least=1), "input_type": TEXT}),
+}
+"""Path → JSON Schema of what clients send there."""
 
 _ENDPOINTS = {"chat": "chat", "embeddings": "embed"}
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from dragoman.codec.body_schema import TEXT, a_list, an_object
 from dragoman.codec.json_values import if_text
 from dragoman.codec.serving import BEARER, KeyPlace
 from dragoman.message import Content, ThinkingPart
@@ -13,7 +14,20 @@ from dragoman.result import ModelInfo
 from dragoman.wires.google.quirks import OWN
 from dragoman.wires.google.tools import SIGNATURE
 
-__all__ = ["dump_model", "dump_models", "dump_seal", "dump_token_count", "keys", "load_seal"]
+__all__ = ["bodies", "dump_model", "dump_models", "dump_seal", "dump_token_count", "keys", "load_seal"]
+
+_CONTENT = an_object({"parts": a_list(an_object({"text": TEXT}), least=1)}, role={"enum": ["user", "model"]})
+_CONTENTS = an_object({"contents": a_list(_CONTENT, least=1)}, generationConfig={"type": "object"})
+bodies = {
+    "/v1beta/models/{model}:generateContent": _CONTENTS,
+    "/v1beta/models/{model}:streamGenerateContent": _CONTENTS,
+    "/v1beta/models/{model}:countTokens": _CONTENTS,
+    "/v1beta/models/{model}:embedContent": an_object({"content": _CONTENT}),
+    "/v1beta/models/{model}:batchEmbedContents": an_object(
+        {"requests": a_list(an_object({"content": _CONTENT}), least=1)}
+    ),
+}
+"""Path → JSON Schema of what clients send there."""
 
 keys = (KeyPlace("header", "x-goog-api-key"), KeyPlace("query", "key"), *BEARER)
 """Where clients put their key."""

@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from dragoman.codec.body_schema import CHAT_BODY, EMBEDDINGS_BODY
 from dragoman.result import ModelInfo
 from dragoman.wires.chat import serving
 
-__all__ = ["dump_model", "dump_models"]
+__all__ = ["bodies", "dump_model", "dump_models"]
+
+bodies = {"/v1/chat/completions": CHAT_BODY, "/v1/embeddings": EMBEDDINGS_BODY}
+"""Path → JSON Schema of what clients send there."""
 
 
 def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:

@@ -7,9 +7,20 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
+from dragoman.codec.body_schema import BOOLEAN, TEXT, a_list, an_object, either
 from dragoman.result import ModelInfo
 
-__all__ = ["dump_model", "dump_models", "dump_version"]
+__all__ = ["bodies", "dump_model", "dump_models", "dump_version"]
+
+_MESSAGE = an_object({"role": {"enum": ["system", "user", "assistant", "tool"]}, "content": TEXT})
+bodies = {
+    "/api/chat": an_object({"model": TEXT, "messages": a_list(_MESSAGE, least=1)}, stream=BOOLEAN),
+    "/api/generate": an_object({"model": TEXT, "prompt": TEXT}, stream=BOOLEAN),
+    "/api/embed": an_object({"model": TEXT, "input": either(TEXT, a_list(TEXT, least=1))}),
+    "/api/embeddings": an_object({"model": TEXT, "prompt": TEXT}),
+    "/api/show": an_object({"model": TEXT}),
+}
+"""Path → JSON Schema of what clients send there."""
 
 _DETAILS = {"format": "gguf", "family": "", "families": None, "parameter_size": "", "quantization_level": ""}
 _CAPABILITIES = {"chat": ["completion", "tools"], "embeddings": ["embedding"]}

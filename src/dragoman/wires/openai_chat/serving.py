@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dragoman.codec.body_schema import CHAT_BODY, EMBEDDINGS_BODY
 from dragoman.codec.json_values import if_text
 from dragoman.message import Content, ThinkingPart
 from dragoman.wires.openai_chat.quirks import OWN
 
-__all__ = ["dump_seal", "load_seal"]
+__all__ = ["bodies", "dump_seal", "load_seal"]
+
+bodies = {"/v1/chat/completions": CHAT_BODY, "/v1/embeddings": EMBEDDINGS_BODY}
+"""Path → JSON Schema of what clients send there."""
 
 
 def dump_seal(token: str) -> ThinkingPart:

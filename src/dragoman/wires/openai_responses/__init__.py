@@ -18,6 +18,7 @@ from dragoman.wires.openai_responses.messages import dump_messages, layout, load
 from dragoman.wires.openai_responses.quirks import NAME, Quirks
 from dragoman.wires.openai_responses.request import dump_http, dump_request, load_request, routes
 from dragoman.wires.openai_responses.serving import (
+    bodies,
     call_id,
     dump_deleted,
     dump_input_items,
@@ -42,4 +43,5 @@ __all__ += ["dump_download", "load_files"]
 __all__ += ["dump_input_items", "dump_model", "dump_models", "dump_token_count"]
 __all__ += ["dump_seal", "load_seal"]
 __all__ += ["call_id", "dump_deleted", "links", "with_state"]
+__all__ += ["bodies"]
 __all__ += ["dump_interrupt", "load_interrupt", "load_resume"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from dragoman.codec.body_schema import BOOLEAN, EMBEDDINGS_BODY, TEXT, a_list, an_object, either
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.codec.serving import Links
 from dragoman.errors import InvalidRequestError
@@ -15,6 +16,7 @@ from dragoman.wires.openai_responses.messages import dump_messages
 from dragoman.wires.openai_responses.quirks import OWN
 
 __all__ = [
+    "bodies",
     "call_id",
     "dump_deleted",
     "dump_input_items",
@@ -23,9 +25,17 @@ __all__ = [
     "dump_seal",
     "dump_token_count",
     "links",
-    "with_state",
     "load_seal",
+    "with_state",
 ]
+
+_INPUT = an_object({"model": TEXT, "input": either(TEXT, a_list({"type": "object"}, least=1))}, stream=BOOLEAN)
+bodies = {
+    "/v1/responses": _INPUT,
+    "/v1/responses/input_tokens": _INPUT,
+    "/v1/embeddings": EMBEDDINGS_BODY,
+}
+"""Path → JSON Schema of what clients send there."""
 
 _PREFIX = "resp_"
 _LINKS = ("background", "conversation", "previous_response_id")
