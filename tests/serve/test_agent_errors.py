@@ -148,7 +148,10 @@ async def test_a_name_that_a_toolset_has_is_taken_too() -> None:
 
     app, model = app_of(hello, tools=[Set()])
     path, body = ASKS["openai_chat"]
-    named: dict[str, Any] = {"type": "function", "function": {"name": "own", "parameters": {"type": "object", "properties": {}}}}
+    named: dict[str, Any] = {
+        "type": "function",
+        "function": {"name": "own", "parameters": {"type": "object", "properties": {}}},
+    }
     made = await exchange(app, "POST", path, {**body, "model": MODEL, "tools": [named]})
     assert made.status == 400, made.body
     assert model.requests == []

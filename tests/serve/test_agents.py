@@ -143,6 +143,23 @@ async def test_the_usage_is_that_of_all_its_calls(wire: str, stream: bool) -> No
     )
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_a_provider_says_of_itself_stays_with_the_agent(stream: bool) -> None:
+    """Also where the client speaks the provider's wire."""
+
+    def reply(_: ModelRequest) -> Message:
+        said = {"system_fingerprint": "fp_secret", "service_tier": "tier_secret"}
+        return Message.model("Hi.").replace(native={"openai_chat": said, "openai_chat:notes": {"response": said}})
+
+    agent, model = agent_of(reply, "openai_chat")
+    result = await agent.send("Hi.")
+    assert "fp_secret" in repr(result.messages), "the provider says it"
+    client, transport = client_of("openai_chat", serve.app({MODEL: agent}))
+    assert (await one(client, request(Message.user("Hi."), stream=stream))).text == "Hi."
+    assert b"_secret" not in transport.bodies[-1]
+    assert str(model.chat_model).encode() not in transport.bodies[-1]
+
+
 def deleting(asked: ModelRequest) -> Message:
     if sum(len(message.tool_results) for message in asked.messages) == 0:
         return Message.model("Sure?", ToolCallPart("c1", "delete", {"what": "all"}))
