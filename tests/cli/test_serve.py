@@ -84,6 +84,7 @@ def run(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
         (("--host", "0.0.0.0", "--port", "0"), 3, ("0.0.0.0 can be reached from other machines", "--key")),
         (("--store", "redis://x"), 3, ("redis",)),
         (("--drain", "-1"), 2, ("--drain",)),
+        (("--on-disconnect", "stay"), 2, ("'stay'", "--on-disconnect")),
     ],
 )
 def test_a_wrong_command_line_is_one_line(cli: Cli, folder: Path, arguments: Any, code: int, words: Any) -> None:
