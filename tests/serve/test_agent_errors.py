@@ -22,6 +22,12 @@ from support.switching import PROVIDERS
 pytestmark = pytest.mark.anyio
 WIRES = list(PROVIDERS)
 deleted: list[str] = []
+BOTH = [
+    pytest.param(wire, stream, marks=() if (place % 2 == 0) is stream else pytest.mark.slow)
+    for place, wire in enumerate(WIRES)
+    for stream in (False, True)
+]
+"""Every wire whole and streamed; quick is one of the two."""
 
 
 @pytest.fixture(autouse=True)
@@ -55,8 +61,7 @@ def request(*messages: Message, stream: bool = False, tools: Any = ()) -> ModelR
     return ModelRequest(MODEL, messages or (Message.user("Hi."),), tuple(tools), stream=stream)
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize(("wire", "stream"), BOTH)
 async def test_an_error_after_a_hidden_round_is_that_of_the_upstream_in_public(wire: str, stream: bool) -> None:
     """Nothing was said yet, so that there is a status."""
     for error, status in (
@@ -96,8 +101,7 @@ async def test_an_error_after_the_first_word_comes_as_the_wire_has_it(wire: str)
     assert b"sk-secret" not in transport.bodies[-1]
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize(("wire", "stream"), BOTH)
 async def test_a_limit_of_the_agent_is_no_fault_of_the_client(wire: str, stream: bool) -> None:
     def reply(asked: ModelRequest) -> Message:
         return Message.model(ToolCallPart(f"c{len(asked.messages)}", "own", {"at": "a"}))
@@ -148,7 +152,10 @@ async def test_a_name_that_a_toolset_has_is_taken_too() -> None:
 
     app, model = app_of(hello, tools=[Set()])
     path, body = ASKS["openai_chat"]
-    named: dict[str, Any] = {"type": "function", "function": {"name": "own", "parameters": {"type": "object", "properties": {}}}}
+    named: dict[str, Any] = {
+        "type": "function",
+        "function": {"name": "own", "parameters": {"type": "object", "properties": {}}},
+    }
     made = await exchange(app, "POST", path, {**body, "model": MODEL, "tools": [named]})
     assert made.status == 400, made.body
     assert model.requests == []

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dragoman.event import Event, MessageFinished, MessageStarted, PartFinished, PartStarted, RunError, RunFinished
+from dragoman.event import (
+    Event,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    RunError,
+    RunFinished,
+)
 from dragoman.fold import unfold, whole_part
 from dragoman.inner_runs import InnerRuns
 from dragoman.interrupt import Interrupt
@@ -41,11 +50,16 @@ class AgentAnswer:
         """The events of a step → what the client gets now."""
         seen: list[Event] = []
         for event in events:
+            if type(event) is PartDelta:  # nearly all of a stream
+                seen += self._view.feed(event)
+                continue
             self._note(event)
             if isinstance(event, RunFinished) and event.pending:
                 for shown in self._asked(event.pending):
                     seen += self._view.feed(shown)
             seen += self._view.feed(event)
+        if all(type(event) is PartDelta for event in seen):
+            return seen
         for event in seen:
             if isinstance(event, MessageStarted) and event.role is Role.MODEL:
                 self._answer = event.message_id
