@@ -177,9 +177,9 @@ def test_the_routes_are_those_whose_paths_are_read():
         elif route.purpose == "embeddings":
             read[path] = embeddings.load_request(content("a"), path=path).model
     assert read == {
-        f"/{version}/models/gemini-x:{action}": found
-        for version in ("v1", "v1beta")
-        for action, found in {
+        f"/{version}/models/gemini-x:{action}": expected
+        for version in ("v1beta", "v1")
+        for action, expected in {
             "generateContent": ("gemini-x", False),
             "streamGenerateContent": ("gemini-x", True),
             "embedContent": "gemini-x",

@@ -30,20 +30,15 @@ _ACTIONS = {
     "embedContent": "embeddings",
     "batchEmbedContents": "embeddings",
 }
-_OWN_HEADER = {"v1": "x-goog-api-key", "v1beta": ""}
-"""Version → the header of its clients, where other APIs have the same places."""
-routes: tuple[Route, ...] = tuple(
-    [
-        route
-        for version, header in _OWN_HEADER.items()
-        for route in (
-            *[Route("POST", f"/{version}/models/{{model}}:{action}", purpose) for action, purpose in _ACTIONS.items()],
-            Route("GET", f"/{version}/models", "models", header),
-            Route("GET", f"/{version}/models/{{model}}", "model", header),
-        )
-    ]
+routes: tuple[Route, ...] = (
+    *(Route("POST", f"/v1beta/models/{{model}}:{action}", purpose) for action, purpose in _ACTIONS.items()),
+    Route("GET", "/v1beta/models", "models"),
+    Route("GET", "/v1beta/models/{model}", "model"),
+    *(Route("POST", f"/v1/models/{{model}}:{action}", purpose) for action, purpose in _ACTIONS.items()),
+    Route("GET", "/v1/models", "models", "x-goog-api-key"),
+    Route("GET", "/v1/models/{model}", "model", "x-goog-api-key"),
 )
-"""AI Studio's; an answer is streamed where its path says so."""
+"""AI Studio's, in both versions that its libraries ask for; an answer is streamed where its path says so."""
 
 _PATH = re.compile(r"(?:^|/)((?:publishers|projects|tunedModels|endpoints|models)/[^?]+):(\w+)")
 _OBJECTS = ("generationConfig", "toolConfig", "systemInstruction", "tools")
