@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from support.cli import SRC, one_line
+from support.javascript import with_openai
 from support.llm_server import Llm
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -83,6 +84,7 @@ def run(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
         (("--host", "0.0.0.0", "--port", "0"), 3, ("0.0.0.0 can be reached from other machines", "--key")),
         (("--store", "redis://x"), 3, ("redis",)),
         (("--drain", "-1"), 2, ("--drain",)),
+        (("--on-disconnect", "stay"), 2, ("'stay'", "--on-disconnect")),
     ],
 )
 def test_a_wrong_command_line_is_one_line(cli: Cli, folder: Path, arguments: Any, code: int, words: Any) -> None:
@@ -181,33 +183,17 @@ def server(*arguments: str, errors: Callable[[str], bool] = lambda err: not err,
     assert errors(err), err
 
 
-FAKE_OPENAI = """
-export default class OpenAI {
-  constructor(options) {
-    this.chat = {completions: {create: async (body) => {
-      const headers = {"content-type": "application/json", authorization: `Bearer ${options.apiKey}`};
-      return await (await fetch(options.baseURL + "/chat/completions", {method: "POST", headers, body: JSON.stringify(body)})).json();
-    }}};
-  }
-}
-"""
-
-
 @pytest.mark.service
 @pytest.mark.parametrize("key", [None, "a-key-that-nobody-guesses"])
 def test_the_lines_that_it_prints_talk_to_it(llm: Llm, tmp_path: Path, key: str | None) -> None:
     environment = {"DRAGOMAN_SERVE_KEY": key} if key else {}
-    package = tmp_path / "node_modules" / "openai"
-    package.mkdir(parents=True)
-    (package / "index.mjs").write_text(FAKE_OPENAI)
-    (package / "package.json").write_text('{"name": "openai", "exports": "./index.mjs"}')
     with server(**environment) as printed:
         curl, python, javascript = re.split(r"\n\n(?:#|//) ", printed)[1:]
-        (tmp_path / "a.mjs").write_text(javascript.partition("\n")[2])
+        program = with_openai(tmp_path, javascript.partition("\n")[2])
         for command in (
             ["sh", "-c", curl.partition("\n")[2]],
             [sys.executable, "-c", python.partition("\n")[2]],
-            ["node", str(tmp_path / "a.mjs")],
+            ["node", str(program)],
         ):
             done = subprocess.run(
                 command, capture_output=True, timeout=40, env={**os.environ, **environment}, text=True

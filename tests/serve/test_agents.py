@@ -27,6 +27,12 @@ WIRES = list(PROVIDERS)
 ASK = ToolSpec("ask", "Asks.", {"type": "object", "properties": {"at": {"type": "string"}}})
 PICK = ToolSpec("pick", "Picks.", {"type": "object", "properties": {"at": {"type": "string"}}})
 KEY = "k" * 32
+BOTH = [
+    pytest.param(wire, stream, marks=() if (place % 2 == 0) is stream else pytest.mark.slow)
+    for place, wire in enumerate(WIRES)
+    for stream in (False, True)
+]
+"""Every wire whole and streamed; quick is one of the two."""
 
 
 @tool
@@ -107,8 +113,7 @@ def rounds(asked: ModelRequest) -> Message:
     return Message.model("Done.")
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize(("wire", "stream"), BOTH)
 async def test_its_own_calls_are_hidden_and_the_clients_wait_for_the_client(wire: str, stream: bool) -> None:
     agent, model = agent_of(rounds, WIRES[(WIRES.index(wire) + 2) % len(WIRES)])
     client, transport = client_of(wire, serve.app({MODEL: agent}))
@@ -127,8 +132,7 @@ async def test_its_own_calls_are_hidden_and_the_clients_wait_for_the_client(wire
         assert secret not in seen, secret
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize(("wire", "stream"), BOTH)
 async def test_the_usage_is_that_of_all_its_calls(wire: str, stream: bool) -> None:
     agent, _ = agent_of(rounds)
     client, _ = client_of(wire, serve.app({MODEL: agent}))
@@ -141,6 +145,23 @@ async def test_the_usage_is_that_of_all_its_calls(wire: str, stream: bool) -> No
         result.usage.input_tokens,
         result.usage.output_tokens,
     )
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_a_provider_says_of_itself_stays_with_the_agent(stream: bool) -> None:
+    """Also where the client speaks the provider's wire."""
+
+    def reply(_: ModelRequest) -> Message:
+        said = {"system_fingerprint": "fp_secret", "service_tier": "tier_secret"}
+        return Message.model("Hi.").replace(native={"openai_chat": said, "openai_chat:notes": {"response": said}})
+
+    agent, model = agent_of(reply, "openai_chat")
+    result = await agent.send("Hi.")
+    assert "fp_secret" in repr(result.messages), "the provider says it"
+    client, transport = client_of("openai_chat", serve.app({MODEL: agent}))
+    assert (await one(client, request(Message.user("Hi."), stream=stream))).text == "Hi."
+    assert b"_secret" not in transport.bodies[-1]
+    assert str(model.chat_model).encode() not in transport.bodies[-1]
 
 
 def deleting(asked: ModelRequest) -> Message:
@@ -165,9 +186,8 @@ def answer(message: Message, approved: bool, **more: Any) -> Message:
     return results(message, {"approved": approved, **more})
 
 
-@pytest.mark.parametrize("key", [None, KEY])
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("key", [pytest.param(None, marks=pytest.mark.slow), KEY])
+@pytest.mark.parametrize(("wire", "stream"), BOTH)
 async def test_an_approval_comes_back_to_another_process(wire: str, stream: bool, key: str | None) -> None:
     store = MemoryAnswers()
     for approved in (True, False):
@@ -454,8 +474,7 @@ async def test_options_of_the_clients_wire_and_more_answers_are_losses() -> None
     assert not {"n", "logit_bias", "user"} & model.bodies[-1].keys()
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize(("wire", "stream"), BOTH)
 async def test_the_clients_schema_is_that_of_the_answer(wire: str, stream: bool) -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     answers = ['{"n": "four"}', '{"n": 4}']

@@ -108,6 +108,60 @@ def test_a_sign_and_a_write_at_the_same_time_stand_one_after_the_other() -> None
     assert (seen.is_complete, seen.body.replace(b": ping\n\n", b"")) == (True, b"xxxxx")
 
 
+class Alone(Exchange):
+    """Takes a while for each message, and no two at a time."""
+
+    busy = False
+
+    async def send(self, message: Any) -> None:
+        assert not self.busy
+        self.busy = True
+        await asyncio.sleep(3)
+        self.busy = False
+        await super().send(message)
+
+
+async def _while_a_sign_is_written(seen: Exchange) -> None:
+    async with Connection(seen.receive, seen.send, LIMITS) as connection:
+        connection.stream({}, b": ping\n\n", lambda _: b"")
+        for pause in (11, 11, 9, 14, 12):
+            await asyncio.sleep(pause)
+            await connection.write(b"x")
+        await asyncio.sleep(11)
+        await connection.end(b"y")
+
+
+def test_a_write_waits_for_a_sign_that_is_being_written() -> None:
+    seen = Alone()
+    run(_while_a_sign_is_written(seen))
+    assert (seen.is_complete, seen.body.replace(b": ping\n\n", b"")) == (True, b"xxxxxy")
+    assert seen.body.count(b"ping") == 5
+
+
+async def _interrupted_before() -> Exception | None:
+    seen = Exchange()
+    async with Connection(seen.receive, seen.send, LIMITS) as connection:
+        connection.interrupt(OverloadedError("the server is about to end"))
+        return await connection.run(pytest.fail)  # type: ignore[arg-type]
+
+
+def test_what_is_interrupted_before_it_begins_does_not_begin() -> None:
+    assert isinstance(run(_interrupted_before()), OverloadedError)
+
+
+async def _fails_after_its_end(seen: Exchange) -> None:
+    async with Connection(seen.receive, seen.send, LIMITS) as connection:
+        connection.stream({}, b"", lambda _: b"error")
+        await connection.end(b"x")
+        await connection.end_with(OverloadedError("too late"))
+
+
+def test_what_fails_after_the_end_is_not_told() -> None:
+    seen = Exchange()
+    run(_fails_after_its_end(seen))
+    assert seen.body == b"x"
+
+
 # clients that leave, or read nothing
 
 
@@ -140,9 +194,9 @@ def test_a_client_that_reads_nothing_is_cut(reads: int, wait: float, caplog: pyt
     assert "120 seconds" in caplog.text
 
 
-async def _never_reads(seen: Exchange) -> float:
+async def _never_reads(seen: Exchange, limits: ServerLimits) -> float:
     loop = asyncio.get_running_loop()
-    async with Connection(seen.receive, seen.send, LIMITS) as connection:
+    async with Connection(seen.receive, seen.send, limits) as connection:
         connection.stream({}, b": ping\n\n", lambda _: b"")
         await connection.write(b"x")
         await asyncio.sleep(1000)
@@ -150,7 +204,9 @@ async def _never_reads(seen: Exchange) -> float:
 
 
 def test_a_sign_of_life_that_is_not_read_is_no_reason_to_wait_longer() -> None:
-    assert run(_never_reads(Exchange(reads=2))) == 10 + 120
+    for seconds in (3, 25, 120):
+        limits = ServerLimits(ping_seconds=10, write_seconds=seconds)
+        assert run(_never_reads(Exchange(reads=2), limits)) == 10 + max(seconds, 10)  # seen when a sign would be due
 
 
 def test_a_client_that_reads_slowly_is_not_cut() -> None:

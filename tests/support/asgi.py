@@ -62,6 +62,7 @@ class Exchange:
         pieces = list(pieces)
         self._body = [(piece, unfinished or place < len(pieces) - 1) for place, piece in enumerate(pieces)]
         self._leaves_after, self._reads, self._fails_after, self._delay = leaves_after, reads, fails_after, delay
+        self._is_broken = False
         self._left = asyncio.Event()
         if leaves_after == 0:
             self._left.set()
@@ -82,8 +83,9 @@ class Exchange:
 
     async def send(self, message: Mapping[str, Any]) -> None:
         """See ASGI."""
-        assert not self.is_complete, f"{message} comes after the end"
-        assert (message["type"] == "http.response.start") is (not self.sent), f"{message} is out of turn"
+        if self.is_complete or (message["type"] == "http.response.start") is bool(self.sent):
+            self._is_broken = True  # seen also where the sender is a task that nobody looks after
+            raise AssertionError(f"{message} is out of turn")
         if self._reads is not None and len(self.sent) >= self._reads:
             await asyncio.Event().wait()
         if self._fails_after is not None and len(self.sent) >= self._fails_after:
@@ -99,8 +101,8 @@ class Exchange:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the response came to its end."""
-        return bool(self.sent) and self.sent[-1].get("more_body", True) is False
+        """Whether the response came to its end, and nothing behind it."""
+        return not self._is_broken and bool(self.sent) and self.sent[-1].get("more_body", True) is False
 
     @property
     def status(self) -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+import threading
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from dragoman import serve
@@ -14,7 +16,7 @@ from dragoman.result import ModelInfo
 from dragoman.serve.limits import ServerLimits
 from dragoman.testing import ScriptedModel
 
-__all__ = ["ASKS", "Scripted", "asking", "served"]
+__all__ = ["ASKS", "Scripted", "asking", "in_a_thread", "served"]
 
 ASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "openai_chat": ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi."}]}),
@@ -80,3 +82,36 @@ def asking(wire: str, *, stream: bool) -> tuple[str, dict[str, Any]]:
     if wire == "google":
         return path.replace("generateContent", "streamGenerateContent?alt=sse") if stream else path, body
     return path, {"model": "m", "stream": stream, **body}
+
+
+@contextmanager
+def in_a_thread(app: Any) -> Generator[str]:
+    """Serves an application over HTTP in a thread → its URL."""
+    begun, urls = threading.Event(), []
+
+    async def main() -> None:
+        def ready(url: str) -> None:
+            urls.append(url)
+            begun.set()
+
+        ends.append((asyncio.get_running_loop(), asyncio.current_task()))
+        await serve.serve_http(app, port=0, ready=ready)
+
+    def work() -> None:
+        try:
+            asyncio.run(main())
+        except asyncio.CancelledError:
+            pass
+        finally:
+            begun.set()
+
+    ends: list[Any] = []
+    thread = threading.Thread(target=work)
+    thread.start()
+    begun.wait()
+    try:
+        yield urls[0]
+    finally:
+        [(loop, task)] = ends
+        loop.call_soon_threadsafe(task.cancel)
+        thread.join()

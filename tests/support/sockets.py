@@ -68,11 +68,11 @@ def everything(client: socket.socket) -> bytes:
 
 
 @contextmanager
-def listening(app: Any, **bounds: Any) -> Generator[Listening]:
-    """Serves an application. `bounds`: of the protocol."""
+def listening(app: Any, *, loop: Any = "auto", **bounds: Any) -> Generator[Listening]:
+    """Serves an application. `loop`: "asyncio", or "auto" for uvloop where it is; `bounds`: of the protocol."""
     protocol = type("Protocol", (BoundedProtocol,), bounds)
     config = uvicorn.Config(
-        app, http=protocol, ws="none", log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=0,
+        app, http=protocol, loop=loop, ws="none", log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=0,
         timeout_keep_alive=bounds.get("keep_alive", 1),
     )  # fmt: skip
     server = uvicorn.Server(config)

@@ -14,6 +14,7 @@ import typer
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
+    from dragoman.serve.agent_policy import AgentPolicy
     from dragoman.serve.callers import Key
     from dragoman.serve.service import Service
 
@@ -83,6 +84,12 @@ def serve(
             "--origin", metavar="URL", help="Web pages that may use it (CORS), such as https://chat.example.com."
         ),
     ] = None,
+    on_disconnect: Annotated[
+        str,
+        typer.Option(
+            metavar="cancel|detach", help="What becomes of an agent's run whose client leaves; detached, it is kept."
+        ),
+    ] = "cancel",
     drain: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="So long answers may go on once it is asked to end.")
     ] = 30.0,
@@ -141,6 +148,7 @@ def serve(
                     "auth": auth,
                     "hosts": host_names,
                     "origins": origins or (),
+                    "policy": _policy(on_disconnect),
                 },
             )
         service: Service = app.state.service
@@ -151,6 +159,14 @@ def serve(
 
         run_server(app, host=host, port=port, drain_seconds=drain, ready=ready)
     return 0
+
+
+def _policy(on_disconnect: str) -> AgentPolicy:
+    from dragoman.serve import AgentPolicy
+
+    if on_disconnect not in ("cancel", "detach"):
+        raise typer.BadParameter(f"{on_disconnect!r} is neither cancel nor detach", param_hint="--on-disconnect")
+    return AgentPolicy(on_disconnect=on_disconnect)
 
 
 def _keys(given: list[str], file: Path | None) -> list[Key] | None:

@@ -34,7 +34,6 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`."""
         self._deadline.cancel()
-        self.pipeline.clear()
         for cycle in self._cycles:
             if not cycle.response_complete:
                 cycle.disconnected = True
@@ -58,7 +57,6 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """A piece of its body."""
         self._body += len(body)
-        self._overhead -= len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dragoman.event import Event, MessageFinished, MessageStarted, PartFinished, PartStarted, RunFinished
+from dragoman.event import (
+    Event,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    RunError,
+    RunFinished,
+)
 from dragoman.fold import unfold, whole_part
 from dragoman.inner_runs import InnerRuns
 from dragoman.interrupt import Interrupt
@@ -30,6 +39,10 @@ class AgentAnswer:
         """`losses`: what of the client's request is left out, which the answer's start says."""
         self._call, self._losses = call, tuple(losses)
         self._view, self._inner = Visible(), InnerRuns()
+        self._answer: str | None = None
+        """Id of the client's answer."""
+        self._speaks = False
+        """Whether the client got something of the answer."""
         self._last: str | None = None
         """Id of the model's last message."""
 
@@ -37,11 +50,23 @@ class AgentAnswer:
         """The events of a step → what the client gets now."""
         seen: list[Event] = []
         for event in events:
+            if type(event) is PartDelta:  # nearly all of a stream
+                seen += self._view.feed(event)
+                continue
             self._note(event)
             if isinstance(event, RunFinished) and event.pending:
                 for shown in self._asked(event.pending):
                     seen += self._view.feed(shown)
             seen += self._view.feed(event)
+        if all(type(event) is PartDelta for event in seen):
+            return seen
+        for event in seen:
+            if isinstance(event, MessageStarted) and event.role is Role.MODEL:
+                self._answer = event.message_id
+            elif isinstance(event, PartStarted) and event.message_id == self._answer:
+                self._speaks = True
+        if seen and isinstance(seen[-1], RunError) and not self._speaks:
+            return seen[-1:]  # no empty answer before it, so that it has its status
         return [self._own(event) for event in seen]
 
     def _note(self, event: Event) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.errors import InvalidRequestError
+from dragoman.errors import DragomanError, InvalidRequestError, ToolError
 from dragoman.interrupt import Resume
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Role
@@ -18,7 +18,7 @@ from dragoman.serve.agent_policy import AgentPolicy
 from dragoman.serve.asking import RESERVED
 from dragoman.serve.fields import foreign_losses, one_candidate
 
-__all__ = ["Allowed", "allowed", "check_results"]
+__all__ = ["Allowed", "allowed", "check_results", "of_client"]
 
 _WORDS = ("auto", "none", "required")
 
@@ -53,6 +53,14 @@ def allowed(request: ModelRequest, wire: str, policy: AgentPolicy, own: Collecti
     )
 
 
+def of_client(error: DragomanError, tools: Sequence[ToolSpec]) -> DragomanError:
+    """What a run failed with, as the client's fault where it is: the tools of sets are known only once it runs."""
+    if not isinstance(error, ToolError):
+        return error
+    name = next((tool.name for tool in tools if f"named {tool.name!r}" in error.message), None)
+    return error if name is None else _taken(name)
+
+
 def check_results(
     before: Sequence[Message], new: Sequence[Message], resumes: Sequence[Resume], *, trusted: bool
 ) -> None:
@@ -80,6 +88,10 @@ def check_results(
             )
 
 
+def _taken(name: str) -> InvalidRequestError:
+    return InvalidRequestError(f"a tool cannot be called {name!r:.100} here; give it another name")
+
+
 def _messages(messages: Sequence[Message], policy: AgentPolicy, losses: list[Loss]) -> tuple[Message, ...]:
     system = [at for at, message in enumerate(messages) if message.role is Role.SYSTEM]
     if not system or policy.system == "keep":
@@ -103,7 +115,7 @@ def _tools(
         return ()
     for tool in tools:
         if tool.name in own:
-            raise InvalidRequestError(f"a tool cannot be called {tool.name!r:.100} here; give it another name")
+            raise _taken(tool.name)
     return tuple([tool for tool in tools if tool.name not in RESERVED.values()])  # the model does not know these
 
 

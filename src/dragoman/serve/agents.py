@@ -17,7 +17,7 @@ from dragoman.run_request import RunRequest
 from dragoman.serve.agent_answers import AgentAnswer
 from dragoman.serve.agent_conversations import conversed
 from dragoman.serve.agent_policy import AgentPolicy
-from dragoman.serve.agent_requests import Allowed, allowed
+from dragoman.serve.agent_requests import Allowed, allowed, of_client
 from dragoman.serve.call import Call
 from dragoman.serve.detaching import detached
 from dragoman.serve.recalling import Recalled
@@ -74,6 +74,9 @@ class AgentBackend:
                         if message.id not in given and message.role is not Role.SYSTEM
                     ]
                     recording.pending = result.pending
+                ending = step.events[-1] if step.events else None
+                if isinstance(ending, RunError) and (error := of_client(ending.error, what.tools)) is not ending.error:
+                    raise error
                 if events := shown.feed(step.events):
                     yield events
 

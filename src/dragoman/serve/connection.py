@@ -169,7 +169,7 @@ class Connection:
             again = min(again, cut)
         elif now < self._last + limits.ping_seconds:
             again = self._last + limits.ping_seconds
-        elif self._start is not None and not self.ended and (self._ping or not self.started):
+        elif self._start is not None and (self._ping or not self.started):
             self._pinging = self._loop.create_task(self._give_sign())
         self._timer = self._loop.call_at(again, self._look)
 

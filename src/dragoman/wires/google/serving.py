@@ -18,14 +18,15 @@ __all__ = ["bodies", "dump_model", "dump_models", "dump_seal", "dump_token_count
 
 _CONTENT = an_object({"parts": a_list(an_object({"text": TEXT}), least=1)}, role={"enum": ["user", "model"]})
 _CONTENTS = an_object({"contents": a_list(_CONTENT, least=1)}, generationConfig={"type": "object"})
+_BODIES = {
+    "generateContent": _CONTENTS,
+    "streamGenerateContent": _CONTENTS,
+    "countTokens": _CONTENTS,
+    "embedContent": an_object({"content": _CONTENT}),
+    "batchEmbedContents": an_object({"requests": a_list(an_object({"content": _CONTENT}), least=1)}),
+}
 bodies = {
-    "/v1beta/models/{model}:generateContent": _CONTENTS,
-    "/v1beta/models/{model}:streamGenerateContent": _CONTENTS,
-    "/v1beta/models/{model}:countTokens": _CONTENTS,
-    "/v1beta/models/{model}:embedContent": an_object({"content": _CONTENT}),
-    "/v1beta/models/{model}:batchEmbedContents": an_object(
-        {"requests": a_list(an_object({"content": _CONTENT}), least=1)}
-    ),
+    f"/{version}/models/{{model}}:{action}": body for version in ("v1beta", "v1") for action, body in _BODIES.items()
 }
 """Path → JSON Schema of what clients send there."""
 
