@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from dragoman.message import ThinkingPart, ToolResultPart
 from dragoman.request import ModelRequest, ToolSpec
 from dragoman.serve.answers import AnswerStore, MemoryAnswers, open_answers
 from dragoman.serve.records import Answered, conversation_key, latest_keys
+from support import postgres
 
 pytestmark = pytest.mark.anyio
 
@@ -35,9 +36,20 @@ def answered(id: str, owner: str = "me", parent: str | None = None, text: str = 
     )
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(scope="module")
+def postgres_server() -> Iterator[str]:
+    if postgres.programs() is None:
+        pytest.skip("Postgres is not installed: apt-get install postgresql")
+    with postgres.postgres() as server:
+        yield server
+
+
+@pytest.fixture(params=["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.service)])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[AnswerStore]:
-    made = open_answers("memory:" if request.param == "memory" else f"sqlite:///{tmp_path}/answers.db")
+    url = "memory:" if request.param == "memory" else f"sqlite:///{tmp_path}/answers.db"
+    if request.param == "postgres":
+        url = postgres.new_database(request.getfixturevalue("postgres_server"))
+    made = open_answers(url)
     yield made
     await made.close()
 
@@ -67,6 +79,15 @@ async def test_the_first_key_that_is_known_counts_and_of_it_the_latest(store: An
     for keys, expected in ((["k"], "b"), (["none", "only a", "k"], "a"), (["none"], None), ([], None)):
         found = await store.find("me", keys)
         assert (found and found.id) == expected
+
+
+@pytest.mark.parametrize("id", ["", "\0", "a\0b", "\ud800", "a" * 100_000, "' OR 1=1 --", "%"])
+async def test_an_id_that_somebody_makes_up_is_of_no_answer(store: AnswerStore, id: str) -> None:
+    await store.save(answered("a"), ["k"])
+    assert await store.get("me", id) is None
+    assert await store.chain("me", id) == []
+    assert await store.find("me", [id]) is None
+    assert not await store.delete("me", id)
 
 
 async def test_an_answer_is_replaced_and_found_under_all_its_keys(store: AnswerStore) -> None:

@@ -64,6 +64,19 @@ async def test_a_response_is_kept_gone_on_from_and_forgotten(store: str) -> None
     await made.state.service.answers.close()
 
 
+async def test_a_response_whose_beginning_is_gone_is_not_gone_on_from(store: str) -> None:
+    """To go on without it would be to answer another conversation."""
+    made = app(store=store)
+    one = client(made)
+    first = await one.responses.create(model="m", input="Hi.")
+    second = await one.responses.create(model="m", input="More.", previous_response_id=first.id)
+    await one.responses.delete(first.id)
+    assert (await one.responses.retrieve(second.id)).id == second.id
+    with pytest.raises(openai.BadRequestError, match="send the whole conversation"):
+        await one.responses.create(model="m", input="So?", previous_response_id=second.id)
+    await made.state.service.answers.close()
+
+
 async def test_a_conversation_goes_on_by_its_name(store: str) -> None:
     made = app(store=store)
     one, two = client(made), client(made, "two-secret")

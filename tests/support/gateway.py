@@ -119,14 +119,14 @@ def client_of(wire: str, app: Any, *, under: bool = True, key: str = "none") -> 
     return ChatModel(record, MODEL, transport=transport, headers={"authorization": f"Bearer {key}"}), transport
 
 
-def gated(client: str, upstream: str | Provider, answers: Any, **how: Any) -> Ends:
-    """A client of one wire before a provider of another. `how`: of the `Gateway`."""
+def gated(client: str, upstream: str | Provider, answers: Any, *, store: Any = "memory:", **how: Any) -> Ends:
+    """A client of one wire before a provider of another. `store`: of the application; `how`: of the `Gateway`."""
     if isinstance(upstream, str) and upstream in PROVIDERS:
         model = ScriptedModel.like(PROVIDERS[upstream], answers, key_required=False)
     else:
         model = upstream if isinstance(upstream, ScriptedModel) else ScriptedModel(answers, wire=upstream)
     gateway = serve.Gateway({MODEL: model}, **how)
-    chat, transport = client_of(client, serve.app(gateway=gateway))
+    chat, transport = client_of(client, serve.app(gateway=gateway, store=store))
     return Ends(chat, transport, model, ChatModel(model, transport=model.transport))
 
 

@@ -97,7 +97,7 @@ class MemoryAnswers:
         """`most`: answers; `most_bytes`: of them as JSON."""
         self._most, self._most_bytes = most, most_bytes
         self._answers: OrderedDict[tuple[str, str], tuple[bytes, tuple[str, ...]]] = OrderedDict()
-        self._by_key: dict[tuple[str, str], list[str]] = {}
+        self._by_key: dict[tuple[str, str], dict[str, None]] = {}
         self._bytes = 0
 
     async def save(self, answered: Answered, keys: Sequence[str] = ()) -> None:
@@ -112,7 +112,7 @@ class MemoryAnswers:
         self._answers[place] = (data, kept)
         self._bytes += len(data)
         for key in kept:
-            self._by_key.setdefault((answered.owner, key), []).append(answered.id)
+            self._by_key.setdefault((answered.owner, key), {})[answered.id] = None
         while len(self._answers) > self._most or self._bytes > self._most_bytes:
             self._remove(next(iter(self._answers)))
 
@@ -124,7 +124,7 @@ class MemoryAnswers:
     async def find(self, owner: str, keys: Iterable[str]) -> Answered | None:
         """See `AnswerStore`."""
         ids = next((ids for key in keys if (ids := self._by_key.get((owner, key)))), None)
-        return None if ids is None else await self.get(owner, ids[-1])
+        return None if ids is None else await self.get(owner, next(reversed(ids)))
 
     async def chain(self, owner: str, id: str) -> list[Answered]:  # noqa: A002 the protocol's
         """See `AnswerStore`."""
@@ -150,7 +150,7 @@ class MemoryAnswers:
         self._bytes -= len(data)
         for key in keys:
             ids = self._by_key[place[0], key]
-            ids.remove(place[1])
+            ids.pop(place[1], None)
             if not ids:
                 del self._by_key[place[0], key]
         return True

@@ -83,7 +83,7 @@ def _answer(wire: Wire, route: Route) -> dict[str, Any]:
         return {"description": "It is there.", "content": _TEXT}
     content: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}}
     if route.purpose == "chat":
-        content[wire.stream_type] = {"schema": {"type": "string"}}
+        content[wire.stream_type] = {}
     return {"description": "The answer.", "content": content}
 
 

@@ -15,7 +15,7 @@ from dragoman.interrupt import Interrupt, Resume
 from dragoman.message import Message, Role, ToolResultPart
 from dragoman.request import ModelRequest
 from dragoman.serve.call import Call
-from dragoman.serve.records import Answered, latest_keys
+from dragoman.serve.records import Answered, conversation_key, latest_keys
 from dragoman.serve.threads import resource_of, scope_of, thread_id, thread_name
 
 __all__ = ["Recalled", "links_of", "recalled", "renamed"]
@@ -49,7 +49,8 @@ def links_of(call: Call, request: ModelRequest) -> Links:
 
 
 async def recalled(call: Call, links: Links, *, edits: bool) -> Recalled:
-    """The request of these links, with what the server kept of its conversation. `edits`: the client may change what the model said.
+    """The request of these links, with what the server kept of its conversation. `edits`: the client may change what the model said,
+    and what it leaves out at the beginning stays left out.
 
     Raises:
         InvalidRequestError: it goes on from an answer that is not there.
@@ -65,31 +66,53 @@ async def recalled(call: Call, links: Links, *, edits: bool) -> Recalled:
             raise InvalidRequestError(
                 f"previous_response_id: Previous response with id {links.after!r:.80} not found; send the whole conversation instead"
             )
+        if chain[0].parent is not None:
+            raise InvalidRequestError(
+                f"previous_response_id: the response {links.after!r:.80} goes on from one that is not kept any more; send the whole conversation instead"
+            )
         return _onto(request, system, chain, sent, thread or chain[-1].thread_id, named=thread is not None)
     if links.conversation is not None:
         last = await store.find(owner, [f"thread:{thread}"])
         chain = [] if last is None else await store.chain(owner, last.id)
         return _onto(request, system, chain, sent, thread, named=True)
-    keys = latest_keys(sent, scope_of(resource, thread))
+    scope = scope_of(resource, thread)
+    keys = latest_keys(sent, scope)
     last = await store.find(owner, keys) if keys else None
     chain = [] if last is None else await store.chain(owner, last.id)
     if not chain:
         return Recalled(request, tuple(sent), request.messages, None, thread, thread is not None)
-    if chain[-1].key == keys[0]:  # word for word what the client was given
-        known = _after(request, system, chain, sent)
+    head = _before(chain, sent, scope) if chain[-1].key == keys[0] else None
+    if head is not None:  # word for word what the client was given
+        known = _after(request, system, chain, sent, head)
     else:
         known = _merged(call, request, system, chain, edits=edits)
     return known if thread is None else msgspec.structs.replace(known, thread_id=thread, named=True)
 
 
+def _before(chain: Sequence[Answered], sent: Sequence[Message], scope: str) -> Sequence[Message] | None:
+    """What the client has before the first answer that is kept yet, of a conversation that is kept under its words; `None`: that is not to be
+    found out."""
+    if chain[0].parent is None:
+        return ()
+    end = max(at for at, message in enumerate(sent) if message.role is Role.MODEL) + 1
+    shown = [message for one in chain for message in one.shown if message.parts]
+    spoken = [message for message in sent[:end] if message.parts and message.role is not Role.SYSTEM]
+    head = spoken[: -len(shown)] if shown else spoken
+    return head if conversation_key([*head, *shown], scope) == chain[-1].key else None
+
+
 def _after(
-    request: ModelRequest, system: Sequence[Message], chain: Sequence[Answered], sent: Sequence[Message]
+    request: ModelRequest,
+    system: Sequence[Message],
+    chain: Sequence[Answered],
+    sent: Sequence[Message],
+    head: Sequence[Message],
 ) -> Recalled:
-    """What follows the client's copy behind what is kept."""
+    """What follows the client's copy behind what is kept. `head`: what is kept no more."""
     last = chain[-1]
     end = max(at for at, message in enumerate(sent) if message.role is Role.MODEL) + 1
     ids = dict(zip(_calls(sent), _calls(last.visible or last.output), strict=False))
-    known = _onto(request, system, chain, renamed(sent[end:], ids), last.thread_id)
+    known = _onto(request, [*system, *head], chain, renamed(sent[end:], ids), last.thread_id)
     return msgspec.structs.replace(known, shown=request.messages)
 
 
@@ -101,7 +124,7 @@ def _merged(
     stored = [message for one in chain for message in one.messages]
     sent = request.messages[len(system) :]
     try:
-        changes = put(stored, call.wire.name, call.body, answers=edits, results=edits, signatures=edits)
+        changes = put(stored, call.wire.name, call.body, answers=edits, results=edits, signatures=edits, whole=edits)
     except HistoryError:
         return Recalled(request, tuple(sent), request.messages)
     spoken = [message for message in changes.messages if message.role is not Role.SYSTEM]

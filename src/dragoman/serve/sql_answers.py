@@ -33,22 +33,22 @@ class SqlAnswers:
 
     async def get(self, owner: str, id: str) -> Answered | None:  # noqa: A002 the protocol's
         """See `AnswerStore`."""
-        wanted = select(answers.c.body).where(answers.c.owner == owner, answers.c.answer_id == id)
+        wanted = select(answers.c.body).where(answers.c.owner == owner, answers.c.answer_id == _sendable(id))
         return _decoded(await self._database.read(lambda connection: connection.execute(wanted).scalar()))
 
     async def find(self, owner: str, keys: Iterable[str]) -> Answered | None:
         """See `AnswerStore`."""
-        wanted = list(keys)
+        wanted = [_sendable(key) for key in keys]
         return _decoded(await self._database.read(lambda connection: _found(connection, owner, wanted)))
 
     async def chain(self, owner: str, id: str) -> list[Answered]:  # noqa: A002 the protocol's
         """See `AnswerStore`."""
-        found = await self._database.read(lambda connection: _chain(connection, owner, id))
+        found = await self._database.read(lambda connection: _chain(connection, owner, _sendable(id)))
         return [_ANSWERED.decode(body) for body in reversed(found)]
 
     async def delete(self, owner: str, id: str) -> bool:  # noqa: A002 the protocol's
         """See `AnswerStore`."""
-        gone = delete(answers).where(answers.c.owner == owner, answers.c.answer_id == id)
+        gone = delete(answers).where(answers.c.owner == owner, answers.c.answer_id == _sendable(id))
         return bool(await self._database.write(lambda connection: connection.execute(gone).rowcount))
 
     async def prune(self, before: datetime) -> int:
@@ -107,6 +107,12 @@ def _chain(connection: Connection, owner: str, id: str) -> list[bytes]:  # noqa:
     )
     chain = first.union_all(before)
     return list(connection.execute(select(chain.c.body).order_by(chain.c.depth)).scalars())
+
+
+def _sendable(id: str) -> str:  # noqa: A002 what it is
+    """An id that a client made up, as one that databases take: Postgres has no NUL, and no text has half of a pair of surrogates."""
+    text = id.encode("utf-8", "replace").decode()
+    return "" if "\0" in text else text
 
 
 def _decoded(body: bytes | None) -> Answered | None:
