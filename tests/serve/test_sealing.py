@@ -174,7 +174,7 @@ async def test_a_gateway_seals_and_opens(client: str, stream: bool) -> None:
     def reply(asked: ModelRequest) -> Message:
         return Message.model(thought(upstream), ToolCallPart(f"call_{len(asked.messages)}", "look", {"at": "home"}))
 
-    there = gated(client, upstream, reply, sealer=SEALER)
+    there = gated(client, upstream, reply, seal_key=KEY)
     talk = [Message.user("Look.")]
     for _ in range(3):
         [message] = fold(await answered(there.client, ModelRequest(MODEL, tuple(talk), TOOLS, stream=stream)))
@@ -188,6 +188,6 @@ async def test_a_client_of_the_providers_own_wire_has_no_token() -> None:
     def reply(_: ModelRequest) -> Message:
         return Message.model(thought("anthropic"), "Hi.")
 
-    there = gated("anthropic", "anthropic", reply, sealer=SEALER)
+    there = gated("anthropic", "anthropic", reply, seal_key=KEY)
     await answered(there.client, ModelRequest(MODEL, (Message.user("Hi."),)))
     assert b"dragomanA" not in there.transport.bodies[-1]

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from dragoman.serve.gateway import Gateway
     from dragoman.serve.key_files import read_keys
     from dragoman.serve.limits import ServerLimits
-    from dragoman.serve.sealer import Sealer
     from dragoman.serve.server import run_server, serve_http
 
 __all__ = [
@@ -21,7 +20,6 @@ __all__ = [
     "Caller",
     "Gateway",
     "Key",
-    "Sealer",
     "ServerLimits",
     "app",
     "read_keys",
@@ -34,7 +32,6 @@ _MODULES = {
     "Caller": "callers",
     "Gateway": "gateway",
     "Key": "callers",
-    "Sealer": "sealer",
     "ServerLimits": "limits",
     "read_keys": "key_files",
     "run_server": "server",

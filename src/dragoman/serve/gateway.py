@@ -58,7 +58,7 @@ class Gateway:
         middleware: Sequence[Middleware] = (),
         references: bool = False,
         record: Path | str | None = None,
-        sealer: Sealer | None = None,
+        seal_key: str | bytes | Sequence[str | bytes] | None = None,
     ) -> None:
         """Args:
             models: the name that a client asks for → a model string, a provider's record, or several of them as a fallback; or a list
@@ -77,7 +77,8 @@ class Gateway:
             references: pass on what names things kept in a provider's account, such as `previous_response_id`. All clients share
                 that account, and who guesses a name reads what is another's.
             record: a folder in which each exchange with a provider is written for `dragoman.testing`'s player, without keys.
-            sealer: gives clients of other formats what a provider signed to keep, and takes it back from their history.
+            seal_key: seals what a provider signed, so that clients of other formats keep it and bring it back with their history; 16
+                random bytes or more, or several of them, the newest first: all open what was sealed. Left out, nothing is sealed.
 
         Raises:
             SettingsError: a name, a model or a setting cannot be used.
@@ -101,7 +102,7 @@ class Gateway:
         self._is_plain = not middleware
         self._on_loss: OnLoss = "tell" if on_loss == "tell" else "error"
         self._settings, self._most, self._retries = settings or Settings(), max_tokens, retries
-        self._references, self._sealer = references, sealer
+        self._references, self._sealer = references, _sealer_of(seal_key)
 
     @classmethod
     def from_toml(
@@ -236,3 +237,11 @@ async def _sealed(
     async with aclosing(batches):
         async for events in batches:
             yield [sealed for event in events for sealed in sealing.feed(event)]
+
+
+def _sealer_of(given: str | bytes | Sequence[str | bytes] | None) -> Sealer | None:
+    if given is None:
+        return None
+    from dragoman.serve.sealer import Sealer
+
+    return Sealer([given] if isinstance(given, str | bytes) else given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, cast
@@ -46,7 +46,7 @@ def load_gateway(
     ```
 
     `[fetch]` with `allow = ["*.example.org"]`: what a provider cannot take by its URL is fetched from there; it has the other arguments of
-    `AddressPolicy` and of `dragoman.model.fetched` too. `seal_keys = ["env:NEW_SEAL", "env:OLD_SEAL"]`: secrets of a `Sealer`, the newest first.
+    `AddressPolicy` and of `dragoman.model.fetched` too. `seal_keys = ["env:NEW_SEAL", "env:OLD_SEAL"]`: see `Gateway(seal_key=…)`, the newest first.
 
     Keys do not stand in the file: `env:` names a variable, `file:` a file, relative to this one.
 
@@ -70,7 +70,11 @@ def load_gateway(
         fetch = file.table(("fetch",), (*_POLICY, *_FETCHED))
         given["middleware"] = file.made(("fetch",), lambda: [_fetching(fetch)])
     if "seal_keys" in top:
-        given["sealer"] = file.made(("seal_keys",), lambda: _sealer(file.secrets("seal_keys")))
+        from dragoman.serve.sealer import Sealer
+
+        seals = file.secrets("seal_keys")
+        file.made(("seal_keys",), lambda: Sealer(seals))  # what is wrong with them is said of their line
+        given["seal_key"] = seals
     if "models" not in top:
         raise file.wrong((), 'models are missing; write [models] and below it fast = "openai:gpt-4o-mini"')
     providers = file.table(("providers",)) if "providers" in top else {}
@@ -101,12 +105,6 @@ def _fetching(table: Mapping[str, Any]) -> Middleware:
 
     policy = AddressPolicy(**{name: table[name] for name in _POLICY if name in table})
     return fetched(policy, **{name: table[name] for name in _FETCHED if name in table})
-
-
-def _sealer(keys: Sequence[str]) -> Any:
-    from dragoman.serve.sealer import Sealer
-
-    return Sealer(keys)
 
 
 class _File:
