@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from dragoman import json_bytes, wires
-from dragoman.errors import InvalidRequestError
+from dragoman.errors import InvalidRequestError, SettingsError
+from dragoman.logs import logger
 from dragoman.model.tokens import request_tokens
 from dragoman.result import ModelInfo
 from dragoman.serve import kept
@@ -16,6 +17,8 @@ from dragoman.serve.limits import check_request
 from dragoman.serve.observed import offered_name
 
 __all__ = ["HANDLERS", "Handler", "respond"]
+
+_LOG = logger("serve")
 
 Handler = Callable[[Call], Awaitable[None]]
 
@@ -33,7 +36,12 @@ async def embeddings(call: Call) -> None:
     if wire is None:
         raise InvalidRequestError(f"the API {call.wire.name} has no embeddings")
     request = wire.load_request(call.body, path=call.path)
-    result = await _backend(call, request.model).embed(call, request)
+    backend = _backend(call, request.model)
+    try:
+        result = await backend.embed(call, request)
+    except SettingsError as error:
+        _LOG.warning("embeddings of %.100r: %s", request.model, error)
+        raise InvalidRequestError(f"the model {request.model!r:.100} makes no embeddings here") from error
     await respond(call, wire.dump_response(result, request=request))
 
 
