@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from pages import endpoints
 from pages.fields import fields, markdown, records
 
 import dragoman
@@ -135,6 +136,10 @@ def test_no_document_sends_its_reader_into_the_source() -> None:
     for path in DOCUMENTS:
         if path.name not in ("decisions.md", "CHANGELOG.md"):
             assert not sources.findall(path.read_text()), path
+
+
+def test_the_documented_endpoints_are_those_of_the_wires() -> None:
+    assert (ROOT / "docs" / "endpoints.md").read_text() == endpoints.markdown(), "make pages"
 
 
 def test_the_documented_fields_are_those_of_the_source() -> None:

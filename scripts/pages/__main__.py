@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-from pages import capabilities, fields, switching, table
+from pages import capabilities, endpoints, fields, switching, table
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {
     "capabilities": capabilities.markdown,
+    "endpoints": endpoints.markdown,
     "formats/table": table.markdown,
     "fields": fields.markdown,
     "records": fields.records,

@@ -13,7 +13,9 @@ from dragoman.result import ChatResult
 
 __all__ = ["from_json", "to_json"]
 
-_KINDS: dict[str, type[DragomanError]] = {name: getattr(errors, name) for name in errors.__all__}
+_KINDS: dict[str, type[DragomanError]] = {
+    name: kind for name in errors.__all__ if isinstance(kind := getattr(errors, name), type)
+}
 
 
 class _Own(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

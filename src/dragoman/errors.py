@@ -17,6 +17,7 @@ DragomanError
     ├── ModelNotFoundError         404: no such model
     ├── InvalidRequestError        400, 422: the request is not acceptable
     │   ├── ContextLengthError         the conversation is too long for the model
+    │   ├── RequestTooLargeError       413: the request has more bytes than are taken
     │   └── ResumeError                an answer does not fit what the conversation waits for; nothing was run
     ├── ContentRefusedError        the provider's policy refuses the content
     ├── RateLimitError             429: too many requests; `retry_after` seconds
@@ -29,6 +30,8 @@ DragomanError
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
@@ -53,6 +56,7 @@ __all__ = [
     "ProviderError",
     "ProviderTimeoutError",
     "RateLimitError",
+    "RequestTooLargeError",
     "ResumeError",
     "RunInterruptedError",
     "RunLogError",
@@ -61,6 +65,7 @@ __all__ = [
     "StreamCutError",
     "ToolError",
     "TypedOutputError",
+    "public",
 ]
 
 
@@ -196,6 +201,10 @@ class ContextLengthError(InvalidRequestError):
     """The conversation is too long for the model."""
 
 
+class RequestTooLargeError(InvalidRequestError):
+    """The request has more bytes than are taken (413)."""
+
+
 class ResumeError(InvalidRequestError):
     """An answer does not fit what the conversation waits for. Nothing was run, and no other answer of the same send was taken."""
 
@@ -234,6 +243,47 @@ class ProviderConnectionError(ProviderError):
 
 class StreamCutError(ProviderConnectionError):
     """The stream ended before the answer did. `partial` is the message as far as it had come."""
+
+
+_REQUEST = (InvalidRequestError, HistoryError, ContentRefusedError)
+"""What is wrong with a request is for whoever sent it."""
+_NEUTRAL: Mapping[type[DragomanError], str] = {
+    RateLimitError: "too many requests; wait, and send the request again",
+    OverloadedError: "the model has no capacity now; send the request again later",
+    ProviderTimeoutError: "the model gave no answer in time; send the request again",
+    StreamCutError: "the answer broke off; send the request again",
+    ProviderConnectionError: "the model cannot be reached now; send the request again later",
+    LimitReachedError: "the answer took more than this server allows",
+    TypedOutputError: "the model gave no answer of the form that was asked for; send the request again",
+}
+"""Kind of error → what its client reads, where it is not the server's own; the first kind that fits counts."""
+_SECRET = re.compile(
+    r"[a-z][a-z0-9+.-]{0,20}://[^\s\"'<>]+"  # an address
+    r"|\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)\b"  # a variable
+    r"|\bBearer\s+\S+"
+    r"|\b(?:sk|pk|rk|gsk|xai|hf)[-_][\w*-]{4,}|\bAIza[\w-]{8,}"  # a key, masked or not
+    r"|(?<![\w/])(?:/[\w.-]+){2,}\.\w+"  # a file
+)
+"""What an upstream's words about a request may hold that is ours."""
+_FAULT = "the server cannot answer this; if it happens again, ask who runs it"
+
+
+def public(error: BaseException) -> DragomanError:
+    """What a client of a server may read of an error: what is wrong with its own request, and when to try again. Keys, settings and what
+    an upstream says of them are ours: they become a `ProviderError` (5xx) in neutral words. Bodies, partial messages and results stay
+    here."""
+    kind = next((kind for kind in _NEUTRAL if isinstance(error, kind)), None)
+    ours = isinstance(error, ProviderError) and error.provider is None and error.status is None
+    if not isinstance(error, DragomanError) or not (ours or kind or isinstance(error, _REQUEST)):
+        return ProviderError(_FAULT)
+    message = _NEUTRAL[kind] if kind and not ours else error.message if ours else _SECRET.sub("…", error.message)
+    known = next(
+        each for each in type(error).__mro__ if each.__module__ == __name__
+    )  # a subclass may be made in another way
+    shown: DragomanError = known(message)
+    if isinstance(shown, RateLimitError | OverloadedError):
+        shown.retry_after = getattr(error, "retry_after", None)
+    return shown
 
 
 def _unpickled(kind: type[DragomanError], message: str) -> DragomanError:

@@ -135,7 +135,7 @@ def test_conversations_are_deleted(cli: Cli, data: Path, monkeypatch: pytest.Mon
     assert [each["id"] for each in json.loads(cli("threads", "list", "--json")[1])] == ["c"]
     monkeypatch.setattr("typer.confirm", lambda *_, **__: True)
     assert cli("threads", "delete", "c")[0] == 0
-    assert cli("threads", "list") == (0, "", "")
+    assert cli("threads", "list") == (0, "", "note: no conversation is kept\n")
 
 
 def test_words_are_found(cli: Cli, data: Path) -> None:

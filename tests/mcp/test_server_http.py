@@ -164,5 +164,5 @@ async def test_where_others_could_reach_it_a_token_is_needed() -> None:
 async def test_a_port_that_is_taken_is_told() -> None:
     async with served(drop) as url:
         port = int(url.rpartition(":")[2].partition("/")[0])
-        with pytest.raises(OSError, match=r"in use|already"):
+        with pytest.raises(SettingsError, match=f"port {port} of 127.0.0.1 is taken"):
             await serve_http(server([drop]), port=port)

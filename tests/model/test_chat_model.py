@@ -411,6 +411,7 @@ def test_the_rooms_names_are_found_where_they_are_and_no_others() -> None:
     from dragoman.model.chat_model import ChatModel as Chat
     from dragoman.model.embeddings_model import EmbeddingsModel
     from dragoman.model.fallbacks import fallback
+    from dragoman.model.file_fetching import fetched
     from dragoman.model.middleware import Middleware
     from dragoman.model.response_cache import cache
     from dragoman.model.strings import parse_model_string
@@ -426,6 +427,7 @@ def test_the_rooms_names_are_found_where_they_are_and_no_others() -> None:
         Throttle,
         cache,
         fallback,
+        fetched,
         parse_model_string,
     ]
     with pytest.raises(AttributeError, match=r"'dragoman\.model' has no attribute 'nothing'"):

@@ -22,10 +22,22 @@ DIALECTS = ("openai_chat", "mistral")
 ALONE = ("openai_responses", "anthropic", "google", "ollama", "cohere")
 WIRES = (*DIALECTS, *ALONE)
 
-ROOMS = {"quirks", "content", "tools", "messages", "settings", "request", "decode", "encode", "usage", "errors"}
+ROOMS = {
+    "quirks",
+    "content",
+    "tools",
+    "messages",
+    "settings",
+    "request",
+    "decode",
+    "encode",
+    "usage",
+    "errors",
+    "serving",
+}
 """What every wire has. `decode_parts` and the like are parts of their room."""
 FURTHER: dict[str, set[str]] = {
-    "openai_responses": {"files", "items", "linking"},
+    "openai_responses": {"approvals", "files", "items", "linking"},
     "anthropic": {"files"},
     "google": {"embeddings", "keys", "schema"},
     "ollama": {"embeddings", "generate"},
@@ -43,6 +55,7 @@ NAMES: dict[str, set[str]] = {
     "encode": {"Encoder"},
     "usage": {"load_usage", "dump_usage", "load_finish", "dump_finish"},
     "errors": {"error_of"},
+    "serving": {"dump_model", "dump_models"},
 }
 """Room → names by which all wires do the same job there."""
 PUBLIC: dict[str, set[str]] = {

@@ -14,6 +14,7 @@ from dragoman.cli.embed import create, search, text
 from dragoman.cli.local import pull
 from dragoman.cli.mcp import mcp
 from dragoman.cli.plan import plan
+from dragoman.cli.serve import serve
 from dragoman.cli.threads import delete, export, list_threads, show
 from dragoman.cli.threads import search as search_threads
 
@@ -40,6 +41,7 @@ app.command()(models)
 app.command()(decode)
 app.command()(convert)
 app.command()(plan)
+app.command()(serve)
 app.command()(mcp)
 _embed.command()(create)
 _embed.command()(search)
@@ -82,6 +84,8 @@ def dragoman(
     dragoman embed create *.md > notes.json    vectors of texts, to be searched with dragoman embed search
     dragoman convert a.jsonl --to anthropic    conversations of any format in another
     dragoman plan google chat.json             what a conversation would lose with another model
+    dragoman serve                             the embedded model for the clients of any model API
+    dragoman serve myagent:agent               an agent of yours; --gateway FILE: models of providers
     dragoman mcp myagent:agent                 an agent of yours as a server for MCP clients
     dragoman providers                         who can be asked, and what each can do
 

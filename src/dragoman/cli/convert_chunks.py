@@ -126,6 +126,9 @@ def convert_chunk(job: Job, chunk: Chunk) -> Done:
             if job.errors == "raise":
                 error = f"{chunk.name}, conversation {number}: {raised.message}"
                 break
+            raised.__traceback__ = (
+                None  # a frame that raised it holds it: a cycle, which keeps the whole chunk for long
+            )
             value, made, problems = None, None, [Problem(-1, None, raised.message)]
         last = number
         losses = [] if made is None else _losses(made, job)

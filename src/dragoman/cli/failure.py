@@ -30,7 +30,7 @@ EXIT_CODES: Mapping[type[Exception], int] = MappingProxyType(
 )
 """Kind of error → exit code: failure, usage, settings, the provider refused, network. The nearest kind counts."""
 
-_HERE = ((", or pass api_key=", ""), ("pass base_url=", "give --base-url"))
+_HERE = ((", or pass api_key=", ""), ("pass base_url=", "give --base-url"), ("(auth=)", "(--key)"))
 """What the library calls arguments → how that is said on the command line."""
 
 INTERRUPTED = 130

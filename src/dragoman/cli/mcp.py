@@ -106,26 +106,10 @@ def _loaded(target: str) -> Any:
     Raises:
         BadParameter: it is not there.
     """
-    from dragoman.cli.modules import values_of
+    from dragoman.cli.modules import value_of
     from dragoman.cli.tools import tools_among
 
-    module, colon, name = target.partition(":")
-    if not module or (colon and not name):
-        raise typer.BadParameter(f"write {_TARGET}, such as myagent:agent", param_hint=_TARGET)
-    values = values_of(module, _TARGET)
-    if not name:
-        return tools_among(module, values, _TARGET)
-    if name not in values:
-        raise typer.BadParameter(_missing(module, name, values), param_hint=_TARGET)
-    return values[name]
-
-
-def _missing(module: str, name: str, values: Mapping[str, Any]) -> str:
-    from dragoman.agent import Agent
-
-    agents = [known for known, value in values.items() if isinstance(value, Agent)]
-    hint = f"; its agents are: {', '.join(agents)}" if agents else "; it has no agent"
-    return f"{module!r} ({values.get('__file__')}) has no {name!r}{hint}"
+    return value_of(target, _TARGET, lambda module, values: tools_among(module, values, _TARGET))
 
 
 def _server(served: Any, name: str | None, description: str | None, *, tools: bool, both: bool) -> Server[Any]:

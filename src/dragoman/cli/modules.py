@@ -4,13 +4,39 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
 import typer
 
-__all__ = ["values_of"]
+__all__ = ["value_of", "values_of"]
+
+
+def value_of(target: str, option: str, whole: Callable[[str, Mapping[str, Any]], Any]) -> Any:
+    """What `MODULE:NAME` names. `option`: with which it was named; `whole`: what a module alone stands for, of its name and what is
+    in it.
+
+    Raises:
+        BadParameter: there is no such module, its import fails, or there is no such name in it.
+    """
+    module, colon, name = target.partition(":")
+    if not module or (colon and not name):
+        raise typer.BadParameter("write MODULE:NAME, such as myagent:agent", param_hint=option)
+    values = values_of(module, option)
+    if not name:
+        return whole(module, values)
+    if name not in values:
+        raise typer.BadParameter(_missing(module, name, values), param_hint=option)
+    return values[name]
+
+
+def _missing(module: str, name: str, values: Mapping[str, Any]) -> str:
+    from dragoman.agent import Agent
+
+    agents = [known for known, value in values.items() if isinstance(value, Agent)]
+    hint = f"; its agents are: {', '.join(agents)}" if agents else "; it has no agent"
+    return f"{module!r} ({values.get('__file__')}) has no {name!r}{hint}"
 
 
 def values_of(module: str, option: str) -> Mapping[str, Any]:

@@ -41,6 +41,8 @@ def list_threads(store: StoreOption = None, json: _Json = False) -> int:
     if json:
         _print_json(threads)
         return 0
+    if not threads:
+        typer.echo("note: no conversation is kept", err=True)
     for thread in threads:
         title = f"  {_line(thread.title)}" if thread.title else ""
         typer.echo(f"{_time(thread.updated_at)}  {_line(thread.id)}{title}")

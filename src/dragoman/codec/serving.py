@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
 from dragoman import errors
 from dragoman.errors import DragomanError, HistoryError, OverloadedError, RateLimitError
 
-__all__ = ["SSE_PING", "ErrorResponse", "Problem", "Route", "error_response", "noted", "of_class", "status_of"]
+__all__ = [
+    "BEARER",
+    "METHODS",
+    "PURPOSES",
+    "SSE_PING",
+    "ErrorResponse",
+    "KeyPlace",
+    "Links",
+    "Problem",
+    "Route",
+    "error_response",
+    "noted",
+    "of_class",
+    "status_of",
+]
+from dragoman.request import ModelRequest
 
 T = TypeVar("T")
 
@@ -19,6 +34,7 @@ SSE_PING = b": ping\n\n"
 _STATUSES: Mapping[type[DragomanError], int] = {
     errors.InvalidRequestError: 400,
     errors.HistoryError: 400,
+    errors.RequestTooLargeError: 413,
     errors.ContentRefusedError: 400,
     errors.AuthenticationError: 401,
     errors.PermissionDeniedError: 403,
@@ -30,15 +46,63 @@ _STATUSES: Mapping[type[DragomanError], int] = {
 }
 
 
+METHODS = ("GET", "POST", "DELETE", "HEAD")
+"""HTTP methods of routes."""
+PURPOSES: Mapping[str, str] = {
+    "chat": "messages → the model's answer, whole or streamed",
+    "embeddings": "texts → vectors",
+    "count_tokens": "messages → how many tokens they are",
+    "models": "all models",
+    "model": "one model",
+    "response": "an answer that is stored",
+    "input_items": "what a stored answer answers",
+    "delete_response": "forgets a stored answer",
+    "cancel_response": "ends an answer that is being made in the background",
+    "version": "the server's version",
+    "alive": "that the server is there",
+}
+"""Purpose of a route → what is there."""
+
+
 class Route(msgspec.Struct, frozen=True):
     """A place of a wire's API."""
 
     method: str
-    """`GET` or `POST`."""
+    """One of `METHODS`."""
     path: str
-    """From the root of the official API's host, such as `/v1/messages`; `{model}` stands for a model's name."""
+    """From the root of the official API's host, such as `/v1/messages`; `{model}` stands for a model's name, `{id}` for an id."""
     purpose: str
-    """What is there: `chat`, `embeddings`, `models`, `count_tokens`."""
+    """What is there: one of `PURPOSES`."""
+    header: str = ""
+    """Name of a header, in lower case, that this API's clients send, where another wire has the same place; empty: any client's."""
+
+
+class KeyPlace(msgspec.Struct, frozen=True):
+    """Where a client of a wire puts its key."""
+
+    kind: Literal["bearer", "header", "query"]
+    """`bearer`: `Authorization: Bearer …`; else a header, or a field of the query."""
+    name: str = "authorization"
+    """Of the header, in lower case, or of the field."""
+
+
+class Links(msgspec.Struct, frozen=True):
+    """What a request says of answers that the server keeps, and the request without it."""
+
+    request: ModelRequest
+    """Without the fields that say it, but for `store`, which is said to the provider too."""
+    after: str | None = None
+    """Id of the call whose answer it goes on from, without the prefix of the wire's ids."""
+    conversation: str | None = None
+    """Id of the conversation that it belongs to."""
+    stored: bool = True
+    """Whether the client may ask for the answer later."""
+    background: bool = False
+    """Whether the client does not wait for the answer."""
+
+
+BEARER = (KeyPlace("bearer"),)
+"""Where most clients put their key."""
 
 
 class ErrorResponse(NamedTuple):

@@ -13,6 +13,7 @@ from dragoman import formats
 from dragoman.codec.turns import only_answers
 from dragoman.errors import HistoryError
 from dragoman.history.approvals import approvals
+from dragoman.history.call_ids import with_stored_ids
 from dragoman.history.changes import Changes
 from dragoman.history.foreign import foreign
 from dragoman.history.matching import Match, matched
@@ -72,6 +73,7 @@ def _put(stored: Sequence[Message], name: str, given: Received, allowed: Allowed
     match = matched(stored, copy, name, floor=start.floor)
     if not (match.whole or match.pieces or match.named) or not (start.is_sure or shares(stored, copy, match)):
         return _added(stored[: start.floor] if start.follows else stored, spoken, allowed)
+    copy = with_stored_ids(stored, copy, match.whole)
     if (new := _only_new(stored, copy, match, start.floor)) is not None and not allowed.system:
         return _added(stored, new, allowed)
     if start.follows:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
 from collections.abc import Callable
 from hmac import compare_digest
-from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from anyio import CancelScope
 from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
@@ -18,9 +14,9 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman.errors import SettingsError
-
-if TYPE_CHECKING:
-    import uvicorn
+from dragoman.http_server.guard import HostGuard
+from dragoman.http_server.listening import configured, listening, until_the_end, url_of
+from dragoman.loopback import LOOPBACK, is_loopback
 
 __all__ = ["http_app", "serve_http"]
 
@@ -39,11 +35,15 @@ def http_app(server: Server[Any], *, host: str = "127.0.0.1", token: str | None 
     Raises:
         SettingsError: the token is empty.
     """
-    app = server.streamable_http_app(streamable_http_path=_PATH, host=host, transport_security=_security(host))
+    anybody = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the guard protects
+    app = server.streamable_http_app(streamable_http_path=_PATH, host=host, transport_security=anybody)
     if token is not None:
         if not token.strip():
             raise SettingsError("the token is empty; give one that nobody can guess")
         app.add_middleware(_TokenRequired, token=token)
+    names = _names(host)
+    pages = [f"{scheme}://{name}:*" for scheme in ("http", "https") for name in names]
+    app.add_middleware(HostGuard, hosts=names, origins=["*"] if "*" in names else pages)
     return app
 
 
@@ -60,36 +60,20 @@ async def serve_http(
     `port`: 0 takes a free one. `ready` is given the URL once clients can connect.
 
     Raises:
-        SettingsError: others than this machine could reach it, and there is no token; or there is no such host.
-        OSError: the port is taken.
+        SettingsError: others than this machine could reach it, and there is no token; there is no such host; or the port is taken.
     """
-    if token is None and not _is_loopback(host):
+    if token is None and not is_loopback(host):
         raise SettingsError(
             f"{host} can be reached from other machines; give a token that clients must send, or serve on 127.0.0.1"
         )
     import uvicorn
 
     app = http_app(server, host=host, token=token)
-    with _listening(host, port) as listener:
+    with listening(host, port) as listener:
         if ready is not None:
-            place = f"[{host}]" if ":" in host else host
-            ready(f"http://{place}:{listener.getsockname()[1]}{_PATH}")
-        config = uvicorn.Config(
-            app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=_CLOSING_SECONDS
-        )
-        await _served(uvicorn.Server(config), listener)
-
-
-async def _served(serving: uvicorn.Server, listener: socket.socket) -> None:
-    """Serves to the end; when this is cancelled, calls are ended first."""
-    task = asyncio.create_task(serving.serve(sockets=[listener]))
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        serving.should_exit = True
-        with CancelScope(shield=True):
-            await asyncio.wait((task,))
-        raise
+            ready(f"{url_of(host, listener)}{_PATH}")
+        config = configured(app, closing_seconds=_CLOSING_SECONDS)
+        await until_the_end(uvicorn.Server(config), listener)
 
 
 class _TokenRequired:
@@ -109,25 +93,8 @@ class _TokenRequired:
         await self._app(scope, receive, send)
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _security(host: str) -> TransportSecuritySettings:
-    if host in ("0.0.0.0", "::"):  # noqa: S104 - clients know it by names that nobody here knows
-        return TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    names = ["127.0.0.1", "localhost", "[::1]"] if _is_loopback(host) else [f"[{host}]" if ":" in host else host]
-    hosts = [each for name in names for each in (name, f"{name}:*")]
-    origins = [f"{scheme}://{each}" for scheme in ("http", "https") for each in hosts]
-    return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except socket.gaierror as error:
-        raise SettingsError(f"there is no host {host!r} to serve on: {error.strerror}") from error
-    return socket.create_server(address[:2], family=family)
+def _names(host: str) -> tuple[str, ...]:
+    """The names that clients know it by."""
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - nobody here knows them
+        return ("*",)
+    return LOOPBACK if is_loopback(host) else (f"[{host}]" if ":" in host else host,)

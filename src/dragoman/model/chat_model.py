@@ -155,6 +155,7 @@ class ChatModel:
             wire=model.wire.name,
             headers=headers,
             credentials=credentials,
+            quirks=model.provider.quirks,
         )
 
     def send_stream(

@@ -113,6 +113,16 @@ class EmbeddingsModel:
             raise InvalidRequestError("embed_documents takes a list of texts; for a single one there is embed_query")
         return await self._embed(list(texts), "document", **how)
 
+    async def embed(
+        self, texts: Iterable[str], purpose: Purpose = "document", **how: Unpack[EmbeddingsOptions]
+    ) -> BatchEmbeddingsResult:
+        """Many texts of one purpose → their vectors, as `embed_documents`.
+
+        Raises:
+            InvalidRequestError, ProviderError, DecodeError: as `embed_query`.
+        """
+        return await self._embed(list(texts), purpose, **how)
+
     async def _embed(
         self, texts: Sequence[str], purpose: Purpose, **how: Unpack[EmbeddingsOptions]
     ) -> BatchEmbeddingsResult:

@@ -22,6 +22,8 @@ class Destination(Origin, frozen=True):
     """Digest of the headers that requests carry, as far as settings say them, without those that are secret."""
     credentials: str = ""
     """Digest of those that are: keys, and what tells who the user is."""
+    quirks: Any = None
+    """What the provider does differently from others of its wire, as the wire's functions take it."""
 
 
 Next: TypeAlias = Callable[[ModelRequest], AsyncIterator[Event]]

@@ -40,9 +40,12 @@ class Models:
         middleware: Iterable[Middleware],
         new_id: Callable[[], str],
         clock: Callable[[], datetime],
+        access_to: Callable[[Provider], Access] | None = None,
     ) -> None:
-        """Raises:
-        SettingsError: a model string is malformed, no provider has that name, or two models of a fallback have one.
+        """`access_to`: gives the way to each provider, the own one too, where others share them.
+
+        Raises:
+            SettingsError: a model string is malformed, no provider has that name, or two models of a fallback have one.
         """
         self._system: Mapping[str, str] = {} if environment_only else os.environ
         given = default_model(environment, self._system) if model is None or model == "" else model
@@ -50,6 +53,7 @@ class Models:
         self.string, self.provider = resolve(first)
         self._transport, self._environment = transport, environment
         self._middleware, self._new_id, self._clock = tuple(middleware), new_id, clock
+        self._shared = access_to
         self._access = self._new_access(self.provider, api_key=api_key, base_url=base_url, headers=headers)
         self._accesses: dict[str, Access] = {}
         self._chat: dict[str, ChatModel] = {}
@@ -157,6 +161,8 @@ class Models:
         base_url: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Access:
+        if self._shared is not None:
+            return self._shared(provider)
         clock = self._clock
         return Access(
             provider,

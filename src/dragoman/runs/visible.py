@@ -70,9 +70,10 @@ def visible(events: Iterable[Event], retractable: bool = False) -> Iterator[Even
 class Visible:
     """`visible`, event by event: for events that come asynchronously."""
 
-    def __init__(self, *, retractable: bool = False) -> None:
-        """`retractable`: the client can take back."""
+    def __init__(self, *, retractable: bool = False, calls: bool = False) -> None:
+        """`retractable`: the client can take back. `calls`: it runs the model's calls, of which none is the agent's own then."""
         self._retractable = retractable
+        self._calls = calls
         self._inner = InnerRuns()
         self._begin(None)
 
@@ -157,7 +158,7 @@ class Visible:
             return []
         begun = self._begun(message)
         message.speaks = message.speaks or not isinstance(known.part, ThinkingPart)
-        message.calls = message.calls or (isinstance(known.part, ToolCallPart) and known.part.run_by == "client")
+        message.calls = message.calls or (isinstance(known.part, ToolCallPart) and self._is_clients(known.part))
         known.index = index
         if self._joins(message):
             known.index, self._next = self._next, self._next + 1
@@ -190,7 +191,7 @@ class Visible:
         if isinstance(part, TextPart):
             before = self._before(message, known) if known.before is None else known.before
             part = _replace(part, text=before + part.text) if before else part
-        elif isinstance(part, ToolCallPart) and part.run_by == "agent":
+        elif isinstance(part, ToolCallPart) and part.run_by == "agent" and not self._calls:
             part = _replace(part, run_by="client")  # it cannot be run, but its start was told as the client's
         known.deltas = None
         return [*started, PartFinished(message.sent_as, known.index or 0, part)]
@@ -263,9 +264,12 @@ class Visible:
         if by_call and _is_returned(part) and not message.returned:
             message.returned = True
             return OpenText()
-        if isinstance(part, ToolCallPart | ToolResultPart) and part.run_by == "agent":
+        if isinstance(part, ToolCallPart | ToolResultPart) and part.run_by == "agent" and not self._calls:
             return None
         return None if by_call and isinstance(part, TextPart) else part
+
+    def _is_clients(self, call: ToolCallPart) -> bool:
+        return call.run_by == "client" or (self._calls and call.run_by == "agent")
 
     def _joins(self, message: SeenMessage) -> bool:
         """Whether a message is told as a part of the one answer."""

@@ -2,4 +2,40 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from typing import TYPE_CHECKING
+
+from dragoman.lazy import lazy
+from dragoman.serve.app import app  # not when first asked for: its module has its name
+
+if TYPE_CHECKING:
+    from dragoman.serve.agent_policy import AgentPolicy
+    from dragoman.serve.callers import Caller, Key
+    from dragoman.serve.gateway import Gateway
+    from dragoman.serve.key_files import read_keys
+    from dragoman.serve.limits import ServerLimits
+    from dragoman.serve.server import run_server, serve_http
+
+__all__ = [
+    "AgentPolicy",
+    "Caller",
+    "Gateway",
+    "Key",
+    "ServerLimits",
+    "app",
+    "read_keys",
+    "run_server",
+    "serve_http",
+]
+
+_MODULES = {
+    "AgentPolicy": "agent_policy",
+    "Caller": "callers",
+    "Gateway": "gateway",
+    "Key": "callers",
+    "ServerLimits": "limits",
+    "read_keys": "key_files",
+    "run_server": "server",
+    "serve_http": "server",
+}
+
+__getattr__ = lazy("dragoman.serve", _MODULES)

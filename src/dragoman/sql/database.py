@@ -141,7 +141,9 @@ class Database:
 
     def _store_error(self, error: SQLAlchemyError) -> DragomanError:
         cause = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
-        failure = self._failure(f"the database of the {self._name} failed: {cause}")
+        path = self._write_engine.url.database if self.dialect == "sqlite" else None
+        place = f"; its file is {path}" if path else ""
+        failure = self._failure(f"the database of the {self._name} failed: {cause}{place}")
         failure.__cause__ = error
         return failure
 

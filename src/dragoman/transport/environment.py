@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from dragoman.errors import SettingsError
+from dragoman.loopback import is_loopback
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -33,7 +33,7 @@ def proxy_for(url: str, proxies: Mapping[str, str]) -> str | None:
         return None
     target = urlsplit(url)
     proxy = proxies.get(target.scheme) or proxies.get("all")
-    if not proxy or _is_loopback(target.hostname or ""):
+    if not proxy or is_loopback(target.hostname or ""):
         return None
     from urllib.request import proxy_bypass
 
@@ -73,10 +73,3 @@ def certificates(environment: Mapping[str, str]) -> SSLContext | None:
         ) from error
     context.set_alpn_protocols(["http/1.1"])
     return context
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")

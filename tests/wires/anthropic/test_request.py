@@ -50,7 +50,8 @@ def test_routes_are_the_official_apis():
     assert wire.routes == (
         Route("POST", "/v1/messages", "chat"),
         Route("POST", "/v1/messages/count_tokens", "count_tokens"),
-        Route("GET", "/v1/models", "models"),
+        Route("GET", "/v1/models", "models", "anthropic-version"),
+        Route("GET", "/v1/models/{model}", "model", "anthropic-version"),
     )
 
 

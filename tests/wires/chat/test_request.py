@@ -270,6 +270,7 @@ def test_the_places_of_the_official_apis(name: str) -> None:
         ("POST", "/v1/chat/completions"): "chat",
         ("POST", "/v1/embeddings"): "embeddings",
         ("GET", "/v1/models"): "models",
+        ("GET", "/v1/models/{model}"): "model",
     }
 
 

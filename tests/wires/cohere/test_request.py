@@ -46,6 +46,7 @@ def test_routes_are_the_official_apis():
         Route("POST", "/v2/chat", "chat"),
         Route("POST", "/v2/embed", "embeddings"),
         Route("GET", "/v1/models", "models"),
+        Route("GET", "/v1/models/{model}", "model"),
     )
 
 

@@ -176,12 +176,15 @@ def test_the_routes_are_those_whose_paths_are_read():
             read[path] = request.model, request.stream
         elif route.purpose == "embeddings":
             read[path] = embeddings.load_request(content("a"), path=path).model
-    models = "/v1beta/models/gemini-x"
     assert read == {
-        f"{models}:generateContent": ("gemini-x", False),
-        f"{models}:streamGenerateContent": ("gemini-x", True),
-        f"{models}:embedContent": "gemini-x",
-        f"{models}:batchEmbedContents": "gemini-x",
+        f"/{version}/models/gemini-x:{action}": expected
+        for version in ("v1beta", "v1")
+        for action, expected in {
+            "generateContent": ("gemini-x", False),
+            "streamGenerateContent": ("gemini-x", True),
+            "embedContent": "gemini-x",
+            "batchEmbedContents": "gemini-x",
+        }.items()
     }
     assert Route("POST", "/v1beta/models/{model}:countTokens", "count_tokens") in wire.routes
     assert Route("GET", "/v1beta/models", "models") in wire.routes

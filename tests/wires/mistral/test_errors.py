@@ -134,7 +134,7 @@ def test_an_error_is_dumped_so_that_its_class_is_read_back(kind: type[DragomanEr
 
 
 def test_every_error_can_be_dumped() -> None:
-    for name in errors.__all__:
+    for name in (each for each in errors.__all__ if each.endswith("Error")):
         made = getattr(errors, name)
         more = {"result": None} if name == "LimitReachedError" else {}
         status, _, body = mistral.dump_error(made("x", **more))

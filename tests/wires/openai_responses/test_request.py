@@ -112,5 +112,10 @@ def test_where_the_api_has_what():
         ("POST", "/v1/responses", "chat"),
         ("POST", "/v1/responses/input_tokens", "count_tokens"),
         ("POST", "/v1/embeddings", "embeddings"),
+        ("GET", "/v1/responses/{id}", "response"),
+        ("DELETE", "/v1/responses/{id}", "delete_response"),
+        ("POST", "/v1/responses/{id}/cancel", "cancel_response"),
+        ("GET", "/v1/responses/{id}/input_items", "input_items"),
         ("GET", "/v1/models", "models"),
+        ("GET", "/v1/models/{model}", "model"),
     }

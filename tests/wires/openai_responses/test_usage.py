@@ -163,8 +163,11 @@ def test_usage_to_the_last_count(counted, usage, written):
     assert wire.dump_response(events)["usage"] == (None if written is None else {**nothing, **written})
 
 
-def test_an_unknown_count_of_cached_tokens_is_not_made_up():
+def test_an_unknown_count_of_cached_tokens_is_a_number_where_no_response_had_it():
+    """The official clients' types demand one; a response that came without it goes without it."""
     events = unfold([Message.model("a").replace(usage=Usage(input_tokens=1, output_tokens=2))])
+    assert wire.dump_response(events)["usage"]["input_tokens_details"]["cache_write_tokens"] == 0
+    events = wire.load_response({**WHOLE, "usage": {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}})
     assert "cache_write_tokens" not in wire.dump_response(events)["usage"]["input_tokens_details"]
     events = unfold([Message.model("a").replace(usage=Usage(input_tokens=1, output_tokens=2, cache_write_tokens=0))])
     assert wire.dump_response(events)["usage"]["input_tokens_details"]["cache_write_tokens"] == 0

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, cast
 
+from dragoman.codec.serving import METHODS, PURPOSES
 from dragoman.message import Message
 from dragoman.request import ModelRequest, Settings
 from dragoman.testing.check import attempt, demand, same
@@ -15,7 +16,6 @@ from dragoman.testing.wire.bench import WireBench, events_of, json_of, wire_chec
 __all__ = ["envelopes_suit_their_encoders", "pings_say_nothing", "requests_go_to_a_route", "routes_are_complete"]
 
 _NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-_PURPOSES = ("chat", "count_tokens", "embeddings", "models")
 
 
 @wire_check("serving", "response", "stream", look="envelope; encoder, dump_response: their fields")
@@ -39,15 +39,15 @@ def envelopes_suit_their_encoders(bench: WireBench) -> None:
 
 @wire_check("serving", look="routes, stream_type")
 def routes_are_complete(bench: WireBench) -> None:
-    """`routes` are places of the API, each once: GET or POST, a path from the root of its host, and what is there; a chat is among
+    """`routes` are places of the API, each once: a method, a path from the root of its host, and what is there; a chat is among
     them. `stream_type` is a media type."""
     routes = list(bench.wire.routes)
     for route in routes:
-        demand(route.method in ("GET", "POST"), f"the method of {route} is neither GET nor POST")
+        demand(route.method in METHODS, f"the method of {route} is none of {', '.join(METHODS)}")
         demand(
             route.path.startswith("/") and "://" not in route.path, f"the path of {route} does not begin at the root"
         )
-        demand(route.purpose in _PURPOSES, f"the purpose of {route} is none of {', '.join(_PURPOSES)}")
+        demand(route.purpose in PURPOSES, f"the purpose of {route} is none of {', '.join(PURPOSES)}")
     places = [(route.method, route.path) for route in routes]
     demand(len(set(places)) == len(places), f"a place stands twice among {places}")
     demand(any(route.purpose == "chat" for route in routes), "no route leads to a chat")

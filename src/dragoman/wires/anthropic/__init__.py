@@ -7,6 +7,15 @@ from dragoman.wires.anthropic.files import dump_download, load_files
 from dragoman.wires.anthropic.messages import dump_messages, layout, load_messages, votes
 from dragoman.wires.anthropic.quirks import NAME, Quirks
 from dragoman.wires.anthropic.request import dump_http, dump_request, load_request, routes
+from dragoman.wires.anthropic.serving import (
+    bodies,
+    dump_model,
+    dump_models,
+    dump_seal,
+    dump_token_count,
+    keys,
+    load_seal,
+)
 
 __all__ = ["Quirks", "name"]
 __all__ += ["load_messages", "dump_messages", "votes", "layout"]
@@ -15,5 +24,8 @@ __all__ += ["load_response", "dump_response", "decoder", "encoder"]
 __all__ += ["envelope", "stream_type", "ping"]
 __all__ += ["load_error", "dump_error"]
 __all__ += ["dump_download", "load_files"]
+__all__ += ["dump_model", "dump_models", "dump_token_count", "keys"]
+__all__ += ["dump_seal", "load_seal"]
+__all__ += ["bodies"]
 
 name = NAME

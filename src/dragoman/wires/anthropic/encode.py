@@ -42,6 +42,7 @@ ping = as_typed_event({"type": "ping"})
 
 _STREAMED = ("text", "thinking", *CALLS)
 _IN_DELTA = ("container", "stop_details", "stop_sequence")
+_INVALID = "INVALID_JSON"
 _Key = tuple[str, int]
 """A part: its message and index."""
 
@@ -220,8 +221,15 @@ def _head(envelope: Mapping[str, Any], origin: Origin | None, message_id: str | 
 
 
 def _blocks(content: tuple[Content, ...]) -> list[dict[str, Any]]:
-    """The blocks of a response."""
-    message = Message(Role.MODEL, content)
+    """The blocks of a response. Arguments that are no JSON stand in an object, as the API asks of clients, so that nobody runs a call
+    with an empty one."""
+    pieces = [
+        ToolCallPart(piece.id, piece.name, {_INVALID: piece.raw or ""}, run_by=piece.run_by, native=piece.native)
+        if isinstance(piece, ToolCallPart) and piece.state == "invalid"
+        else piece
+        for piece in content
+    ]
+    message = Message(Role.MODEL, tuple(pieces))
     return dump_blocks(prepared(Outgoing, [message], None, Quirks(), None, ids={}, names={}, answer=True), 0)
 
 

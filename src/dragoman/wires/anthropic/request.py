@@ -23,7 +23,8 @@ __all__ = ["dump_http", "dump_request", "load_request", "routes"]
 routes: tuple[Route, ...] = (
     Route("POST", "/v1/messages", "chat"),
     Route("POST", "/v1/messages/count_tokens", "count_tokens"),
-    Route("GET", "/v1/models", "models"),
+    Route("GET", "/v1/models", "models", "anthropic-version"),
+    Route("GET", "/v1/models/{model}", "model", "anthropic-version"),
 )
 """Where the official API stands."""
 

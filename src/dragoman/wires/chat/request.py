@@ -28,6 +28,7 @@ ROUTES = (
     Route("POST", "/v1/chat/completions", "chat"),
     Route("POST", "/v1/embeddings", "embeddings"),
     Route("GET", "/v1/models", "models"),
+    Route("GET", "/v1/models/{model}", "model"),
 )
 """Places of the official APIs, which are the same for most."""
 

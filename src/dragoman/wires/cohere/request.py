@@ -21,6 +21,7 @@ routes: tuple[Route, ...] = (
     Route("POST", "/v2/chat", "chat"),
     Route("POST", "/v2/embed", "embeddings"),
     Route("GET", "/v1/models", "models"),
+    Route("GET", "/v1/models/{model}", "model"),
 )
 """Where the official API stands."""
 

@@ -12,6 +12,7 @@ from dragoman.wires.google.errors import dump_error, load_error
 from dragoman.wires.google.messages import dump_messages, layout, load_messages, votes
 from dragoman.wires.google.quirks import NAME, Quirks
 from dragoman.wires.google.request import dump_http, dump_request, load_request, routes
+from dragoman.wires.google.serving import bodies, dump_model, dump_models, dump_seal, dump_token_count, keys, load_seal
 
 __all__ = ["Quirks", "name"]
 __all__ += ["load_messages", "dump_messages", "votes", "layout"]
@@ -19,5 +20,8 @@ __all__ += ["load_request", "dump_request", "dump_http", "routes"]
 __all__ += ["load_response", "dump_response", "decoder", "encoder"]
 __all__ += ["envelope", "stream_type", "ping"]
 __all__ += ["load_error", "dump_error"]
+__all__ += ["dump_model", "dump_models", "dump_token_count", "keys"]
+__all__ += ["dump_seal", "load_seal"]
+__all__ += ["bodies"]
 
 name = NAME

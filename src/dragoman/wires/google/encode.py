@@ -23,7 +23,7 @@ from dragoman.event import (
     PartStarted,
 )
 from dragoman.fold import close_part
-from dragoman.message import Content, FinishReason, Message, Origin, TextPart, ThinkingPart, Usage
+from dragoman.message import Content, FinishReason, Message, Origin, TextPart, ThinkingPart, ToolCallPart, Usage
 from dragoman.request import ModelRequest
 from dragoman.wires.google.content import dump_content
 from dragoman.wires.google.errors import dump_error
@@ -50,7 +50,8 @@ def _dump(message: Message, envelope: Mapping[str, Any]) -> dict[str, Any]:
     content: dict[str, Any] = {"role": "model"}
     if parts := [part for piece in message.content for part in _parts(piece)]:
         content["parts"] = parts
-    end = _end(content, message.finish_reason, message.usage, OWN.response(message.native))
+    malformed = any(_is_malformed(piece) for piece in message.content)
+    end = _end(content, message.finish_reason, message.usage, OWN.response(message.native), malformed=malformed)
     return {**end, **_identity(message.origin, envelope)}
 
 
@@ -96,6 +97,7 @@ class Encoder(ResponseEncoder):
         super().__init__(OWN, envelope)
         self._identity: dict[str, Any] = {}
         self._parts: dict[str, _Open] = {}  # message → what is not written of it yet
+        self._malformed = False  # a call was left out that no arguments can be read of
         self._text: type[Content] | None = None  # what the last chunk's text would be taken to go on with
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:  # noqa: ARG002 the first opens nothing
@@ -135,7 +137,8 @@ class Encoder(ResponseEncoder):
     def end(self) -> Objects:
         state = self._state
         unfinished = [chunk for message_id in self._parts for chunk in self._flush(message_id)]
-        return [*unfinished, self._chunk(_end({"role": "model"}, state.reason, state.usage, state.envelope))]
+        end = _end({"role": "model"}, state.reason, state.usage, state.envelope, malformed=self._malformed)
+        return [*unfinished, self._chunk(end)]
 
     def _write(self, open_parts: _Open) -> Objects:
         """All that may be written now."""
@@ -179,6 +182,7 @@ class Encoder(ResponseEncoder):
             signature = OWN.fields(finished.native).get(SIGNATURE)
             parts = [{"text": "", SIGNATURE: signature}] if signature else []
         else:
+            self._malformed = self._malformed or _is_malformed(finished)
             parts = _parts(finished)
         return [self._content(parts)] if parts else []
 
@@ -194,11 +198,18 @@ encoder, dump_response = _RESPONSES.encoder, _RESPONSES.dump_response
 
 
 def _parts(piece: Content) -> list[dict[str, Any]]:
-    """A piece as clients are shown it: also the thinking of other providers, without what they signed."""
+    """A piece as clients are shown it: also the thinking of other providers, without what they signed. A call that is not whole is none:
+    its arguments are an object here, and a client would run it with an empty one."""
+    if isinstance(piece, ToolCallPart) and piece.state != "complete":
+        return []
     if isinstance(piece, ThinkingPart) and piece.text and not OWN.is_ours(piece.native):
         piece = ThinkingPart(piece.text)
     out = Outgoing(messages=(), target=None, quirks=_QUIRKS, losses=[], unreadable=(None,), ids={}, names={}, model="")
     return dump_content((piece,), out, 0)
+
+
+def _is_malformed(piece: Content) -> bool:
+    return isinstance(piece, ToolCallPart) and piece.state == "invalid"
 
 
 def _identity(origin: Origin | None, envelope: Mapping[str, Any]) -> dict[str, Any]:
@@ -208,7 +219,12 @@ def _identity(origin: Origin | None, envelope: Mapping[str, Any]) -> dict[str, A
 
 
 def _end(
-    content: dict[str, Any], reason: FinishReason | None, usage: Usage | None, envelope: Mapping[str, Any]
+    content: dict[str, Any],
+    reason: FinishReason | None,
+    usage: Usage | None,
+    envelope: Mapping[str, Any],
+    *,
+    malformed: bool = False,
 ) -> dict[str, Any]:
     """The fields of a response, or of the last chunk of one."""
     outside = {key: envelope[key] for key in _OUTSIDE if key in envelope}
@@ -217,6 +233,8 @@ def _end(
     counts = dump_usage(usage, if_object(envelope.get("usageMetadata")))
     original = envelope.get("finishReason")
     finish = dump_finish(reason, original if isinstance(original, (str, int)) else None)
+    if malformed and reason is FinishReason.tool_calls:
+        finish = "MALFORMED_FUNCTION_CALL"
     fields = rest(envelope, *_OUTSIDE, BLOCKED, "usageMetadata", "finishReason")
     empty = "blockReason" in if_object(outside.get("promptFeedback")) and "parts" not in content
     candidates = [] if empty else [{"content": content, "finishReason": finish, "index": 0, **fields}]

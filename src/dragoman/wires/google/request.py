@@ -23,15 +23,22 @@ from dragoman.wires.google.tools import Outgoing, dump_tool_choice, dump_tools, 
 
 __all__ = ["dump_http", "dump_request", "load_request", "model_of_path", "routes"]
 
+_ACTIONS = {
+    "generateContent": "chat",
+    "streamGenerateContent": "chat",
+    "countTokens": "count_tokens",
+    "embedContent": "embeddings",
+    "batchEmbedContents": "embeddings",
+}
 routes: tuple[Route, ...] = (
-    Route("POST", "/v1beta/models/{model}:generateContent", "chat"),
-    Route("POST", "/v1beta/models/{model}:streamGenerateContent", "chat"),
-    Route("POST", "/v1beta/models/{model}:countTokens", "count_tokens"),
-    Route("POST", "/v1beta/models/{model}:embedContent", "embeddings"),
-    Route("POST", "/v1beta/models/{model}:batchEmbedContents", "embeddings"),
+    *(Route("POST", f"/v1beta/models/{{model}}:{action}", purpose) for action, purpose in _ACTIONS.items()),
     Route("GET", "/v1beta/models", "models"),
+    Route("GET", "/v1beta/models/{model}", "model"),
+    *(Route("POST", f"/v1/models/{{model}}:{action}", purpose) for action, purpose in _ACTIONS.items()),
+    Route("GET", "/v1/models", "models", "x-goog-api-key"),
+    Route("GET", "/v1/models/{model}", "model", "x-goog-api-key"),
 )
-"""AI Studio's; an answer is streamed where its path says so."""
+"""AI Studio's, in both versions that its libraries ask for; an answer is streamed where its path says so."""
 
 _PATH = re.compile(r"(?:^|/)((?:publishers|projects|tunedModels|endpoints|models)/[^?]+):(\w+)")
 _OBJECTS = ("generationConfig", "toolConfig", "systemInstruction", "tools")

@@ -139,9 +139,11 @@ encoder, dump_response = _RESPONSES.encoder, _RESPONSES.dump_response
 
 
 def _fields(piece: Content) -> dict[str, Any]:
-    """A piece → its fields of the message; none for what a response cannot hold."""
+    """A piece → its fields of the message; none for what a response cannot hold. A call that is not whole is none: its arguments are
+    an object here, and a client would run it with an empty one."""
     if isinstance(piece, ToolCallPart):
-        return {"tool_calls": [dump_call(piece, piece.id)]} if piece.run_by != "provider" else {}
+        is_shown = piece.run_by != "provider" and piece.state == "complete"
+        return {"tool_calls": [dump_call(piece, piece.id)]} if is_shown else {}
     if (block := dump_block(piece)) is None:
         return {}
     field, value = block

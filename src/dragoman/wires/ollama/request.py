@@ -26,6 +26,10 @@ routes: tuple[Route, ...] = (
     Route("POST", "/api/embed", "embeddings"),
     Route("POST", "/api/embeddings", "embeddings"),
     Route("GET", "/api/tags", "models"),
+    Route("POST", "/api/show", "model"),
+    Route("GET", "/api/version", "version"),
+    Route("GET", "/", "alive"),
+    Route("HEAD", "/", "alive"),
 )
 """The server's; two are the older forms of the ones before them."""
 

@@ -4,8 +4,10 @@ What vendors do differently in what they send is read without being told; what t
 """
 
 from dragoman.codec.json_schema import strict_schema
+from dragoman.wires.chat.serving import dump_model, dump_models
 from dragoman.wires.openai_chat.dialect import WIRE
 from dragoman.wires.openai_chat.quirks import NAME, Quirks
+from dragoman.wires.openai_chat.serving import bodies, dump_seal, load_seal
 
 name = NAME
 load_messages, dump_messages = WIRE.load_messages, WIRE.dump_messages
@@ -23,3 +25,6 @@ __all__ += ["load_response", "dump_response", "decoder", "encoder"]
 __all__ += ["envelope", "stream_type", "ping"]
 __all__ += ["load_error", "dump_error"]
 __all__ += ["strict_schema"]
+__all__ += ["dump_model", "dump_models"]
+__all__ += ["dump_seal", "load_seal"]
+__all__ += ["bodies"]

@@ -35,7 +35,7 @@ _ANY = ("stop", "length", "tool_calls", "content_filter")
 WORDS = {
     **usage.WORDS,
     FinishReason.tool_calls: ("tool_calls", "function_call"),
-    FinishReason.refusal: _ANY,
+    FinishReason.refusal: ("content_filter", "stop", "length", "tool_calls"),
     FinishReason.unspecified: _ANY,
 }
 

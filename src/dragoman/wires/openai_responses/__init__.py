@@ -9,6 +9,7 @@ What is not kept to the letter:
 - written: counts that are not known are 0, but for `cache_write_tokens`, which is left out.
 """
 
+from dragoman.wires.openai_responses.approvals import dump_interrupt, load_interrupt, load_resume
 from dragoman.wires.openai_responses.decode import decoder, load_response
 from dragoman.wires.openai_responses.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.openai_responses.errors import dump_error, load_error
@@ -16,6 +17,19 @@ from dragoman.wires.openai_responses.files import dump_download, load_files
 from dragoman.wires.openai_responses.messages import dump_messages, layout, load_messages, votes
 from dragoman.wires.openai_responses.quirks import NAME, Quirks
 from dragoman.wires.openai_responses.request import dump_http, dump_request, load_request, routes
+from dragoman.wires.openai_responses.serving import (
+    bodies,
+    call_id,
+    dump_deleted,
+    dump_input_items,
+    dump_model,
+    dump_models,
+    dump_seal,
+    dump_token_count,
+    links,
+    load_seal,
+    with_state,
+)
 
 name = NAME
 
@@ -26,3 +40,8 @@ __all__ += ["load_response", "dump_response", "decoder", "encoder"]
 __all__ += ["envelope", "stream_type", "ping"]
 __all__ += ["load_error", "dump_error"]
 __all__ += ["dump_download", "load_files"]
+__all__ += ["dump_input_items", "dump_model", "dump_models", "dump_token_count"]
+__all__ += ["dump_seal", "load_seal"]
+__all__ += ["call_id", "dump_deleted", "links", "with_state"]
+__all__ += ["bodies"]
+__all__ += ["dump_interrupt", "load_interrupt", "load_resume"]

@@ -152,7 +152,7 @@ class Encoder(ResponseEncoder):
         status = dump_finish(reason)
         if reason in (None, FinishReason.unspecified) or own.get("status") == status["status"]:
             status = {key: own.get(key, value) for key, value in status.items()}
-        usage = None if counted is None else dump_usage(counted, if_object(own.get("usage")))
+        usage = None if counted is None else dump_usage(counted, if_object(own.get("usage")), complete=not own)
         self.response |= {**rest(own, "usage", *status), **status, "output": self._writer.output, "usage": usage}
         self.response |= rest(self._envelope, "output", "usage")
         ending = "incomplete" if self.response["status"] == "incomplete" else "completed"

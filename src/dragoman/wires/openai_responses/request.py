@@ -26,7 +26,12 @@ routes = (
     Route("POST", "/v1/responses", "chat"),
     Route("POST", "/v1/responses/input_tokens", "count_tokens"),
     Route("POST", "/v1/embeddings", "embeddings"),
+    Route("GET", "/v1/responses/{id}", "response"),
+    Route("DELETE", "/v1/responses/{id}", "delete_response"),
+    Route("POST", "/v1/responses/{id}/cancel", "cancel_response"),
+    Route("GET", "/v1/responses/{id}/input_items", "input_items"),
     Route("GET", "/v1/models", "models"),
+    Route("GET", "/v1/models/{model}", "model"),
 )
 """Where OpenAI's API has what."""
 

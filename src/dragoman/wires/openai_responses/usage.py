@@ -120,9 +120,10 @@ def _other_usage(usage: Any) -> dict[str, Any]:
     return {key: value for key, value in left.items() if value}
 
 
-def dump_usage(usage: Usage, other: Mapping[str, Any] = {}) -> dict[str, Any]:
-    """The inverse. What is not known is 0 where the API demands a number."""
-    written = {} if usage.cache_write_tokens is None else {"cache_write_tokens": usage.cache_write_tokens}
+def dump_usage(usage: Usage, other: Mapping[str, Any] = {}, *, complete: bool = False) -> dict[str, Any]:
+    """The inverse. What is not known is 0 where the API demands a number; `complete`: also what it demands of late."""
+    unknown = usage.cache_write_tokens is None
+    written = {} if unknown and not complete else {"cache_write_tokens": usage.cache_write_tokens or 0}
     inputs, outputs = usage.input_tokens or 0, usage.output_tokens or 0
     return {
         **other,

@@ -1,0 +1,32 @@
+"""`docs/endpoints.md`: what a server has where, made of the wires' routes."""
+
+from __future__ import annotations
+
+from dragoman import wires
+from dragoman.codec.serving import PURPOSES
+from dragoman.serve.endpoints import HANDLERS
+from dragoman.serve.places import places
+
+__all__ = ["markdown"]
+
+_HEAD = """\
+# Endpoints of a server
+
+Made by `make pages`. Each path stands at the root, where the API's own clients expect it, and below the wire's name: `/v1/messages` is `/anthropic/v1/messages` too. Where several wires have one path at the root, the first has it, and
+another where the request has that wire's header. [Clients](guides/clients.md) shows who talks to them.
+
+| at the root | wire | what is there |
+|---|---|---|
+"""
+
+
+def markdown() -> str:
+    """The page."""
+    found = places([wires.get(name) for name in wires.names()], HANDLERS)
+    roots = [place for place in found if not any(place.path.startswith(f"/{name}/") for name in wires.names())]
+    rows: list[str] = []
+    for place in sorted(roots, key=lambda place: place.candidates[0][0].name):
+        also = "; ".join(f"`{wire.name}` with `{route.header}`" for wire, route in place.candidates[1:] if route.header)
+        first = f"`{place.candidates[0][0].name}`" + (f"; {also}" if also else "")
+        rows.append(f"| `{place.method} {place.path}` | {first} | {PURPOSES[place.candidates[0][1].purpose]} |")
+    return _HEAD + "\n".join(rows) + "\n"

@@ -1,0 +1,301 @@
+"""`dragoman serve`: an agent, a model or a gateway behind the APIs that clients of models speak."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from dragoman.serve.agent_policy import AgentPolicy
+    from dragoman.serve.callers import Key
+    from dragoman.serve.service import Service
+
+__all__ = ["serve"]
+
+_TARGET = "MODULE:AGENT"
+_KEY = "DRAGOMAN_SERVE_KEY"
+
+
+def serve(
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar=f"[{_TARGET}]...",
+            help="A Python module and the agent in it, or the application that dragoman.serve.app made. "
+            "Of several agents, and of those of a module alone, clients ask by their names.",
+            show_default=False,
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option("-m", "--model", metavar="MODEL", help="A model, such as openai:gpt-4o.", show_default=False),
+    ] = None,
+    gateway: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="A TOML file that says which models of providers clients may ask for.",
+            show_default=False,
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option(metavar="HOST", help="The address.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 8000,
+    keys: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--key", metavar="KEY", help="A key that clients must send.  [default: those of DRAGOMAN_SERVE_KEY]"
+        ),
+    ] = None,
+    key_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="Keys, one on each line: KEY, then a name for logs, then the models that it may ask for.",
+            show_default=False,
+        ),
+    ] = None,
+    store: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            envvar="DRAGOMAN_SERVE_STORE",
+            help="Where answers are kept: memory:, sqlite:///FILE, postgresql://…, or none.",
+        ),
+    ] = "memory:",
+    hosts: Annotated[
+        list[str] | None,
+        typer.Option("--name", metavar="HOST", help="A name that clients reach it by, such as that of a proxy."),
+    ] = None,
+    origins: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--origin", metavar="URL", help="Web pages that may use it (CORS), such as https://chat.example.com."
+        ),
+    ] = None,
+    on_disconnect: Annotated[
+        str,
+        typer.Option(
+            metavar="cancel|detach", help="What becomes of an agent's run whose client leaves; detached, it is kept."
+        ),
+    ] = "cancel",
+    drain: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="So long answers may go on once it is asked to end.")
+    ] = 30.0,
+    log: Annotated[
+        bool,
+        typer.Option("--log", help="Show each call in a line, on standard error: never what was said, and no keys."),
+    ] = False,
+    directory: Annotated[
+        Path | None,
+        typer.Option(
+            "-C",
+            "--directory",
+            metavar="DIR",
+            exists=True,
+            file_okay=False,
+            help="Where to run, and to look for modules.  [default: here]",
+            show_default=False,
+        ),
+    ] = None,
+) -> int:
+    """Serve a model, an agent or a gateway to the clients of any model API.
+
+    \b
+    dragoman serve                             the embedded model: no key, no network
+    dragoman serve -m anthropic:claude-sonnet-4-6
+    dragoman serve myagent:agent               an agent of yours, tools and all
+    dragoman serve --gateway gateway.toml      models of providers, under names of yours
+
+    \b
+    Clients of OpenAI (Chat Completions and Responses), Anthropic, Gemini, Ollama, Mistral and Cohere reach it at
+    http://127.0.0.1:8000, or by http://127.0.0.1:8000/anthropic and the like; the first lines that it prints are such clients.
+    Another address than this machine's needs a key: --key, or better DRAGOMAN_SERVE_KEY or --key-file, since others can
+    read command lines.
+    Ctrl-C ends it once the answers that are being given have ended; a second one at once.
+    """
+    if directory is not None:
+        os.chdir(directory)
+    try:
+        from dragoman.serve.server import run_server
+    except ImportError as error:
+        from dragoman.errors import SettingsError
+
+        raise SettingsError(f'a server needs {error.name}: pip install "dragoman[serve]"') from error
+    from dragoman.cli.serve_greeting import greeting
+
+    with _logged(calls=log):
+        auth = _keys(keys or [], key_file)
+        if (host_names := list(hosts or ())) == [] and auth is not None:
+            host_names = _names(host)
+        with redirect_stdout(sys.stderr):
+            app = _app(
+                _served(targets or [], model),
+                gateway,
+                {
+                    "store": None if store == "none" else store,
+                    "auth": auth,
+                    "hosts": host_names,
+                    "origins": origins or (),
+                    "policy": _policy(on_disconnect),
+                },
+            )
+        service: Service = app.state.service
+
+        def ready(url: str) -> None:
+            names = [name for backend in service.backends for name in getattr(backend, "names", ())]
+            print(greeting(names, url, _KEY if service.has_keys else None), flush=True)  # noqa: T201
+
+        run_server(app, host=host, port=port, drain_seconds=drain, ready=ready)
+    return 0
+
+
+def _policy(on_disconnect: str) -> AgentPolicy:
+    from dragoman.serve import AgentPolicy
+
+    if on_disconnect not in ("cancel", "detach"):
+        raise typer.BadParameter(f"{on_disconnect!r} is neither cancel nor detach", param_hint="--on-disconnect")
+    return AgentPolicy(on_disconnect=on_disconnect)
+
+
+def _keys(given: list[str], file: Path | None) -> list[Key] | None:
+    """The keys of the command line, else of the variable; and of the file. `None`: there are none."""
+    from dragoman.serve.callers import Key
+    from dragoman.serve.key_files import keys_in, read_keys
+
+    keys = [Key(each) for each in given]
+    if not keys and (variable := os.environ.get(_KEY)):
+        keys = keys_in(variable, where=_KEY)
+    if file is not None:
+        keys += read_keys(file)
+    return keys or None
+
+
+@contextmanager
+def _logged(*, calls: bool) -> Generator[None]:
+    """Shows what goes wrong, and each call if wanted, in a line each."""
+    import logging
+
+    log, of_calls = logging.getLogger("dragoman.serve"), logging.getLogger("dragoman.serve.calls")
+    shown = logging.StreamHandler()
+    shown.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+    before = log.level, of_calls.level
+    log.addHandler(shown)
+    log.setLevel(logging.WARNING)
+    of_calls.setLevel(logging.INFO if calls else logging.WARNING)
+    try:
+        yield
+    finally:
+        log.removeHandler(shown)
+        for each, level in zip((log, of_calls), before, strict=True):
+            each.setLevel(level)
+
+
+def _served(targets: list[str], model: str | None) -> list[tuple[str, Any]]:
+    """What is to be served, by name.
+
+    Raises:
+        BadParameter: it is not there.
+    """
+    from dragoman.agent import Agent
+    from dragoman.cli.modules import value_of
+
+    found: list[tuple[str, Any]] = []
+    for target in targets:
+        value = value_of(target, _TARGET, lambda module, values: _agents_among(module, values))
+        name = target.partition(":")[2]
+        found += value if isinstance(value, _Several) else [(name, value)]
+    if model is not None:
+        found.append((model, Agent[None](model)))
+    names = [name for name, _ in found]
+    if len(set(names)) < len(names):
+        raise typer.BadParameter(
+            f"two are named {max(names, key=names.count)!r}, so that clients could not ask for one", param_hint=_TARGET
+        )
+    return found
+
+
+class _Several(list[tuple[str, Any]]):
+    """The agents of a module, by name."""
+
+
+def _agents_among(module: str, values: Mapping[str, Any]) -> _Several:
+    from dragoman.agent import Agent
+
+    agents: dict[int, tuple[str, Any]] = {}
+    for name, value in values.items():
+        if _is_a(value, Agent):
+            agents.setdefault(id(value), (name, value))
+    if not agents:
+        raise typer.BadParameter(f"{module!r} ({values.get('__file__')}) has no agent", param_hint=_TARGET)
+    return _Several(agents.values())
+
+
+def _is_a(value: Any, kind: type) -> bool:
+    return isinstance(value, kind)
+
+
+def _app(served: list[tuple[str, Any]], file: Path | None, how: dict[str, Any]) -> Starlette:
+    """The application.
+
+    Raises:
+        BadParameter: what is named is nothing that can be served.
+        SettingsError: what the file says cannot be used, or a model has no key.
+    """
+    from starlette.applications import Starlette
+
+    from dragoman import providers
+    from dragoman.agent import Agent
+    from dragoman.providers.keys import find_key
+    from dragoman.serve import Gateway, app
+
+    if len(served) == 1 and isinstance(made := served[0][1], Starlette):
+        if file is not None:
+            raise typer.BadParameter("the application has its own; give one of the two", param_hint="--gateway")
+        if not hasattr(made.state, "service"):
+            raise typer.BadParameter("it is no application of dragoman.serve.app", param_hint=_TARGET)
+        return made
+    for name, value in served:
+        if not isinstance(value, Agent):
+            raise typer.BadParameter(f"{name!r} is a {type(value).__name__}, and no agent", param_hint=_TARGET)
+    gateway = None if file is None else Gateway.from_toml(file)
+    if not served and gateway is None:
+        served = [("local", Agent[None]())]
+    agents: dict[str, Agent[Any]] = dict(served)
+    for agent in agents.values():
+        find_key(providers.get(agent.provider_name))
+        _load(agent)
+    several = len(agents) > 1 or gateway is not None  # a gateway's names must not be an agent's
+    return app((agents if several else next(iter(agents.values()))) if agents else None, gateway=gateway, **how)
+
+
+def _load(agent: Any) -> None:
+    """Starts what serves the agent's model, where that is this process."""
+    from dragoman import providers
+
+    if agent.provider_name != "local":
+        return
+    import asyncio
+
+    record = providers.get("local")
+    if callable(record.base_url):
+        print("loading the embedded model", file=sys.stderr, flush=True)  # noqa: T201
+        asyncio.run(record.base_url(agent.chat_model_name or record.chat_model))  # pyright: ignore
+
+
+def _names(host: str) -> list[str]:
+    """By which names clients reach it that send a key: a page of another's, which could come under any name, has none."""
+    if host in ("0.0.0.0", "::"):  # noqa: S104
+        return ["*"]
+    return [f"[{host}]" if ":" in host else host]

@@ -1,0 +1,97 @@
+"""Which hosts a request may be for, and which web pages may send one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dragoman.loopback import LOOPBACK
+
+__all__ = ["HostGuard"]
+
+_MAX_AGE = "600"
+"""Seconds for which a browser may keep the answer to a preflight."""
+_METHODS = "GET, POST, DELETE"
+_EXPOSED = b"retry-after, dragoman-loss"
+"""What pages may read of a response's headers, beside what they may always."""
+_HOST = re.compile(rb"(\[[0-9a-fA-F:.]+\]|[^\[\]:@/?#\s]+)(?::[0-9]{1,5})?")
+_TOKENS = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
+
+
+class HostGuard:
+    """Lets requests in that are for one of these hosts, and from pages of these origins.
+
+    A page in a browser on this machine could reach a server that is for this machine alone, under a name of its own (DNS rebinding)
+    or as another origin; both are refused.
+    """
+
+    def __init__(self, app: ASGIApp, *, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> None:
+        """`hosts`: names beside those of this machine, with a port where only that one is meant; `*`: any. `origins`: such as `https://chat.example.com`, whose pages
+        may use the server beside its own; `*` in the place of a port: any port; `*` alone: any origin."""
+        self._app = app
+        self._hosts = frozenset([*LOOPBACK, *(host.lower() for host in hosts)])
+        self._origins = frozenset([origin.lower().rstrip("/") for origin in origins])
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes a request on, or refuses it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers: list[tuple[bytes, bytes]] = scope["headers"]
+        hosts = [value for name, value in headers if name == b"host"]
+        origins = [value for name, value in headers if name == b"origin"]
+        if (refusal := self._refusal(scope, hosts, origins)) is not None:
+            await refusal(scope, receive, send)
+        elif origins:
+            await self._for_page(origins[0], scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    def _refusal(self, scope: Scope, hosts: list[bytes], origins: list[bytes]) -> Response | None:
+        if len(hosts) != 1 or not self._is_ours(hosts[0]):
+            words = "this server is not known by that name; whoever runs it can allow it (hosts=)"
+            return PlainTextResponse(words, 421)
+        if len(origins) > 1 or not all(self._may_use(origin, scope, hosts[0]) for origin in origins):
+            words = "pages of that origin may not use this server; whoever runs it can allow it (origins=)"
+            return PlainTextResponse(words, 403)
+        return None
+
+    async def _for_page(self, origin: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a page that may use the server."""
+        allowed = [
+            (b"access-control-allow-origin", origin),
+            (b"access-control-expose-headers", _EXPOSED),
+            (b"vary", b"Origin"),
+        ]
+
+        async def send_to_page(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], *allowed]}
+            await send(message)
+
+        asked = dict(scope["headers"])
+        if scope["method"] != "OPTIONS" or b"access-control-request-method" not in asked:
+            await self._app(scope, receive, send_to_page)
+            return
+        wanted = asked.get(b"access-control-request-headers", b"")
+        preflight = {"access-control-allow-methods": _METHODS, "access-control-max-age": _MAX_AGE}
+        if _TOKENS.fullmatch(wanted):
+            preflight["access-control-allow-headers"] = wanted.decode()
+        await Response(None, 204, preflight)(scope, receive, send_to_page)
+
+    def _is_ours(self, host: bytes) -> bool:
+        found = _HOST.fullmatch(host)
+        if found is None:
+            return False
+        return "*" in self._hosts or not self._hosts.isdisjoint(
+            each.decode("latin-1").lower() for each in found.group(0, 1)
+        )
+
+    def _may_use(self, origin: bytes, scope: Scope, host: bytes) -> bool:
+        page = origin.decode("latin-1").lower()
+        own = f"{scope.get('scheme', 'http')}://{host.decode('latin-1')}".lower()
+        without_port = re.sub(r"(?<=[^/:]):[0-9]+$", "", page)
+        return "*" in self._origins or page == own or not self._origins.isdisjoint((page, f"{without_port}:*"))

@@ -1,0 +1,87 @@
+"""Where a server listens, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from dragoman.errors import SettingsError
+
+if TYPE_CHECKING:
+    import uvicorn
+
+__all__ = ["configured", "listening", "until_the_end", "url_of"]
+
+_WAITING = 2048
+"""Connections that may wait for the server to take them."""
+_KEPT_SECONDS = 75
+"""So long a connection stays open without a request: longer than proxies keep theirs, so that they never send into one that closes."""
+
+
+def configured(app: Any, *, closing_seconds: int | None = None) -> uvicorn.Config:
+    """How uvicorn serves an application: with bounds for clients that send or read slowly, without WebSockets, logs and a name of its own.
+
+    `closing_seconds`: so long open requests may take to end when the server does; `None`: as long as they take.
+    """
+    import uvicorn
+
+    http: Any = "h11"
+    if find_spec("httptools") is not None:
+        from dragoman.http_server.protocol import BoundedProtocol
+
+        http = BoundedProtocol
+    return uvicorn.Config(
+        app,
+        http=http,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=_KEPT_SECONDS,
+        timeout_graceful_shutdown=closing_seconds,
+    )
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens. `port`: 0 takes a free one.
+
+    Raises:
+        SettingsError: there is no such host, or the port is taken or may not be taken.
+    """
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (socket.gaierror, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, socket.gaierror) else "it is no host name"
+        raise SettingsError(f"there is no host {host!r} to serve on: {reason}") from error
+    try:
+        return socket.create_server(address[:2], family=family, backlog=_WAITING)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise SettingsError(
+                f"port {port} of {host} is taken by another program; give another port, or 0 for any that is free"
+            ) from error
+        raise SettingsError(f"nothing can be served at port {port} of {host}: {error.strerror}") from error
+
+
+def url_of(host: str, listener: socket.socket) -> str:
+    """The URL under which clients reach it."""
+    place = f"[{host}]" if ":" in host else host
+    return f"http://{place}:{listener.getsockname()[1]}"
+
+
+async def until_the_end(server: uvicorn.Server, listener: socket.socket) -> None:
+    """Serves until the process is asked to end; when this is cancelled, calls are ended first."""
+    task = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        server.should_exit = True
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait((task,))
+        raise

@@ -1,0 +1,226 @@
+"""Files by their URL become files by their bytes, where the provider cannot take the URL. See `fetched`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+
+import anyio
+
+from dragoman.arguments import expect, expect_callable
+from dragoman.codec.digest import neutral
+from dragoman.errors import DragomanError, InvalidRequestError, SettingsError
+from dragoman.event import Event, RunError
+from dragoman.logs import logger
+from dragoman.message import DataPart, LinkPart, Message
+from dragoman.model.link_files import LinkedFiles, LinkKey, LinkSource
+from dragoman.model.links import Places, link_places, links_in, unsendable, with_files
+from dragoman.model.middleware import Batches, Destination, Target
+from dragoman.request import ModelRequest, OnLoss
+from dragoman.transport.address_policy import AddressPolicy
+
+__all__ = ["Fetched", "fetched"]
+
+_LOG = logger("model.file_fetching")
+
+
+class Fetched:
+    """Middleware made by `fetched`. Agents, threads and event loops may share it."""
+
+    def __init__(
+        self,
+        policy: AddressPolicy,
+        *,
+        every: bool,
+        max_bytes: int,
+        total_bytes: int,
+        kept_bytes: int,
+        kept_seconds: float,
+        seconds: float,
+        most: int,
+        at_once: int,
+        retries: int,
+        on_failure: OnLoss,
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        """See `fetched`."""
+        self._policy, self._every, self._on_failure = policy, every, on_failure
+        self._max_bytes, self._total_bytes = max_bytes, total_bytes
+        self._most, self._at_once = most, at_once
+        self._source = LinkSource(policy, seconds=seconds, retries=retries, sleep=sleep)
+        self._files = LinkedFiles(kept_bytes, kept_seconds)
+
+    def __repr__(self) -> str:
+        return f"fetched({self._policy})"
+
+    def batches(self, request: ModelRequest, following: Batches, target: Target) -> AsyncGenerator[list[Event], None]:
+        """See `BatchMiddleware`. Without links in the conversation no step stands between."""
+        places = link_places(request.messages)
+        to = target(request) if places else None
+        return following(request) if to is None else self._with_files(request, following, places, to)
+
+    async def _with_files(
+        self, request: ModelRequest, following: Batches, places: Places, to: Destination
+    ) -> AsyncGenerator[list[Event], None]:
+        try:
+            request = await self._replaced(request, places, to)
+        except DragomanError as error:
+            yield [RunError(error)]
+            return
+        async with aclosing(following(request)) as batches:
+            async for events in batches:
+                yield events
+
+    async def _replaced(self, request: ModelRequest, places: Places, to: Destination) -> ModelRequest:
+        places = places if self._every else unsendable(request, places, to)
+        keys = _keys(request, places)
+        links = {
+            keys[number, link.url]: link
+            for number, link in _links(request.messages, places)
+            if self._is_allowed(link.url)
+        }
+        known = {key: found.file for key in links if (found := self._files.get(key)) is not None}
+        known |= await self._got({key: link for key, link in links.items() if key not in known})
+        files = {key: file for key, file in known.items() if file is not None}
+        messages = list(request.messages)
+        for number, positions in places.items():
+            urls = {link.url for place in positions for link in links_in(messages[number].content[place])}
+            own = {url: files[key] for url in urls if (key := keys[number, url]) in files}
+            if own:
+                messages[number] = with_files(messages[number], positions, own)
+        return request.replace(messages=tuple(messages)) if files else request
+
+    def _is_allowed(self, url: str) -> bool:
+        """Others are passed on, as they would be without this."""
+        try:
+            self._policy.place(url)
+        except InvalidRequestError:
+            return False
+        return True
+
+    async def _got(self, links: dict[LinkKey, LinkPart]) -> dict[LinkKey, DataPart | None]:
+        """The files, and `None` for each that could not be fetched.
+
+        Raises:
+            InvalidRequestError: one could not, and that is to be an error; or there are too many.
+            SettingsError: certificates that cannot be read.
+        """
+        if len(links) > self._most:
+            raise InvalidRequestError(
+                f"the request names {len(links)} files by their URLs; {self._most} are fetched at most"
+            )
+        got: dict[LinkKey, DataPart | None] = {}
+        failed: list[DragomanError] = []
+        limiter = asyncio.Semaphore(self._at_once)
+
+        async def get(key: LinkKey, link: LinkPart) -> None:
+            async with limiter:
+                if failed and self._on_failure == "error":
+                    return
+                left = self._total_bytes - sum(len(file.data) for file in got.values() if file is not None)
+                try:
+                    got[key] = await self._source.get(link, min(self._max_bytes, max(0, left)))
+                except DragomanError as error:
+                    failed.append(error)
+                    if self._on_failure == "tell" and isinstance(error, InvalidRequestError):
+                        got[key] = None
+
+        async with anyio.create_task_group() as tasks:
+            for key, link in links.items():
+                tasks.start_soon(get, key, link)
+        for key, file in got.items():
+            self._files.put(key, file)
+        for error in failed:
+            if self._on_failure == "error" or not isinstance(error, InvalidRequestError):
+                raise error
+            _LOG.warning("%s", error)
+        return got
+
+
+def _links(messages: Sequence[Message], places: Places) -> list[tuple[int, LinkPart]]:
+    return [
+        (number, link)
+        for number, at in places.items()
+        for place in at
+        for link in links_in(messages[number].content[place])
+    ]
+
+
+def _keys(request: ModelRequest, places: Places) -> dict[tuple[int, str], LinkKey]:
+    """Position of a message, and the URL in it → what the file is kept by."""
+    resource = None if request.run is None else request.run.resource_id
+    digests = {number: neutral(request.messages[number]) for number in places}
+    return {
+        (number, link.url): (resource, digests[number], link.url) for number, link in _links(request.messages, places)
+    }
+
+
+def fetched(
+    policy: AddressPolicy,
+    *,
+    every: bool = False,
+    max_bytes: int = 20 * 2**20,
+    total_bytes: int = 100 * 2**20,
+    kept_bytes: int = 256 * 2**20,
+    kept_seconds: float = 3600.0,
+    seconds: float = 30.0,
+    most: int = 100,
+    at_once: int = 10,
+    retries: int = 3,
+    on_failure: OnLoss = "error",
+    sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+) -> Fetched:
+    """Middleware that fetches files by their URL, where the provider that is asked cannot take a URL, and sends their bytes instead.
+
+    What is fetched is what `policy` allows; other links are passed on as they would be without this. The history keeps the link. A file is
+    kept in memory, so that the next request of the conversation sends the same bytes.
+
+    Args:
+        policy: which URLs may be opened.
+        every: fetches also what the provider would fetch by itself, such as files of a network that it cannot reach.
+        max_bytes: of one file.
+        total_bytes: of all that one request has to fetch, about.
+        kept_bytes: of the files that are kept, for all conversations; what was not needed for longest goes first.
+        kept_seconds: that a file is kept after it was last needed. The same message with the same URL gets the same file until then.
+        seconds: for one file, retries included.
+        most: files that one request has fetched; more are an error.
+        at_once: files that are fetched at once for one request.
+        retries: how often a server that fails is asked again.
+        on_failure: `error`: a file that cannot be fetched fails the request with an `InvalidRequestError`. `tell`: its link is passed on, and
+            what becomes of it is named in the losses.
+        sleep: waits that many seconds.
+
+    Raises:
+        SettingsError: a bound is below what it can be, or `on_failure` is unknown.
+        TypeError: an argument is of another type.
+    """
+    expect("policy", policy, AddressPolicy, hint='AddressPolicy(["*.example.org"])')
+    expect("every", every, bool)
+    expect_callable("sleep", sleep, "a function of seconds")
+    if on_failure not in ("error", "tell"):
+        raise SettingsError(f'fetched(on_failure={on_failure!r}) is unknown; it is "error" or "tell"')
+    bounds = {"max_bytes": max_bytes, "total_bytes": total_bytes, "seconds": seconds, "most": most, "at_once": at_once}
+    counts = {"kept_bytes": kept_bytes, "kept_seconds": kept_seconds, "retries": retries}
+    for name, number in (bounds | counts).items():
+        expect(name, number, int, *([float] if "seconds" in name else []))
+    for name, bound in bounds.items():
+        if bound <= 0:
+            raise SettingsError(f"fetched({name}={bound}) must be above 0")
+    for name, count in counts.items():
+        if count < 0:
+            raise SettingsError(f"fetched({name}={count}) must be 0 or more")
+    return Fetched(
+        policy,
+        every=every,
+        max_bytes=max_bytes,
+        total_bytes=total_bytes,
+        kept_bytes=kept_bytes,
+        kept_seconds=kept_seconds,
+        seconds=seconds,
+        most=most,
+        at_once=at_once,
+        retries=retries,
+        on_failure=on_failure,
+        sleep=sleep,
+    )

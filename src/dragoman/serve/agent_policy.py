@@ -1,0 +1,35 @@
+"""What clients may change of the runs of agents: `AgentPolicy`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from dragoman.errors import SettingsError
+from dragoman.request import Settings
+
+__all__ = ["AgentPolicy"]
+
+
+class AgentPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """What clients may change of the runs of agents.
+
+    Raises:
+        SettingsError: there is no setting of a name.
+    """
+
+    system: Literal["keep", "drop", "refuse"] = "keep"
+    """The client's system texts: they follow the agent's own, or are left out, or the request is refused."""
+    tools: Literal["keep", "drop", "refuse"] = "keep"
+    """The client's tools, which the model may call beside the agent's own and the client runs."""
+    settings: tuple[str, ...] | None = None
+    """Names of the `Settings` that the client may set, and `output_schema`; of all others the agent's count. `None`: all."""
+    on_disconnect: Literal["cancel", "detach"] = "cancel"
+    """What becomes of a run whose client leaves: it ends, or goes on and its answer is kept."""
+
+    def __post_init__(self) -> None:
+        known = (*Settings.__struct_fields__, "output_schema")
+        for name in self.settings or ():
+            if name not in known:
+                raise SettingsError(f"AgentPolicy(settings=…) names {name!r}; there are {', '.join(known)}")

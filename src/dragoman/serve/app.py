@@ -1,0 +1,95 @@
+"""`app`: agents and a gateway as an ASGI application."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from dragoman import wires
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from dragoman.agent import Agent
+    from dragoman.serve.agent_policy import AgentPolicy
+    from dragoman.serve.answers import AnswerStore
+    from dragoman.serve.callers import Auth
+    from dragoman.serve.gateway import Gateway
+    from dragoman.serve.limits import ServerLimits
+
+__all__ = ["app"]
+
+
+def app(
+    agents: Agent[Any] | Mapping[str, Agent[Any]] | None = None,
+    *,
+    gateway: Gateway | None = None,
+    policy: AgentPolicy | None = None,
+    store: str | AnswerStore | None = "memory:",
+    auth: Auth = None,
+    limits: ServerLimits | None = None,
+    hosts: Iterable[str] = (),
+    origins: Iterable[str] = (),
+) -> Starlette:
+    """An ASGI application that speaks every wire: each at the paths that its own clients expect, and whole under `/WIRE`.
+
+    `agents`: one, which answers whatever model a client names, or several by the names that clients ask for. `gateway`: models of
+    providers by the names that clients ask for. Without both the embedded model is served. `policy`: what clients may change of runs of
+    agents.
+
+    `store`: where answers are kept, so that clients can go on from them, and what their formats have no room for comes back with the
+    conversation: `memory:`, the URL of a database, or a store of your own; `None`: nowhere.
+    `auth`: the keys that clients may call with; without any, whoever reaches the server may. `hosts`: names under which clients reach it,
+    beside those of this machine. `origins`: of web pages that may use it, such as `https://chat.example.com`.
+
+    Raises:
+        SettingsError: a key can be guessed.
+    """
+    from starlette.applications import Starlette
+    from starlette.middleware import Middleware
+    from starlette.routing import Route
+
+    from dragoman.agent import Agent
+    from dragoman.http_server.guard import HostGuard
+    from dragoman.serve.absent import absent
+    from dragoman.serve.agents import AgentBackend
+    from dragoman.serve.answers import open_answers
+    from dragoman.serve.call import Backend
+    from dragoman.serve.callers import authenticator
+    from dragoman.serve.endpoint import Endpoint
+    from dragoman.serve.endpoints import HANDLERS
+    from dragoman.serve.limits import ServerLimits
+    from dragoman.serve.operations import Probes, operations
+    from dragoman.serve.places import places
+    from dragoman.serve.service import Service
+
+    backends: list[Backend] = []
+    if gateway is not None:
+        backends.append(gateway)
+    if agents is not None or gateway is None:
+        backends.append(AgentBackend(Agent[None]("local") if agents is None else agents, policy))
+    service = Service(
+        backends,
+        authenticate=authenticator(auth),
+        has_keys=auth is not None,
+        limits=limits or ServerLimits(),
+        answers=open_answers(store),
+    )
+    served = [wires.get(name) for name in wires.names()]
+    found = places(served, HANDLERS)
+    routes = [
+        Route(place.path.replace("{model}", "{model:path}"), Endpoint(place, service), methods=[place.method])
+        for place in found
+    ]
+    made = Starlette(
+        routes=[*operations(service, found), *routes],
+        lifespan=lambda _: service.running(),
+        middleware=[
+            Middleware(Probes, service=service),
+            Middleware(HostGuard, hosts=hosts, origins=origins),
+        ],
+        exception_handlers={404: absent, 405: absent},
+    )
+    made.router.redirect_slashes = False
+    made.state.service = service
+    return made

@@ -1,0 +1,168 @@
+"""A place of the server as an ASGI application: a request becomes a `Call`, and whatever goes wrong is answered as its wire does."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from urllib.parse import parse_qsl
+
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope, Send
+
+from dragoman import json_bytes
+from dragoman.codec.serving import BEARER, Route
+from dragoman.errors import AuthenticationError, DragomanError, InvalidRequestError, public
+from dragoman.logs import logger
+from dragoman.serve.body import BodyTimeoutError, json_object, read_body
+from dragoman.serve.call import Call
+from dragoman.serve.callers import Caller, presented_keys
+from dragoman.serve.connection import Connection
+from dragoman.serve.endpoints import HANDLERS
+from dragoman.serve.observed import Observed
+from dragoman.serve.places import Place
+from dragoman.serve.service import Service
+from dragoman.wires.wire import Wire
+
+__all__ = ["Endpoint"]
+
+_LOG = logger("serve")
+_MOST_FIELDS = 100
+
+
+class Endpoint:
+    """One place of the server."""
+
+    def __init__(self, place: Place, service: Service) -> None:
+        self.place = place
+        """Where it is."""
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request."""
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        wire, route = self._chosen(headers)
+        place, clock = self.place, asyncio.get_running_loop().time
+        observed = Observed(
+            wire=wire.name, purpose=route.purpose, method=place.method, path=place.path, started=clock()
+        )
+        try:
+            await self._answer(scope, receive, send, headers, wire, route, observed)
+        finally:
+            observed.seconds = clock() - observed.started
+            self._service.observe(observed)
+
+    async def _answer(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        headers: dict[str, str],
+        wire: Wire,
+        route: Route,
+        observed: Observed,
+    ) -> None:
+        service = self._service
+        try:
+            caller = await self._caller(wire, scope)
+            observed.caller = caller.name
+            with service.gate.call(caller):
+                data = await read_body(receive, headers, service.limits) if scope["method"] == "POST" else b""
+                connection = Connection(receive, send, service.limits)
+
+                async def work() -> None:
+                    call = self._call(scope, headers, wire, route, caller, data, connection, observed)
+                    await HANDLERS[call.route.purpose](call)
+
+                async with connection:
+                    with service.gate.connection(connection):
+                        error = await connection.run(work)
+                    if error is not None:
+                        await self._end_with(connection, wire, error)
+                if connection.ended:
+                    failure = observed.error if error is None else error
+                    observed.status = 200 if failure is None else wire.dump_error(public(failure)).status
+                observed.note_first(connection.first)
+        except ClientDisconnect:
+            return
+        except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer of its API
+            observed.status = await self._refuse(Connection(receive, send, service.limits), wire, error)
+
+    async def _end_with(self, connection: Connection, wire: Wire, error: Exception) -> None:
+        """Answers with an error, or ends a stream with it."""
+        if not connection.started:
+            await self._refuse(connection, wire, error)
+            return
+        try:
+            await connection.end_with(public(error))
+        except Exception:  # noqa: BLE001 - nothing can be said any more
+            _LOG.exception("an answer broke off, and its client could not read why")
+        if not isinstance(error, DragomanError):
+            _LOG.error("an answer broke off", exc_info=error)
+
+    async def _refuse(self, connection: Connection, wire: Wire, error: Exception) -> int:
+        """Answers with an error, as the wire's API does → its status."""
+        if not isinstance(error, DragomanError):
+            _LOG.error("a request failed", exc_info=error)
+        shown = wire.dump_error(public(error))
+        headers = {"content-type": "application/json", **shown.headers}
+        if isinstance(error, BodyTimeoutError):
+            headers["connection"] = "close"  # where its next request begins, nobody knows
+        await connection.respond(shown.status, headers, json_bytes.encode(shown.body))
+        return shown.status
+
+    async def _caller(self, wire: Wire, scope: Scope) -> Caller:
+        presented = presented_keys(scope["headers"], scope["query_string"], getattr(wire, "keys", BEARER))
+        caller = await self._service.authenticate(presented)
+        if caller is None:
+            raise AuthenticationError(
+                "the key is not known here; give one that is"
+                if presented
+                else "a key is needed, and none came with the request"
+            )
+        return caller
+
+    def _chosen(self, headers: dict[str, str]) -> tuple[Wire, Route]:
+        candidates = self.place.candidates
+        named = [each for each in candidates if each[1].header and each[1].header in headers]
+        plain = [each for each in candidates if not each[1].header]
+        return (named or plain or list(candidates))[0]
+
+    def _call(
+        self,
+        scope: Scope,
+        headers: dict[str, str],
+        wire: Wire,
+        route: Route,
+        caller: Caller,
+        data: bytes,
+        connection: Connection,
+        observed: Observed,
+    ) -> Call:
+        service = self._service
+        path, query = scope["path"].removeprefix(scope.get("root_path", "")), scope["query_string"].decode("latin-1")
+        path = path.removeprefix(f"/{wire.name}")
+        parameters: dict[str, Any] = scope["path_params"]
+        body = json_object(data, service.limits)
+        whole = f"{path}?{query}" if query else path
+        return Call(
+            service,
+            wire,
+            route,
+            caller,
+            whole,
+            _fields(query),
+            headers,
+            parameters,
+            body,
+            connection,
+            service.new_id(),
+            service.clock(),
+            observed,
+        )
+
+
+def _fields(query: str) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)) if query else {}
+    except ValueError as error:
+        raise InvalidRequestError(f"the query has more than {_MOST_FIELDS} fields") from error

@@ -1,0 +1,135 @@
+"""Which models a gateway offers: names that clients may ask for, and patterns of them, → model strings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from dragoman import providers
+from dragoman.arguments import expect
+from dragoman.errors import SettingsError
+from dragoman.model.defaults import resolve
+from dragoman.model.fallbacks import ModelChoice, chosen
+from dragoman.model.strings import parse_model_string
+from dragoman.providers import Provider
+
+__all__ = ["Offered", "Pattern", "offers", "pattern_of", "providers_of"]
+
+Offered: TypeAlias = Mapping[str, ModelChoice] | Sequence[str]
+"""The name that a client asks for → a model; with a `*` in both, what stands in its place is the same on both sides. Or a list: model
+strings, also with a `*`, which clients ask for as they are."""
+
+_LONGEST = 200  # characters of a model's name
+
+
+class Pattern(msgspec.Struct, frozen=True):
+    """Names with something in the place of `*`."""
+
+    before: str
+    """What a client's name begins with."""
+    after: str
+    """What it ends with."""
+    model: str
+    """The model string, with the `*`."""
+
+    @property
+    def provider(self) -> str:
+        """The provider's name or alias."""
+        return self.model.partition(":")[0]
+
+    def string(self, name: str) -> str | None:
+        """The model string of a client's name; `None`: it is not of this pattern, or no plain model string."""
+        fits = len(self.before) + len(self.after) < len(name) <= _LONGEST
+        if not fits or not (name.startswith(self.before) and name.endswith(self.after)):
+            return None
+        string = self.model.replace("*", name[len(self.before) : len(name) - len(self.after)])
+        return string if string.isprintable() and _is_plain(string) else None
+
+    def name(self, model: str) -> str | None:
+        """The inverse: what a client asks for to get this model of the provider."""
+        before, _, after = self.model.partition(":")[2].partition("*")
+        fits = len(model) > len(before) + len(after) and model.startswith(before) and model.endswith(after)
+        name = f"{self.before}{model[len(before) : len(model) - len(after)]}{self.after}" if fits else ""
+        return name if name and self.string(name) is not None else None
+
+
+def offers(offered: Offered) -> tuple[dict[str, ModelChoice], list[Pattern]]:
+    """What is offered by name, and by pattern.
+
+    Raises:
+        SettingsError: a name or a model is empty or malformed, or no provider has that name.
+    """
+    given: Mapping[str, ModelChoice] = offered if isinstance(offered, Mapping) else _by_themselves(offered)
+    if not given:
+        raise SettingsError("a gateway needs a model: there is no model in it")
+    names: dict[str, ModelChoice] = {}
+    patterns: list[Pattern] = []
+    for name, choice in given.items():
+        expect("a model's name", name, str)
+        if not name.strip() or len(name) > _LONGEST:
+            raise SettingsError(f"a gateway's model needs a name of 1 to {_LONGEST} characters, not {name!r:.100}")
+        if "*" in name:
+            patterns.append(pattern_of(name, choice))
+            continue
+        first, layer = chosen(choice)
+        for model in [first, *(() if layer is None else layer.models)]:
+            _check(name, model)
+        names[name] = choice
+    return names, patterns
+
+
+def pattern_of(name: str, choice: ModelChoice) -> Pattern:
+    """The pattern that a name with a `*` is.
+
+    Raises:
+        SettingsError: it is none, or its provider is not known.
+    """
+    if not isinstance(choice, str) or name.count("*") != 1 or choice.count("*") != 1:
+        raise SettingsError(
+            f'the name "{name}" has a *: it needs one, and a model string with one, such as "openai:gpt-*"'
+        )
+    provider, colon, model = choice.partition(":")
+    if not colon or "*" in provider or "*" not in model:
+        raise SettingsError(f'"{choice}" must name its provider before the *, such as "openai:gpt-*"')
+    providers.get(provider)
+    before, _, after = name.partition("*")
+    return Pattern(before, after, choice)
+
+
+def providers_of(offered: Iterable[ModelChoice | Pattern]) -> set[str]:
+    """The names of all providers that are behind these models and patterns."""
+    found: set[str] = set()
+    for each in offered:
+        if isinstance(each, Pattern):
+            found.add(providers.get(each.provider).name)
+            continue
+        first, layer = chosen(each)
+        found |= {resolve(model)[1].name for model in [first, *(() if layer is None else layer.models)]}
+    return found
+
+
+def _by_themselves(strings: Iterable[str]) -> dict[str, ModelChoice]:
+    if isinstance(strings, str) or not hasattr(strings, "__iter__"):
+        raise SettingsError(f"models={strings!r:.100} must be a list of model strings, or names with their models")
+    for string in strings:
+        expect("models", string, str, hint="a list holds model strings; give others a name")
+    return {string: string for string in strings}
+
+
+def _check(name: str, model: str | Provider) -> None:
+    if isinstance(model, str):
+        try:
+            providers.get(parse_model_string(model).provider)
+        except SettingsError as error:
+            raise SettingsError(f'the model "{name}": {error.message}') from error
+
+
+def _is_plain(string: str) -> bool:
+    """Whether a model string is written in the one form `provider:model`, so that nothing in a name changes what it means."""
+    try:
+        parsed = parse_model_string(string)
+    except SettingsError:
+        return False
+    return parsed.chat is not None and parsed.embeddings is None and str(parsed) == string

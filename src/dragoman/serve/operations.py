@@ -1,0 +1,75 @@
+"""What those ask for who run a server: whether it lives and takes calls, its metrics, its description."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from dragoman import json_bytes
+from dragoman.serve.callers import presented_keys
+from dragoman.serve.metrics import CONTENT_TYPE
+from dragoman.serve.openapi import description
+from dragoman.serve.places import Place
+from dragoman.serve.service import Service
+
+__all__ = ["Probes", "operations"]
+
+_METHODS = ("GET", "HEAD")
+
+
+class Probes:
+    """Answers `/healthz` and `/readyz` under any host: what looks after a server comes by its address."""
+
+    def __init__(self, app: ASGIApp, *, service: Service) -> None:
+        self._app, self._service = app, service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers, or passes the request on."""
+        path = scope["path"].removeprefix(scope.get("root_path", "")) if scope["type"] == "http" else ""
+        if path not in ("/healthz", "/readyz") or scope["method"] not in _METHODS:
+            await self._app(scope, receive, send)
+            return
+        ends = path == "/readyz" and self._service.gate.closed
+        answer = PlainTextResponse("the server is about to end" if ends else "ok", 503 if ends else 200)
+        await answer(scope, receive, send)
+
+
+def operations(service: Service, places: Sequence[Place]) -> list[Route]:
+    """The routes of `/metrics` and `/openapi.json`. `places`: what the latter describes."""
+    described = cache(lambda: description(places, has_keys=service.has_keys))
+    return [
+        Route("/metrics", _metrics(service), methods=["GET"]),
+        Route("/openapi.json", _openapi(described), methods=["GET"]),
+    ]
+
+
+def _metrics(service: Service) -> Callable[[Request], Awaitable[Response]]:
+    async def metrics(request: Request) -> Response:
+        """For all whose key may use every model, since it speaks of every client's calls."""
+        presented = presented_keys(request.scope["headers"], b"")
+        caller = await service.authenticate(presented)
+        if caller is None:
+            words, headers = "metrics need a key: Authorization: Bearer …", {"www-authenticate": "Bearer"}
+            return JSONResponse({"error": {"message": words}}, 401, headers)
+        if caller.models is not None:
+            words = "metrics need a key that may use every model"
+            return JSONResponse({"error": {"message": words}}, 403)
+        return Response(service.metrics.text(), media_type=CONTENT_TYPE)
+
+    return metrics
+
+
+def _openapi(described: Callable[[], Mapping[str, Any]]) -> Callable[[Request], Awaitable[Response]]:
+    async def openapi(request: Request) -> Response:
+        root = request.scope.get("root_path", "")
+        return Response(
+            json_bytes.encode({**described(), "servers": [{"url": root or "/"}]}), media_type="application/json"
+        )
+
+    return openapi

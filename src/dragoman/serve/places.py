@@ -1,0 +1,41 @@
+"""Where things stand: each wire's API at the root, where its own clients expect it, and whole under the wire's name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from itertools import groupby
+from typing import NamedTuple
+
+from dragoman.codec.serving import Route
+from dragoman.wires.wire import Wire
+
+__all__ = ["Place", "places"]
+
+
+class Place(NamedTuple):
+    """A method and a path of the server, and what may be there."""
+
+    method: str
+    """HTTP method."""
+    path: str
+    """With `{model}` and `{id}`."""
+    candidates: tuple[tuple[Wire, Route], ...]
+    """What is there: the first whose route names a header that the request has, else the first that names none, else the first."""
+
+
+def places(served: Iterable[Wire], purposes: Collection[str]) -> list[Place]:
+    """The places of these wires' routes that have one of these purposes. At the root the first wire that has a path has it."""
+    found = [
+        (route.method, prefix + route.path, wire, route)
+        for wire in served
+        for route in wire.routes
+        if route.purpose in purposes
+        for prefix in ("", f"/{wire.name}")
+    ]
+    return list(_grouped(found))
+
+
+def _grouped(found: Iterable[tuple[str, str, Wire, Route]]) -> Iterator[Place]:
+    ordered = sorted(found, key=lambda one: (one[1].count("{"), one[1], one[0]))  # a sure path goes before a pattern
+    for (path, method), same in groupby(ordered, key=lambda one: (one[1], one[0])):
+        yield Place(method, path, tuple([(wire, route) for _, _, wire, route in same]))

@@ -1,0 +1,162 @@
+"""`run_server` and `serve_http`: an application of `serve.app` over HTTP, until the process is asked to end."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+import anyio
+import uvicorn
+
+from dragoman.errors import OverloadedError, SettingsError
+from dragoman.http_server.listening import configured, listening, url_of
+from dragoman.http_server.signals import on_signals
+from dragoman.loopback import is_loopback
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from dragoman.serve.service import Service
+
+__all__ = ["ServerOptions", "run_server", "serve_http"]
+
+_CLOSING_SECONDS = 2
+"""So long clients may take to read the end of an answer that was ended for them."""
+_AGAIN_SECONDS = 1.0
+
+
+class ServerOptions(TypedDict, total=False):
+    """Where a server listens, and how it ends."""
+
+    host: str
+    """Name or address; the default is 127.0.0.1, which other machines cannot reach."""
+    port: int
+    """The default is 8000; 0 takes a free one."""
+    drain_seconds: float
+    """So long calls may go on once the process was asked to end; the default is 30."""
+    ready: Callable[[str], object]
+    """Gets the URL once clients can connect."""
+
+
+def run_server(app: Starlette, **how: Unpack[ServerOptions]) -> None:
+    """`serve_http` in an event loop of its own: uvloop's, where that is installed.
+
+    Raises:
+        SettingsError: as `serve_http`.
+    """
+    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    with suppress(ImportError):
+        import uvloop
+
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(serve_http(app, **how))
+
+
+async def serve_http(
+    app: Starlette,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    drain_seconds: float = 30.0,
+    ready: Callable[[str], object] | None = None,
+) -> None:
+    """Serves what `serve.app` made until the process is asked to end (Ctrl-C, SIGTERM), or this is cancelled.
+
+    Then new calls are refused, and those that run may come to their end; what is left after `drain_seconds` is ended with an error
+    that its client understands. A second signal, or being cancelled, does that at once.
+
+    Args:
+        app: the application.
+        host: name or address; any other than this machine's own needs keys (`auth=` of the application).
+        port: 0 takes a free one.
+        drain_seconds: so long calls may go on once the process was asked to end.
+        ready: gets the URL once clients can connect.
+
+    Raises:
+        SettingsError: others than this machine could reach it, and there are no keys; there is no such host; or the port is taken.
+    """
+    service: Service = app.state.service
+    if not service.has_keys and not is_loopback(host):
+        raise SettingsError(
+            f"{host} can be reached from other machines; give keys that clients must send (auth=), or serve on 127.0.0.1"
+        )
+    with listening(host, port) as listener:
+        service.gate.closed = False
+        server = _Server(app, (lambda: ready(url_of(host, listener))) if ready is not None else None)
+        ending = _Ending(server, service, drain_seconds)
+        task = asyncio.create_task(server.serve([listener]))
+        try:
+            with on_signals(ending.begin, ending.at_once):
+                await asyncio.shield(task)
+        finally:
+            ending.at_once()
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait((task,))
+                await ending.wait()
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's, which leaves signals to us and says when it has started."""
+
+    def __init__(self, app: Any, ready: Callable[[], object] | None) -> None:
+        super().__init__(configured(app, closing_seconds=_CLOSING_SECONDS))
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """See uvicorn."""
+        try:
+            await super().startup(sockets)
+        except SystemExit:
+            raise SettingsError("the application could not be started; the log says why") from None
+        if self._ready is not None and not self.should_exit:
+            self._ready()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """See uvicorn."""
+        yield
+
+
+class _Ending:
+    """How a server ends: in good order, or at once."""
+
+    def __init__(self, server: _Server, service: Service, seconds: float) -> None:
+        self._server, self._service, self._seconds = server, service, seconds
+        self._draining: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """New calls are refused, running ones may go on for a while."""
+        self._service.gate.closed = True
+        if self._draining is None:
+            self._draining = asyncio.create_task(self._drain())
+
+    def at_once(self) -> None:
+        """All calls end now."""
+        self._interrupt()
+        self._server.should_exit = True
+
+    async def wait(self) -> None:
+        """Leaves nothing behind."""
+        if self._draining is not None:
+            self._draining.cancel()
+            await asyncio.wait((self._draining,))
+        for connection in list(self._server.server_state.connections):  # their clients read nothing
+            connection.transport.abort()
+        if tasks := set(self._server.server_state.tasks):
+            await asyncio.wait(tasks, timeout=_CLOSING_SECONDS)
+
+    async def _drain(self) -> None:
+        with anyio.move_on_after(self._seconds):
+            await self._service.gate.drained()
+        self._interrupt()
+        self._server.should_exit = True
+
+    def _interrupt(self) -> None:
+        self._service.gate.closed = True
+        self._service.gate.interrupt(
+            OverloadedError("the server ends before the answer did; send the request again", retry_after=_AGAIN_SECONDS)
+        )

@@ -1,0 +1,91 @@
+"""What all calls of a server share."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import anyio
+
+from dragoman.errors import ModelNotFoundError
+from dragoman.model.chat_model import new_id, now
+from dragoman.result import ModelInfo
+from dragoman.serve.answers import AnswerStore
+from dragoman.serve.background import Background
+from dragoman.serve.callers import Authenticate, Caller
+from dragoman.serve.gate import Gate
+from dragoman.serve.limits import ServerLimits
+from dragoman.serve.metrics import Metrics
+from dragoman.serve.observed import Observed, log_call
+
+if TYPE_CHECKING:
+    from dragoman.serve.call import Backend
+
+__all__ = ["Service"]
+
+
+class Service:
+    """What all calls of a server share: the backends, and what they are kept in."""
+
+    def __init__(
+        self,
+        backends: Sequence[Backend],
+        *,
+        authenticate: Authenticate,
+        has_keys: bool,
+        limits: ServerLimits,
+        answers: AnswerStore,
+        new_id: Callable[[], str] = new_id,
+        clock: Callable[[], datetime] = now,
+    ) -> None:
+        self.backends = tuple(backends)
+        self.authenticate = authenticate
+        self.has_keys = has_keys
+        self.limits = limits
+        self.answers = answers
+        self.gate = Gate(limits)
+        self.background = Background(limits.open_calls)
+        self.metrics = Metrics(lambda: self.gate.open)
+        self.new_id = new_id
+        self.clock = clock
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """While the server runs; leaving it ends what goes on in the background, and gives back what stores and backends hold."""
+        try:
+            async with self.background.running():
+                yield
+        finally:
+            with anyio.CancelScope(shield=True):
+                for backend in self.backends:
+                    await backend.close()
+                await self.answers.close()
+
+    def observe(self, call: Observed) -> None:
+        """A call is over."""
+        self.metrics.observe(call)
+        log_call(call)
+
+    async def models(self, caller: Caller) -> list[ModelInfo]:
+        """What a client may name, each name once."""
+        found: dict[str, ModelInfo] = {}
+        for backend in self.backends:
+            for model in await backend.models():
+                if caller.may_use(model.name):
+                    found.setdefault(model.name, model)
+        return list(found.values())
+
+    def backend(self, model: str, caller: Caller) -> Backend:
+        """Who answers to that name. A name that the caller may not use is as if it were not there.
+
+        Raises:
+            ModelNotFoundError: nobody does.
+        """
+        for backend in self.backends:
+            if caller.may_use(model) and backend.serves(model):
+                return backend
+        raise ModelNotFoundError(
+            f"there is no model {model!r:.200} here; the list of models names those that there are"
+        )

@@ -1,0 +1,123 @@
+"""Kept answers in SQLite or Postgres."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+import msgspec
+from sqlalchemy import Connection, delete, insert, literal, select
+
+from dragoman.errors import StoreError
+from dragoman.serve.records import Answered
+from dragoman.serve.sql_tables import MIGRATIONS, answers, keys
+from dragoman.sql.database import Database
+
+__all__ = ["SqlAnswers"]
+
+_LONGEST_CHAIN = 10_000
+_ANSWERED = msgspec.json.Decoder(Answered)
+
+
+class SqlAnswers:
+    """An `AnswerStore` in a database, which processes may share."""
+
+    def __init__(self, url: str) -> None:
+        """`url`: as in `open_answers`. Nothing is opened before the first use."""
+        self._database = Database(url, MIGRATIONS, name="store of answers", failure=StoreError)
+
+    async def save(self, answered: Answered, keys: Sequence[str] = ()) -> None:
+        """See `AnswerStore`."""
+        body = msgspec.json.encode(answered)
+        await self._database.write(lambda connection: _save(connection, answered, body, keys))
+
+    async def get(self, owner: str, id: str) -> Answered | None:  # noqa: A002 the protocol's
+        """See `AnswerStore`."""
+        wanted = select(answers.c.body).where(answers.c.owner == owner, answers.c.answer_id == _sendable(id))
+        return _decoded(await self._database.read(lambda connection: connection.execute(wanted).scalar()))
+
+    async def find(self, owner: str, keys: Iterable[str]) -> Answered | None:
+        """See `AnswerStore`."""
+        wanted = [_sendable(key) for key in keys]
+        return _decoded(await self._database.read(lambda connection: _found(connection, owner, wanted)))
+
+    async def chain(self, owner: str, id: str) -> list[Answered]:  # noqa: A002 the protocol's
+        """See `AnswerStore`."""
+        found = await self._database.read(lambda connection: _chain(connection, owner, _sendable(id)))
+        return [_ANSWERED.decode(body) for body in reversed(found)]
+
+    async def delete(self, owner: str, id: str) -> bool:  # noqa: A002 the protocol's
+        """See `AnswerStore`."""
+        gone = delete(answers).where(answers.c.owner == owner, answers.c.answer_id == _sendable(id))
+        return bool(await self._database.write(lambda connection: connection.execute(gone).rowcount))
+
+    async def prune(self, before: datetime) -> int:
+        """Forgets answers that were given before a time → how many."""
+        gone = delete(answers).where(answers.c.created_at < _microseconds(before))
+        return int(await self._database.write(lambda connection: connection.execute(gone).rowcount))
+
+    async def close(self) -> None:
+        """See `AnswerStore`."""
+        await self._database.close()
+
+
+def _save(connection: Connection, answered: Answered, body: bytes, given: Sequence[str]) -> None:
+    same = (answers.c.owner == answered.owner, answers.c.answer_id == answered.id)
+    known = connection.execute(select(answers.c.number).where(*same)).scalar()
+    kept: list[str] = []
+    if known is not None:
+        kept = list(connection.execute(select(keys.c.key).where(keys.c.number == known)).scalars())
+        connection.execute(delete(answers).where(*same))
+    values = {
+        "owner": answered.owner,
+        "answer_id": answered.id,
+        "parent": answered.parent,
+        "created_at": _microseconds(answered.created_at),
+        "body": body,
+    }
+    number = connection.execute(insert(answers).values(values).returning(answers.c.number)).scalar_one()
+    rows = [{"owner": answered.owner, "key": key, "number": number} for key in dict.fromkeys([*kept, *given])]
+    if rows:
+        connection.execute(insert(keys), rows)
+
+
+def _found(connection: Connection, owner: str, wanted: Sequence[str]) -> bytes | None:
+    for key in wanted:
+        latest = (
+            select(answers.c.body)
+            .join(keys, keys.c.number == answers.c.number)
+            .where(keys.c.owner == owner, keys.c.key == key)
+            .order_by(keys.c.number.desc())
+            .limit(1)
+        )
+        if (body := connection.execute(latest).scalar()) is not None:
+            return body
+    return None
+
+
+def _chain(connection: Connection, owner: str, id: str) -> list[bytes]:  # noqa: A002 what it is
+    """The bodies of an answer and of those that it goes on from, the latest first."""
+    first = (
+        select(answers.c.parent, answers.c.body, literal(1).label("depth"))
+        .where(answers.c.owner == owner, answers.c.answer_id == id)
+        .cte("chain", recursive=True)
+    )
+    before = select(answers.c.parent, answers.c.body, (first.c.depth + 1).label("depth")).where(
+        answers.c.owner == owner, answers.c.answer_id == first.c.parent, first.c.depth < _LONGEST_CHAIN
+    )
+    chain = first.union_all(before)
+    return list(connection.execute(select(chain.c.body).order_by(chain.c.depth)).scalars())
+
+
+def _sendable(id: str) -> str:  # noqa: A002 what it is
+    """An id that a client made up, as one that databases take: Postgres has no NUL, and no text has half of a pair of surrogates."""
+    text = id.encode("utf-8", "replace").decode()
+    return "" if "\0" in text else text
+
+
+def _decoded(body: bytes | None) -> Answered | None:
+    return None if body is None else _ANSWERED.decode(body)
+
+
+def _microseconds(time: datetime) -> int:
+    return int(time.timestamp() * 1_000_000)

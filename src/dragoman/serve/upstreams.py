@@ -1,0 +1,118 @@
+"""The providers behind a gateway: one way to each, shared by all models there, and the models that were asked for lately."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import TypeVar
+
+from dragoman import providers
+from dragoman.errors import SettingsError
+from dragoman.model.access import Access, Key
+from dragoman.model.chat_model import new_id, now
+from dragoman.model.fallbacks import ModelChoice
+from dragoman.model.middleware import Middleware
+from dragoman.model.models import Models
+from dragoman.providers import Provider
+from dragoman.transport import Transport
+
+__all__ = ["Upstreams"]
+
+T = TypeVar("T")
+
+_MOST = 256
+"""Models that are kept of those that clients name by a pattern."""
+
+
+class Upstreams:
+    """Makes the models of a gateway. Keys and base URLs are given by provider, else found as everywhere."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        keys: Mapping[str, Key],
+        base_urls: Mapping[str, str],
+        environment: Mapping[str, str] | None,
+        middleware: Sequence[Middleware],
+        new_id: Callable[[], str] = new_id,
+    ) -> None:
+        self.transport = transport
+        self._keys, self._base_urls, self._environment = _by_name(keys), _by_name(base_urls), environment
+        self._middleware, self._new_id = tuple(middleware), new_id
+        self._accesses: dict[str, Access] = {}
+        self._lately: OrderedDict[str, Models] = OrderedDict()
+
+    def models(self, choice: ModelChoice) -> Models:
+        """The models of a choice.
+
+        Raises:
+            SettingsError: as `Models`.
+        """
+        return Models(
+            choice,
+            transport=self.transport,
+            api_key=None,
+            base_url=None,
+            headers=None,
+            environment=self._environment,
+            environment_only=False,
+            middleware=self._middleware,
+            new_id=self._new_id,
+            clock=now,
+            access_to=self.access,
+        )
+
+    def lately(self, string: str) -> Models:
+        """The models of a model string that a client named; kept for the next time.
+
+        Raises:
+            SettingsError: as `Models`.
+        """
+        found = self._lately.get(string)
+        if found is None:
+            found = self._lately[string] = self.models(string)
+            if len(self._lately) > _MOST:
+                self._lately.popitem(last=False)
+        self._lately.move_to_end(string)
+        return found
+
+    def access(self, provider: Provider) -> Access:
+        """The way to a provider."""
+        found = self._accesses.get(provider.name)
+        if found is None or found.provider is not provider:
+            found = self._accesses[provider.name] = Access(
+                provider,
+                self.transport,
+                api_key=self._keys.get(provider.name),
+                base_url=self._base_urls.get(provider.name),
+                environment=self._environment,
+                system=os.environ,
+            )
+        return found
+
+    def check(self, used: set[str]) -> None:
+        """Refuses keys and base URLs for providers that nobody can ask for: most often a slip of the pen.
+
+        Raises:
+            SettingsError: there is one.
+        """
+        for kind, given in (("key", self._keys), ("base URL", self._base_urls)):
+            for name in given.keys() - used:
+                meant = get_close_matches(name, used, n=1)
+                hint = f"did you mean {meant[0]}?" if meant else f"the models' providers are {', '.join(sorted(used))}"
+                raise SettingsError(f"there is a {kind} for {name}, and no model of the gateway is there; {hint}")
+
+
+def _by_name(given: Mapping[str, T]) -> dict[str, T]:
+    """By the providers' own names, where aliases or names in other letters were given."""
+    named: dict[str, T] = {}
+    for name, value in given.items():
+        try:
+            known = providers.get(name).name
+        except SettingsError:
+            known = name  # of a record that only the gateway's models know
+        named[known] = value
+    return named

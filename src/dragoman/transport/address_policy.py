@@ -1,0 +1,193 @@
+"""Which URLs of others may be opened, and at which addresses: `AddressPolicy`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
+from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING
+
+from dragoman.arguments import expect, expect_callable, expect_each
+from dragoman.errors import InvalidRequestError, SettingsError
+from dragoman.logs import logger
+from dragoman.transport.host_names import USUAL_PORTS, Place, is_name, place_of
+from dragoman.transport.networks import Address, Network, is_private, is_public, judged
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+__all__ = ["AddressPolicy", "Resolve", "system_addresses"]
+
+Resolve = Callable[[str], Awaitable[Sequence[str]]]
+"""A host's name → its addresses."""
+
+_LOG = logger("transport.addresses")
+_WIDEST = {4: 8, 6: 7}
+"""Bits of the widest network that is taken: one that is wider was meant for something else."""
+_MOST = 32
+"""Addresses of a name that are looked at."""
+_THREADS = 8
+"""Names that are looked up at once."""
+
+
+async def system_addresses(host: str) -> Sequence[str]:
+    """A host's addresses, as the system knows them. Names that take long keep nothing waiting but other names.
+
+    Raises:
+        OSError: the name is not known.
+    """
+    import socket
+    from asyncio import get_running_loop
+
+    found = await get_running_loop().run_in_executor(
+        _look_ups(), lambda: socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    )
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+@cache
+def _look_ups() -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(_THREADS, "dragoman-names")
+
+
+class AddressPolicy:
+    """Which URLs that others wrote may be opened. Without anything allowed it refuses all.
+
+    The host of a URL must be allowed by its name. Then its addresses must be public, or in a network that is allowed: loopback, private,
+    link-local, multicast and reserved ones are refused, however they are written, and a name is refused when one of its addresses is.
+
+    ```python
+    AddressPolicy(["*.example.org", "files.example.com"])
+    AddressPolicy(["*"])  # any host of the internet, none of this network
+    AddressPolicy(["files.intern", "10.1.0.0/16"])  # a host of this network, by name or by address
+    ```
+    """
+
+    def __init__(
+        self,
+        allow: Sequence[str] = (),
+        *,
+        schemes: Sequence[str] = ("https",),
+        ports: Sequence[int] | None = None,
+        private: bool = False,
+        proxy: str | None = None,
+        resolve: Resolve = system_addresses,
+    ) -> None:
+        """Args:
+            allow: hosts: a name (`example.org`), all names below one (`*.example.org`), all names that hold a dot (`*`); and networks
+                (`10.1.0.0/16`) or addresses, at which allowed names may be too.
+            schemes: `https`, `http`.
+            ports: those of URLs; left out, 443 with `https` and 80 with `http`.
+            private: allowed names may be at private addresses (10/8, 172.16/12, 192.168/16, fc00::/7), but not at this machine's own.
+            proxy: URL of an HTTP proxy that all requests go through. It finds the addresses, and has to refuse those that are not
+                public; here only names are checked. The environment's proxies are never used.
+            resolve: finds the addresses of a name; left out, the system.
+
+        Raises:
+            SettingsError: something of it cannot be used.
+        """
+        for argument, given in {"allow": allow, "schemes": schemes}.items():
+            if isinstance(given, str):
+                raise SettingsError(f"AddressPolicy({argument}={given!r}) must be a list: [{given!r}]")
+            expect_each(argument, given, str)
+        expect_each("ports", () if ports is None else ports, int)
+        expect("private", private, bool)
+        expect("proxy", proxy, str, type(None))
+        expect_callable("resolve", resolve, "a function of a host's name")
+        if unknown := {*schemes} - {"http", "https"}:
+            raise SettingsError(f"AddressPolicy(schemes=…) knows https and http, not {', '.join(sorted(unknown))}")
+        self.schemes, self.private, self.proxy, self.resolve = frozenset(schemes), private, proxy, resolve
+        self.ports = None if ports is None else frozenset(ports)
+        self._names = {each for each in allow if _network(each) is None}
+        self._networks = tuple(network for each in allow if (network := _network(each)) is not None)
+        for name in self._names:
+            _check_name(name)
+
+    def __repr__(self) -> str:
+        allowed = [*sorted(self._names), *map(str, self._networks)]
+        return f"AddressPolicy({allowed}, schemes={sorted(self.schemes)}, private={self.private})"
+
+    def place(self, url: str) -> Place:
+        """Where a URL leads, if that is allowed. No name is looked up.
+
+        Raises:
+            InvalidRequestError: it is not allowed, or cannot be read.
+        """
+        place = place_of(url)
+        if place.scheme not in self.schemes:
+            raise InvalidRequestError(f"the URL's scheme is not {' or '.join(sorted(self.schemes, reverse=True))}")
+        if place.port not in ({USUAL_PORTS[place.scheme]} if self.ports is None else self.ports):
+            raise InvalidRequestError(f"the URL's port {place.port} is not allowed here")
+        if place.address is None and not self._names_it(place.host):
+            raise InvalidRequestError(f"the URL's host {place.host} is not one that is allowed here")
+        if place.address is not None and not self._in_network(place.address):
+            raise InvalidRequestError("the URL's host is an address that is not allowed here: write a name")
+        return place
+
+    async def addresses(self, place: Place) -> Sequence[str]:
+        """The addresses at which a place may be reached, found out now.
+
+        Raises:
+            InvalidRequestError: there are none. What was found is not in the message: it is not for who wrote the URL.
+        """
+        if place.address is not None:
+            return [str(place.address)]
+        try:
+            found = [ip_address(each) for each in list(await self.resolve(place.host))[:_MOST]]
+        except (OSError, ValueError) as error:
+            _LOG.info("no address of %s: %s", place.host, error)
+            raise _nowhere(place.host) from None
+        refused = [each for each in found if not self.takes(each)]
+        if refused:
+            _LOG.warning("%s is at %s, which is not allowed", place.host, ", ".join(map(str, refused)))
+        if refused or not found:
+            raise _nowhere(place.host)
+        return [str(each) for each in found]
+
+    def takes(self, address: Address) -> bool:
+        """Whether a connection may be made to an address: that of an allowed name, or one that is allowed itself."""
+        return is_public(address) or (self.private and is_private(address)) or self._in_network(address)
+
+    def _in_network(self, address: Address) -> bool:
+        known = judged(address)
+        return known is not None and any(known in network for network in self._networks)
+
+    def _names_it(self, host: str) -> bool:
+        if host in self._names or ("*" in self._names and "." in host):
+            return True
+        labels = host.split(".")
+        return any(f"*.{'.'.join(labels[at:])}" in self._names for at in range(1, len(labels)))
+
+
+def _network(text: str) -> Network | None:
+    """The network that an entry of a policy is; `None`: it is none.
+
+    Raises:
+        SettingsError: it is one that cannot be allowed.
+    """
+    try:
+        network = ip_network(text.removeprefix("[").removesuffix("]"))
+    except ValueError as error:
+        if "/" in text:
+            raise SettingsError(f"AddressPolicy(allow=[{text!r}]) is no network: {error}") from error
+        return None
+    if network.prefixlen < _WIDEST[network.version]:
+        raise SettingsError(f'AddressPolicy(allow=[{text!r}]) is too wide a network; "*" allows all public hosts')
+    first = judged(network.network_address)
+    if first is None or first.version != network.version:
+        raise SettingsError(f"AddressPolicy(allow=[{text!r}]) is a network of addresses in disguise: write it as IPv4")
+    return network
+
+
+def _check_name(name: str) -> None:
+    if name != "*" and not is_name(name.removeprefix("*.")):
+        raise SettingsError(
+            f"AddressPolicy(allow=[{name!r}]) is neither a host nor a network: write example.org, *.example.org or 10.1.0.0/16, "
+            "in lower case and in ASCII (xn--…)"
+        )
+
+
+def _nowhere(host: str) -> InvalidRequestError:
+    return InvalidRequestError(f"no address of the URL's host {host} is known that may be used here")

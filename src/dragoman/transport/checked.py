@@ -1,0 +1,163 @@
+"""Connections to places that others named: made to the very addresses that a policy has checked, one for each request."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import lru_cache
+from ipaddress import ip_address
+from ssl import SSLContext
+from typing import Any
+
+import aiohttp
+import anyio
+from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
+
+from dragoman.errors import (
+    DragomanError,
+    InvalidRequestError,
+    ProviderConnectionError,
+    ProviderTimeoutError,
+    SettingsError,
+    StreamCutError,
+)
+from dragoman.logs import logger
+from dragoman.transport import environment
+from dragoman.transport.address_policy import AddressPolicy
+from dragoman.transport.failure import FAILURES
+from dragoman.transport.host_names import Place, unreadable
+
+__all__ = ["failed", "opened"]
+
+_LOG = logger("transport.checked")
+_HEADERS = {"user-agent": "dragoman", "accept-encoding": "identity"}
+_HEADER_BYTES = 16384
+_CLOSING_SECONDS = 1.0
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
+
+
+@asynccontextmanager
+async def opened(
+    policy: AddressPolicy, place: Place, method: str, headers: Mapping[str, str], body: bytes | None = None
+) -> AsyncGenerator[aiohttp.ClientResponse]:
+    """The answer of a place, its body not yet read. Redirects are not followed; no cookies, credentials or proxies of the environment are used.
+
+    Raises:
+        InvalidRequestError: it may not be reached.
+        ProviderConnectionError, ProviderTimeoutError, SettingsError: see `Transport.send`.
+    """
+    url = _read_alike(place)
+    addresses: Sequence[str] = () if policy.proxy else await policy.addresses(place)
+    session = aiohttp.ClientSession(
+        connector=_connector(policy, place.scheme, addresses),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers=_HEADERS,
+        timeout=aiohttp.ClientTimeout(total=None),
+        auto_decompress=False,
+        trust_env=False,
+        max_line_size=_HEADER_BYTES,
+        max_field_size=_HEADER_BYTES,
+    )
+    response = None
+    try:
+        try:
+            response = await session.request(
+                method, url, data=body, headers=headers, allow_redirects=False, proxy=policy.proxy
+            )
+        except InvalidRequestError:
+            raise
+        except FAILURES as error:
+            raise failed(error, place) from None
+        yield response
+    finally:
+        if response is not None:
+            if response.connection is not None and response.connection.transport is not None:
+                response.connection.transport.abort()  # a polite end would wait for the server
+            response.close()
+        with anyio.move_on_after(_CLOSING_SECONDS, shield=True):
+            await session.close()
+
+
+@lru_cache(8)
+def _certificates(**variables: str) -> SSLContext | bool:
+    """Certificates take longer to read than a small file does to come: they are read once."""
+    return environment.certificates(variables) or True
+
+
+def _connector(policy: AddressPolicy, scheme: str, addresses: Sequence[str]) -> aiohttp.TCPConnector:
+    variables = {name: value for name in _CERTIFICATES if (value := os.environ.get(name))}
+    certificates = _certificates(**variables) if scheme == "https" or policy.proxy else True
+    if policy.proxy:
+        return aiohttp.TCPConnector(ssl=certificates, force_close=True)
+
+    def open_socket(address: tuple[Any, ...]) -> socket.socket:
+        """The last word on where a connection goes: it is made to this address, whoever found it."""
+        if not policy.takes(ip_address(address[4][0])):
+            raise InvalidRequestError("an address that is not allowed was about to be used")
+        return socket.socket(*address[:3])  # family, type, protocol
+
+    return aiohttp.TCPConnector(
+        ssl=certificates,
+        force_close=True,
+        use_dns_cache=False,
+        resolver=_Checked(addresses),
+        socket_factory=open_socket,
+    )
+
+
+class _Checked(AbstractResolver):
+    """Knows nothing but the addresses that were checked."""
+
+    def __init__(self, addresses: Sequence[str]) -> None:
+        self._addresses = addresses
+
+    async def resolve(self, host: str, port: int = 0, family: int = socket.AF_INET) -> list[ResolveResult]:  # noqa: ARG002
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+                proto=socket.IPPROTO_TCP,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for address in self._addresses
+        ]
+
+    async def close(self) -> None:
+        """Holds nothing."""
+
+
+def _read_alike(place: Place) -> URL:
+    """The URL as the client reads it, which has to be as we did.
+
+    Raises:
+        InvalidRequestError: it is not.
+    """
+    try:
+        url = URL(place.url, encoded=True)
+        read = (url.scheme, url.raw_host, url.port, url.raw_user, url.raw_password)
+    except ValueError:
+        raise unreadable() from None
+    if read != (place.scheme, place.host, place.port, None, None):
+        raise unreadable()
+    return url
+
+
+def failed(error: Exception, place: Place) -> DragomanError:
+    """One of `FAILURES` → what to raise. Its words hold no address: they may be for who wrote the URL."""
+    _LOG.info("%s: %s: %s", place.host, type(error).__name__, error)
+    if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
+        return ProviderConnectionError(f"{place.host} has no certificate that is trusted here")
+    if isinstance(error, aiohttp.InvalidURL):
+        return unreadable()
+    if isinstance(error, ValueError):
+        return SettingsError("the message has a header that cannot be sent: take line breaks out of it")
+    if isinstance(error, TimeoutError):
+        return ProviderTimeoutError(f"{place.host} did not answer in time: try again later")
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return StreamCutError(f"the connection to {place.host} was cut before the answer ended: try again")
+    return ProviderConnectionError(f"no connection to {place.host}, or a broken one: try again later")

@@ -1,0 +1,76 @@
+"""What a server of the Messages API answers beside messages: lists of models, numbers of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from dragoman.codec.body_schema import BOOLEAN, TEXT, JsonSchema, a_list, an_object, either
+from dragoman.codec.json_values import if_text
+from dragoman.codec.serving import BEARER, KeyPlace
+from dragoman.message import Content, ThinkingPart
+from dragoman.result import ModelInfo
+from dragoman.wires.anthropic.quirks import NAME, OWN
+
+__all__ = ["bodies", "dump_model", "dump_models", "dump_seal", "dump_token_count", "keys", "load_seal"]
+
+_MESSAGES: dict[str, JsonSchema] = {
+    "model": TEXT,
+    "messages": a_list(
+        an_object(
+            {
+                "role": {"enum": ["user", "assistant"]},
+                "content": either(TEXT, a_list(an_object({"type": {"const": "text"}, "text": TEXT}), least=1)),
+            }
+        ),
+        least=1,
+    ),
+}
+bodies = {
+    "/v1/messages": an_object({**_MESSAGES, "max_tokens": {"type": "integer", "minimum": 1}}, stream=BOOLEAN),
+    "/v1/messages/count_tokens": an_object(_MESSAGES),
+}
+"""Path → JSON Schema of what clients send there."""
+
+keys = (KeyPlace("header", "x-api-key"), *BEARER)
+"""Where clients put their key."""
+
+
+def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:
+    """A model as a list has it. `now`: stands for the time when it came out, which nobody knows."""
+    return {
+        "type": "model",
+        "id": model.name,
+        "display_name": model.display_name or model.name,
+        "created_at": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "lifecycle": "active",
+        "line": None,
+        "capabilities": None,
+        "max_input_tokens": None,
+        "max_tokens": None,
+        "deprecated_at": None,
+        "retires_at": None,
+    }
+
+
+def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> dict[str, Any]:
+    """The answer to a request for all models."""
+    data = [dump_model(model, now=now) for model in models]
+    ends = (data[0]["id"], data[-1]["id"]) if data else (None, None)
+    return {"data": data, "has_more": False, "first_id": ends[0], "last_id": ends[1]}
+
+
+def dump_token_count(count: int) -> dict[str, Any]:
+    """The answer to a request to count tokens."""
+    return {"input_tokens": count}
+
+
+def dump_seal(token: str) -> ThinkingPart:
+    """The piece in which a client keeps a server's token: redacted thinking."""
+    return ThinkingPart(native={NAME: {"type": "redacted_thinking", "data": token}})
+
+
+def load_seal(piece: Content) -> str | None:
+    """The token that such a piece may hold."""
+    return if_text(OWN.fields(piece.native).get("data")) or None if isinstance(piece, ThinkingPart) else None

@@ -1,0 +1,35 @@
+"""What a server of Cohere's API answers beside chats: lists of models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from dragoman.codec.body_schema import CHAT_BODY, TEXT, a_list, an_object
+from dragoman.result import ModelInfo
+
+__all__ = ["bodies", "dump_model", "dump_models"]
+
+bodies = {
+    "/v2/chat": CHAT_BODY,
+    "/v2/embed": an_object({"model": TEXT, "texts": a_list(TEXT, least=1), "input_type": TEXT}),
+}
+"""Path → JSON Schema of what clients send there."""
+
+_ENDPOINTS = {"chat": "chat", "embeddings": "embed"}
+
+
+def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:  # noqa: ARG001 the protocol's
+    """A model as a list has it."""
+    return {
+        "name": model.name,
+        "endpoints": [_ENDPOINTS[kind] for kind in model.kinds if kind in _ENDPOINTS],
+        "finetuned": False,
+        "is_deprecated": False,
+    }
+
+
+def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> dict[str, Any]:
+    """The answer to a request for all models."""
+    return {"models": [dump_model(model, now=now) for model in models]}

@@ -1,0 +1,68 @@
+"""What a server of the Gemini API answers beside contents: lists of models, numbers of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from dragoman.codec.body_schema import TEXT, a_list, an_object
+from dragoman.codec.json_values import if_text
+from dragoman.codec.serving import BEARER, KeyPlace
+from dragoman.message import Content, ThinkingPart
+from dragoman.result import ModelInfo
+from dragoman.wires.google.quirks import OWN
+from dragoman.wires.google.tools import SIGNATURE
+
+__all__ = ["bodies", "dump_model", "dump_models", "dump_seal", "dump_token_count", "keys", "load_seal"]
+
+_CONTENT = an_object({"parts": a_list(an_object({"text": TEXT}), least=1)}, role={"enum": ["user", "model"]})
+_CONTENTS = an_object({"contents": a_list(_CONTENT, least=1)}, generationConfig={"type": "object"})
+_BODIES = {
+    "generateContent": _CONTENTS,
+    "streamGenerateContent": _CONTENTS,
+    "countTokens": _CONTENTS,
+    "embedContent": an_object({"content": _CONTENT}),
+    "batchEmbedContents": an_object({"requests": a_list(an_object({"content": _CONTENT}), least=1)}),
+}
+bodies = {
+    f"/{version}/models/{{model}}:{action}": body for version in ("v1beta", "v1") for action, body in _BODIES.items()
+}
+"""Path → JSON Schema of what clients send there."""
+
+keys = (KeyPlace("header", "x-goog-api-key"), KeyPlace("query", "key"), *BEARER)
+"""Where clients put their key."""
+_METHODS = {
+    "chat": ["generateContent", "streamGenerateContent", "countTokens"],
+    "embeddings": ["embedContent", "batchEmbedContents"],
+}
+
+
+def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:  # noqa: ARG001 the protocol's
+    """A model as a list has it."""
+    return {
+        "name": f"models/{model.name}",
+        "version": "001",
+        "displayName": model.display_name or model.name,
+        "supportedGenerationMethods": [method for kind in model.kinds for method in _METHODS.get(kind, ())],
+    }
+
+
+def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> dict[str, Any]:
+    """The answer to a request for all models."""
+    return {"models": [dump_model(model, now=now) for model in models]}
+
+
+def dump_token_count(count: int) -> dict[str, Any]:
+    """The answer to a request to count tokens."""
+    return {"totalTokens": count}
+
+
+def dump_seal(token: str) -> ThinkingPart:
+    """The piece in which a client keeps a server's token: the signature of an empty text, as answers end with one."""
+    return ThinkingPart(native=OWN.note({SIGNATURE: token}, {"thought": "absent"}))
+
+
+def load_seal(piece: Content) -> str | None:
+    """The token that such a piece may hold."""
+    return if_text(OWN.fields(piece.native).get(SIGNATURE)) or None if isinstance(piece, ThinkingPart) else None

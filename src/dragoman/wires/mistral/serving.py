@@ -1,0 +1,36 @@
+"""What a server of Mistral's API answers beside chats: lists of models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from dragoman.codec.body_schema import CHAT_BODY, EMBEDDINGS_BODY
+from dragoman.result import ModelInfo
+from dragoman.wires.chat import serving
+
+__all__ = ["bodies", "dump_model", "dump_models"]
+
+bodies = {"/v1/chat/completions": CHAT_BODY, "/v1/embeddings": EMBEDDINGS_BODY}
+"""Path → JSON Schema of what clients send there."""
+
+
+def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:
+    """A model as a list has it."""
+    chats = "chat" in model.kinds
+    capabilities = {
+        "completion_chat": chats,
+        "completion_fim": False,
+        "function_calling": chats,
+        "fine_tuning": False,
+        "vision": chats,
+        "classification": False,
+    }
+    usual = serving.dump_model(model, now=now)
+    return {**usual, "name": model.display_name, "capabilities": capabilities, "type": "base"}
+
+
+def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> dict[str, Any]:
+    """The answer to a request for all models."""
+    return {"object": "list", "data": [dump_model(model, now=now) for model in models]}

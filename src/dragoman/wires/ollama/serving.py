@@ -1,0 +1,63 @@
+"""What a server of Ollama's API answers beside chats: lists of models, what one is, and that it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+from dragoman.codec.body_schema import BOOLEAN, TEXT, a_list, an_object, either
+from dragoman.result import ModelInfo
+
+__all__ = ["bodies", "dump_model", "dump_models", "dump_version"]
+
+_MESSAGE = an_object({"role": {"enum": ["system", "user", "assistant", "tool"]}, "content": TEXT})
+bodies = {
+    "/api/chat": an_object({"model": TEXT, "messages": a_list(_MESSAGE, least=1)}, stream=BOOLEAN),
+    "/api/generate": an_object({"model": TEXT, "prompt": TEXT}, stream=BOOLEAN),
+    "/api/embed": an_object({"model": TEXT, "input": either(TEXT, a_list(TEXT, least=1))}),
+    "/api/embeddings": an_object({"model": TEXT, "prompt": TEXT}),
+    "/api/show": an_object({"model": TEXT}),
+}
+"""Path → JSON Schema of what clients send there."""
+
+_DETAILS = {"format": "gguf", "family": "", "families": None, "parameter_size": "", "quantization_level": ""}
+_CAPABILITIES = {"chat": ["completion", "tools"], "embeddings": ["embedding"]}
+_VERSION = "0.12.0"
+"""Of the API that is spoken."""
+
+
+def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:
+    """What a model is."""
+    return {
+        "modelfile": "",
+        "parameters": "",
+        "template": "",
+        "details": _DETAILS,
+        "model_info": {"general.basename": model.name},
+        "capabilities": [each for kind in model.kinds for each in _CAPABILITIES.get(kind, ())],
+        "modified_at": now.isoformat(),
+    }
+
+
+def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> dict[str, Any]:
+    """The answer to a request for all models."""
+    return {
+        "models": [
+            {
+                "name": model.name,
+                "model": model.name,
+                "modified_at": now.isoformat(),
+                "size": 0,
+                "digest": sha256(model.name.encode()).hexdigest(),
+                "details": _DETAILS,
+            }
+            for model in models
+        ]
+    }
+
+
+def dump_version() -> dict[str, Any]:
+    """The answer to a request for the server's version."""
+    return {"version": _VERSION}

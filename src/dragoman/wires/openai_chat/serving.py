@@ -1,0 +1,23 @@
+"""Where clients of OpenAI's Chat Completions keep a server's token."""
+
+from __future__ import annotations
+
+from dragoman.codec.body_schema import CHAT_BODY, EMBEDDINGS_BODY
+from dragoman.codec.json_values import if_text
+from dragoman.message import Content, ThinkingPart
+from dragoman.wires.openai_chat.quirks import OWN
+
+__all__ = ["bodies", "dump_seal", "load_seal"]
+
+bodies = {"/v1/chat/completions": CHAT_BODY, "/v1/embeddings": EMBEDDINGS_BODY}
+"""Path → JSON Schema of what clients send there."""
+
+
+def dump_seal(token: str) -> ThinkingPart:
+    """The piece in which a client keeps a server's token: encrypted reasoning, in the field that OpenRouter gave a message."""
+    return ThinkingPart(native=OWN.note({"type": "reasoning.encrypted", "data": token}))
+
+
+def load_seal(piece: Content) -> str | None:
+    """The token that such a piece may hold."""
+    return if_text(OWN.fields(piece.native).get("data")) or None if isinstance(piece, ThinkingPart) else None

@@ -1,0 +1,71 @@
+"""Approvals as the Responses API has them: the item `mcp_approval_request`, and the client's `mcp_approval_response`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.codec.json_values import if_object, if_text
+from dragoman.interrupt import Interrupt, Resume
+from dragoman.json_bytes import decode, encode
+from dragoman.message import Content, ProviderPart, ToolCallPart
+from dragoman.wires.openai_responses.quirks import OWN
+
+__all__ = ["dump_interrupt", "load_interrupt", "load_resume"]
+
+_REQUEST, _RESPONSE = "mcp_approval_request", "mcp_approval_response"
+_PREFIX, _SEALED = "mcpr_", "~"
+_SERVER = "dragoman"
+"""The name under which the agent's tools are a server's."""
+
+
+def dump_interrupt(interrupt: Interrupt) -> Content | None:
+    """What waits for an approval → its item, with the signature in the id; `None`: the API has no item for it."""
+    call = interrupt.call
+    if interrupt.reason != "approval" or call is None:
+        return None
+    seal = f"{_SEALED}{interrupt.signature}" if interrupt.signature else ""
+    item: dict[str, Any] = {
+        "type": _REQUEST,
+        "id": f"{_PREFIX}{interrupt.id}{seal}",
+        "server_label": _SERVER,
+        "name": call.name,
+        "arguments": encode(call.arguments).decode(),
+    }
+    return ProviderPart(_REQUEST, OWN.note(item, mark=True))
+
+
+def load_interrupt(piece: Content) -> Interrupt | None:
+    """An item of a conversation that a client sends → what it asks for; `None`: it asks for no approval."""
+    item = _item(piece, _REQUEST)
+    if item is None or if_text(item.get("server_label")) != _SERVER:
+        return None
+    interrupt_id, signature = _split(if_text(item.get("id")))
+    try:
+        arguments = if_object(decode(if_text(item.get("arguments"))))
+    except ValueError:
+        return None
+    call = ToolCallPart(interrupt_id, if_text(item.get("name")), arguments)
+    return Interrupt(interrupt_id, "approval", call=call, signature=signature)
+
+
+def load_resume(piece: Content) -> Resume | None:
+    """An item that a client sends → its answer; `None`: it is none."""
+    item = _item(piece, _RESPONSE)
+    approved = None if item is None else item.get("approve")
+    if item is None or not isinstance(approved, bool):
+        return None
+    interrupt_id, signature = _split(if_text(item.get("approval_request_id")))
+    reason = if_text(item.get("reason"))
+    payload = {"approved": approved, **({"reason": reason} if reason and not approved else {})}
+    return Resume(interrupt_id, payload=payload, signature=signature)
+
+
+def _item(piece: Content, kind: str) -> dict[str, Any] | None:
+    if not isinstance(piece, ProviderPart) or piece.kind != kind:
+        return None
+    return if_object(OWN.fields(piece.native))
+
+
+def _split(text: str) -> tuple[str, str | None]:
+    interrupt_id, _, signature = text.removeprefix(_PREFIX).partition(_SEALED)
+    return interrupt_id, signature or None

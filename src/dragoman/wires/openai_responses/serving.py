@@ -1,0 +1,119 @@
+"""What a server of the Responses API must know beside responses: lists of models, numbers of tokens, what it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dragoman.codec.body_schema import BOOLEAN, EMBEDDINGS_BODY, TEXT, a_list, an_object, either
+from dragoman.codec.json_values import if_object, if_text
+from dragoman.codec.serving import Links
+from dragoman.errors import InvalidRequestError
+from dragoman.message import Content, Message, Role, ThinkingPart
+from dragoman.request import ModelRequest
+from dragoman.wires.chat.serving import dump_model, dump_models
+from dragoman.wires.openai_responses.messages import dump_messages
+from dragoman.wires.openai_responses.quirks import OWN
+
+__all__ = [
+    "bodies",
+    "call_id",
+    "dump_deleted",
+    "dump_input_items",
+    "dump_model",
+    "dump_models",
+    "dump_seal",
+    "dump_token_count",
+    "links",
+    "load_seal",
+    "with_state",
+]
+
+_INPUT = an_object({"model": TEXT, "input": either(TEXT, a_list({"type": "object"}, least=1))}, stream=BOOLEAN)
+bodies = {
+    "/v1/responses": _INPUT,
+    "/v1/responses/input_tokens": _INPUT,
+    "/v1/embeddings": EMBEDDINGS_BODY,
+}
+"""Path → JSON Schema of what clients send there."""
+
+_PREFIX = "resp_"
+_LINKS = ("background", "conversation", "previous_response_id")
+
+
+def links(request: ModelRequest) -> Links:
+    """What a request says of responses that are kept.
+
+    Raises:
+        InvalidRequestError: it says it in a form that there is not.
+    """
+    options = request.options
+    after, conversation = options.get("previous_response_id"), options.get("conversation")
+    conversation = if_object(conversation).get("id", conversation)
+    for name, value in (("previous_response_id", after), ("conversation", conversation)):
+        if value is not None and not isinstance(value, str):
+            raise InvalidRequestError(f"{name} must be an id")
+    if after is not None and conversation is not None:
+        raise InvalidRequestError("previous_response_id and conversation exclude each other; leave one out")
+    left = {name: value for name, value in options.items() if name not in _LINKS or (name, value) == ("store", False)}
+    without = request.replace(options=left, wire=request.wire if left else None)
+    stored, background = options.get("store") is not False, options.get("background") is True
+    return Links(without, None if after is None else call_id(after), conversation, stored, background)
+
+
+def call_id(response_id: str) -> str:
+    """The id of a response without its prefix."""
+    return response_id.removeprefix(_PREFIX)
+
+
+def with_state(body: Mapping[str, Any], state: str, error: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A response that is not completed. `state`: `in_progress`, `failed` or `cancelled`; `error`: the body of its error."""
+    what = if_object(if_object(error).get("error"))
+    message = what.get("message") or "the response could not be made; send the request again"
+    failure = {"code": "server_error", "message": message} if state == "failed" else None
+    usage = body.get("usage") if body.get("output") else None
+    return {**body, "status": state, "error": failure, "incomplete_details": None, "usage": usage}
+
+
+def dump_deleted(call_id: str) -> dict[str, Any]:
+    """The answer to a request to delete a response."""
+    return {"id": f"{_PREFIX}{call_id}", "object": "response", "deleted": True}
+
+
+def dump_token_count(count: int) -> dict[str, Any]:
+    """The answer to a request to count tokens."""
+    return {"object": "response.input_tokens", "input_tokens": count}
+
+
+def dump_input_items(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """The input of a request as the items that are listed of it, oldest first; each has an id."""
+    spoken = [message for message in messages if message.role is not Role.SYSTEM]
+    items = dump_messages(spoken).get("input", [])
+    if isinstance(items, str):
+        items = [{"role": "user", "content": items}]
+    return [_listed(item, place) for place, item in enumerate(items)]
+
+
+def _listed(item: dict[str, Any], place: int) -> dict[str, Any]:
+    kind = item.get("type", "message")
+    listed = {"type": kind, "id": f"{_PREFIXES.get(kind, 'item')}_{place}", **item}
+    if kind != "message":
+        return {**listed, "status": item.get("status", "completed")}
+    if isinstance(text := item.get("content"), str):
+        by_model: dict[str, Any] = {"type": "output_text", "text": text, "annotations": []}
+        listed["content"] = [by_model if item.get("role") == "assistant" else {"type": "input_text", "text": text}]
+    return {**listed, "status": item.get("status", "completed")}
+
+
+_PREFIXES = {"message": "msg", "function_call": "fc", "function_call_output": "fco", "reasoning": "rs"}
+
+
+def dump_seal(token: str) -> ThinkingPart:
+    """The piece in which a client keeps a server's token: encrypted reasoning."""
+    return ThinkingPart(native=OWN.note({"encrypted_content": token}))
+
+
+def load_seal(piece: Content) -> str | None:
+    """The token that such a piece may hold."""
+    own = OWN.fields(piece.native) if isinstance(piece, ThinkingPart) else {}
+    return if_text(own.get("encrypted_content")) or None

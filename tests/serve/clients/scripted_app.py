@@ -1,0 +1,80 @@
+"""The server that official clients are held against: a scripted agent with a tool of its own, or a gateway before a scripted provider.
+
+python scripted_app.py agent|gateway WIRE     prints its URL, and serves until it is terminated
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+from dragoman import Agent, Capability, Message, Provider, ToolCallPart, serve, tool, wires
+from dragoman.errors import RateLimitError
+from dragoman.request import ModelRequest, ToolSpec
+from dragoman.testing import ScriptedServer
+
+BASE = "https://up.example"
+KEY = "one-secret-key"
+MODELS = ("gpt-4o-mini", "claude-test", "text-embedding-3-small", "m")
+
+
+def provider(wire: str) -> Provider:
+    """A provider that speaks a wire."""
+    capabilities = frozenset(Capability)
+    return Provider(
+        name="up",
+        display_name="Up",
+        wire=wire,
+        base_url=BASE,
+        chat_model="m",
+        embeddings_model="e",
+        capabilities=capabilities,
+    )
+
+
+def reply(request: ModelRequest) -> Any:
+    """Calls what it can, once each; then says what it was given."""
+    results = [result for message in request.messages for result in message.tool_results]
+    text = request.messages[-1].text
+    if "too many" in text:
+        return RateLimitError("slow down, sk-upstream-secret", retry_after=7)
+    if request.output_schema is not None:
+        return '{"name": "Ada", "age": 36}'
+    names = {spec.name for spec in request.tools if isinstance(spec, ToolSpec)}
+    called = {call.id: call.name for message in request.messages for call in message.tool_calls}
+    done = {called.get(result.id, result.name) for result in results}
+    if "roll" in names and "roll" not in done:
+        return Message.model(ToolCallPart("c1", "roll", {}))
+    if "get_weather" in names and "get_weather" not in done:
+        places = ["Oakland"] if any("Oakland" in message.text for message in request.messages) else ["Oakland", "Rome"]
+        return Message.model(
+            *[ToolCallPart(f"c{at}", "get_weather", {"location": place}) for at, place in enumerate(places, 2)]
+        )
+    weather = [str(result.result) for result in results if called.get(result.id, result.name) == "get_weather"]
+    seen = [piece for message in request.messages for piece in message.parts if type(piece).__name__ == "DataPart"]
+    return f"Hello{' a picture' if seen else ''}{' ' + ' and '.join(weather) if weather else ''}."
+
+
+@tool
+def roll() -> int:
+    """Rolls a die."""
+    return 4
+
+
+def app(kind: str, wire: str) -> Any:
+    """An agent, or a gateway."""
+
+    def vectors(asked: Any) -> Any:
+        return [[0.25] * 8 for _ in asked.texts]
+
+    server = ScriptedServer(wires.get(wire), reply, base_url=BASE, vectors=vectors, remembers=True)
+    if kind == "agent":
+        return serve.app(Agent(provider(wire), tools=[roll], transport=server, api_key="k"), auth=KEY)
+    gateway = serve.Gateway({name: provider(wire) for name in MODELS}, keys={"up": "k"}, transport=server)
+    return serve.app(gateway=gateway, auth=KEY)
+
+
+if __name__ == "__main__":
+    made = app(*sys.argv[1:])
+    asyncio.run(serve.serve_http(made, port=0, ready=lambda url: print(url, flush=True)))

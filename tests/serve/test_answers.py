@@ -1,0 +1,161 @@
+"""Where answers are kept: one behaviour of all stores."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from dragoman import Message, ToolCallPart
+from dragoman.errors import SettingsError
+from dragoman.message import ThinkingPart, ToolResultPart
+from dragoman.request import ModelRequest, ToolSpec
+from dragoman.serve import answers, sql_answers
+from dragoman.serve.answers import AnswerStore, MemoryAnswers, open_answers
+from dragoman.serve.records import Answered, conversation_key, latest_keys
+from support import postgres
+
+pytestmark = pytest.mark.anyio
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def answered(id: str, owner: str = "me", parent: str | None = None, text: str = "Hello.") -> Answered:
+    signed = ThinkingPart("Hm.", native={"anthropic": {"signature": "c2ln"}})
+    request = ModelRequest("m", (Message.user("Hi."),), (ToolSpec("t", "T.", {"type": "object"}),), options={"a": 1})
+    return Answered(
+        id=id,
+        owner=owner,
+        wire="anthropic",
+        created_at=NOW,
+        request=request,
+        output=(Message.model(signed, text, ToolCallPart("c1", "t", {})),),
+        parent=parent,
+    )
+
+
+@pytest.fixture(scope="module")
+def postgres_server() -> Iterator[str]:
+    if postgres.programs() is None:
+        pytest.skip("Postgres is not installed: apt-get install postgresql")
+    with postgres.postgres() as server:
+        yield server
+
+
+@pytest.fixture(params=["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.service)])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[AnswerStore]:
+    url = "memory:" if request.param == "memory" else f"sqlite:///{tmp_path}/answers.db"
+    if request.param == "postgres":
+        url = postgres.new_database(request.getfixturevalue("postgres_server"))
+    made = open_answers(url)
+    yield made
+    await made.close()
+
+
+async def test_what_is_kept_comes_back_as_it_was(store: AnswerStore) -> None:
+    await store.save(answered("a"))
+    assert await store.get("me", "a") == answered("a")
+    assert await store.get("me", "b") is None
+
+
+async def test_nobody_sees_another_ones(store: AnswerStore) -> None:
+    await store.save(answered("a"), ["k"])
+    assert await store.get("you", "a") is None
+    assert await store.find("you", ["k"]) is None
+    assert await store.chain("you", "a") == []
+    assert not await store.delete("you", "a")
+    await store.save(answered("a", "you", text="Yours."), ["k"])
+    mine, yours = await store.get("me", "a"), await store.find("you", ["k"])
+    assert mine is not None
+    assert yours is not None
+    assert (mine.output[0].text, yours.output[0].text) == ("Hello.", "Yours.")
+
+
+async def test_the_first_key_that_is_known_counts_and_of_it_the_latest(store: AnswerStore) -> None:
+    await store.save(answered("a"), ["k", "only a"])
+    await store.save(answered("b"), ["k"])
+    for keys, expected in ((["k"], "b"), (["none", "only a", "k"], "a"), (["none"], None), ([], None)):
+        found = await store.find("me", keys)
+        assert (found and found.id) == expected
+
+
+@pytest.mark.parametrize("id", ["", "\0", "a\0b", "\ud800", "a" * 100_000, "' OR 1=1 --", "%"])
+async def test_an_id_that_somebody_makes_up_is_of_no_answer(store: AnswerStore, id: str) -> None:
+    await store.save(answered("a"), ["k"])
+    assert await store.get("me", id) is None
+    assert await store.chain("me", id) == []
+    assert await store.find("me", [id]) is None
+    assert not await store.delete("me", id)
+
+
+async def test_an_answer_is_replaced_and_found_under_all_its_keys(store: AnswerStore) -> None:
+    await store.save(answered("a"), ["k"])
+    await store.save(msgspec.structs.replace(answered("a"), state="failed"), ["l"])
+    for key in ("k", "l"):
+        found = await store.find("me", [key])
+        assert found is not None
+        assert found.state == "failed"
+
+
+async def test_a_chain_is_told_from_its_beginning_and_ends_where_one_is_gone(store: AnswerStore) -> None:
+    for at in range(4):
+        await store.save(answered(f"a{at}", parent=f"a{at - 1}" if at else None))
+    assert [one.id for one in await store.chain("me", "a3")] == ["a0", "a1", "a2", "a3"]
+    assert [one.id for one in await store.chain("me", "a1")] == ["a0", "a1"]
+    assert await store.delete("me", "a1")
+    assert [one.id for one in await store.chain("me", "a3")] == ["a2", "a3"]
+    assert not await store.delete("me", "a1")
+
+
+async def test_a_chain_that_bites_its_tail_ends(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (answers, sql_answers):
+        monkeypatch.setattr(module, "_LONGEST_CHAIN", 20)
+    await store.save(answered("a", parent="b"))
+    await store.save(answered("b", parent="a"))
+    assert len(await store.chain("me", "a")) == 20
+
+
+async def test_memory_is_bounded_by_number_and_by_bytes() -> None:
+    store = MemoryAnswers(most=2)
+    for at in range(3):
+        await store.save(answered(f"a{at}"), ["k"])
+    assert await store.get("me", "a0") is None
+    found = await store.find("me", ["k"])
+    assert found is not None
+    size = len(msgspec.json.encode(answered("a0")))
+    store = MemoryAnswers(most_bytes=2 * size + 1)
+    for at in range(3):
+        await store.save(answered(f"a{at}"), [f"k{at}"])
+    assert await store.get("me", "a0") is None
+    assert await store.find("me", ["k0"]) is None
+    assert await store.get("me", "a2") is not None
+
+
+async def test_a_database_forgets_what_is_old(tmp_path: Path) -> None:
+    from dragoman.serve.sql_answers import SqlAnswers
+
+    store = SqlAnswers(f"sqlite:///{tmp_path}/answers.db")
+    await store.save(answered("a"), ["k"])
+    assert await store.prune(NOW) == 0
+    assert await store.prune(NOW + timedelta(seconds=1)) == 1
+    assert await store.find("me", ["k"]) is None
+    await store.close()
+
+
+def test_a_store_of_another_kind_is_refused() -> None:
+    with pytest.raises(SettingsError, match="no store of answers"):
+        open_answers("redis://localhost")
+
+
+def test_the_key_of_a_conversation_is_what_its_client_has() -> None:
+    """Thinking, system texts and ids do not count; texts, calls and results do."""
+    talk = [Message.system("Be brief."), Message.user("Hi."), Message.model(ThinkingPart("Hm."), "Hello.")]
+    assert conversation_key(talk, "me") == conversation_key([talk[1], Message.model("Hello.").replace(id="x")], "me")
+    assert conversation_key(talk, "me") != conversation_key([talk[1], Message.model("Hello!")], "me")
+    results = [Message.user(ToolResultPart("c", "t", result)) for result in ("1", "2")]
+    assert conversation_key(results[:1], "me") != conversation_key(results[1:], "me")
+    assert latest_keys([talk[1]], "me") == []
+    assert latest_keys([*talk, Message.user("So?")], "me")[0] == conversation_key(talk, "me")
