@@ -106,7 +106,9 @@ def test_what_cannot_be_loaded_says_so_and_leaves_nothing() -> None:
 
 def test_without_the_library_the_error_names_the_command_that_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    with pytest.raises(SettingsError, match=r"library xllamacpp .*; install it with `.* install (--python \S+ )?'xllamacpp"):
+    with pytest.raises(
+        SettingsError, match=r"library xllamacpp .*; install it with `.* install (--python \S+ )?'xllamacpp"
+    ):
         EmbeddedServers().start(Path("a.gguf"))
 
 

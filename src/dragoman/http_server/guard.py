@@ -72,11 +72,11 @@ class HostGuard:
                 message = {**message, "headers": [*message["headers"], *allowed]}
             await send(message)
 
-        asked = dict(scope["headers"])
-        if scope["method"] != "OPTIONS" or b"access-control-request-method" not in asked:
+        headers = dict(scope["headers"])
+        if scope["method"] != "OPTIONS" or b"access-control-request-method" not in headers:
             await self._app(scope, receive, send_to_page)
             return
-        wanted = asked.get(b"access-control-request-headers", b"")
+        wanted = headers.get(b"access-control-request-headers", b"")
         preflight = {"access-control-allow-methods": _METHODS, "access-control-max-age": _MAX_AGE}
         if _TOKENS.fullmatch(wanted):
             preflight["access-control-allow-headers"] = wanted.decode()

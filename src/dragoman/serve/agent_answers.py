@@ -22,8 +22,8 @@ from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
 from dragoman.message import Message, Role, ThinkingPart, ToolCallPart
 from dragoman.runs.visible import Visible
-from dragoman.serve.asking import RESERVED, asked
 from dragoman.serve.call import Call
+from dragoman.serve.interrupts import RESERVED, dump_interrupt
 
 __all__ = ["AgentAnswer"]
 
@@ -55,7 +55,7 @@ class AgentAnswer:
                 continue
             self._note(event)
             if isinstance(event, RunFinished) and event.pending:
-                for shown in self._asked(event.pending):
+                for shown in self._waiting_events(event.pending):
                     seen += self._view.feed(shown)
             seen += self._view.feed(event)
         if all(type(event) is PartDelta for event in seen):
@@ -73,9 +73,9 @@ class AgentAnswer:
         if not self._inner.has(event) and isinstance(event, MessageStarted) and event.role is Role.MODEL:
             self._last = event.message_id
 
-    def _asked(self, pending: Sequence[Interrupt]) -> list[Event]:
+    def _waiting_events(self, pending: Sequence[Interrupt]) -> list[Event]:
         """What the run waits for, beside the client's tools, behind what the model said."""
-        parts = [asked(each, self._call.wire) for each in pending if each.reason in RESERVED]
+        parts = [dump_interrupt(each, self._call.wire) for each in pending if each.reason in RESERVED]
         if self._last is None and parts:  # the model was not asked: of several things one was answered
             return unfold([Message.model(*parts).replace(id=self._call.service.new_id())])
         last = self._last or ""

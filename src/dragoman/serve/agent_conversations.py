@@ -15,9 +15,9 @@ from dragoman.memory.memory import Memory
 from dragoman.message import Message, Role
 from dragoman.orchestration.interrupts import since_model
 from dragoman.serve.agent_requests import Allowed, check_results
-from dragoman.serve.asking import resumes_in, waiting_in, without_asked
-from dragoman.serve.asking_again import restored
 from dragoman.serve.call import Call
+from dragoman.serve.interrupts import resumes_in, waiting_in, without_interrupts
+from dragoman.serve.interrupts_restored import restored
 from dragoman.serve.recalling import Recalled, renamed
 from dragoman.serve.threads import belongs, resource_of, thread_id
 
@@ -68,7 +68,7 @@ def _without_memory(call: Call, known: Recalled, allowed: Allowed, thread: str |
     new = [message for message in known.new if id(message) in kept]
     before = messages[: len(messages) - len(new)]
     new, resumes = resumes_in(new, waiting_in(known.pending), call.wire)
-    new = without_asked(new, call.wire)
+    new = without_interrupts(new, call.wire)
     check_results(before, new, resumes, trusted=True)
     made_up = any(message.role is Role.MODEL for message in new)
     return Conversed(before, new, thread, [*known.resumes, *resumes], not made_up)
@@ -94,8 +94,8 @@ def _ids(sent: Message, stored: Sequence[Message], pending: Sequence[Interrupt])
     """The ids of the client's last calls → those by which the thread has them; clients of some formats make ids of their own."""
     end = since_model(stored)
     calls = [call.id for call in stored[end - 1].tool_calls if call.run_by == "client"] if end else []
-    asked = list(waiting_in(pending))
-    return dict(zip([call.id for call in sent.tool_calls], [*calls, *asked], strict=False))
+    reserved = list(waiting_in(pending))
+    return dict(zip([call.id for call in sent.tool_calls], [*calls, *reserved], strict=False))
 
 
 async def _thread(call: Call, known: Recalled, resource: str) -> str:

@@ -15,8 +15,8 @@ from dragoman.orchestration.interrupts import speaks
 from dragoman.repair import open_calls
 from dragoman.request import ModelRequest, Settings, ToolSpec
 from dragoman.serve.agent_policy import AgentPolicy
-from dragoman.serve.asking import RESERVED
 from dragoman.serve.fields import foreign_losses, one_candidate
+from dragoman.serve.interrupts import RESERVED
 
 __all__ = ["Allowed", "allowed", "check_results", "of_client"]
 

@@ -102,7 +102,7 @@ async def _run(agent: Agent[Any], call: Call, known: Recalled, what: Allowed, re
     talk = await conversed(agent, call, known, what)
     new = [each if each.id else each.replace(id=call.service.new_id()) for each in talk.new]
     recording.thread_id, recording.new = talk.thread_id, new
-    asked = RunRequest(
+    request = RunRequest(
         (*talk.before, *new),
         run_id=call.id,
         thread_id=talk.thread_id,
@@ -112,7 +112,7 @@ async def _run(agent: Agent[Any], call: Call, known: Recalled, what: Allowed, re
         settings=what.settings,
     )
     try:
-        return agent.run(asked, output_schema=what.output_schema, trusted_history=talk.trusted)
+        return agent.run(request, output_schema=what.output_schema, trusted_history=talk.trusted)
     except SettingsError as error:
         if what.output_schema is None:
             raise

@@ -94,8 +94,8 @@ def log_call(call: Observed) -> None:
     took = f"{call.seconds:.3f} s" + ("" if call.first_seconds is None else f", first after {call.first_seconds:.3f} s")
     tokens = f", {usage.input_tokens or 0} + {usage.output_tokens or 0} tokens" if call.usage else ""
     who = f" by {call.caller}" if call.caller else ""
-    asked = f" {call.model}" if call.model else ""
-    _LOG.info("%s %s %d%s%s, %s%s", call.method, call.path, call.status, asked, who, took, tokens)
+    model = f" {call.model}" if call.model else ""
+    _LOG.info("%s %s %d%s%s, %s%s", call.method, call.path, call.status, model, who, took, tokens)
 
 
 def _cost(origin: Origin, usage: Usage | None, native: Any) -> float | None:

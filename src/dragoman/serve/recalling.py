@@ -193,11 +193,11 @@ def _onto(
 
 def _signed(resumes: Sequence[Resume], chain: Sequence[Answered]) -> tuple[Resume, ...]:
     """The client's answers, with the signatures of what was asked, which its format has no room for."""
-    asked = {one.id: one for answered in chain for one in answered.pending}
+    pending = {one.id: one for answered in chain for one in answered.pending}
     return tuple(
         [
             msgspec.structs.replace(each, signature=one.signature, metadata=one.metadata)
-            if each.signature is None and (one := asked.get(each.interrupt_id)) is not None
+            if each.signature is None and (one := pending.get(each.interrupt_id)) is not None
             else each
             for each in resumes
         ]

@@ -83,10 +83,10 @@ class Recording:
         error = next((event.error for event in reversed(self._events) if isinstance(event, RunError)), None)
         visible = tuple([message for message in fold(self._events) if message.role is Role.MODEL])
         output = tuple(self.output) or visible
-        asked = self._answered.request
+        request = self._answered.request
         answered = msgspec.structs.replace(
             self._answered,
-            request=asked.replace(messages=(*takewhile(_is_system, asked.messages), *self.new)),
+            request=request.replace(messages=(*takewhile(_is_system, request.messages), *self.new)),
             output=output,
             visible=() if output == visible else visible,
             state=state or ("completed" if error is None else "failed"),

@@ -58,20 +58,22 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def messages(self) -> tuple[Message, ...]:
         """What the conversation gains by it: the request's messages without its system texts, and the answer."""
-        asked = [message for message in self.request.messages if message.role is not Role.SYSTEM]
-        return (*asked, *self.output)
+        return (*self._question, *self.output)
 
     @property
     def shown(self) -> tuple[Message, ...]:
         """The same, as the client has it."""
-        asked = [message for message in self.request.messages if message.role is not Role.SYSTEM]
-        return (*asked, *(self.visible or self.output))
+        return (*self._question, *(self.visible or self.output))
+
+    @property
+    def _question(self) -> list[Message]:
+        return [message for message in self.request.messages if message.role is not Role.SYSTEM]
 
 
 def conversation_key(conversation: Iterable[Message], scope: str) -> str:
     """The key of a conversation as its client has it; what no client shows, and system texts, do not count. `scope`: within which it is looked for."""
     shown = [message for message in conversation if message.role is not Role.SYSTEM and message.parts]
-    return f"conversation:{_digest(scope, *[_said(message) for message in shown])}"
+    return f"conversation:{_digest(scope, *[_key_of(message) for message in shown])}"
 
 
 def keys_of(conversation: Sequence[Message], answer: Sequence[Message], scope: str) -> list[str]:
@@ -79,7 +81,7 @@ def keys_of(conversation: Sequence[Message], answer: Sequence[Message], scope: s
 
     A call is known by its id, and by what it is and what it answers: many providers number the calls of each conversation.
     """
-    before = _said(conversation[-1]) if conversation else ""
+    before = _key_of(conversation[-1]) if conversation else ""
     calls = [
         f"call:{_digest(scope, before, call.id, key(Message.model(call)))}"
         for message in answer
@@ -97,7 +99,7 @@ def latest_keys(conversation: Sequence[Message], scope: str) -> list[str]:
     return keys_of(conversation[:last], [conversation[last]], scope)
 
 
-def _said(message: Message) -> str:
+def _key_of(message: Message) -> str:
     """What a message says. Clients of many formats join texts that stand beside each other."""
     joined: list[Content] = []
     for piece in message.content:

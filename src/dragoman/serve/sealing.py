@@ -131,5 +131,5 @@ def _joined(start: Origin | None, end: Origin | None) -> Origin | None:
     """An origin, with what the end of the answer adds to it."""
     if start is None or end is None:
         return end or start
-    said = {name: value for name in end.__struct_fields__ if (value := getattr(end, name)) is not None}
-    return msgspec.structs.replace(start, **said)
+    known = {name: value for name in end.__struct_fields__ if (value := getattr(end, name)) is not None}
+    return msgspec.structs.replace(start, **known)

@@ -64,7 +64,7 @@ async def fetch(
         async with asyncio.timeout(seconds):
             place = policy.place(url)
             for _ in range(redirects + 1):
-                async with _asked(policy, place, "GET", {}) as response:
+                async with _requested(policy, place, "GET", {}) as response:
                     if response.status not in _REDIRECTS:
                         return await _file(url, place, response, max_bytes)
                     place = _next(policy, place, response.headers.get("location", ""))
@@ -100,7 +100,7 @@ async def post(
     try:
         async with (
             asyncio.timeout(seconds),
-            _asked(policy, policy.place(url), "POST", {**kind, **(headers or {})}, data) as response,
+            _requested(policy, policy.place(url), "POST", {**kind, **(headers or {})}, data) as response,
         ):
             lower = {name.lower(): value for name, value in response.headers.items()}
             return Posted(response.status, retry_after(lower))
@@ -109,7 +109,7 @@ async def post(
 
 
 @asynccontextmanager
-async def _asked(
+async def _requested(
     policy: AddressPolicy, place: Place, method: str, headers: Mapping[str, str], body: bytes | None = None
 ) -> AsyncGenerator[aiohttp.ClientResponse]:
     from dragoman.transport.checked import opened

@@ -74,9 +74,9 @@ def media_type(declared: str, name: str | None, data: bytes) -> str:
     """
     kind = declared.partition(";")[0].strip().lower()
     kind = kind if _TYPE.fullmatch(kind) else ""
-    told = file_type("", data)
-    if told in _KNOWN and (kind in ("", _ANY) or kind.startswith("image/")):
-        return told
+    found = file_type("", data)
+    if found in _KNOWN and (kind in ("", _ANY) or kind.startswith("image/")):
+        return found
     if kind in _KNOWN or kind == "image/jpg":
         raise InvalidRequestError(f"the file is said to be {kind}, and its bytes are none")
     return file_type(name or "", data) if kind in ("", _ANY) else kind
@@ -87,10 +87,10 @@ def file_name(url: str, headers: Mapping[str, str]) -> str | None:
     header = Header()
     header["content-disposition"] = headers.get("content-disposition", "")[:2048]
     try:
-        said = header.get_filename() or ""
+        name = header.get_filename() or ""
     except (ValueError, LookupError, TypeError):
-        said = ""
-    return _fit(said.replace("\\", "/").rpartition("/")[2]) or _fit(unquote(urlsplit(url).path.rpartition("/")[2]))
+        name = ""
+    return _fit(name.replace("\\", "/").rpartition("/")[2]) or _fit(unquote(urlsplit(url).path.rpartition("/")[2]))
 
 
 def _fit(name: str) -> str | None:

@@ -8,7 +8,7 @@ from dragoman.interrupt import Interrupt, Resume
 from dragoman.message import Content, Message, Role, ToolCallPart
 from dragoman.orchestration.interrupts import Waiting
 from dragoman.repair import OpenCall
-from dragoman.serve.asking import asked_in, resumes_in, without_asked
+from dragoman.serve.interrupts import interrupts_in, resumes_in, without_interrupts
 from dragoman.wires.wire import Wire
 
 __all__ = ["restored"]
@@ -21,16 +21,16 @@ def restored(messages: Sequence[Message], wire: Wire) -> tuple[list[Message], li
         InvalidRequestError: an answer cannot be understood.
     """
     last = max((at for at, message in enumerate(messages) if message.role is Role.MODEL), default=None)
-    waiting = {} if last is None else asked_in(messages[last], wire)
+    waiting = {} if last is None else interrupts_in(messages[last], wire)
     end = 0 if last is None else last + 1
     tail, resumes = resumes_in(messages[end:], waiting, wire)
     if last is None or not waiting:
-        return [*without_asked(messages[:end], wire), *tail], []
+        return [*without_interrupts(messages[:end], wire), *tail], []
     answered = {resume.interrupt_id for resume in resumes}
     content: list[Content] = []
     marks: list[Content] = []
     for piece in messages[last].content:
-        interrupt = next(iter(asked_in(messages[last].replace(content=(piece,)), wire).values()), None)
+        interrupt = next(iter(interrupts_in(messages[last].replace(content=(piece,)), wire).values()), None)
         if interrupt is None:
             content.append(piece)
         elif interrupt.id in answered and interrupt.call is not None:
@@ -39,7 +39,7 @@ def restored(messages: Sequence[Message], wire: Wire) -> tuple[list[Message], li
             content.append(interrupt.call)
     noted = [Message.user(*marks)] if marks else []
     model = [messages[last].replace(content=tuple(content))] if content else []
-    return [*without_asked(messages[:last], wire), *model, *noted, *tail], resumes
+    return [*without_interrupts(messages[:last], wire), *model, *noted, *tail], resumes
 
 
 def _waiting(interrupt: Interrupt, call: ToolCallPart, place: int) -> Waiting:

@@ -19,7 +19,7 @@ from dragoman.message import Content, Message, ProviderPart, Role, TextPart, Too
 from dragoman.tools.check import faults
 from dragoman.wires.wire import Wire
 
-__all__ = ["RESERVED", "asked", "asked_in", "resumes_in", "waiting_in", "without_asked"]
+__all__ = ["RESERVED", "dump_interrupt", "interrupts_in", "resumes_in", "waiting_in", "without_interrupts"]
 
 RESERVED: Mapping[Reason, str] = {
     "approval": "request_approval",
@@ -30,7 +30,7 @@ RESERVED: Mapping[Reason, str] = {
 _REASONS: Mapping[str, Reason] = {name: reason for reason, name in RESERVED.items()}
 
 
-def asked(interrupt: Interrupt, wire: Wire) -> Content:
+def dump_interrupt(interrupt: Interrupt, wire: Wire) -> Content:
     """What the client is given of something that a run waits for."""
     dump: Any = getattr(wire, "dump_interrupt", None)
     own: Content | None = None if dump is None else dump(interrupt)
@@ -53,12 +53,12 @@ def asked(interrupt: Interrupt, wire: Wire) -> Content:
     return ToolCallPart(interrupt.id, RESERVED[interrupt.reason], given, run_by="client")
 
 
-def asked_in(message: Message, wire: Wire) -> dict[str, Interrupt]:
+def interrupts_in(message: Message, wire: Wire) -> dict[str, Interrupt]:
     """What a message, as a client sends it back, says that is waited for, by the id that the client's answer has. Nobody has checked it."""
     return {
         piece.id if isinstance(piece, ToolCallPart) else interrupt.id: interrupt
         for piece in message.content
-        if (interrupt := _asked(piece, wire)) is not None
+        if (interrupt := _interrupt_of(piece, wire)) is not None
     }
 
 
@@ -92,13 +92,13 @@ def resumes_in(
     return left, found
 
 
-def without_asked(messages: Sequence[Message], wire: Wire) -> list[Message]:
+def without_interrupts(messages: Sequence[Message], wire: Wire) -> list[Message]:
     """The messages without what was asked so, and without the answers to it."""
     ids: set[str] = set()
     left: list[Message] = []
     for message in messages:
-        ids |= asked_in(message, wire).keys()
-        kept = [piece for piece in message.content if not _is_asked(piece, wire) and not _answers(piece, ids, wire)]
+        ids |= interrupts_in(message, wire).keys()
+        kept = [piece for piece in message.content if not _is_interrupt(piece, wire) and not _answers(piece, ids, wire)]
         if len(kept) == len(message.content):
             left.append(message)
         elif kept:
@@ -106,8 +106,8 @@ def without_asked(messages: Sequence[Message], wire: Wire) -> list[Message]:
     return left
 
 
-def _is_asked(piece: Content, wire: Wire) -> bool:
-    return _asked(piece, wire) is not None
+def _is_interrupt(piece: Content, wire: Wire) -> bool:
+    return _interrupt_of(piece, wire) is not None
 
 
 def _answers(piece: Content, ids: set[str], wire: Wire) -> bool:
@@ -117,7 +117,7 @@ def _answers(piece: Content, ids: set[str], wire: Wire) -> bool:
     return own is not None and own.interrupt_id in ids
 
 
-def _asked(piece: Content, wire: Wire) -> Interrupt | None:
+def _interrupt_of(piece: Content, wire: Wire) -> Interrupt | None:
     if isinstance(piece, ProviderPart):
         load: Callable[[Content], Interrupt | None] | None = getattr(wire, "load_interrupt", None)
         return None if load is None else load(piece)
