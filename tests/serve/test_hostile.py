@@ -112,7 +112,8 @@ async def put_through(wire: str, count: int, seed: int) -> list[int]:
         one = await asked(app, wire, body, chance)
         text = one.body
         assert one.is_complete, body
-        assert one.status < 500 or one.status == 529, (one.status, text, body)
+        unmet = b"no answer of the form that was asked for" in text  # a schema that the scripted model does not satisfy
+        assert one.status < 500 or unmet, (one.status, text, body)
         assert not [secret for secret in SECRETS if secret in text], (text, body)
         statuses.append(one.status)
     for app in both.values():
