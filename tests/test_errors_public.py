@@ -14,7 +14,7 @@ SECRETS = ("sk-proj-abcd1234", "https://up.example/v1", "OPENAI_API_KEY", "/srv/
 WORDS = f"bad field: {' '.join(SECRETS)}; shorten it"
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.DragomanError)]
 CLIENT = (errors.InvalidRequestError, errors.HistoryError, errors.ContentRefusedError, errors.RateLimitError)
-WIRES = [name for name in wires.names() if hasattr(wires.get(name), "dump_error")]
+WIRES = [name for name in wires.names("model") if hasattr(wires.get(name), "dump_error")]
 
 
 class OddError(errors.InvalidRequestError):

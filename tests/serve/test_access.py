@@ -54,7 +54,7 @@ def kept(app: Any, key: str) -> str:
 
 def test_the_table_has_every_wires_chat() -> None:
     assert {cell.wire for cell in CELLS} >= {
-        name for name in wires.names() if any(r.purpose == "chat" for r in wires.get(name).routes)
+        name for name in wires.names("model") if any(r.purpose == "chat" for r in wires.get(name).routes)
     }
     assert len(IDS) >= 8
 
@@ -73,7 +73,9 @@ def test_without_a_known_key_nobody_gets_in_and_no_body_is_read(cell: Cell, key:
 def test_a_key_is_found_in_every_place_of_the_wire_and_in_no_other(cell: Cell) -> None:
     for place in range(len(cell.keys)):
         assert seen(SHARED, cell, OWN, place=place).status not in (401, 403)
-    of_others = {route.header for name in wires.names() for route in wires.get(name).routes if route.path == cell.path}
+    of_others = {
+        route.header for name in wires.names("model") for route in wires.get(name).routes if route.path == cell.path
+    }
     others = {"x-api-key", "x-goog-api-key", "api-key", "authorization"} - {place.name for place in cell.keys}
     others -= of_others  # by such a header another wire is meant
     for name in others:

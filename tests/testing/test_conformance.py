@@ -38,7 +38,7 @@ def signed(wire: str) -> ThinkingPart | None:
 
 
 def of_wires() -> list[testing.BoundCheck]:
-    return [check for name in wires.names() for check in testing.wire_checks(name, signed=signed(name))]
+    return [check for name in wires.names("model") for check in testing.wire_checks(name, signed=signed(name))]
 
 
 def of_providers() -> list[testing.BoundCheck]:

@@ -69,6 +69,6 @@ def test_a_cache_of_another_kind_stays_the_wires_own(wire: str, field: str, valu
 
 def test_a_mark_on_a_piece_goes_to_its_own_provider_alone() -> None:
     part = TextPart("Long.", native={"anthropic": {"cache_control": {"type": "ephemeral"}}})
-    for name in wires.names():
+    for name in wires.names("model"):
         sent = str(wires.get(name).dump_messages([Message.user(part)], target=Origin("p", model="m")))
         assert ("cache_control" in sent) == (name == "anthropic")

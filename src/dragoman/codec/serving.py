@@ -58,6 +58,10 @@ PURPOSES: Mapping[str, str] = {
     "input_items": "what a stored answer answers",
     "delete_response": "forgets a stored answer",
     "cancel_response": "ends an answer that is being made in the background",
+    "run": "a conversation → the run of an agent that answers it, streamed",
+    "attach": "a run that goes on → its events, streamed",
+    "cancel_run": "ends a run",
+    "capabilities": "what an agent can do",
     "version": "the server's version",
     "alive": "that the server is there",
 }

@@ -9,26 +9,30 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import cast
+from typing import Literal, cast
 
 from dragoman.codec.plug_ins import load_plug_in, plug_ins
 from dragoman.errors import SettingsError
-from dragoman.wires.wire import EmbeddingsWire, FileWire, StreamDecoder, StreamEncoder, Wire
+from dragoman.wires.wire import EmbeddingsWire, FileWire, ProtocolWire, StreamDecoder, StreamEncoder, Wire
 
 __all__ = [
     "ENTRY_POINTS",
     "EmbeddingsWire",
     "FileWire",
+    "ProtocolWire",
     "StreamDecoder",
     "StreamEncoder",
     "Wire",
     "embeddings",
     "get",
     "names",
+    "protocol",
     "register",
 ]
 
-_NAMES = ("openai_chat", "openai_responses", "anthropic", "google", "mistral", "ollama", "cohere")
+_MODELS = ("openai_chat", "openai_responses", "anthropic", "google", "mistral", "ollama", "cohere")
+_PROTOCOLS: tuple[str, ...] = ()
+_NAMES = (*_MODELS, *_PROTOCOLS)
 _EMBEDDINGS = {name: name for name in ("openai_chat", "google", "mistral", "ollama", "cohere")} | {
     "openai_responses": "openai_chat"
 }
@@ -40,9 +44,32 @@ ENTRY_POINTS = "dragoman.wires"
 """Group of the entry points by which a distribution brings wires: name of the wire → the wire, a module most often."""
 
 
-def names() -> list[str]:
-    """The names of all wires: dragoman's own, those registered, those of plug-ins."""
-    return list(dict.fromkeys([*_NAMES, *_REGISTERED, *(entry.name for entry in plug_ins(ENTRY_POINTS))]))
+def names(kind: Literal["model", "protocol"] | None = None) -> list[str]:
+    """The names of all wires: dragoman's own, those registered, those of plug-ins. `kind`: those alone that models are asked in, or those
+    that agents are; a plug-in that is broken is neither."""
+    found = list(dict.fromkeys([*_NAMES, *_REGISTERED, *(entry.name for entry in plug_ins(ENTRY_POINTS))]))
+    return found if kind is None else [name for name in found if kind in _kinds(name)]
+
+
+def _kinds(name: str) -> list[str]:
+    try:
+        wire = get(name)
+    except SettingsError:
+        return []
+    asks = {"model": "load_request", "protocol": "load_run"}
+    return [kind for kind, function in asks.items() if hasattr(wire, function)]
+
+
+def protocol(name: str) -> ProtocolWire:
+    """The wire of that name, in which agents are asked.
+
+    Raises:
+        SettingsError: there is none.
+    """
+    wire: object = get(name)
+    if not hasattr(wire, "load_run"):
+        raise SettingsError(f"models are asked in {name}, not agents; there are {', '.join(names('protocol'))}")
+    return cast("ProtocolWire", wire)
 
 
 def register(wire: Wire, *, replace: bool = False) -> None:
