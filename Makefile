@@ -9,12 +9,13 @@ SAY := @echo "==>"
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --custom-compile-command "make lock"
 
-.PHONY: help demo test service fuzz lint format mutate bench pages lock clean
+.PHONY: help demo test quick service fuzz lint format mutate bench pages lock clean
 
 help:
 	@echo "make demo    a real model answers, calls tools and returns a typed value (no key, no network after set-up)"
 	@echo "make test    lint, and all tests but the slow ones"
-	@echo "make service the slow tests, among them those against real servers on this machine"
+	@echo "make quick   the tests alone"
+	@echo "make service the slow tests, those against real servers on this machine, and many examples of each property"
 	@echo "make fuzz    a million inputs as nobody means them through all wires (ARGS=\"--count 50000 --wire google\")"
 	@echo "make lint    ruff, pyright (of the examples in README and docs too), import-linter"
 	@echo "make format  let ruff format the code"
@@ -27,13 +28,16 @@ help:
 demo: .venv/.demo
 	@$(BIN)/python examples/demo.py
 
-test: lint
+test: .venv/.dev
+	@$(MAKE) --no-print-directory -j 2 lint quick
+
+quick: .venv/.dev
 	$(SAY) "running the tests"
-	@$(BIN)/python -m pytest -n 2 -m "not slow and not service" $(ARGS)
+	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -n 2 -m "not slow and not service" $(ARGS)
 
 service: .cache/aimock/.done .cache/ai_sdk/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done $(LIBRARIES:%=.cache/%/.done)
 	$(SAY) "running the slow tests and those against servers"
-	@$(BIN)/python -m pytest -n 2 -m "slow or service" $(ARGS)
+	@$(BIN)/python -m pytest -n 2 -m "slow or service or property" $(ARGS)
 
 fuzz: .venv/.dev
 	@PYTHONPATH=src:tests $(BIN)/python -m fuzz $(ARGS)

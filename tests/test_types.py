@@ -82,6 +82,7 @@ def is_docstring(node: ast.AST | None) -> TypeGuard[ast.Expr]:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
+@pytest.mark.slow
 def test_no_docstring_cites_a_rule() -> None:
     """Users have no list of rules; comments and tests may name them."""
     cited = [

@@ -131,6 +131,7 @@ def test_every_error_has_its_exit_code() -> None:
     assert set(codes.values()) == {1, 3, 4, 5}
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error_to_speak_of(llm: Llm) -> None:
     llm.reply = lambda _: says("word " * 20000)
     command = f"{sys.executable} -m dragoman chat x | head -c 10"

@@ -46,6 +46,7 @@ def test_what_is_piped_in_attaches_no_file(cli, llm: Llm, tmp_path: Path, monkey
     assert llm.requests[0].messages[-1].content == (TextPart(f"@{tmp_path}/secret @nobody"),)
 
 
+@pytest.mark.slow
 def test_bytes_that_are_no_text_are_replaced(llm: Llm) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "dragoman", "chat", b"a\xffb"],

@@ -201,6 +201,7 @@ def test_what_is_pasted_is_one_prompt_however_many_lines_it_has(terminal: Termin
     assert [request.messages[-1].text for request in llm.requests] == ["/help\ntwo\nthree"]
 
 
+@pytest.mark.slow
 def test_a_conversation_that_is_kept_goes_on_in_another_process(
     opened: Callable[..., Terminal], llm: Llm, tmp_path: Path
 ) -> None:
@@ -229,6 +230,7 @@ def test_a_conversation_that_is_kept_goes_on_in_another_process(
         second.close()
 
 
+@pytest.mark.slow
 def test_what_a_kept_conversation_waits_for_is_answered_with_its_thread(
     opened: Callable[..., Terminal], llm: Llm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -277,6 +279,7 @@ def test_model_takes_a_name_of_the_same_provider(terminal: Terminal, llm: Llm) -
     assert llm.requests[0].model == "haiku"
 
 
+@pytest.mark.slow
 def test_prompts_are_there_again_in_the_next_conversation(opened: Callable[..., Terminal], llm: Llm) -> None:
     first = opened()
     first.type(PASTE + b"one\ntwo" + PASTED + b"\r")
@@ -453,6 +456,7 @@ def test_ctrl_c_stops_a_tool_that_was_allowed_to_run(working: Terminal, llm: Llm
     assert [message.role for message in llm.requests[1].messages][:2] == [Role.USER, Role.MODEL]
 
 
+@pytest.mark.slow
 def test_a_single_prompt_asks_too(working: Terminal, tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "--tools", "mytools", "Delete.")
     try:

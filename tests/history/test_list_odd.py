@@ -46,6 +46,7 @@ def written(messages: MessageList, *, stored: bool = True) -> None:
     messages.fork().trim(tokens=1)
 
 
+@pytest.mark.slow
 def test_lists_in_lists_are_read_however_deep() -> None:
     assert [message.text for message in MessageList().add(nested(DEEP, "a"))] == ["a"]
     shared = ["b"]

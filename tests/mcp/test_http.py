@@ -107,6 +107,7 @@ async def test_a_server_that_cannot_be_reached_is_said_so(protocol: str):
         await mcp(f"http://127.0.0.1:{free_port()}/mcp", protocol=protocol).list_tools()
 
 
+@pytest.mark.slow
 async def test_a_call_whose_server_is_gone_may_have_run(protocol: str, log: Path):
     with serving(mcp_server.server(log=log).streamable_http_app()) as served:
         server = mcp(f"{served}/mcp", protocol=protocol)

@@ -58,6 +58,7 @@ async def killed_once(processes: ForkServerContext, url: str, folder: Path, seed
     assert newest.id == f"{name}-{len(found)}"
 
 
+@pytest.mark.slow
 async def test_what_was_acknowledged_is_there_after_kill_9(
     shared_url: str, processes: ForkServerContext, tmp_path: Path
 ) -> None:

@@ -56,6 +56,7 @@ def fragile(monkeypatch: pytest.MonkeyPatch) -> Any:
     return wire
 
 
+@pytest.mark.slow
 def test_a_fault_is_found_and_made_small(fragile: Any) -> None:
     plan = Plan(0, "openai_chat", "messages", recordings=0)
     _, found = batch(plan, range(2_000))
@@ -64,6 +65,7 @@ def test_a_fault_is_found_and_made_small(fragile: Any) -> None:
     assert len(smaller(case, cause).data) < 40 < len(case.data)
 
 
+@pytest.mark.slow
 def test_the_command_says_how_to_have_a_finding_again(fragile: Any, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--count", "2000", "--wire", "openai_chat", "--door", "messages", "--recordings", "0", "--jobs", "1"]
     assert main(arguments) == 1

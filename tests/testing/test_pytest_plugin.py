@@ -145,6 +145,7 @@ def test_all_records_anew_and_a_test_that_fails_changes_nothing(project: Project
     project.run(other)
 
 
+@pytest.mark.slow
 def test_attempts_that_were_made_again_are_not_kept_and_a_last_failure_is_not_tried_again(project: Project) -> None:
     def twice_too_fast(request: object) -> Message | RateLimitError:
         project.llm.reply = lambda request: Message.model("At last.")

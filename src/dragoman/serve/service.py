@@ -12,6 +12,7 @@ import anyio
 from dragoman.errors import ModelNotFoundError
 from dragoman.model.chat_model import new_id, now
 from dragoman.result import ModelInfo
+from dragoman.runs import RunLog, Runs, open_log
 from dragoman.serve.answers import AnswerStore
 from dragoman.serve.background import Background
 from dragoman.serve.callers import Authenticate, Caller
@@ -37,6 +38,7 @@ class Service:
         has_keys: bool,
         limits: ServerLimits,
         answers: AnswerStore,
+        log: RunLog | None = None,
         new_id: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
@@ -45,6 +47,8 @@ class Service:
         self.has_keys = has_keys
         self.limits = limits
         self.answers = answers
+        self._log = log or open_log("memory:")
+        self.runs = Runs(self._log)
         self.gate = Gate(limits)
         self.background = Background(limits.open_calls)
         self.metrics = Metrics(lambda: self.gate.open)
@@ -55,7 +59,7 @@ class Service:
     async def running(self) -> AsyncGenerator[None]:
         """While the server runs; leaving it ends what goes on in the background, and gives back what stores and backends hold."""
         try:
-            async with self.background.running():
+            async with self._log, self.runs, self.background.running():
                 yield
         finally:
             with anyio.CancelScope(shield=True):

@@ -316,6 +316,7 @@ def test_what_a_stream_calls_done_is_what_its_deltas_were(part):
     assert done == deltas and list(done.values()) == ['{"half: ', "good"]
 
 
+@pytest.mark.slow
 def test_many_parts_may_be_open_side_by_side():
     """Each waits for its turn: what they wait for is no depth of calls of ours."""
     count = 2000
