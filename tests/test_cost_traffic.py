@@ -115,6 +115,7 @@ def test_costs_are_those_that_the_prices_own_reading_of_the_answer_gives() -> No
     assert min(seen[vendor] for vendor in ("openai", "anthropic", "google", "openrouter", "cohere", "xai", "groq")) > 20
 
 
+@pytest.mark.slow
 def test_costs_are_those_that_providers_tell_themselves() -> None:
     """OpenRouter and xAI, to the last digit. Where they differ, they count what is no token (searches, files), or prices have changed."""
     same: Counter[bool] = Counter()

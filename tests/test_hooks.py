@@ -278,6 +278,7 @@ async def test_a_limit_and_what_is_waited_for() -> None:
     assert (end.outcome, end.error) == ("error", raised.value)
 
 
+@pytest.mark.slow
 async def test_time_that_runs_out_is_an_error() -> None:
     seen = Seen()
 

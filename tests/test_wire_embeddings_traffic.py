@@ -170,6 +170,7 @@ def clients(exchange: Exchange) -> dict[str, Callable[[], tuple[list[Any], Any]]
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.slow
 def test_the_official_client_reads_the_same(folder: str) -> None:
     compared = 0
     for exchange in recorded(folder):

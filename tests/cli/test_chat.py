@@ -27,6 +27,7 @@ def test_SC_001_a_prompt_is_answered(cli) -> None:
     assert cli("chat", "Hello there") == (0, "You said: Hello there\n", "")
 
 
+@pytest.mark.slow
 def test_SC_011_a_piped_prompt_is_answered_and_the_answer_is_streamed(llm: Llm) -> None:
     done = shell("chat", stdin=b"hi\n")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"You said: hi\n", b"")

@@ -230,6 +230,7 @@ def test_what_is_whole_needs_no_going_on(cli: Cli, tmp_path: Path) -> None:
     assert "so it is whole" in err
 
 
+@pytest.mark.slow
 def test_a_process_that_is_ended_from_outside_ends_the_run(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -291,6 +292,7 @@ def group(leader: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_what_cannot_be_read_keeps_no_chunk() -> None:
     """Nothing waits for the garbage collector, which comes seldom: what a worker needs does not grow with the input."""
     lines = [(number, row.encode()) for number, row in enumerate(rows(50), 1)]

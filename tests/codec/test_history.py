@@ -118,6 +118,7 @@ def test_equal_messages_are_not_the_same() -> None:
 
 
 @pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.slow
 def test_what_is_known_goes_with_its_conversation(wire: str) -> None:
     provider, history, system = PROVIDERS[wire], History(), Message.system("Be brief.")
     messages = [system, *chat(20)[1:], Message.user("Go on.")]

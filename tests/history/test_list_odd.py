@@ -57,6 +57,7 @@ def test_lists_in_lists_are_read_however_deep() -> None:
 
 
 @pytest.mark.parametrize("name", formats.names())
+@pytest.mark.slow
 def test_a_deep_payload_of_a_format_is_refused(name: str) -> None:
     with pytest.raises(HistoryError):
         formats.get(name).load_messages(nested(DEEP, 1))

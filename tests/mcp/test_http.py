@@ -89,6 +89,7 @@ async def test_questions_of_calls_side_by_side_are_told_apart(url: str, protocol
             await slow
 
 
+@pytest.mark.slow
 async def test_a_session_that_the_server_forgot_is_opened_again(protocol: str, log: Path):
     port = free_port()
     with serving(mcp_server.server().streamable_http_app(), port) as served:
@@ -119,6 +120,7 @@ async def test_a_call_whose_server_is_gone_may_have_run(protocol: str, log: Path
     await server.__aexit__(None, None, None)
 
 
+@pytest.mark.slow
 async def test_one_request_that_breaks_costs_no_other(
     url: str, protocol: str, log: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -139,6 +141,7 @@ async def test_one_request_that_breaks_costs_no_other(
         assert await slow == "done"
 
 
+@pytest.mark.slow
 async def test_one_answer_that_breaks_costs_no_other(protocol: str, log: Path):
     app = mcp_server.server(log=log).streamable_http_app()
 

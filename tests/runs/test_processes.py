@@ -140,6 +140,7 @@ async def test_a_driver_that_stood_still_is_refused(
         driver.kill()
 
 
+@pytest.mark.slow
 async def test_a_run_is_read_and_stopped_from_another_process(
     shared_url: str, processes: ForkServerContext, tmp_path: Path
 ) -> None:
@@ -180,6 +181,7 @@ async def test_processes_that_find_the_same_run_left_end_it_once(
             assert (await runs.status(f"run-{number}")).token == 2
 
 
+@pytest.mark.slow
 async def test_processes_that_open_a_new_database_make_its_tables_once(
     shared_url: str, processes: ForkServerContext
 ) -> None:

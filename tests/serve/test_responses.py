@@ -45,6 +45,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return "memory:" if request.param == "memory" else f"sqlite:///{tmp_path}/answers.db"
 
 
+@pytest.mark.slow
 async def test_a_response_is_kept_gone_on_from_and_forgotten(store: str) -> None:
     made = app(store=store)
     one = client(made)

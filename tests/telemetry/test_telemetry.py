@@ -633,6 +633,7 @@ async def test_what_no_sampler_wants_costs_no_content(monkeypatch: pytest.Monkey
     assert player.requests[0].headers["traceparent"].endswith(("-00", "-02"))
 
 
+@pytest.mark.slow
 def test_without_the_extra_it_says_so() -> None:
     program = (
         "import sys; sys.modules['opentelemetry'] = None\n"

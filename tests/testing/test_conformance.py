@@ -90,6 +90,7 @@ def test_each_check_says_what_it_demands_and_where_to_look() -> None:
         assert check.look, check.name
 
 
+@pytest.mark.slow
 def test_what_a_record_does_not_declare_is_skipped_with_the_reason() -> None:
     skipped: dict[str, str] = {}
     for check in testing.provider_checks(ACME):

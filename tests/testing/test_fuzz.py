@@ -22,11 +22,13 @@ REAL = wires.get("openai_chat")
 
 
 @pytest.mark.parametrize("wire", FOLDERS)
+@pytest.mark.slow
 def test_whatever_comes_in_what_leaves_is_a_value_or_an_error_of_ours(wire: str) -> None:
     _, found = batch(Plan(1, wire, recordings=SOME), range(COUNT))
     assert not {cause: (len(each), each[0]) for cause, each in by_cause(found).items()}
 
 
+@pytest.mark.slow
 def test_no_wire_changes_what_it_is_given() -> None:
     assert not altered(Plan(2, recordings=0), 700)
 

@@ -141,6 +141,7 @@ def test_rule_6_decision_15_what_was_made_up_stays_when_real_results_come_late(
 @pytest.mark.parametrize("wire", SIGNED)
 @settings(max_examples=40)
 @given(drawn=turns())
+@pytest.mark.slow
 def test_what_was_signed_stays_while_others_answer(wire: str, drawn: Any) -> None:
     """What a provider signed stands in each later request to it as in the first."""
     messages, lengths = conversation(drawn)
