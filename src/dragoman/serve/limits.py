@@ -38,6 +38,8 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Most seconds that a call may run."""
     write_seconds: float | None = 120.0
     """So long a client may read nothing of what was sent, before its call is ended."""
+    keep_seconds: float | None = 5.0
+    """So long an answer waits to be kept, before its client gets its end all the same."""
     ping_seconds: float = 10.0
     """After so much silence a stream gets a sign that it is still open, where its format has one."""
 

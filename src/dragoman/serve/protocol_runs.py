@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 
 from dragoman.agent import Agent
-from dragoman.errors import ModelNotFoundError, StoreError
-from dragoman.logs import logger
+from dragoman.errors import ModelNotFoundError
 from dragoman.message import Message, Role
 from dragoman.request import ModelRequest, Settings
 from dragoman.result import ChatResult
@@ -18,6 +17,7 @@ from dragoman.serve.agent_policy import AgentPolicy
 from dragoman.serve.agent_requests import allowed
 from dragoman.serve.agents import AgentBackend
 from dragoman.serve.call import Call
+from dragoman.serve.keeping import keep_answer
 from dragoman.serve.limits import check_request
 from dragoman.serve.observed import offered_name
 from dragoman.serve.protocol_conversations import Joined, joined
@@ -26,8 +26,6 @@ from dragoman.serve.threads import resource_of
 from dragoman.tools import Tool
 
 __all__ = ["Served", "begun", "served_agent"]
-
-_LOG = logger("serve")
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -113,7 +111,7 @@ class _Record:
     """What is kept of a run."""
 
     def __init__(self, call: Call, request: RunRequest, conversation: Joined, asked: ModelRequest) -> None:
-        self._store = call.service.answers
+        self._store, self._seconds = call.service.answers, call.service.limits.keep_seconds
         self._keys = [f"thread:{conversation.thread_id}"]
         if request.run_id:
             self._keys.append(f"run:{request.run_id}")
@@ -132,7 +130,7 @@ class _Record:
 
     async def begin(self) -> None:
         """Keeps that there is a run."""
-        await self._store.save(self._answered, self._keys[1:])
+        await keep_answer(self._store, self._answered, self._keys[1:], seconds=self._seconds)
 
     async def end(self, result: ChatResult[str]) -> None:
         """Keeps what it gave."""
@@ -144,10 +142,7 @@ class _Record:
             usage=result.usage,
             pending=result.pending,
         )
-        try:
-            await self._store.save(answered, self._keys)
-        except (StoreError, ValueError, TypeError) as failure:
-            _LOG.warning("an answer could not be kept: %s", failure)
+        await keep_answer(self._store, answered, self._keys, seconds=self._seconds)
 
 
 def _state(result: ChatResult[str]) -> AnsweredState:
