@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from dragoman.errors import ModelNotFoundError
+from dragoman.logs import logger
 from dragoman.model.chat_model import new_id, now
 from dragoman.result import ModelInfo
 from dragoman.runs import RunLog, Runs, open_log
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from dragoman.serve.call import Backend
 
 __all__ = ["Service"]
+
+_LOG = logger("serve")
+_PRUNE_SECONDS = 3600.0
+"""How often old answers are looked for."""
 
 
 class Service:
@@ -59,13 +64,27 @@ class Service:
     async def running(self) -> AsyncGenerator[None]:
         """While the server runs; leaving it ends what goes on in the background, and gives back what stores and backends hold."""
         try:
-            async with self._log, self.runs, self.background.running():
+            async with self._log, self.runs, self.background.running(), anyio.create_task_group() as group:
+                group.start_soon(self._prune)
                 yield
+                group.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
                 for backend in self.backends:
                     await backend.close()
                 await self.answers.close()
+
+    async def _prune(self) -> None:
+        """Forgets answers that are old, now and then. A store of the user's looks after itself where it cannot."""
+        prune: Any = getattr(self.answers, "prune", None)
+        if prune is None or (kept := self.limits.kept_seconds) is None:
+            return
+        while True:
+            try:
+                await prune(self.clock() - timedelta(seconds=kept))
+            except Exception:  # noqa: BLE001 - it is tried again
+                _LOG.exception("old answers could not be forgotten")
+            await anyio.sleep(min(_PRUNE_SECONDS, kept))
 
     def observe(self, call: Observed) -> None:
         """A call is over."""
