@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
 import anyio
@@ -70,7 +70,12 @@ async def _in_background(
                 await recording.keep(state)
 
     await recording.begin()
-    call.service.background.start(call.id, make)
+    try:
+        call.service.background.start(call.id, make)
+    except DragomanError:
+        with suppress(Exception):  # the client is answered that nothing was begun
+            await recording.forget()
+        raise
     wire: Any = call.wire
     body = wire.with_state(wire.dump_response([], **envelope), "in_progress", None)
     await call.connection.respond(200, {"content-type": "application/json"}, json_bytes.encode(body))
