@@ -58,6 +58,7 @@ def models(llm: Llm, monkeypatch: pytest.MonkeyPatch) -> Llm:
 
 
 @pytest.mark.parametrize("path", [path for path in DOCUMENTS if blocks(path)], ids=lambda path: path.name)
+@pytest.mark.slow
 def test_every_python_block_runs(path: Path, models: Llm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wires, "_REGISTERED", {})
     names: dict[str, Any] = {"__name__": "__main__"}
@@ -89,6 +90,7 @@ SHOWN = re.findall(r"`(\w+\.py)`", (ROOT / "README.md").read_text())
 
 
 @pytest.mark.parametrize("name", SHOWN)
+@pytest.mark.slow
 def test_the_examples_that_the_readme_names_run(
     name: str, models: Llm, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -162,6 +164,7 @@ def test_the_documented_arguments_of_a_send_are_all() -> None:
     assert re.findall(r"^\| `(\w+)=` \|", section, re.MULTILINE) == list(RunOptions.__annotations__)
 
 
+@pytest.mark.slow
 def test_the_documented_wire_does_all_that_is_asked_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wires, "_REGISTERED", {})
     names: dict[str, Any] = {"__name__": "__main__"}

@@ -244,6 +244,7 @@ async def test_synchronous_calls_work_inside_a_running_loop_and_from_threads() -
     assert threading.active_count() == before - 1
 
 
+@pytest.mark.slow
 def test_a_forgotten_agent_leaves_no_thread() -> None:
     import gc
 

@@ -76,6 +76,7 @@ def truth(exchange: Exchange) -> type[DragomanError]:
     return STATUSES.get(exchange.status, InvalidRequestError)
 
 
+@pytest.mark.slow
 def test_every_recorded_error_is_what_it_says() -> None:
     seen: dict[type[DragomanError], int] = {}
     for folder, wire in WIRES.items():

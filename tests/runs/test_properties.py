@@ -125,6 +125,7 @@ async def test_writers_at_once_leave_one_order_without_gaps(shared_url: str) -> 
 
 @settings(max_examples=40)
 @given(some.streams(), st.data())
+@pytest.mark.slow
 def test_a_run_cut_anywhere_ends_with_what_it_had_told(
     told: tuple[list[Message], list[Event]], data: st.DataObject
 ) -> None:

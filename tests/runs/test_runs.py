@@ -268,6 +268,7 @@ async def test_what_no_log_can_hold_ends_the_run_and_is_told(url: str) -> None:
         assert (await runs.status(run_id)).state == "error"
 
 
+@pytest.mark.slow
 async def test_leaving_the_block_ends_what_it_began_and_leaves_nothing(url: str) -> None:
     gc.collect()
     before = (len(asyncio.all_tasks()), threading.active_count())

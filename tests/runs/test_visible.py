@@ -352,6 +352,7 @@ def seen_of(messages: Sequence[Message], usage: Usage | None) -> Message:
 
 @settings(max_examples=30)
 @given(answers())
+@pytest.mark.slow
 def test_what_every_wire_sends_of_a_run_is_what_is_visible(model_says: list[Message]) -> None:
     events, result = run(*model_says)
     expected = seen_of([message for message in result.messages if message.role is Role.MODEL], result.usage)
@@ -371,6 +372,7 @@ def test_what_every_wire_sends_of_a_run_is_what_is_visible(model_says: list[Mess
 
 @settings(max_examples=50)
 @given(answers(), st.data())
+@pytest.mark.slow
 def test_a_run_that_ends_anywhere_is_seen_in_order(model_says: list[Message], data: Any) -> None:
     events, _ = run(*model_says)
     end = data.draw(st.integers(0, len(events)))

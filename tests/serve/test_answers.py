@@ -13,8 +13,9 @@ from dragoman import Message, ToolCallPart
 from dragoman.errors import SettingsError
 from dragoman.message import ThinkingPart, ToolResultPart
 from dragoman.request import ModelRequest, ToolSpec
-from dragoman.serve import answers, sql_answers
-from dragoman.serve.answers import AnswerStore, MemoryAnswers, open_answers
+from dragoman.serve import memory_answers, sql_answers
+from dragoman.serve.answers import AnswerStore, open_answers
+from dragoman.serve.memory_answers import MemoryAnswers
 from dragoman.serve.records import Answered, conversation_key, latest_keys
 from support import postgres
 
@@ -111,7 +112,7 @@ async def test_a_chain_is_told_from_its_beginning_and_ends_where_one_is_gone(sto
 
 
 async def test_a_chain_that_bites_its_tail_ends(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (answers, sql_answers):
+    for module in (memory_answers, sql_answers):
         monkeypatch.setattr(module, "_LONGEST_CHAIN", 20)
     await store.save(answered("a", parent="b"))
     await store.save(answered("b", parent="a"))
@@ -134,15 +135,54 @@ async def test_memory_is_bounded_by_number_and_by_bytes() -> None:
     assert await store.get("me", "a2") is not None
 
 
-async def test_a_database_forgets_what_is_old(tmp_path: Path) -> None:
-    from dragoman.serve.sql_answers import SqlAnswers
+async def test_nobody_drives_out_what_is_anothers() -> None:
+    size = len(msgspec.json.encode(answered("a0")))
+    for store in (MemoryAnswers(most=4), MemoryAnswers(most_bytes=4 * size + 20)):
+        await store.save(answered("mine"), ["k"])
+        for at in range(20):
+            await store.save(answered(f"a{at}", owner="greedy"), ["k"])
+        assert await store.find("me", ["k"]) == answered("mine")
+        assert await store.get("greedy", "a19") is not None
+        assert await store.get("greedy", "a0") is None
 
-    store = SqlAnswers(f"sqlite:///{tmp_path}/answers.db")
-    await store.save(answered("a"), ["k"])
+
+async def test_what_is_old_is_forgotten_unless_a_later_answer_goes_on_from_it(
+    store: AnswerStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql_answers, "_PRUNED", 2)
+    later = NOW + timedelta(days=1)
+    for at in range(5):
+        await store.save(answered(f"old{at}", parent=f"old{at - 1}" if at else None), ["k"])
+    await store.save(answered("kept0"))
+    await store.save(answered("kept1", parent="kept0"))
+    await store.save(msgspec.structs.replace(answered("new", parent="kept1"), created_at=later), ["n"])
+    await store.save(msgspec.structs.replace(answered("old0", owner="you"), created_at=later))
     assert await store.prune(NOW) == 0
-    assert await store.prune(NOW + timedelta(seconds=1)) == 1
+    assert await store.prune(later) == 5
     assert await store.find("me", ["k"]) is None
-    await store.close()
+    assert [one.id for one in await store.chain("me", "new")] == ["kept0", "kept1", "new"]
+    assert await store.get("you", "old0") is not None
+    assert await store.prune(later + timedelta(days=1)) == 4
+
+
+async def test_keys_are_listed_with_their_latest_answer(store: AnswerStore) -> None:
+    for at in range(6):
+        await store.save(answered(f"a{at}"), [f"task:{at % 4}", f"other:{at}"])
+    await store.save(answered("both"), ["task:x", "task:y"])
+    await store.save(answered("theirs", owner="you"), ["task:z"])
+    await store.save(answered("a2", text="Once more."))
+    found = await store.latest("me", "task:")
+    assert [(key, one.id) for key, one in found] == [
+        ("task:2", "a2"), ("task:y", "both"), ("task:x", "both"), ("task:1", "a5"), ("task:0", "a4"), ("task:3", "a3"),
+    ]  # fmt: skip
+    pages, after = [], ""
+    while page := await store.latest("me", "task:", after=after, most=2):
+        pages += page
+        after = page[-1][0]
+    assert pages == found
+    assert await store.latest("me", "task:", after="task:nowhere") == []
+    assert await store.latest("nobody", "") == []
+    assert await store.latest("me", "t_sk:") == await store.latest("me", "%") == []
 
 
 def test_a_store_of_another_kind_is_refused() -> None:

@@ -50,6 +50,7 @@ def of_providers() -> list[testing.BoundCheck]:
 
 
 @pytest.mark.parametrize("check", of_wires(), ids=str)
+@pytest.mark.slow
 def test_every_wire_does_wholly_what_it_does(check: testing.BoundCheck) -> None:
     check()
 
@@ -73,6 +74,7 @@ def test_so_does_one_of_somebody_elses(check: testing.BoundCheck) -> None:
         ("cohere", "cohere"),
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_every_wire_reads_what_real_servers_sent(wire: str, folder: str) -> None:
     if not FOLDER.is_dir():
         pytest.skip(f"recorded traffic is absent: {FOLDER} (set DRAGOMAN_TRAFFIC)")
@@ -88,6 +90,7 @@ def test_each_check_says_what_it_demands_and_where_to_look() -> None:
         assert check.look, check.name
 
 
+@pytest.mark.slow
 def test_what_a_record_does_not_declare_is_skipped_with_the_reason() -> None:
     skipped: dict[str, str] = {}
     for check in testing.provider_checks(ACME):

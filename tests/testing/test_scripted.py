@@ -502,6 +502,7 @@ rounds = st.lists(
 @each_wire
 @settings(max_examples=20)
 @given(rounds=rounds, last=words, chunks=st.integers(1, 200))
+@pytest.mark.slow
 def test_any_conversation_comes_back_as_it_was_said(
     wire: str, stream: bool, rounds: list[list[Content]], last: str, chunks: int
 ) -> None:

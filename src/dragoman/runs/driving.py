@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
 from dragoman.errors import DragomanError, RunLogError
 from dragoman.event import Event, event_to_json
 from dragoman.logs import logger
+from dragoman.result import ChatResult
 from dragoman.runs.ending import end_run
 from dragoman.runs.log import Lease, RunLog, state_after
 from dragoman.runs.tail import Tail
@@ -17,25 +18,27 @@ from dragoman.runs.tail import Tail
 if TYPE_CHECKING:
     from dragoman.run import Run
 
-__all__ = ["drive"]
+__all__ = ["Ended", "drive"]
 
 _LOG = logger("runs")
+Ended = Callable[[ChatResult[str]], Awaitable[None]]
+"""Is given what a run gave, however it ended."""
 _MOST = 4096
 """Events that wait to be stored, before the run has to wait for that too."""
 
 
-async def drive(log: RunLog, run: Run[Any], lease: Lease, tail: Tail) -> None:
+async def drive(log: RunLog, run: Run[Any], lease: Lease, tail: Tail, ended: Ended | None = None) -> None:
     """Drives a run to its end, which is stored before anybody is told of it. What the log refuses ends the run here: another has it now,
     or will end it for us."""
     try:
-        await _drive(log, run, lease, tail)
+        await _drive(log, run, lease, tail, ended)
     except RunLogError as error:
         _LOG.warning("run %s is left: %s", lease.run_id, error.message)
     finally:
         tail.close()
 
 
-async def _drive(log: RunLog, run: Run[Any], lease: Lease, tail: Tail) -> None:
+async def _drive(log: RunLog, run: Run[Any], lease: Lease, tail: Tail, ended: Ended | None) -> None:
     waiting = _Waiting()
     reader = asyncio.create_task(_read(run, waiting), name=f"dragoman-run-{lease.run_id}")
     failure: Exception | None = None
@@ -48,15 +51,29 @@ async def _drive(log: RunLog, run: Run[Any], lease: Lease, tail: Tail) -> None:
             except Exception as error:  # noqa: BLE001 - a value of the user's raises what it likes
                 failure, events = error, _storable(events)
                 await log.append(lease.run_id, tail.end, events, lease=lease)
+            is_over = state_after(lease.run_id, events[-1:]) != "running"
+            if is_over:
+                await _note_end(run, ended)
             tail.extend(events)
-            tail.is_over = state_after(lease.run_id, events[-1:]) != "running"
+            tail.is_over = is_over
     finally:
         await _ended(reader)
     if not tail.is_over:
         failure = failure or waiting.failure or RuntimeError("it ended without an end")
         _LOG.warning("run %s cannot go on: %s", lease.run_id, failure)
-        tail.extend(await end_run(log, lease, _ours(failure)))
+        ending = await end_run(log, lease, _ours(failure))
+        await _note_end(run, ended)
+        tail.extend(ending)
         tail.is_over = True
+
+
+async def _note_end(run: Run[Any], ended: Ended | None) -> None:
+    if ended is None:
+        return
+    try:
+        await ended(run.so_far())
+    except Exception:  # noqa: BLE001 - the run is over, whatever becomes of what it gave
+        _LOG.exception("what run %s gave could not be kept", run.id)
 
 
 async def _read(run: Run[Any], waiting: _Waiting) -> None:

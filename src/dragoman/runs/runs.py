@@ -19,7 +19,7 @@ from dragoman.fold import fold
 from dragoman.message import Message, Role
 from dragoman.repair import repair
 from dragoman.run_request import RunRequest
-from dragoman.runs.driving import drive
+from dragoman.runs.driving import Ended, drive
 from dragoman.runs.keeper import CANCEL, Driven, Keeper, not_entered
 from dragoman.runs.log import RunLog, RunState, RunStatus
 from dragoman.runs.tail import Tail
@@ -61,9 +61,12 @@ class Runs:
         finally:
             await self._stop([*[each.task for each in driven], *([self._keeping] if self._keeping else [])])
 
-    async def start(self, agent: Agent[Any], prompt: Prompt, **how: Unpack[RunOptions]) -> str:
+    async def start(
+        self, agent: Agent[Any], prompt: Prompt, *, ended: Ended | None = None, **how: Unpack[RunOptions]
+    ) -> str:
         """Starts a run, which goes on by itself → its id. `prompt` and `how`: as in `Agent.run`; the prompt may be a `RunRequest`.
         Where a `thread_id` is given, an answer to what its conversation waits for counts once (`RunLog.claim`).
+        `ended`: awaited with what the run gave, once its end is stored and before anybody reads of it here.
 
         Raises:
             LeaseLostError: there is a run with that id already.
@@ -79,7 +82,7 @@ class Runs:
             run.id, self._owner, self._lease_seconds, token=0, thread_id=run.thread_id or None
         )
         tail = Tail()
-        task = asyncio.create_task(drive(self._log, run, lease, tail), name=f"dragoman-drive-{run.id}")
+        task = asyncio.create_task(drive(self._log, run, lease, tail, ended), name=f"dragoman-drive-{run.id}")
         self._keeper.add(Driven(run, lease, tail, task))
         return run.id
 
@@ -110,6 +113,10 @@ class Runs:
             if cancel_on_leave and not is_over:
                 with anyio.CancelScope(shield=True):
                     await self.cancel(run_id)
+
+    def pages(self, run_id: str, from_offset: int = 0) -> AsyncGenerator[list[Event], None]:
+        """As `attach`, as many events at a time as there are, without their offsets."""
+        return self._pages(run_id, from_offset)
 
     async def cancel(self, run_id: str) -> None:
         """Stops a run, wherever it is driven: within a second it ends with outcome `cancelled`. One that is over stays as it is.

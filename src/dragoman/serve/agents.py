@@ -85,6 +85,10 @@ class AgentBackend:
         for agent in self._agents.values():
             await agent.close()
 
+    def served(self, name: str) -> tuple[Agent[Any], AgentPolicy]:
+        """The agent that answers to a name, and what clients may change of its runs."""
+        return self._agent(name), self._policy
+
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:  # noqa: ARG002 the protocol's
         """See `Backend`."""
         return await self._agent(request.model).embed_documents(request.texts)

@@ -13,6 +13,7 @@ from dragoman.errors import DragomanError, InvalidRequestError, public
 from dragoman.event import Event, MessageFinished, RunError, RunFinished
 from dragoman.request import ModelRequest
 from dragoman.serve.call import Backend, Call
+from dragoman.serve.limits import check_request
 from dragoman.serve.losses import loss_headers, losses_of
 from dragoman.serve.recalling import links_of, recalled
 from dragoman.serve.recording import Recording
@@ -29,6 +30,7 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
     """
     links = links_of(call, request)
     known = await recalled(call, links, edits=backend.edits)
+    check_request(known.request, call.service.limits)  # what was kept counts too
     recording = Recording(call, request, links, known)
     envelope = call.wire.envelope(request, id=call.id, now=call.now)
     events = backend.answer(call, known, recording)

@@ -51,6 +51,7 @@ def app(
 
     from dragoman.agent import Agent
     from dragoman.http_server.guard import HostGuard
+    from dragoman.runs import open_log
     from dragoman.serve.absent import absent
     from dragoman.serve.agents import AgentBackend
     from dragoman.serve.answers import open_answers
@@ -74,6 +75,7 @@ def app(
         has_keys=auth is not None,
         limits=limits or ServerLimits(),
         answers=open_answers(store),
+        log=open_log(store) if isinstance(store, str) else None,
     )
     served = [wires.get(name) for name in wires.names()]
     found = places(served, HANDLERS)

@@ -65,8 +65,8 @@ class Endpoint:
         try:
             caller = await self._caller(wire, scope)
             observed.caller = caller.name
-            with service.gate.call(caller):
-                data = await read_body(receive, headers, service.limits) if scope["method"] == "POST" else b""
+            with service.gate.call(caller), service.gate.room() as take:
+                data = await read_body(receive, headers, service.limits, take) if scope["method"] == "POST" else b""
                 connection = Connection(receive, send, service.limits)
 
                 async def work() -> None:

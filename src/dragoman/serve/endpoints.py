@@ -10,7 +10,7 @@ from dragoman.errors import InvalidRequestError, SettingsError
 from dragoman.logs import logger
 from dragoman.model.tokens import request_tokens
 from dragoman.result import ModelInfo
-from dragoman.serve import kept
+from dragoman.serve import kept, protocol_endpoints
 from dragoman.serve.answering import answer
 from dragoman.serve.call import Backend, Call
 from dragoman.serve.limits import check_request
@@ -107,6 +107,10 @@ HANDLERS: Mapping[str, Handler] = {
     "input_items": kept.input_items,
     "delete_response": kept.delete_response,
     "cancel_response": kept.cancel_response,
+    "run": protocol_endpoints.run,
+    "attach": protocol_endpoints.attach,
+    "cancel_run": protocol_endpoints.cancel_run,
+    "capabilities": protocol_endpoints.capabilities,
     "version": version,
     "alive": alive,
 }

@@ -16,6 +16,8 @@ __all__ = ["cancel_response", "delete_response", "input_items", "response"]
 
 _MOST_ITEMS = 100
 _ITEMS = 20
+_DIGITS = 6
+"""Digits of a number that is read at all; leading zeros count."""
 _GRACE_SECONDS = 60
 
 
@@ -34,7 +36,7 @@ async def input_items(call: Call) -> None:
     if query.get("order", "desc") != "asc":
         items.reverse()
     limit = query.get("limit", str(_ITEMS))
-    if not limit.isascii() or not limit.isdigit() or not 0 < int(limit[:6]) <= _MOST_ITEMS:
+    if not (limit.isascii() and limit.isdigit() and len(limit) <= _DIGITS and 0 < int(limit) <= _MOST_ITEMS):
         raise InvalidRequestError(f"limit must be a number from 1 to {_MOST_ITEMS}, not {limit!r:.20}")
     if (after := query.get("after")) is not None:
         ids = [item["id"] for item in items]

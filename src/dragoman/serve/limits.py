@@ -20,6 +20,8 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     body_bytes: int | None = 32 * 1024 * 1024
     """Most bytes of a request's body; files stand in it as base64."""
+    bodies_bytes: int | None = 1024 * 1024 * 1024
+    """Most bytes of the bodies of all calls that run."""
     body_seconds: float | None = 60.0
     """Most seconds that a body may take to come."""
     depth: int | None = 128
@@ -38,6 +40,10 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Most seconds that a call may run."""
     write_seconds: float | None = 120.0
     """So long a client may read nothing of what was sent, before its call is ended."""
+    kept_seconds: float | None = 30 * 24 * 3600.0
+    """So long answers are kept; of a conversation that goes on all are, until its latest is that old."""
+    keep_seconds: float | None = 5.0
+    """So long an answer waits to be kept, before its client gets its end all the same."""
     ping_seconds: float = 10.0
     """After so much silence a stream gets a sign that it is still open, where its format has one."""
 

@@ -8,22 +8,21 @@ from itertools import takewhile
 import msgspec
 
 from dragoman.codec.serving import Links
-from dragoman.errors import DragomanError, StoreError, public
+from dragoman.errors import DragomanError, public
 from dragoman.event import Event, RunError
 from dragoman.fold import compact, fold
 from dragoman.interrupt import Interrupt
-from dragoman.logs import logger
 from dragoman.message import Message, Role
 from dragoman.request import ModelRequest
 from dragoman.serve.answers import AnswerStore, NoAnswers
 from dragoman.serve.call import Call
+from dragoman.serve.keeping import keep_answer
 from dragoman.serve.recalling import Recalled
 from dragoman.serve.records import Answered, AnsweredState, keys_of
 from dragoman.serve.threads import resource_of, scope_of
 
 __all__ = ["Recording"]
 
-_LOG = logger("serve")
 _UNCOMPACTED = 1024
 """Events of an answer that are held as they came."""
 
@@ -96,10 +95,8 @@ class Recording:
             thread_id=self.thread_id,
             key=next(iter(keys := self._keys(visible)), ""),
         )
-        try:
-            await self._store.save(answered, [*keys, *([f"thread:{self.thread_id}"] if self.thread_id else ())])
-        except (StoreError, ValueError, TypeError) as failure:
-            _LOG.warning("an answer could not be kept: %s", failure)
+        keys += [f"thread:{self.thread_id}"] if self.thread_id else []
+        await keep_answer(self._store, answered, keys, seconds=self._call.service.limits.keep_seconds)
 
     def _keys(self, visible: Sequence[Message]) -> list[str]:
         return keys_of(self._known.shown, visible, self._scope) if visible else []

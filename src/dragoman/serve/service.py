@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from dragoman.errors import ModelNotFoundError
+from dragoman.logs import logger
 from dragoman.model.chat_model import new_id, now
 from dragoman.result import ModelInfo
+from dragoman.runs import RunLog, Runs, open_log
 from dragoman.serve.answers import AnswerStore
 from dragoman.serve.background import Background
 from dragoman.serve.callers import Authenticate, Caller
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Service"]
 
+_LOG = logger("serve")
+_PRUNE_SECONDS = 3600.0
+"""How often old answers are looked for."""
+
 
 class Service:
     """What all calls of a server share: the backends, and what they are kept in."""
@@ -37,6 +43,7 @@ class Service:
         has_keys: bool,
         limits: ServerLimits,
         answers: AnswerStore,
+        log: RunLog | None = None,
         new_id: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
@@ -45,6 +52,8 @@ class Service:
         self.has_keys = has_keys
         self.limits = limits
         self.answers = answers
+        self._log = log or open_log("memory:")
+        self.runs = Runs(self._log)
         self.gate = Gate(limits)
         self.background = Background(limits.open_calls)
         self.metrics = Metrics(lambda: self.gate.open)
@@ -55,13 +64,27 @@ class Service:
     async def running(self) -> AsyncGenerator[None]:
         """While the server runs; leaving it ends what goes on in the background, and gives back what stores and backends hold."""
         try:
-            async with self.background.running():
+            async with self._log, self.runs, self.background.running(), anyio.create_task_group() as group:
+                group.start_soon(self._prune)
                 yield
+                group.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
                 for backend in self.backends:
                     await backend.close()
                 await self.answers.close()
+
+    async def _prune(self) -> None:
+        """Forgets answers that are old, now and then. A store of the user's looks after itself where it cannot."""
+        prune: Any = getattr(self.answers, "prune", None)
+        if prune is None or (kept := self.limits.kept_seconds) is None:
+            return
+        while True:
+            try:
+                await prune(self.clock() - timedelta(seconds=kept))
+            except Exception:  # noqa: BLE001 - it is tried again
+                _LOG.exception("old answers could not be forgotten")
+            await anyio.sleep(min(_PRUNE_SECONDS, kept))
 
     def observe(self, call: Observed) -> None:
         """A call is over."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 import msgspec
-from sqlalchemy import Connection, delete, insert, literal, select
+from sqlalchemy import Connection, and_, delete, exists, func, insert, literal, or_, select
 
 from dragoman.errors import StoreError
 from dragoman.serve.records import Answered
@@ -16,6 +16,8 @@ from dragoman.sql.database import Database
 __all__ = ["SqlAnswers"]
 
 _LONGEST_CHAIN = 10_000
+_PRUNED = 500
+"""Answers that are forgotten in one transaction."""
 _ANSWERED = msgspec.json.Decoder(Answered)
 
 
@@ -51,10 +53,19 @@ class SqlAnswers:
         gone = delete(answers).where(answers.c.owner == owner, answers.c.answer_id == _sendable(id))
         return bool(await self._database.write(lambda connection: connection.execute(gone).rowcount))
 
+    async def latest(self, owner: str, prefix: str, *, after: str = "", most: int = 50) -> list[tuple[str, Answered]]:
+        """See `AnswerStore`."""
+        found = await self._database.read(
+            lambda connection: _latest(connection, owner, _sendable(prefix), _sendable(after), most)
+        )
+        return [(key, _ANSWERED.decode(body)) for key, body in found]
+
     async def prune(self, before: datetime) -> int:
-        """Forgets answers that were given before a time → how many."""
-        gone = delete(answers).where(answers.c.created_at < _microseconds(before))
-        return int(await self._database.write(lambda connection: connection.execute(gone).rowcount))
+        """See `AnswerStore`. So many at a time that others come between."""
+        count = 0
+        while gone := await self._database.write(lambda connection: _pruned(connection, _microseconds(before))):
+            count += gone
+        return count
 
     async def close(self) -> None:
         """See `AnswerStore`."""
@@ -93,6 +104,34 @@ def _found(connection: Connection, owner: str, wanted: Sequence[str]) -> bytes |
         if (body := connection.execute(latest).scalar()) is not None:
             return body
     return None
+
+
+def _latest(connection: Connection, owner: str, prefix: str, after: str, most: int) -> list[tuple[str, bytes]]:
+    last = func.max(keys.c.number).label("number")
+    mine = select(keys.c.key, last).where(keys.c.owner == owner).group_by(keys.c.key)
+    if after:
+        before = select(func.max(keys.c.number)).where(keys.c.owner == owner, keys.c.key == after).scalar_subquery()
+        later = and_(last == before, keys.c.key < after)  # two keys may have one answer
+        mine = mine.having(or_(last < before, later))
+    each = mine.where(keys.c.key.startswith(prefix, autoescape=True)).subquery()
+    wanted = (
+        select(each.c.key, answers.c.body)
+        .join(answers, answers.c.number == each.c.number)
+        .order_by(each.c.number.desc(), each.c.key.desc())
+        .limit(most)
+    )
+    return [(key, body) for key, body in connection.execute(wanted)]
+
+
+def _pruned(connection: Connection, before: int) -> int:
+    """Forgets some answers from which none goes on → how many."""
+    later = answers.alias("later")
+    goes_on = exists().where(later.c.owner == answers.c.owner, later.c.parent == answers.c.answer_id)
+    leaves = select(answers.c.number).where(answers.c.created_at < before, ~goes_on).limit(_PRUNED)
+    numbers = list(connection.execute(leaves).scalars())
+    if numbers:
+        connection.execute(delete(answers).where(answers.c.number.in_(numbers)))
+    return len(numbers)
 
 
 def _chain(connection: Connection, owner: str, id: str) -> list[bytes]:  # noqa: A002 what it is

@@ -19,7 +19,7 @@ from dragoman.sql.migrate import Migrations
 
 __all__ = ["MIGRATIONS", "answers", "keys", "metadata"]
 
-MIGRATIONS = Migrations("dragoman.serve:migrations", "0001", "dragoman_serve_version")
+MIGRATIONS = Migrations("dragoman.serve:migrations", "0002", "dragoman_serve_version")
 
 metadata = MetaData()
 _ID = BigInteger().with_variant(Integer, "sqlite")  # which alone counts by itself there
@@ -35,6 +35,7 @@ answers = Table(
     Column("body", LargeBinary, nullable=False),
     UniqueConstraint("owner", "answer_id", name="uq_dragoman_answers_owner_answer_id"),
     Index("ix_dragoman_answers_created_at", "created_at"),
+    Index("ix_dragoman_answers_owner_parent", "owner", "parent"),
 )
 """An answer as JSON. `number`: rises with each; `created_at`: in microseconds since 1970."""
 

@@ -50,6 +50,7 @@ def mutated(seed: int) -> list[Any]:
     return document
 
 
+@pytest.mark.slow
 def test_what_is_a_little_wrong_is_refused_or_read() -> None:
     family = [formats.get(name) for name in ("ai_sdk_ui", "ai_sdk_model")]
     refused = 0

@@ -1,0 +1,141 @@
+"""Kept answers in this process."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from dragoman.serve.records import Answered
+
+__all__ = ["MemoryAnswers"]
+
+_MOST_ANSWERS = 10_000
+_MOST_BYTES = 256 * 1024 * 1024
+_LONGEST_CHAIN = 10_000
+_ANSWERED = msgspec.json.Decoder(Answered)
+
+
+class _Kept(NamedTuple):
+    """An answer as it is held."""
+
+    data: bytes
+    keys: tuple[str, ...]
+    parent: str | None
+    created_at: datetime
+
+
+class _Share:
+    """What one owner has."""
+
+    def __init__(self) -> None:
+        self.answers: OrderedDict[str, _Kept] = OrderedDict()
+        """The latest last."""
+        self.by_key: dict[str, dict[str, None]] = {}
+        """Key → ids, the latest last."""
+        self.bytes = 0
+
+
+class MemoryAnswers:
+    """Answers in this process. Beyond so many, or so many bytes, the oldest go of whoever has most: nobody drives others' out."""
+
+    def __init__(self, *, most: int = _MOST_ANSWERS, most_bytes: int = _MOST_BYTES) -> None:
+        """`most`: answers; `most_bytes`: of them as JSON."""
+        self._most, self._most_bytes = most, most_bytes
+        self._shares: dict[str, _Share] = {}
+        self._count = self._bytes = 0
+
+    async def save(self, answered: Answered, keys: Sequence[str] = ()) -> None:
+        """See `AnswerStore`."""
+        share = self._shares.setdefault(answered.owner, _Share())
+        before = share.answers.get(answered.id)
+        kept = tuple(dict.fromkeys([*(before.keys if before else ()), *keys]))
+        self._remove(answered.owner, answered.id)
+        data = msgspec.json.encode(answered)
+        if len(data) > self._most_bytes:
+            return
+        share = self._shares.setdefault(answered.owner, share)
+        share.answers[answered.id] = _Kept(data, kept, answered.parent, answered.created_at)
+        share.bytes += len(data)
+        self._bytes += len(data)
+        self._count += 1
+        for key in kept:
+            share.by_key.setdefault(key, {})[answered.id] = None
+        while self._count > self._most:
+            self._remove_oldest(max(self._shares, key=lambda owner: len(self._shares[owner].answers)))
+        while self._bytes > self._most_bytes:
+            self._remove_oldest(max(self._shares, key=lambda owner: self._shares[owner].bytes))
+
+    async def get(self, owner: str, id: str) -> Answered | None:  # noqa: A002 the protocol's
+        """See `AnswerStore`."""
+        share = self._shares.get(owner)
+        found = None if share is None else share.answers.get(id)
+        return None if found is None else _ANSWERED.decode(found.data)
+
+    async def find(self, owner: str, keys: Iterable[str]) -> Answered | None:
+        """See `AnswerStore`."""
+        by_key = self._shares[owner].by_key if owner in self._shares else {}
+        ids = next((ids for key in keys if (ids := by_key.get(key))), None)
+        return None if ids is None else await self.get(owner, next(reversed(ids)))
+
+    async def chain(self, owner: str, id: str) -> list[Answered]:  # noqa: A002 the protocol's
+        """See `AnswerStore`."""
+        found: list[Answered] = []
+        at: str | None = id
+        while at is not None and len(found) < _LONGEST_CHAIN and (one := await self.get(owner, at)) is not None:
+            found.append(one)
+            at = one.parent
+        return found[::-1]
+
+    async def latest(self, owner: str, prefix: str, *, after: str = "", most: int = 50) -> list[tuple[str, Answered]]:
+        """See `AnswerStore`."""
+        if (share := self._shares.get(owner)) is None:
+            return []
+        place = {answer: at for at, answer in enumerate(share.answers)}
+        last = {key: next(reversed(ids)) for key, ids in share.by_key.items() if ids and key.startswith(prefix)}
+        ordered = sorted(last, key=lambda key: (place[last[key]], key), reverse=True)
+        if after:
+            ordered = ordered[ordered.index(after) + 1 :] if after in last else []
+        return [(key, _ANSWERED.decode(share.answers[last[key]].data)) for key in ordered[:most]]
+
+    async def prune(self, before: datetime) -> int:
+        """See `AnswerStore`."""
+        count = self._count
+        for owner, share in list(self._shares.items()):
+            needed: set[str | None] = set()
+            for answer, kept in reversed(list(share.answers.items())):  # what goes on comes after what it goes on from
+                if kept.created_at >= before or answer in needed:
+                    needed.add(kept.parent)
+                else:
+                    self._remove(owner, answer)
+        return count - self._count
+
+    async def delete(self, owner: str, id: str) -> bool:  # noqa: A002 the protocol's
+        """See `AnswerStore`."""
+        return self._remove(owner, id)
+
+    async def close(self) -> None:
+        """Nothing is held that others could use."""
+
+    def _remove_oldest(self, owner: str) -> None:
+        self._remove(owner, next(iter(self._shares[owner].answers)))
+
+    def _remove(self, owner: str, id: str) -> bool:  # noqa: A002 what it is
+        share = self._shares.get(owner)
+        found = None if share is None else share.answers.pop(id, None)
+        if share is None or found is None:
+            return False
+        share.bytes -= len(found.data)
+        self._bytes -= len(found.data)
+        self._count -= 1
+        for key in found.keys:
+            ids = share.by_key[key]
+            ids.pop(id, None)
+            if not ids:
+                del share.by_key[key]
+        if not share.answers:
+            del self._shares[owner]
+        return True

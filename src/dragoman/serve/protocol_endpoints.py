@@ -1,0 +1,122 @@
+"""What a server does at the places of agent protocols: runs are begun, read, left and ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Any
+
+import anyio
+import msgspec
+
+from dragoman import json_bytes
+from dragoman.errors import InvalidRequestError, ModelNotFoundError, public
+from dragoman.event import Event, RunError
+from dragoman.run_request import RunRequest
+from dragoman.serve.call import Call
+from dragoman.serve.protocol_runs import begun, served_agent
+from dragoman.serve.records import Answered
+from dragoman.serve.threads import resource_of, thread_id
+from dragoman.wires.wire import ProtocolWire
+
+__all__ = ["attach", "cancel_run", "capabilities", "run", "stream_run"]
+
+
+async def run(call: Call) -> None:
+    """Begins a run, and streams it."""
+    wire = _wire(call)
+    request = wire.load_run(call.body, path=call.path, headers=call.headers)
+    served = served_agent(call, call.parameters.get("model", ""))
+    run_id = await begun(call, request, served)
+    leaves = served.policy.on_disconnect == "cancel"
+    await stream_run(call, run_id, request, cancel_on_leave=leaves)
+
+
+async def attach(call: Call) -> None:
+    """Streams a run that was begun before, from where its client lost it."""
+    found = await _found(call)
+    if found is None or found.run_id is None:
+        empty: int | None = getattr(call.wire, "nothing_runs", None)
+        if empty is None:
+            raise _unknown(call)
+        await call.connection.respond(empty, {}, b"")
+        return
+    request = RunRequest(thread_id=call.parameters.get("id"), run_id=found.run_id)
+    await stream_run(call, found.run_id, request, skip=_offset(call))
+
+
+async def cancel_run(call: Call) -> None:
+    """Ends a run."""
+    found = await _found(call)
+    if found is None or found.run_id is None:
+        raise _unknown(call)
+    await call.service.runs.cancel(found.run_id)
+    await call.connection.respond(204, {}, b"")
+
+
+async def capabilities(call: Call) -> None:
+    """What an agent can do, as the wire words it."""
+    served = served_agent(call, call.parameters.get("model", ""))
+    wire: Any = call.wire
+    body = wire.dump_capabilities(served.agent, name=served.name)
+    await call.connection.respond(200, {"content-type": "application/json"}, json_bytes.encode(body))
+
+
+async def stream_run(
+    call: Call, run_id: str, request: RunRequest, *, skip: int = 0, cancel_on_leave: bool = False
+) -> None:
+    """Streams a run to its end. `skip`: so many of its events the client has; `cancel_on_leave`: where the client leaves, the run ends."""
+    wire, connection, runs = _wire(call), call.connection, call.service.runs
+    encoder = wire.encoder(**wire.envelope(request, id=run_id, now=call.now))
+    more: dict[str, str] = getattr(wire, "stream_headers", {})
+    headers = {"content-type": wire.stream_type, "cache-control": "no-cache", "x-accel-buffering": "no", **more}
+    connection.stream(headers, wire.ping, lambda error: encoder.feed(RunError(error)) + encoder.close())
+    is_over = False
+    try:
+        async with aclosing(runs.pages(run_id)) as pages:
+            async for page in pages:
+                call.observed.add(page)
+                data = b"".join([encoder.feed(event) for event in _public(page)])
+                if skip >= len(page):
+                    skip -= len(page)
+                elif data:
+                    await connection.write(data)
+        is_over = True
+    finally:
+        if cancel_on_leave and not is_over:
+            with anyio.CancelScope(shield=True):
+                await runs.cancel(run_id)
+    await connection.end(encoder.close())
+
+
+def _public(events: Sequence[Event]) -> Sequence[Event]:
+    """Errors as a client may read them; they end a run, or one within a tool."""
+    if not any(type(event) is RunError for event in events):
+        return events
+    return [
+        msgspec.structs.replace(event, error=public(event.error)) if type(event) is RunError else event
+        for event in events
+    ]
+
+
+async def _found(call: Call) -> Answered | None:
+    """The run of the id in the path: its own, the client's for it, or its thread's latest."""
+    store, owner, name = call.service.answers, call.caller.id, call.parameters.get("id", "")
+    thread = thread_id(resource_of(call), name)
+    return await store.get(owner, name) or await store.find(owner, [f"run:{name}", f"thread:{thread}"])
+
+
+def _offset(call: Call) -> int:
+    given = call.headers.get("last-event-id") or call.query.get("from") or "0"
+    if not (given.isascii() and given.isdigit() and len(given) < 12):
+        raise InvalidRequestError(f"the offset must be a number of events, not {given!r:.20}")
+    return int(given)
+
+
+def _unknown(call: Call) -> ModelNotFoundError:
+    return ModelNotFoundError(f"there is no run {call.parameters.get('id', '')!r:.200} here")
+
+
+def _wire(call: Call) -> ProtocolWire:
+    wire: Any = call.wire
+    return wire

@@ -1,0 +1,150 @@
+"""Runs that clients of agent protocols ask for: begun in the server's log of runs, kept as answers of their thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.agent import Agent
+from dragoman.errors import ModelNotFoundError
+from dragoman.message import Message, Role
+from dragoman.request import ModelRequest, Settings
+from dragoman.result import ChatResult
+from dragoman.run_request import RunRequest
+from dragoman.serve.agent_policy import AgentPolicy
+from dragoman.serve.agent_requests import allowed
+from dragoman.serve.agents import AgentBackend
+from dragoman.serve.call import Call
+from dragoman.serve.keeping import keep_answer
+from dragoman.serve.limits import check_request
+from dragoman.serve.observed import offered_name
+from dragoman.serve.protocol_conversations import Joined, joined
+from dragoman.serve.records import Answered, AnsweredState
+from dragoman.serve.threads import resource_of
+from dragoman.tools import Tool
+
+__all__ = ["Served", "begun", "served_agent"]
+
+
+class Served(msgspec.Struct, frozen=True):
+    """An agent that a client may ask."""
+
+    name: str
+    """By which."""
+    agent: Agent[Any]
+    """Itself."""
+    policy: AgentPolicy
+    """What clients may change of its runs."""
+
+
+def served_agent(call: Call, name: str = "") -> Served:
+    """The agent of that name; empty: the first that the caller may use.
+
+    Raises:
+        ModelNotFoundError: there is none.
+    """
+    for backend in call.service.backends:
+        if not isinstance(backend, AgentBackend):
+            continue
+        for known in [name] if name else backend.names:
+            if call.caller.may_use(known) and backend.serves(known):
+                call.observed.model = offered_name(known, backend.names)
+                return Served(known, *backend.served(known))
+    raise ModelNotFoundError(f"there is no agent {name!r:.200} here" if name else "there is no agent here")
+
+
+async def begun(call: Call, request: RunRequest, served: Served) -> str:
+    """Begins the run that answers a request → its id in the server's log. What becomes of it is kept whether its client stays or leaves.
+
+    Raises:
+        InvalidRequestError: the request holds what the policy refuses, or answers what does not wait.
+        ContextLengthError: the conversation is too long.
+        DragomanError: the run cannot begin.
+    """
+    agent = served.agent
+    asked = ModelRequest(
+        served.name, request.messages, request.tools, request.settings or Settings(), options=request.options or {}
+    )
+    check_request(asked, call.service.limits)
+    own = [tool.name for tool in agent.tools if isinstance(tool, Tool)]
+    what = allowed(asked, call.wire.name, served.policy, own)
+    call.observed.losses = [*call.observed.losses, *what.losses]
+    conversation = await joined(agent, call, request, what.messages)
+    conversation = _with_ids(call, conversation)
+    check_request(asked.replace(messages=(*conversation.before, *conversation.new)), call.service.limits)
+    record = _Record(call, request, conversation, asked)
+    await record.begin()
+    run = request.replace(
+        messages=(*conversation.before, *conversation.new),
+        run_id=call.id,
+        thread_id=conversation.thread_id,
+        resource_id=resource_of(call),
+        tools=what.tools,
+        resume=conversation.resumes,
+        settings=what.settings,
+        native=None,
+    )
+    return await call.service.runs.start(agent, run, ended=record.end, trusted_history=conversation.trusted)
+
+
+def _with_ids(call: Call, conversation: Joined) -> Joined:
+    """Every message that is kept has an id, the same in each protocol."""
+    named: dict[int, Message] = {
+        id(message): message if message.id else message.replace(id=call.service.new_id())
+        for message in (*conversation.before, *conversation.new, *conversation.added)
+    }
+
+    def of(messages: Sequence[Message]) -> tuple[Message, ...]:
+        return tuple([named[id(message)] for message in messages])
+
+    return msgspec.structs.replace(
+        conversation,
+        before=of(conversation.before),
+        new=of(conversation.new),
+        added=of(conversation.added),
+    )
+
+
+class _Record:
+    """What is kept of a run."""
+
+    def __init__(self, call: Call, request: RunRequest, conversation: Joined, asked: ModelRequest) -> None:
+        self._store, self._seconds = call.service.answers, call.service.limits.keep_seconds
+        self._keys = [f"thread:{conversation.thread_id}"]
+        if request.run_id:
+            self._keys.append(f"run:{request.run_id}")
+        self._given = {message.id for message in (*conversation.before, *conversation.new, *conversation.added)}
+        self._answered = Answered(
+            id=call.id,
+            owner=call.caller.id,
+            wire=call.wire.name,
+            created_at=call.now,
+            request=asked.replace(messages=conversation.added, tools=(), options={}),
+            parent=conversation.parent,
+            thread_id=conversation.thread_id,
+            run_id=call.id,
+            state="in_progress",
+        )
+
+    async def begin(self) -> None:
+        """Keeps that there is a run."""
+        await keep_answer(self._store, self._answered, self._keys[1:], seconds=self._seconds)
+
+    async def end(self, result: ChatResult[str]) -> None:
+        """Keeps what it gave."""
+        output = [each for each in result.messages if each.id not in self._given and each.role is not Role.SYSTEM]
+        answered = msgspec.structs.replace(
+            self._answered,
+            output=tuple(output),
+            state=_state(result),
+            usage=result.usage,
+            pending=result.pending,
+        )
+        await keep_answer(self._store, answered, self._keys, seconds=self._seconds)
+
+
+def _state(result: ChatResult[str]) -> AnsweredState:
+    reason = str(result.finish_reason or "")
+    return "cancelled" if reason == "cancelled" else "failed" if reason == "error" else "completed"
