@@ -106,7 +106,7 @@ async def test_a_client_that_stays_gets_all_and_nothing_is_left(wire: str) -> No
         assert b"Half and half." in made.body
         [answered] = await kept(app)
         assert answered.state == "completed"
-        assert not app.state.service.background.is_running(answered.id)
+        await app.state.service.runs.idle()
 
 
 async def test_a_failure_before_the_first_word_has_its_status() -> None:
