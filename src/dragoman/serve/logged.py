@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 import anyio
 import msgspec
@@ -35,7 +35,12 @@ async def begin_logged(
     try:
         _check_room(call)
         await recording.begin(strict=strict)
-        await call.service.runs.record(_Answer(call, events, recording), recording.thread_id)
+        try:
+            await call.service.runs.record(_Answer(call, events, recording), recording.thread_id)
+        except DragomanError:
+            with suppress(Exception):  # the client is answered that nothing was begun
+                await recording.forget()
+            raise
     except BaseException:
         await events.aclose()
         raise

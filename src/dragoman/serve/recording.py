@@ -16,7 +16,7 @@ from dragoman.message import Message, Role
 from dragoman.request import ModelRequest
 from dragoman.serve.answers import AnswerStore, NoAnswers
 from dragoman.serve.call import Call
-from dragoman.serve.keeping import keep_answer
+from dragoman.serve.keeping import begin_answer, keep_answer
 from dragoman.serve.recalling import Recalled
 from dragoman.serve.records import Answered, AnsweredState, keys_of
 from dragoman.serve.threads import resource_of, scope_of
@@ -76,10 +76,19 @@ class Recording:
             StoreError: the store failed.
         """
         begun = msgspec.structs.replace(self._answered, thread_id=self.thread_id, run_id=self.run_id)
+        seconds = self._call.service.limits.keep_seconds
         if strict:
-            await self._store.save(begun)
+            await begin_answer(self._store, begun, seconds=seconds)
         else:
-            await keep_answer(self._store, begun, [], seconds=self._call.service.limits.keep_seconds)
+            await keep_answer(self._store, begun, [], seconds=seconds)
+
+    async def forget(self) -> None:
+        """What was begun is not made.
+
+        Raises:
+            Exception: the store failed.
+        """
+        await self._store.delete(self._answered.owner, self._answered.id)
 
     async def keep(self, state: AnsweredState | None = None) -> None:
         """Keeps the answer as far as it came. A store that fails takes no answer from anybody. `state`: how it ended, where no event says it."""

@@ -72,9 +72,11 @@ class Service:
                     group.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
-                for backend in self.backends:
-                    await backend.close()
-                await self.answers.close()
+                for each in (*self.backends, self.answers):
+                    try:
+                        await each.close()
+                    except Exception:  # noqa: BLE001 - the others are to be closed too
+                        _LOG.exception("what a server held could not be closed")
 
     async def drained(self) -> None:
         """Refuses new calls, and waits until none runs, nor an answer in the background."""
