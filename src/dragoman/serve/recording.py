@@ -54,6 +54,8 @@ class Recording:
         """The answer as the server has it, where the client gets another; the backend says it when it is over."""
         self.pending: tuple[Interrupt, ...] = ()
         """What the answer waits for."""
+        self.run_id: str | None = None
+        """Id of the run that makes the answer, where one goes on without its client."""
         self.thread_id = known.thread_id
         """Id of the conversation; the backend may give it another."""
 
@@ -67,14 +69,18 @@ class Recording:
             self._events = compact(self._events)
             self._next_compaction = len(self._events) + _UNCOMPACTED
 
-    async def begin(self) -> None:
-        """Keeps that the answer is being made.
+    async def begin(self, *, strict: bool) -> None:
+        """Keeps that the answer is being made. `strict`: it must be; else a store that fails takes it from nobody.
 
         Raises:
             StoreError: the store failed.
         """
-        answered = msgspec.structs.replace(self._answered, thread_id=self.thread_id)
-        await begin_answer(self._store, answered, seconds=self._call.service.limits.keep_seconds)
+        begun = msgspec.structs.replace(self._answered, thread_id=self.thread_id, run_id=self.run_id)
+        seconds = self._call.service.limits.keep_seconds
+        if strict:
+            await begin_answer(self._store, begun, seconds=seconds)
+        else:
+            await keep_answer(self._store, begun, [], seconds=seconds)
 
     async def forget(self) -> None:
         """What was begun is not made.
@@ -101,6 +107,7 @@ class Recording:
             usage=visible[-1].usage if visible else None,
             pending=self.pending,
             thread_id=self.thread_id,
+            run_id=self.run_id,
             key=next(iter(keys := self._keys(visible)), ""),
         )
         keys += [f"thread:{self.thread_id}"] if self.thread_id else []
