@@ -253,6 +253,7 @@ _NEUTRAL: Mapping[type[DragomanError], str] = {
     ProviderTimeoutError: "the model gave no answer in time; send the request again",
     StreamCutError: "the answer broke off; send the request again",
     ProviderConnectionError: "the model cannot be reached now; send the request again later",
+    RunInterruptedError: "the process that made the answer ended before it did; send the request again",
     LimitReachedError: "the answer took more than this server allows",
     TypedOutputError: "the model gave no answer of the form that was asked for; send the request again",
 }

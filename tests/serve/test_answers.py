@@ -175,14 +175,21 @@ async def test_keys_are_listed_with_their_latest_answer(store: AnswerStore) -> N
     assert [(key, one.id) for key, one in found] == [
         ("task:2", "a2"), ("task:y", "both"), ("task:x", "both"), ("task:1", "a5"), ("task:0", "a4"), ("task:3", "a3"),
     ]  # fmt: skip
-    pages, after = [], ""
+    pages: list[tuple[str, Answered]] = []
+    after = ""
     while page := await store.latest("me", "task:", after=after, most=2):
         pages += page
         after = page[-1][0]
     assert pages == found
     assert await store.latest("me", "task:", after="task:nowhere") == []
     assert await store.latest("nobody", "") == []
-    assert await store.latest("me", "t_sk:") == await store.latest("me", "%") == []
+    assert await store.latest("me", "t_sk:") == await store.latest("me", "%") == await store.latest("me", "Task:") == []
+
+
+async def test_a_key_that_no_database_takes_costs_no_answer(store: AnswerStore) -> None:
+    await store.save(answered("a"), ["run:\0", "run:\ud83d", "thread:1"])
+    assert await store.get("me", "a") is not None
+    assert [key for key, _ in await store.latest("me", "thread:")] == ["thread:1"]
 
 
 def test_a_store_of_another_kind_is_refused() -> None:

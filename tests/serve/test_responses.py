@@ -217,6 +217,8 @@ async def test_the_end_of_the_server_ends_what_is_made_in_the_background() -> No
     async with made.router.lifespan_context(made):
         begun = await client(made).responses.create(model="m", input="Hi.", background=True)
     found = await client(made).responses.retrieve(begun.id)
-    assert found.status == "cancelled"
+    assert found.status == "failed"
+    assert found.error is not None
+    assert "the server ends before the answer did" in found.error.message
     with pytest.raises(openai.InternalServerError):
         await client(made).responses.create(model="m", input="Hi.", background=True)

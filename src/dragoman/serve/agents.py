@@ -19,7 +19,6 @@ from dragoman.serve.agent_conversations import conversed
 from dragoman.serve.agent_policy import AgentPolicy
 from dragoman.serve.agent_requests import Allowed, allowed, of_client
 from dragoman.serve.call import Call
-from dragoman.serve.detaching import detached
 from dragoman.serve.recalling import Recalled
 from dragoman.serve.recording import Recording
 from dragoman.serve.threads import resource_of
@@ -44,6 +43,11 @@ class AgentBackend:
         """What clients may ask for."""
         return list(self._agents)
 
+    @property
+    def detaches(self) -> bool:
+        """See `Backend`."""
+        return self._policy.on_disconnect == "detach"
+
     async def models(self) -> Sequence[ModelInfo]:
         """The names of the agents."""
         return [ModelInfo(name, "dragoman", display_name=each.display_name) for name, each in self._agents.items()]
@@ -54,8 +58,7 @@ class AgentBackend:
 
     def answer(self, call: Call, known: Recalled, recording: Recording) -> AsyncGenerator[list[Event], None]:
         """A run, as its client may see it: the agent's own calls are hidden, the client's tools wait for the client."""
-        events = self._answer(call, known, recording)
-        return events if self._policy.on_disconnect == "cancel" else detached(call, events, recording)
+        return self._answer(call, known, recording)
 
     async def _answer(self, call: Call, known: Recalled, recording: Recording) -> AsyncGenerator[list[Event], None]:
         agent = self._agent(known.request.model)

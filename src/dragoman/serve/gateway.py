@@ -42,6 +42,8 @@ class Gateway:
 
     edits = True
     """The conversation is the client's."""
+    detaches = False
+    """What nobody reads any more is not paid for, unless its client asks for it in the background."""
 
     def __init__(
         self,

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any
 
 import anyio
-import msgspec
 
 from dragoman import json_bytes
-from dragoman.errors import InvalidRequestError, ModelNotFoundError, public
-from dragoman.event import Event, RunError
+from dragoman.errors import InvalidRequestError, ModelNotFoundError
+from dragoman.event import RunError
 from dragoman.run_request import RunRequest
 from dragoman.serve.call import Call
+from dragoman.serve.logged import public_events
 from dragoman.serve.protocol_runs import begun, served_agent
 from dragoman.serve.records import Answered
 from dragoman.serve.threads import resource_of, thread_id
@@ -76,7 +75,7 @@ async def stream_run(
         async with aclosing(runs.pages(run_id)) as pages:
             async for page in pages:
                 call.observed.add(page)
-                data = b"".join([encoder.feed(event) for event in _public(page)])
+                data = b"".join([encoder.feed(event) for event in public_events(page)])
                 if skip >= len(page):
                     skip -= len(page)
                 elif data:
@@ -87,16 +86,6 @@ async def stream_run(
             with anyio.CancelScope(shield=True):
                 await runs.cancel(run_id)
     await connection.end(encoder.close())
-
-
-def _public(events: Sequence[Event]) -> Sequence[Event]:
-    """Errors as a client may read them; they end a run, or one within a tool."""
-    if not any(type(event) is RunError for event in events):
-        return events
-    return [
-        msgspec.structs.replace(event, error=public(event.error)) if type(event) is RunError else event
-        for event in events
-    ]
 
 
 async def _found(call: Call) -> Answered | None:

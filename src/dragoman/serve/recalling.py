@@ -15,6 +15,7 @@ from dragoman.interrupt import Interrupt, Resume
 from dragoman.message import Message, Role, ToolResultPart
 from dragoman.request import ModelRequest
 from dragoman.serve.call import Call
+from dragoman.serve.keeping import known_answers
 from dragoman.serve.records import Answered, conversation_key, latest_keys
 from dragoman.serve.threads import resource_of, scope_of, thread_id, thread_name
 
@@ -77,8 +78,7 @@ async def recalled(call: Call, links: Links, *, edits: bool) -> Recalled:
         return _onto(request, system, chain, sent, thread, named=True)
     scope = scope_of(resource, thread)
     keys = latest_keys(sent, scope)
-    last = await store.find(owner, keys) if keys else None
-    chain = [] if last is None else await store.chain(owner, last.id)
+    chain = await known_answers(store, owner, keys, seconds=call.service.limits.keep_seconds) if keys else []
     if not chain:
         return Recalled(request, tuple(sent), request.messages, None, thread, thread is not None)
     head = _before(chain, sent, scope) if chain[-1].key == keys[0] else None

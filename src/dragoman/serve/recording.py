@@ -16,7 +16,7 @@ from dragoman.message import Message, Role
 from dragoman.request import ModelRequest
 from dragoman.serve.answers import AnswerStore, NoAnswers
 from dragoman.serve.call import Call
-from dragoman.serve.keeping import keep_answer
+from dragoman.serve.keeping import begin_answer, keep_answer
 from dragoman.serve.recalling import Recalled
 from dragoman.serve.records import Answered, AnsweredState, keys_of
 from dragoman.serve.threads import resource_of, scope_of
@@ -54,6 +54,8 @@ class Recording:
         """The answer as the server has it, where the client gets another; the backend says it when it is over."""
         self.pending: tuple[Interrupt, ...] = ()
         """What the answer waits for."""
+        self.run_id: str | None = None
+        """Id of the run that makes the answer, where one goes on without its client."""
         self.thread_id = known.thread_id
         """Id of the conversation; the backend may give it another."""
 
@@ -67,13 +69,26 @@ class Recording:
             self._events = compact(self._events)
             self._next_compaction = len(self._events) + _UNCOMPACTED
 
-    async def begin(self) -> None:
-        """Keeps that the answer is being made.
+    async def begin(self, *, strict: bool) -> None:
+        """Keeps that the answer is being made. `strict`: it must be; else a store that fails takes it from nobody.
 
         Raises:
             StoreError: the store failed.
         """
-        await self._store.save(msgspec.structs.replace(self._answered, thread_id=self.thread_id))
+        begun = msgspec.structs.replace(self._answered, thread_id=self.thread_id, run_id=self.run_id)
+        seconds = self._call.service.limits.keep_seconds
+        if strict:
+            await begin_answer(self._store, begun, seconds=seconds)
+        else:
+            await keep_answer(self._store, begun, [], seconds=seconds)
+
+    async def forget(self) -> None:
+        """What was begun is not made.
+
+        Raises:
+            Exception: the store failed.
+        """
+        await self._store.delete(self._answered.owner, self._answered.id)
 
     async def keep(self, state: AnsweredState | None = None) -> None:
         """Keeps the answer as far as it came. A store that fails takes no answer from anybody. `state`: how it ended, where no event says it."""
@@ -93,6 +108,7 @@ class Recording:
             usage=visible[-1].usage if visible else None,
             pending=self.pending,
             thread_id=self.thread_id,
+            run_id=self.run_id,
             key=next(iter(keys := self._keys(visible)), ""),
         )
         keys += [f"thread:{self.thread_id}"] if self.thread_id else []

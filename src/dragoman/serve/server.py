@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import anyio
 import uvicorn
 
-from dragoman.errors import OverloadedError, SettingsError
+from dragoman.errors import SettingsError
 from dragoman.http_server.listening import configured, listening, url_of
 from dragoman.http_server.signals import on_signals
 from dragoman.loopback import is_loopback
@@ -25,7 +25,6 @@ __all__ = ["ServerOptions", "run_server", "serve_http"]
 
 _CLOSING_SECONDS = 2
 """So long clients may take to read the end of an answer that was ended for them."""
-_AGAIN_SECONDS = 1.0
 
 
 class ServerOptions(TypedDict, total=False):
@@ -136,7 +135,7 @@ class _Ending:
 
     def at_once(self) -> None:
         """All calls end now."""
-        self._interrupt()
+        self._service.interrupt()
         self._server.should_exit = True
 
     async def wait(self) -> None:
@@ -151,12 +150,6 @@ class _Ending:
 
     async def _drain(self) -> None:
         with anyio.move_on_after(self._seconds):
-            await self._service.gate.drained()
-        self._interrupt()
+            await self._service.drained()
+        self._service.interrupt()
         self._server.should_exit = True
-
-    def _interrupt(self) -> None:
-        self._service.gate.closed = True
-        self._service.gate.interrupt(
-            OverloadedError("the server ends before the answer did; send the request again", retry_after=_AGAIN_SECONDS)
-        )

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from dragoman.errors import ModelNotFoundError
+from dragoman.errors import ModelNotFoundError, OverloadedError
 from dragoman.logs import logger
 from dragoman.model.chat_model import new_id, now
 from dragoman.result import ModelInfo
 from dragoman.runs import RunLog, Runs, open_log
 from dragoman.serve.answers import AnswerStore
-from dragoman.serve.background import Background
 from dragoman.serve.callers import Authenticate, Caller
 from dragoman.serve.gate import Gate
 from dragoman.serve.limits import ServerLimits
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Service"]
 
 _LOG = logger("serve")
+_AGAIN_SECONDS = 1.0
 _PRUNE_SECONDS = 3600.0
 """How often old answers are looked for."""
 
@@ -55,7 +55,6 @@ class Service:
         self._log = log or open_log("memory:")
         self.runs = Runs(self._log)
         self.gate = Gate(limits)
-        self.background = Background(limits.open_calls)
         self.metrics = Metrics(lambda: self.gate.open)
         self.new_id = new_id
         self.clock = clock
@@ -64,15 +63,31 @@ class Service:
     async def running(self) -> AsyncGenerator[None]:
         """While the server runs; leaving it ends what goes on in the background, and gives back what stores and backends hold."""
         try:
-            async with self._log, self.runs, self.background.running(), anyio.create_task_group() as group:
+            async with self._log, self.runs, anyio.create_task_group() as group:
                 group.start_soon(self._prune)
-                yield
-                group.cancel_scope.cancel()
+                try:
+                    yield
+                finally:
+                    self.runs.interrupt(_ends())
+                    group.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
-                for backend in self.backends:
-                    await backend.close()
-                await self.answers.close()
+                for each in (*self.backends, self.answers):
+                    try:
+                        await each.close()
+                    except Exception:  # noqa: BLE001 - the others are to be closed too
+                        _LOG.exception("what a server held could not be closed")
+
+    async def drained(self) -> None:
+        """Refuses new calls, and waits until none runs, nor an answer in the background."""
+        await self.gate.drained()
+        await self.runs.idle()
+
+    def interrupt(self) -> None:
+        """Ends all calls and runs that go on: their clients read why."""
+        self.gate.closed = True
+        self.runs.interrupt(_ends())
+        self.gate.interrupt(_ends())
 
     async def _prune(self) -> None:
         """Forgets answers that are old, now and then. A store of the user's looks after itself where it cannot."""
@@ -112,3 +127,7 @@ class Service:
         raise ModelNotFoundError(
             f"there is no model {model!r:.200} here; the list of models names those that there are"
         )
+
+
+def _ends() -> OverloadedError:
+    return OverloadedError("the server ends before the answer did; send the request again", retry_after=_AGAIN_SECONDS)

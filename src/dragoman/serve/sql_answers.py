@@ -87,7 +87,8 @@ def _save(connection: Connection, answered: Answered, body: bytes, given: Sequen
         "body": body,
     }
     number = connection.execute(insert(answers).values(values).returning(answers.c.number)).scalar_one()
-    rows = [{"owner": answered.owner, "key": key, "number": number} for key in dict.fromkeys([*kept, *given])]
+    sendable = [key for key in given if _sendable(key) == key]
+    rows = [{"owner": answered.owner, "key": key, "number": number} for key in dict.fromkeys([*kept, *sendable])]
     if rows:
         connection.execute(insert(keys), rows)
 
@@ -113,7 +114,7 @@ def _latest(connection: Connection, owner: str, prefix: str, after: str, most: i
         before = select(func.max(keys.c.number)).where(keys.c.owner == owner, keys.c.key == after).scalar_subquery()
         later = and_(last == before, keys.c.key < after)  # two keys may have one answer
         mine = mine.having(or_(last < before, later))
-    each = mine.where(keys.c.key.startswith(prefix, autoescape=True)).subquery()
+    each = mine.where(func.substr(keys.c.key, 1, len(prefix)) == prefix).subquery()  # LIKE takes a for A in SQLite
     wanted = (
         select(each.c.key, answers.c.body)
         .join(answers, answers.c.number == each.c.number)

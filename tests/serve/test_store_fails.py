@@ -1,0 +1,134 @@
+"""A store of answers that fails, hangs or is locked: what its clients notice of it."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection
+
+from dragoman import Agent, serve
+from dragoman.errors import StoreError
+from dragoman.model.chat_model import now
+from dragoman.request import ModelRequest
+from dragoman.serve import ServerLimits
+from dragoman.serve.answers import AnswerStore, open_answers
+from dragoman.serve.memory_answers import MemoryAnswers
+from dragoman.serve.records import Answered
+from dragoman.sql import engine
+from dragoman.testing import ScriptedModel
+from support.asgi import Exchange, exchange
+
+pytestmark = pytest.mark.anyio
+
+QUESTION = [{"role": "user", "content": "Hi."}]
+COPY = [*QUESTION, {"role": "assistant", "content": "Hello."}, {"role": "user", "content": "More."}]
+
+
+class Failing(MemoryAnswers):
+    """Fails in some of its methods, or hangs in them."""
+
+    def __init__(self, *methods: str, hangs: bool = False) -> None:
+        super().__init__()
+        self.methods, self._hangs = methods, hangs
+
+    def __getattribute__(self, name: str) -> Any:
+        return self._fail if name != "methods" and name in self.methods else super().__getattribute__(name)
+
+    async def _fail(self, *_args: Any, **_how: Any) -> Any:
+        if self._hangs:
+            await asyncio.Event().wait()
+        raise KeyError("no such table")
+
+
+def app_of(store: AnswerStore, **limits: Any) -> Any:
+    agent = Agent(ScriptedModel(lambda request: f"Seen {len(request.messages)}.", key_required=False))
+    return serve.app({"m": agent}, store=store, limits=ServerLimits(keep_seconds=0.01, **limits))
+
+
+async def respond(app: Any, **fields: Any) -> Exchange:
+    return await exchange(app, "POST", "/v1/responses", {"model": "m", "input": "Hi.", **fields})
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+@pytest.mark.parametrize("method", ["find", "chain"])
+async def test_a_client_with_a_copy_of_its_own_needs_no_store(method: str, hangs: bool) -> None:
+    store = Failing(hangs=hangs)
+    made = app_of(store)
+    await exchange(made, "POST", "/v1/chat/completions", {"model": "m", "messages": QUESTION})
+    store.methods = (method,)
+    answer = await exchange(made, "POST", "/v1/chat/completions", {"model": "m", "messages": COPY})
+    assert (answer.status, b"Seen 3." in answer.body) == (200, True)
+
+
+async def test_a_client_that_names_an_answer_is_not_answered_without_it() -> None:
+    answer = await respond(app_of(Failing("chain")), previous_response_id="resp_1")
+    assert answer.status >= 500
+    assert "no such table" not in answer.body.decode()
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+async def test_an_answer_in_the_background_that_nobody_could_ask_for_is_not_begun(hangs: bool) -> None:
+    made = app_of(Failing("save", hangs=hangs))
+    async with made.router.lifespan_context(made):
+        assert (await respond(made, background=True)).status >= 500
+        assert made.state.service.background._scopes == {}
+
+
+async def test_an_answer_that_is_refused_leaves_nothing_behind() -> None:
+    store = MemoryAnswers()
+    assert (await respond(app_of(store), background=True)).status == 503  # the application was not started
+    assert await store.prune(now() + timedelta(days=1)) == 0
+
+
+async def test_what_cannot_be_closed_keeps_nothing_else_open() -> None:
+    made = app_of(Failing("close"))
+    backend, closed = made.state.service.backends[0], asyncio.Event()
+
+    async def close() -> None:
+        closed.set()
+        raise RuntimeError("the socket is gone")
+
+    backend.close = close
+    async with made.router.lifespan_context(made):
+        pass
+    assert closed.is_set()
+
+
+@pytest.fixture
+def locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(engine, "_SECONDS", 0.02)
+    return tmp_path / "answers.db"
+
+
+async def test_all_that_waits_for_a_locked_file_waits_once(locked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a hundred answers that came while it was locked wait a hundred times, and those behind them."""
+    tries: list[Connection] = []
+
+    def begin(connection: Connection) -> None:
+        tries.append(connection)
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    monkeypatch.setattr(engine, "_begin", begin)
+    store = open_answers(f"sqlite:///{locked}")
+    await store.save(_answered("first"))
+    tries.clear()
+    other = sqlite3.connect(locked, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    failures = await asyncio.gather(*[store.save(_answered(f"a{at}")) for at in range(20)], return_exceptions=True)
+    assert [type(each) for each in failures] == [StoreError] * 20
+    assert "locked" in str(failures[0])
+    assert len(tries) <= 2  # the first alone, and what came meanwhile
+    other.execute("ROLLBACK")
+    other.close()
+    await store.save(_answered("later"))
+    assert await store.get("me", "later") is not None
+    await store.close()
+
+
+def _answered(id: str) -> Answered:
+    return Answered(id=id, owner="me", wire="openai_chat", created_at=now(), request=ModelRequest("m", ()))
