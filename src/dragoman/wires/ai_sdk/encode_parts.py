@@ -130,13 +130,13 @@ class Parts:
             return NONE
         call, before = known
         part = UI_DIALECT.result(before, result, call)
-        chunk: dict[str, Any] = {"toolCallId": result.id}
         if part["state"] == "output-denied":
-            return [{"type": "tool-output-denied", **chunk}]
+            return [{"type": "tool-output-denied", "toolCallId": result.id}]
+        chunk: dict[str, Any] = {"type": f"tool-{part['state']}", "toolCallId": result.id}
         if part["state"] == "output-error":
-            chunk |= {"type": "tool-output-error", "errorText": part.get("errorText", "")}
+            chunk["errorText"] = part.get("errorText", "")
         else:
-            chunk |= {"type": "tool-output-available", "output": part.get("output")}
+            chunk["output"] = part.get("output")
         if (metadata := part.get("resultProviderMetadata")) is not None:
             chunk["providerMetadata"] = metadata
         if part.get("providerExecuted") is not None:
