@@ -58,6 +58,8 @@ class RunChunks:
         """All of the response but deltas."""
         self._taken: set[str] = set()
         """Ids of the messages that are told."""
+        self._results: set[str] = set()
+        """Ids of those that hold results."""
         self._role: Role | None = None
         """Of the message that was told last."""
         self._started = self._over = self._goes_on = False
@@ -119,6 +121,7 @@ class RunChunks:
         self._taken.add(event.message_id)
         self._kept.append(event)
         if event.role is not Role.MODEL:
+            self._results.add(event.message_id)
             return NONE
         chunks = self._start(event.turn or event.message_id)
         again = self._goes_on if self._role is None else True
@@ -135,6 +138,8 @@ class RunChunks:
             return self._parts.finished(event)
         if isinstance(event, MessageDropped):
             return self._dropped(event)
+        if event.message_id in self._results:
+            return NONE
         self._reason = event.finish_reason or self._reason
         return [*self._parts.cut(event.message_id), *self._parts.end_of_step()]
 
