@@ -76,7 +76,7 @@ async def test_an_answer_in_the_background_that_nobody_could_ask_for_is_not_begu
     made = app_of(Failing("save", hangs=hangs))
     async with made.router.lifespan_context(made):
         assert (await respond(made, background=True)).status >= 500
-        assert made.state.service.background._scopes == {}
+        assert list(made.state.service.runs.driven) == []
 
 
 async def test_an_answer_that_is_refused_leaves_nothing_behind() -> None:
