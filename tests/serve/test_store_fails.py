@@ -76,13 +76,40 @@ async def test_an_answer_in_the_background_that_nobody_could_ask_for_is_not_begu
     made = app_of(Failing("save", hangs=hangs))
     async with made.router.lifespan_context(made):
         assert (await respond(made, background=True)).status >= 500
-        assert list(made.state.service.runs.driven) == []
+        assert not made.state.service.runs.driven
 
 
 async def test_an_answer_that_is_refused_leaves_nothing_behind() -> None:
     store = MemoryAnswers()
     assert (await respond(app_of(store), background=True)).status == 503  # the application was not started
     assert await store.prune(now() + timedelta(days=1)) == 0
+
+
+@pytest.mark.parametrize("wire", ["openai_chat", "openai_responses"])
+async def test_a_conversation_larger_than_may_be_is_refused(wire: str) -> None:
+    made = app_of(MemoryAnswers(), conversation_bytes=300)
+    if wire == "openai_chat":
+        await exchange(made, "POST", "/v1/chat/completions", {"model": "m", "messages": QUESTION})
+        copy = [*QUESTION, {"role": "assistant", "content": "Seen 1."}, {"role": "user", "content": "More."}]
+        answer = await exchange(made, "POST", "/v1/chat/completions", {"model": "m", "messages": copy})
+    else:
+        first = (await respond(made)).json["id"]
+        answer = await respond(made, previous_response_id=first)
+    assert (answer.status, "more than 300 bytes" in answer.body.decode()) == (400, True)
+
+
+@pytest.mark.parametrize("store", [True, False])
+async def test_what_nobody_can_ask_for_is_not_kept(store: bool) -> None:
+    kept = MemoryAnswers()
+    made = app_of(kept)
+    await respond(made, input="Ho.", store=store, instructions="Be brief.", metadata={"a": "b"})
+    system = {"role": "system", "content": "Be brief."}
+    await exchange(made, "POST", "/v1/chat/completions", {"model": "m", "messages": [system, *QUESTION], "seed": 1})
+    of_chat, of_responses = [one for _, one in await kept.latest("anonymous", "conversation:")]
+    assert [message.text for message in of_chat.request.messages] == ["Hi."]
+    assert len(of_responses.request.messages) == 1 + store
+    assert bool(of_responses.request.options) is store
+    assert not of_chat.request.options
 
 
 async def test_what_cannot_be_closed_keeps_nothing_else_open() -> None:

@@ -112,6 +112,7 @@ CARRIED: Mapping[str, frozenset[str]] = {
     "ollama": _CALLS,
     "cohere": _CALLS,
     "ag_ui": frozenset(KINDS),
+    "a2a": frozenset(KINDS),
     "dragoman": frozenset(KINDS),
     "ai_sdk_ui": frozenset(KINDS) - _MARKS,
     "ai_sdk_model": frozenset(KINDS) - _MARKS,

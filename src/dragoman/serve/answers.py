@@ -27,8 +27,12 @@ class AnswerStore(Protocol):
         """The latest answer under the first of these keys that one is kept under."""
         ...
 
-    async def chain(self, owner: str, id: str) -> list[Answered]:  # noqa: A002 what it is
-        """An answer and those that it goes on from, the oldest first, as far as they are kept; `[]`: there is none."""
+    async def chain(self, owner: str, id: str, *, most_bytes: int | None = None) -> list[Answered]:  # noqa: A002 what it is
+        """An answer and those that it goes on from, the oldest first, as far as they are kept; `[]`: there is none.
+
+        Raises:
+            ContextLengthError: together they have more than `most_bytes` as JSON.
+        """
         ...
 
     async def latest(self, owner: str, prefix: str, *, after: str = "", most: int = 50) -> list[tuple[str, Answered]]:
@@ -83,7 +87,7 @@ class NoAnswers:
         """See `AnswerStore`."""
         return None
 
-    async def chain(self, owner: str, id: str) -> list[Answered]:  # noqa: A002, ARG002 the protocol's
+    async def chain(self, owner: str, id: str, *, most_bytes: int | None = None) -> list[Answered]:  # noqa: A002, ARG002 the protocol's
         """See `AnswerStore`."""
         return []
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import anyio
 
-from dragoman.errors import StoreError
+from dragoman.errors import ContextLengthError, StoreError
 from dragoman.logs import logger
 from dragoman.serve.answers import AnswerStore
+from dragoman.serve.limits import ServerLimits
 from dragoman.serve.records import Answered
 
 __all__ = ["begin_answer", "keep_answer", "known_answers"]
@@ -35,15 +36,21 @@ async def keep_answer(store: AnswerStore, answered: Answered, keys: Sequence[str
     return True
 
 
-async def known_answers(
-    store: AnswerStore, owner: str, keys: Sequence[str], *, seconds: float | None
-) -> list[Answered]:
+async def known_answers(store: AnswerStore, owner: str, keys: Sequence[str], limits: ServerLimits) -> list[Answered]:
     """The conversation under the first of these keys that one is kept under, the oldest answer first. Where the store fails or is slow there
-    is none: who asks has a copy of its own."""
+    is none: who asks has a copy of its own.
+
+    Raises:
+        ContextLengthError: it is larger than may be.
+    """
     try:
-        with anyio.fail_after(seconds):
+        with anyio.fail_after(limits.keep_seconds):
             last = await store.find(owner, keys)
-            return [] if last is None else await store.chain(owner, last.id)
+            if last is None:
+                return []
+            return await store.chain(owner, last.id, most_bytes=limits.conversation_bytes)
+    except ContextLengthError:
+        raise
     except Exception as failure:  # noqa: BLE001 - a store of the user's raises what it likes
         _LOG.warning(
             "a conversation goes on from its client's copy, since the store of answers failed: %s", _of(failure)

@@ -39,7 +39,8 @@ async def response(call: Call) -> None:
 async def input_items(call: Call) -> None:
     """What a kept answer answers, a page at a time."""
     answered, query = await _found(call), call.query
-    chain = await call.service.answers.chain(call.caller.id, answered.id)
+    most = call.service.limits.conversation_bytes
+    chain = await call.service.answers.chain(call.caller.id, answered.id, most_bytes=most)
     messages: list[Message] = [message for one in chain[:-1] for message in one.messages]
     wire: Any = call.wire
     items: list[dict[str, Any]] = wire.dump_input_items([*messages, *answered.request.messages])

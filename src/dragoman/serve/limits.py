@@ -8,7 +8,7 @@ from dragoman.arguments import expect
 from dragoman.errors import ContextLengthError, InvalidRequestError, SettingsError
 from dragoman.request import ModelRequest
 
-__all__ = ["ServerLimits", "check_request"]
+__all__ = ["ServerLimits", "check_conversation", "check_request"]
 
 
 class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +30,8 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Most commas and opening brackets in a body, which bound what it takes in memory: some 60 bytes each."""
     messages: int | None = 10_000
     """Most messages of a conversation."""
+    conversation_bytes: int | None = 128 * 1024 * 1024
+    """Most bytes of a conversation as it is kept, in JSON."""
     tools: int | None = 512
     """Most tools of a request."""
     open_calls: int | None = 4096
@@ -68,3 +70,15 @@ def check_request(request: ModelRequest, limits: ServerLimits) -> None:
         )
     if limits.tools is not None and len(request.tools) > limits.tools:
         raise InvalidRequestError(f"the request has {len(request.tools)} tools, and this server takes {limits.tools}")
+
+
+def check_conversation(size: int, most: int | None) -> None:
+    """Raises where a kept conversation is larger than may be. `size`, `most`: bytes.
+
+    Raises:
+        ContextLengthError: it is.
+    """
+    if most is not None and size > most:
+        raise ContextLengthError(
+            f"the conversation has more than {most} bytes, which is the most that this server takes; begin a new one"
+        )

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from itertools import count
 from typing import NamedTuple
 
 import msgspec
 
+from dragoman.serve.decoded_answers import DecodedAnswers
+from dragoman.serve.limits import check_conversation
 from dragoman.serve.records import Answered
 
 __all__ = ["MemoryAnswers"]
@@ -16,12 +19,12 @@ __all__ = ["MemoryAnswers"]
 _MOST_ANSWERS = 10_000
 _MOST_BYTES = 256 * 1024 * 1024
 _LONGEST_CHAIN = 10_000
-_ANSWERED = msgspec.json.Decoder(Answered)
 
 
 class _Kept(NamedTuple):
     """An answer as it is held."""
 
+    number: int
     data: bytes
     keys: tuple[str, ...]
     parent: str | None
@@ -47,6 +50,7 @@ class MemoryAnswers:
         self._most, self._most_bytes = most, most_bytes
         self._shares: dict[str, _Share] = {}
         self._count = self._bytes = 0
+        self._numbers, self._decoded = count(), DecodedAnswers()
 
     async def save(self, answered: Answered, keys: Sequence[str] = ()) -> None:
         """See `AnswerStore`."""
@@ -58,7 +62,7 @@ class MemoryAnswers:
         if len(data) > self._most_bytes:
             return
         share = self._shares.setdefault(answered.owner, share)
-        share.answers[answered.id] = _Kept(data, kept, answered.parent, answered.created_at)
+        share.answers[answered.id] = _Kept(next(self._numbers), data, kept, answered.parent, answered.created_at)
         share.bytes += len(data)
         self._bytes += len(data)
         self._count += 1
@@ -73,7 +77,7 @@ class MemoryAnswers:
         """See `AnswerStore`."""
         share = self._shares.get(owner)
         found = None if share is None else share.answers.get(id)
-        return None if found is None else _ANSWERED.decode(found.data)
+        return None if found is None else self._of(found)
 
     async def find(self, owner: str, keys: Iterable[str]) -> Answered | None:
         """See `AnswerStore`."""
@@ -81,14 +85,18 @@ class MemoryAnswers:
         ids = next((ids for key in keys if (ids := by_key.get(key))), None)
         return None if ids is None else await self.get(owner, next(reversed(ids)))
 
-    async def chain(self, owner: str, id: str) -> list[Answered]:  # noqa: A002 the protocol's
+    async def chain(self, owner: str, id: str, *, most_bytes: int | None = None) -> list[Answered]:  # noqa: A002 the protocol's
         """See `AnswerStore`."""
-        found: list[Answered] = []
+        answers = self._shares.get(owner, _Share()).answers
+        found: dict[str, _Kept] = {}
         at: str | None = id
-        while at is not None and len(found) < _LONGEST_CHAIN and (one := await self.get(owner, at)) is not None:
-            found.append(one)
+        while at is not None and at not in found and len(found) < _LONGEST_CHAIN:
+            if (one := answers.get(at)) is None:
+                break
+            found[at] = one
             at = one.parent
-        return found[::-1]
+        check_conversation(sum([len(one.data) for one in found.values()]), most_bytes)
+        return [self._of(one) for one in reversed(found.values())]
 
     async def latest(self, owner: str, prefix: str, *, after: str = "", most: int = 50) -> list[tuple[str, Answered]]:
         """See `AnswerStore`."""
@@ -99,7 +107,7 @@ class MemoryAnswers:
         ordered = sorted(last, key=lambda key: (place[last[key]], key), reverse=True)
         if after:
             ordered = ordered[ordered.index(after) + 1 :] if after in last else []
-        return [(key, _ANSWERED.decode(share.answers[last[key]].data)) for key in ordered[:most]]
+        return [(key, self._of(share.answers[last[key]])) for key in ordered[:most]]
 
     async def prune(self, before: datetime) -> int:
         """See `AnswerStore`."""
@@ -119,6 +127,9 @@ class MemoryAnswers:
 
     async def close(self) -> None:
         """Nothing is held that others could use."""
+
+    def _of(self, kept: _Kept) -> Answered:
+        return self._decoded.of(kept.number, kept.data)
 
     def _remove_oldest(self, owner: str) -> None:
         self._remove(owner, next(iter(self._shares[owner].answers)))

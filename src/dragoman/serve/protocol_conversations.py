@@ -58,7 +58,8 @@ async def joined(agent: Agent[Any], call: Call, request: RunRequest, messages: S
         stored = await _remembered(agent, thread, resource)
         pending: Sequence[Interrupt] = agent.pending(stored, thread_id=thread, tools=request.tools)
     else:
-        chain = [] if last is None else await call.service.answers.chain(call.caller.id, last.id)
+        most = call.service.limits.conversation_bytes
+        chain = [] if last is None else await call.service.answers.chain(call.caller.id, last.id, most_bytes=most)
         stored = [message for one in chain for message in one.messages]
         pending = chain[-1].pending if chain else ()
     if not stored:

@@ -97,10 +97,9 @@ class Recording:
         error = next((event.error for event in reversed(self._events) if isinstance(event, RunError)), None)
         visible = tuple([message for message in fold(self._events) if message.role is Role.MODEL])
         output = tuple(self.output) or visible
-        request = self._answered.request
         answered = msgspec.structs.replace(
             self._answered,
-            request=request.replace(messages=(*takewhile(_is_system, request.messages), *self.new)),
+            request=self._request(),
             output=output,
             visible=() if output == visible else visible,
             state=state or ("completed" if error is None else "failed"),
@@ -113,6 +112,13 @@ class Recording:
         )
         keys += [f"thread:{self.thread_id}"] if self.thread_id else []
         await keep_answer(self._store, answered, keys, seconds=self._call.service.limits.keep_seconds)
+
+    def _request(self) -> ModelRequest:
+        """Whole where the client may read it again; else what the conversation gains by it."""
+        request = self._answered.request
+        if not (self._answered.shared and any(route.purpose == "response" for route in self._call.wire.routes)):
+            return ModelRequest(request.model, tuple(self.new), wire=request.wire)
+        return request.replace(messages=(*takewhile(_is_system, request.messages), *self.new))
 
     def _keys(self, visible: Sequence[Message]) -> list[str]:
         return keys_of(self._known.shown, visible, self._scope) if visible else []

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 _MODELS = ("openai_chat", "openai_responses", "anthropic", "google", "mistral", "ollama", "cohere")
-_PROTOCOLS: tuple[str, ...] = ("ag_ui",)
+_PROTOCOLS: tuple[str, ...] = ("ag_ui", "a2a", "ai_sdk")
 _NAMES = (*_MODELS, *_PROTOCOLS)
 _EMBEDDINGS = {name: name for name in ("openai_chat", "google", "mistral", "ollama", "cohere")} | {
     "openai_responses": "openai_chat"

@@ -79,7 +79,7 @@ def _read(block: Mapping[str, Any]) -> Block | None:
         return TextPart(text, OWN.note(_own(block, "text"))) if text else None
     if kind == "binary":
         return _binary(block)
-    if kind not in _MEDIA:
+    if not isinstance(kind, str) or kind not in _MEDIA:
         raise HistoryError(f"AG-UI has no part of type {kind!r}; it has text, image, audio, video and document")
     source = if_object(block.get("source"))
     mime, value = if_text(source.get("mimeType")) or None, if_text(source.get("value"))

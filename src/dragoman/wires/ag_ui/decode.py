@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from dragoman import json_bytes
 from dragoman.codec.decoder import ResponseDecoder
 from dragoman.codec.json_values import body_bytes, if_object
@@ -23,6 +25,19 @@ from dragoman.wires.ag_ui.extras import unpacked
 __all__ = ["Decoder", "decoder", "load_response"]
 
 
+class _Content(msgspec.Struct, gc=False, rename="camel"):
+    """What nearly all of a stream consists of, as far as it is read."""
+
+    type: str
+    delta: str
+    message_id: str = ""
+    tool_call_id: str = ""
+    metadata: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+_content = msgspec.json.Decoder(_Content).decode
+
+
 class Decoder(ResponseDecoder):
     """Reads one stream."""
 
@@ -33,6 +48,19 @@ class Decoder(ResponseDecoder):
         self._foreign = ForeignRun(self._events, origin, new_id)
         self._begun = False
         self._ended = False
+
+    def ordinary(self, payload: bytes) -> bool:
+        """Content of what is open, the shortest way."""
+        if b'"delta"' not in payload or self._ended or not self._begun or self._older.is_within_chunks:
+            return False
+        try:
+            content = _content(payload)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            return False
+        if content.metadata is not msgspec.UNSET or not content.delta:
+            return False
+        id_ = content.tool_call_id if content.type == "TOOL_CALL_ARGS" else content.message_id
+        return (self._own or self._foreign).content(content.type, id_, content.delta)
 
     def take(self, event: dict[str, Any]) -> None:
         """One object of the stream.

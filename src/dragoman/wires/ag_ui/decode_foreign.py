@@ -28,6 +28,7 @@ from dragoman.message import Content, FinishReason, Native, Origin, Role, Thinki
 from dragoman.wires.ag_ui.errors import error_of
 from dragoman.wires.ag_ui.events import READ, load_event
 from dragoman.wires.ag_ui.extras import others
+from dragoman.wires.ag_ui.ids import Ids
 from dragoman.wires.ag_ui.messages_load import ROLES
 from dragoman.wires.ag_ui.quirks import OWN
 from dragoman.wires.ag_ui.tools import load_result
@@ -35,7 +36,8 @@ from dragoman.wires.ag_ui.tools import load_result
 __all__ = ["ForeignRun"]
 
 _STARTS = ("TEXT_MESSAGE_START", "REASONING_MESSAGE_START", "TOOL_CALL_START")
-_CONTENTS = ("TEXT_MESSAGE_CONTENT", "REASONING_MESSAGE_CONTENT", "TOOL_CALL_ARGS")
+_KEYS = {"TEXT_MESSAGE_CONTENT": "TEXT ", "TOOL_CALL_ARGS": "TOOL ", "REASONING_MESSAGE_CONTENT": "REASONING "}
+"""Type of content → the beginning of the key of what it belongs to."""
 _ENDS = ("TEXT_MESSAGE_END", "REASONING_MESSAGE_END", "TOOL_CALL_END")
 _COMMON = ("type", "metadata", "timestamp", "rawEvent", "subagentRunId")
 
@@ -57,7 +59,7 @@ class _Open:
 class _Message:
     """A message that is open."""
 
-    __slots__ = ("id", "next", "owner", "role", "spoke", "waits")
+    __slots__ = ("entries", "id", "next", "owner", "parts", "role", "spoke", "waits")
 
     def __init__(self, id_: str, role: Role, owner: str) -> None:
         self.id = id_
@@ -66,8 +68,12 @@ class _Message:
         self.next = 0
         self.spoke = False
         """Whether it has more than thinking."""
+        self.parts: list[str] = []
+        """Keys of its parts."""
+        self.entries: list[str] = []
+        """Ids of their messages that it is."""
         self.waits: set[str] = set()
-        """Its calls without a result."""
+        """Its calls."""
 
 
 class ForeignRun:
@@ -81,8 +87,9 @@ class ForeignRun:
         self._count = 0
         self._current: dict[str, _Message] = {}
         """Owner → the message that is open."""
-        self._told: dict[str, bool] = {}
-        """Ids of messages that were told, and whether they stand."""
+        self._ids = Ids()
+        self._standing: dict[str, None] = {}
+        """Ids of messages that were told and stand."""
         self._entries: dict[str, _Message] = {}
         """Ids of their messages → the message of ours, while it is open."""
         self._open: dict[str, _Open] = {}
@@ -90,13 +97,22 @@ class ForeignRun:
         self._names: dict[str, str] = {}
         self._run_id = ""
 
+    def content(self, kind: str, id_: str, delta: str) -> bool:
+        """Content of what is open; `False`: it is of another kind."""
+        part = self._open.get(_KEYS[kind] + id_) if kind in _KEYS else None
+        if part is None or part.ended:
+            return False
+        part.deltas.append(delta)
+        self._events.append(PartDelta(part.message.id, part.index, delta))
+        return True
+
     def take(self, kind: str, fields: Mapping[str, Any]) -> None:
         """One object.
 
         Raises:
             DecodeError: it does not go on with what came before.
         """
-        if kind in _CONTENTS:
+        if kind in _KEYS:
             self._delta(kind, fields)
         elif kind in _STARTS:
             self._start(kind, fields)
@@ -147,10 +163,12 @@ class ForeignRun:
             return known
         if current is not None and not current.spoke and current.role is role is Role.MODEL:
             self._entries[id_] = current  # so far it has nothing but thinking
+            current.entries.append(id_)
             return current
         self._finish(owner)
         message_id = self._fresh(id_)
         message = self._current[owner] = self._entries[id_] = _Message(message_id, role, owner)
+        message.entries.append(id_)
         origin = self._origin if role is Role.MODEL and self._origin and self._origin.provider else None
         start = MessageStarted(message_id, role, origin=origin, metadata=metadata, native=native, run_id=owner or None)
         self._events.append(start)
@@ -160,9 +178,8 @@ class ForeignRun:
         if not id_:
             self._count += 1
             id_ = self._new_id() if self._new_id else f"message-{self._count}"
-        while id_ in self._told:
-            id_ += "'"
-        self._told[id_] = True
+        id_ = self._ids.take(id_)
+        self._standing[id_] = None
         return id_
 
     def _finish(self, owner: str, *, cut: bool = False) -> None:
@@ -170,11 +187,13 @@ class ForeignRun:
         message = self._current.pop(owner, None)
         if message is None:
             return
-        for key, part in [item for item in self._open.items() if item[1].message is message]:
-            del self._open[key]
-            self._close(part, cut=cut or not part.ended)
-        for entry in [entry for entry, known in self._entries.items() if known is message]:
-            del self._entries[entry]
+        for key in message.parts:
+            if (part := self._open.get(key)) is not None and part.message is message:
+                del self._open[key]
+                self._close(part, cut=cut or not part.ended)
+        for entry in message.entries:
+            if self._entries.get(entry) is message:
+                del self._entries[entry]
         reason = None
         if message.role is Role.MODEL:
             reason = FinishReason.error if cut else FinishReason.tool_calls if message.waits else FinishReason.stop
@@ -216,6 +235,7 @@ class ForeignRun:
         if key in self._open:
             raise DecodeError(f"{kind} opens {id_!r}, which is open already")
         self._open[key] = _Open(message, message.next, part)
+        message.parts.append(key)
         message.next += 1
         self._events.append(PartStarted(message.id, self._open[key].index, part))
 
@@ -238,7 +258,7 @@ class ForeignRun:
 
     def _part(self, kind: str, fields: Mapping[str, Any]) -> _Open:
         part = self._open.get(_key(kind, _id(kind, fields)))
-        if part is None:
+        if part is None or part.ended:
             raise DecodeError(f"{kind} names nothing that is open")
         return part
 
@@ -285,14 +305,7 @@ class ForeignRun:
         except HistoryError as error:
             raise DecodeError(error.message) from error
         current = self._current.get(owner)
-        if current is not None and current.role is Role.MODEL:
-            current.waits.discard(piece.id)
-            if not current.waits:
-                pass
         if current is None or current.role is not Role.USER or current.spoke:
-            waits = current is not None and current.role is Role.MODEL
-            if waits and current is not None:
-                current.waits.add(piece.id)  # so that it ended for its calls
             self._finish(owner)
             current = self._message(id_, Role.USER, owner, {})
         elif id_:
@@ -308,11 +321,11 @@ class ForeignRun:
         if not isinstance(listed, list):
             raise DecodeError("the messages of MESSAGES_SNAPSHOT are a list")
         stand = {if_text(if_object(each).get("id")) for each in listed}  # pyright: ignore[reportUnknownVariableType]
-        for message_id in [id_ for id_, stands in self._told.items() if stands and id_ not in stand]:
+        for message_id in [id_ for id_ in self._standing if id_ not in stand]:
             current = next((each for each in self._current.values() if each.id == message_id), None)
             if current is not None and current.owner in self._current:
                 self._finish(current.owner)
-            self._told[message_id] = False
+            del self._standing[message_id]
             self._events.append(MessageDropped(message_id))
 
 

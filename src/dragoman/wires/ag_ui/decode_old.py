@@ -49,6 +49,11 @@ class Older:
         self._thoughts = 0
         self._thinking = ""
 
+    @property
+    def is_within_chunks(self) -> bool:
+        """Whether chunks have opened what is not closed."""
+        return bool(self._lanes)
+
     def read(self, event: Mapping[str, Any]) -> list[dict[str, Any]]:
         """One object → those that it stands for."""
         fields = dict(event)

@@ -37,6 +37,10 @@ __all__ = ["OwnRun"]
 _IGNORED = ("type", "metadata", "messageId", "subagentRunId", "timestamp", "rawEvent")
 
 
+_KEYS = {"TEXT_MESSAGE_CONTENT": "TEXT ", "TOOL_CALL_ARGS": "TOOL ", "REASONING_MESSAGE_CONTENT": "REASONING "}
+"""Type of content → the beginning of the key of what it belongs to."""
+
+
 class _Open:
     """A part that is open."""
 
@@ -64,11 +68,19 @@ class OwnRun:
         self._names: dict[str, str] = {}
         self._runs: dict[str, str] = {}
         self._ends = {"TEXT_MESSAGE_END", "TOOL_CALL_END", "REASONING_MESSAGE_END"}
-        self._contents = {"TEXT_MESSAGE_CONTENT", "TOOL_CALL_ARGS", "REASONING_MESSAGE_CONTENT"}
 
     def cut(self) -> None:
         """The stream ended too early: what is open stays open, as in a run that was cut."""
         self._open.clear()
+
+    def content(self, kind: str, id_: str, delta: str) -> bool:
+        """Content of what is open; `False`: it is of another kind."""
+        part = self._open.get(_KEYS[kind] + id_) if kind in _KEYS else None
+        if part is None or part.finished is not None:
+            return False
+        part.deltas.append(delta)
+        self._events.append(PartDelta(part.message_id, part.index, delta))
+        return True
 
     def take(self, kind: str, fields: Mapping[str, Any]) -> None:
         """One object.
@@ -77,7 +89,7 @@ class OwnRun:
             DecodeError: it does not go on with what came before.
         """
         held = unpacked(fields.get("metadata"))
-        if kind in self._contents:
+        if kind in _KEYS:
             self._delta(fields, held)
         elif kind in self._ends:
             self._end(kind, fields, held)
@@ -165,7 +177,7 @@ class OwnRun:
     def _part(self, kind: str, fields: Mapping[str, Any]) -> _Open:
         id_ = fields.get("toolCallId" if kind.startswith("TOOL") else "messageId")
         part = self._open.get(_key(kind, id_))
-        if part is None:
+        if part is None or part.finished is not None:
             raise DecodeError(f"{kind} names nothing that is open")
         return part
 

@@ -46,4 +46,4 @@ def dump_finished(
         fields["outcome"] = {"type": "success", **waits}
     if event.result is not None:
         fields["result"] = event.result
-    return {**fields, **dump_usage(event.usage), **OWN.fields(event.native)}
+    return {**OWN.fields(event.native), **fields, **dump_usage(event.usage)}

@@ -143,13 +143,13 @@ class MessageParts:
         self._key: str | None = None
         self._is_used = False
         self._speaker: str | None = None
-        self._told: list[Part | Object] = []
+        self._written: list[Part | Object] = []
         """Parts and results, in order."""
 
     @property
     def shown(self) -> bool:
         """Whether anything of it was told."""
-        return bool(self._told)
+        return bool(self._written)
 
     def takes(self, event: PartStarted) -> bool:
         """Whether the protocol has a form for a part of it."""
@@ -195,7 +195,7 @@ class MessageParts:
                 made.role = _ROLES[self._event.role]
                 self._speaker = id_
         self.open[event.index] = made
-        self._told.append(made)
+        self._written.append(made)
         return made
 
     def result(
@@ -219,18 +219,18 @@ class MessageParts:
             run_id = start.run_id if self._owner else None
             extras["start"] = difference(start, natural_start(start.message_id, Role.USER, metadata, run_id))
         told = {**fields, **self._owner, **meta(extras, metadata)}
-        self._told.append({**rest(told, "messageId"), "id": id_})
+        self._written.append({**rest(told, "messageId"), "id": id_})
         return {"type": "TOOL_CALL_RESULT", **told}
 
     def forget(self) -> None:
         """It is retracted."""
-        self._told.clear()
+        self._written.clear()
 
     def entries(self, meta: Meta) -> list[Object]:
         """Their messages, as far as they were told."""
         made: list[Object] = []
         speakers: dict[str, Object] = {}
-        for told in self._told:
+        for told in self._written:
             if not isinstance(told, Part):
                 made.append(told)
                 continue

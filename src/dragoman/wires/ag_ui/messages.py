@@ -101,7 +101,8 @@ def _entry(entry: Any, problems: list[Problem] | None) -> dict[str, Any]:
     if not isinstance(entry, dict):
         raise HistoryError("the messages of AG-UI are a list of objects")
     fields = cast("dict[str, Any]", entry)
-    if (role := fields.get("role")) not in ROLES:
+    role = fields.get("role")
+    if not isinstance(role, str) or role not in ROLES:
         raise HistoryError(f"AG-UI has no role {role!r}; it has {', '.join(ROLES)}")
     return fields if problems is None else bounded(fields)
 

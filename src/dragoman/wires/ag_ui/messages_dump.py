@@ -22,6 +22,7 @@ from dragoman.message import (
 )
 from dragoman.wires.ag_ui.content import dump_content, is_block
 from dragoman.wires.ag_ui.extras import difference, metadata_of
+from dragoman.wires.ag_ui.ids import Ids
 from dragoman.wires.ag_ui.messages_load import ACTIVITY, load_group, load_thinking
 from dragoman.wires.ag_ui.quirks import OWN
 from dragoman.wires.ag_ui.tools import dump_call, dump_result
@@ -38,16 +39,13 @@ class Group:
         self.extras = extras
         self.parts = parts
         self.names: dict[str, str] = {}
-        self._ids: set[str] = set()
-        self._call_ids: set[str] = set()
+        self._ids = Ids()
+        self._call_ids = Ids()
         self._waiting: dict[str, list[str]] = {}
 
     def free(self, id_: str) -> str:
         """An id like this one that no message has yet."""
-        while not id_ or id_ in self._ids:
-            id_ += "'"
-        self._ids.add(id_)
-        return id_
+        return self._ids.take(id_)
 
     def is_free(self, id_: str) -> bool:
         """Whether no message has it yet."""
@@ -55,10 +53,7 @@ class Group:
 
     def call_id(self, id_: str, otherwise: str) -> str:
         """The id of a call: its own, unless that is empty or taken."""
-        given = id_ if id_ and id_ not in self._call_ids else otherwise
-        while given in self._call_ids:
-            given += "'"
-        self._call_ids.add(given)
+        given = self._call_ids.take(id_ if id_ and id_ not in self._call_ids else otherwise)
         self._waiting.setdefault(id_, []).append(given)
         return given
 

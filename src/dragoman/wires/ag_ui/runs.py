@@ -100,15 +100,15 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> dict[s
     body: dict[str, Any] = {
         "threadId": request.thread_id or request.run_id or "thread",
         "runId": request.run_id or "run",
-        "protocolVersion": VERSION,
         "messages": dump_conversation(request.messages),
         "tools": dump_tools(request.tools),
         "context": list(request.context),
         "state": {} if request.state is None else request.state,
         "forwardedProps": {} if forwarded is None else forwarded,
         **({"resume": dump_resume(request.resume)} if request.resume else {}),
-        **OWN.fields(request.native),
     }
+    own = OWN.fields(request.native)
+    body = {**own, **body, "protocolVersion": own.get("protocolVersion", VERSION)}
     read = load_run({**body, "messages": []})
     more = {name: value for name, value in difference(request, read).items() if name in _CARRIED}
     if more and isinstance(body["forwardedProps"], dict):

@@ -1,0 +1,32 @@
+"""A2A 1.0 (Agent2Agent), both ways: a message to an agent, answered by a task that is streamed or read whole.
+
+wire = wires.protocol("a2a")
+request = wire.load_run(params)                          # of SendMessage, or the request of JSON-RPC that holds them
+encoder = wire.encoder(**wire.envelope(request, id=task_id, now=now))
+objects = encoder.objects(event)                         # StreamResponse objects; `feed` frames them
+
+Messages and runs come back as they were where a peer keeps our extension (`EXTENSION`); without it texts, files, calls, results, states and
+questions do. Messages and events of 0.2, 0.3 and of older agents are read too; what is written is 1.0.
+"""
+
+from dragoman.wires.a2a.decode import decoder, load_response, member
+from dragoman.wires.a2a.encode import dump_response, encoder, envelope, ping, stream_type
+from dragoman.wires.a2a.errors import FAULTS, dump_error, error_of, load_error, rest_error, rpc_error
+from dragoman.wires.a2a.interrupts import answered
+from dragoman.wires.a2a.messages import dump_messages, load_messages, votes
+from dragoman.wires.a2a.quirks import EXTENSION, NAME, Quirks
+from dragoman.wires.a2a.rpc import OLD_METHODS, rpc_failure, rpc_request, rpc_result
+from dragoman.wires.a2a.runs import dump_run, load_run, routes
+from dragoman.wires.a2a.serving import CARD_PATH, dump_card
+from dragoman.wires.a2a.tasks import aggregated, dump_task, load_task
+
+name = NAME
+
+__all__ = ["EXTENSION", "Quirks", "name"]
+__all__ += ["load_messages", "dump_messages", "votes"]
+__all__ += ["load_run", "dump_run", "routes", "answered"]
+__all__ += ["decoder", "load_response", "encoder", "envelope", "dump_response", "stream_type", "ping", "member"]
+__all__ += ["dump_task", "load_task", "aggregated"]
+__all__ += ["FAULTS", "load_error", "dump_error", "error_of", "rest_error", "rpc_error"]
+__all__ += ["OLD_METHODS", "rpc_request", "rpc_result", "rpc_failure"]
+__all__ += ["CARD_PATH", "dump_card"]
