@@ -59,9 +59,9 @@ def meeting(log: RunLog, barrier: asyncio.Barrier) -> RunLog:
     """A log whose claims are made when all have come."""
     claim = log.claim
 
-    async def met(*ids: str) -> bool:
+    async def met(thread_id: str, interrupt_id: str, run_id: str) -> bool:
         await barrier.wait()
-        return await claim(*ids)
+        return await claim(thread_id, interrupt_id, run_id)
 
     log.claim = met
     return log
