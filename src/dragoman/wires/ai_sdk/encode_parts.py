@@ -23,6 +23,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
+from dragoman.wires.ai_sdk.quirks import part_id
 from dragoman.wires.ai_sdk_messages.ui import UI_DIALECT
 
 __all__ = ["Parts"]
@@ -102,9 +103,9 @@ class Parts:
         """The start of a part; it is told with what it holds first."""
         part, key = event.part, (event.message_id, event.index)
         if isinstance(part, OpenText | TextPart):
-            self._open[key] = _Open("text", f"{event.message_id}:{event.index}", "delta")
+            self._open[key] = _Open("text", part_id(event.message_id, event.index), "delta")
         elif isinstance(part, ThinkingPart):
-            self._open[key] = _Open("reasoning", f"{event.message_id}:{event.index}", "delta")
+            self._open[key] = _Open("reasoning", part_id(event.message_id, event.index), "delta")
         elif isinstance(part, ToolCallPart):
             found = self._open[key] = _Open("tool-input", part.id, "inputTextDelta")
             found.call = part
@@ -119,7 +120,7 @@ class Parts:
             return self._call(event.message_id, part, found)
         if isinstance(part, TextPart | ThinkingPart):
             kind = "text" if isinstance(part, TextPart) else "reasoning"
-            found = found or _Open(kind, f"{event.message_id}:{event.index}", "delta")
+            found = found or _Open(kind, part_id(event.message_id, event.index), "delta")
             return self._text(event.message_id, part, found)
         return self._whole(event.message_id, part)
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
+from dragoman.codec.json_values import rest
 from dragoman.codec.layout import Layout
 from dragoman.codec.serving import Problem
 from dragoman.loss import Loss
-from dragoman.message import Message, Origin
+from dragoman.message import Content, Message, Origin, Role, ThinkingPart
+from dragoman.wires.ai_sdk.quirks import NAME, OWN, part_id
 from dragoman.wires.ai_sdk_messages.conversation import dump_ui, load_conversation
 from dragoman.wires.ai_sdk_messages.detection import ui_votes as votes
 
@@ -28,7 +32,25 @@ def load_messages(
     Raises:
         HistoryError: it is no list, or a message cannot be read and no problems are noted.
     """
-    return load_conversation(payload, origin, problems)
+    return [_without_ids(message) for message in load_conversation(payload, origin, problems)]
+
+
+def _without_ids(message: Message) -> Message:
+    """Without the ids that our stream gave to parts of thinking, which clients keep."""
+    if message.role is not Role.MODEL or not any(
+        isinstance(piece, ThinkingPart) and piece.native for piece in message.content
+    ):
+        return message
+    content = [_without_id(piece, part_id(message.id, at)) for at, piece in enumerate(message.content)]
+    return message.replace(content=tuple(content))
+
+
+def _without_id(piece: Content, id_: str) -> Content:
+    if not isinstance(piece, ThinkingPart) or OWN.fields(piece.native).get("id") != id_:
+        return piece
+    left = rest(OWN.fields(piece.native), "id")
+    native = {name: fields for name, fields in (piece.native or {}).items() if name != NAME}
+    return msgspec.structs.replace(piece, native={**native, **({NAME: left} if left else {})} or None)
 
 
 def dump_messages(

@@ -6,9 +6,14 @@ import msgspec
 
 from dragoman.wires.ai_sdk_messages.own import OURS, OWN
 
-__all__ = ["NAME", "OURS", "OWN", "Quirks"]
+__all__ = ["NAME", "OURS", "OWN", "Quirks", "part_id"]
 
 NAME = "ai_sdk"
+
+
+def part_id(message_id: str | None, index: int) -> str:
+    """The id of a part in a stream."""
+    return f"{message_id}:{index}"
 
 
 class Quirks(msgspec.Struct, frozen=True):

@@ -13,9 +13,10 @@ from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin, Role
 from dragoman.request import ToolSpec
 from dragoman.run_request import RunRequest
+from dragoman.wires.ai_sdk.messages import load_messages
 from dragoman.wires.ai_sdk.quirks import OWN
 from dragoman.wires.ai_sdk_messages.approvals import approvals
-from dragoman.wires.ai_sdk_messages.conversation import dump_ui, load_conversation
+from dragoman.wires.ai_sdk_messages.conversation import dump_ui
 
 __all__ = ["dump_run", "load_run", "routes"]
 
@@ -51,7 +52,7 @@ def load_run(
         raise HistoryError("messages must be a list of UI messages, as useChat sends them")
     if body.get("id") is not None and not isinstance(body["id"], str):
         raise HistoryError("id must be a text, the chat's")
-    messages = load_conversation(given, origin, problems)
+    messages = load_messages(given, origin=origin, problems=problems)
     if body.get("trigger") == "regenerate-message" and not if_text(body.get("messageId")):
         messages = _without_answer(messages)
     resumes = (*approvals(messages), *_resumes(body.get("resume")))
