@@ -16,6 +16,7 @@ from dragoman.serve.logged import public_events
 from dragoman.serve.protocol_runs import begun, served_agent
 from dragoman.serve.records import Answered
 from dragoman.serve.threads import resource_of, thread_id
+from dragoman.tools import Tool
 from dragoman.wires.wire import ProtocolWire
 
 __all__ = ["attach", "cancel_run", "capabilities", "run", "stream_run"]
@@ -57,7 +58,8 @@ async def capabilities(call: Call) -> None:
     """What an agent can do, as the wire words it."""
     served = served_agent(call, call.parameters.get("model", ""))
     wire: Any = call.wire
-    body = wire.dump_capabilities(served.agent, name=served.name)
+    tools = [tool.spec for tool in served.agent.tools if isinstance(tool, Tool)]
+    body = wire.dump_capabilities(served.name, tools=tools)
     await call.connection.respond(200, {"content-type": "application/json"}, json_bytes.encode(body))
 
 
