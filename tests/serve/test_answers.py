@@ -119,6 +119,18 @@ async def test_a_chain_that_bites_its_tail_ends(store: AnswerStore) -> None:
     assert [one.id for one in await store.chain("me", "a")] == ["b", "a"]
 
 
+async def test_a_long_key_is_a_key(store: AnswerStore) -> None:
+    """A client's name in letters of four bytes is twelve characters for each of its own in a thread's id."""
+    long = "thread:" + "".join([f"{hash((at, 1)):x}" for at in range(600)])
+    await store.save(answered("a"), [long, "run:1"])
+    found = await store.find("me", [long])
+    assert found is not None
+    assert found.id == "a"
+    assert await store.find("me", [long[:-1]]) is None
+    [(key, _)] = await store.latest("me", "thread:")
+    assert await store.latest("me", "thread:", after=key) == []
+
+
 class Decoding:
     """Counts what is decoded."""
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from sqlalchemy import Connection
 
@@ -15,7 +16,7 @@ from dragoman import Agent, serve
 from dragoman.errors import StoreError
 from dragoman.model.chat_model import now
 from dragoman.request import ModelRequest
-from dragoman.serve import ServerLimits
+from dragoman.serve import ServerLimits, sql_answers
 from dragoman.serve.answers import AnswerStore, open_answers
 from dragoman.serve.memory_answers import MemoryAnswers
 from dragoman.serve.records import Answered
@@ -154,6 +155,36 @@ async def test_all_that_waits_for_a_locked_file_waits_once(locked: Path, monkeyp
     other.close()
     await store.save(_answered("later"))
     assert await store.get("me", "later") is not None
+    await store.close()
+
+
+async def test_what_waits_for_a_locked_file_is_bounded(locked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who gave up waiting has not taken its answer out of the memory."""
+    monkeypatch.setattr(engine, "_SECONDS", 30)  # until it is not locked any more
+    store, before = open_answers(f"sqlite:///{locked}"), asyncio.all_tasks()
+    await store.save(_answered("first"))
+    monkeypatch.setattr(sql_answers, "_MOST_WAITING", 5 * len(msgspec.json.encode(_answered("a00"))))
+    other = sqlite3.connect(locked, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    left = [asyncio.create_task(store.save(_answered(f"a{at:02}"))) for at in range(20)]
+    await asyncio.sleep(0)
+    for each in left:
+        each.cancel()
+    ended = await asyncio.gather(*left, return_exceptions=True)
+    assert [type(each) for each in ended] == [asyncio.CancelledError] * 5 + [StoreError] * 15
+    with pytest.raises(StoreError, match="as much to write as it may"):
+        await store.save(_answered("later"))
+    other.execute("ROLLBACK")
+    other.close()
+    while asyncio.all_tasks() - before:  # noqa: ASYNC110 - it is another thread that writes
+        await asyncio.sleep(0.001)
+    await store.save(_answered("later"))
+    assert [await store.get("me", name) is not None for name in ("a00", "a04", "a05", "later")] == [
+        True,
+        True,
+        False,
+        True,
+    ]
     await store.close()
 
 

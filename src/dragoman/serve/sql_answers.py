@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from hashlib import blake2b
 from itertools import takewhile
 from typing import Any
 
@@ -22,6 +24,9 @@ __all__ = ["SqlAnswers"]
 _LONGEST_CHAIN = 10_000
 _PRUNED = 500
 """Answers that are forgotten in one transaction."""
+_MOST_WAITING = 64 * 1024 * 1024
+_LONGEST_KEY = 400
+"""Characters of a key that is kept as it is."""
 _AT_ONCE = 500
 """Answers that one statement reads."""
 _TRIES = 3
@@ -35,11 +40,26 @@ class SqlAnswers:
         """`url`: as in `open_answers`. Nothing is opened before the first use."""
         self._database = Database(url, MIGRATIONS, name="store of answers", failure=StoreError)
         self._decoded = DecodedAnswers()
+        self._waiting = 0
+        """Bytes that are to be written."""
 
     async def save(self, answered: Answered, keys: Sequence[str] = ()) -> None:
-        """See `AnswerStore`."""
+        """See `AnswerStore`. Who stops waiting does not stop the writing, so that what waits for a file that is locked is bounded."""
         body = msgspec.json.encode(answered)
-        await self._database.write(lambda connection: _save(connection, answered, body, keys))
+        if self._waiting and self._waiting + len(body) > _MOST_WAITING:
+            raise StoreError(
+                "the store of answers has as much to write as it may: it is slow, or locked by another process"
+            )
+        self._waiting += len(body)
+        writing = asyncio.ensure_future(self._write(answered, body, keys))
+        writing.add_done_callback(_note_failure)
+        await asyncio.shield(writing)
+
+    async def _write(self, answered: Answered, body: bytes, keys: Sequence[str]) -> None:
+        try:
+            await self._database.write(lambda connection: _save(connection, answered, body, keys))
+        finally:
+            self._waiting -= len(body)
 
     async def get(self, owner: str, id: str) -> Answered | None:  # noqa: A002 the protocol's
         """See `AnswerStore`."""
@@ -49,7 +69,7 @@ class SqlAnswers:
 
     async def find(self, owner: str, keys: Iterable[str]) -> Answered | None:
         """See `AnswerStore`."""
-        wanted = [_sendable(key) for key in keys]
+        wanted = [_key(key) for key in keys]
         return self._one(await self._database.read(lambda connection: _found(connection, owner, wanted)))
 
     async def chain(self, owner: str, id: str, *, most_bytes: int | None = None) -> list[Answered]:  # noqa: A002 the protocol's
@@ -67,7 +87,7 @@ class SqlAnswers:
     async def latest(self, owner: str, prefix: str, *, after: str = "", most: int = 50) -> list[tuple[str, Answered]]:
         """See `AnswerStore`."""
         found = await self._database.read(
-            lambda connection: _latest(connection, owner, _sendable(prefix), _sendable(after), most)
+            lambda connection: _latest(connection, owner, _sendable(prefix), _key(after), most)
         )
         return [(key, self._decoded.of(number, body)) for key, number, body in found]
 
@@ -86,6 +106,11 @@ class SqlAnswers:
         return None if row is None else self._decoded.of(*row)
 
 
+def _note_failure(writing: asyncio.Future[None]) -> None:
+    if not writing.cancelled():
+        writing.exception()  # else the loop reports it where nobody waits any more
+
+
 def _save(connection: Connection, answered: Answered, body: bytes, given: Sequence[str]) -> None:
     same = (answers.c.owner == answered.owner, answers.c.answer_id == answered.id)
     known = connection.execute(select(answers.c.number).where(*same)).scalar()
@@ -101,7 +126,7 @@ def _save(connection: Connection, answered: Answered, body: bytes, given: Sequen
         "body": body,
     }
     number = connection.execute(insert(answers).values(values).returning(answers.c.number)).scalar_one()
-    sendable = [key for key in given if _sendable(key) == key]
+    sendable = [_key(key) for key in given if _sendable(key) == key]
     rows = [{"owner": answered.owner, "key": key, "number": number} for key in dict.fromkeys([*kept, *sendable])]
     if rows:
         connection.execute(insert(keys), rows)
@@ -187,6 +212,14 @@ def _chain(
             break
     there = takewhile(lambda each: each[1] is not None, found.items())
     return [(number, body) for number, body in there if body is not None]
+
+
+def _key(text: str) -> str:
+    """A key as one that an index of Postgres takes, which has room for 2,704 bytes."""
+    text = _sendable(text)
+    if len(text) <= _LONGEST_KEY:
+        return text
+    return f"{text[:_LONGEST_KEY]}#{blake2b(text.encode(), digest_size=16).hexdigest()}"
 
 
 def _sendable(id: str) -> str:  # noqa: A002 what it is

@@ -189,9 +189,11 @@ class MessageEncoder:
         if not message.shown:
             self.carry(event)
             return
-        message.forget()
-        fields = {"type": "MESSAGES_SNAPSHOT", "messages": self._standing()}
-        self._out.append({**fields, **self.meta({"dropped": {"message_id": event.message_id, "reason": event.reason}})})
+        standing = self._standing()
+        if self._quirks.extras and not any(each["role"] == "reasoning" for each in standing):
+            standing += message.void(self.meta)
+        held = self.meta({"dropped": {"message_id": event.message_id, "reason": event.reason}})
+        self._out.append({"type": "MESSAGES_SNAPSHOT", "messages": standing, **held})
 
     def _standing(self) -> list[Object]:
         """All messages that stand: those of the request, and what was told and not taken back."""

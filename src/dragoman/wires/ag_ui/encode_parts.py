@@ -222,9 +222,10 @@ class MessageParts:
         self._written.append({**rest(told, "messageId"), "id": id_})
         return {"type": "TOOL_CALL_RESULT", **told}
 
-    def forget(self) -> None:
-        """It is retracted."""
-        self._written.clear()
+    def void(self, meta: Meta) -> list[Object]:
+        """What makes a client forget its reasoning, where it is retracted: clients keep their own unless they are sent some."""
+        thoughts = [part for part in self._written if isinstance(part, Part) and part.kind == _REASONING]
+        return [{"id": part.id, "role": "reasoning", "content": "", **meta({"void": True})} for part in thoughts[:1]]
 
     def entries(self, meta: Meta) -> list[Object]:
         """Their messages, as far as they were told."""

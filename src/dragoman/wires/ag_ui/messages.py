@@ -3,10 +3,10 @@ their own. What the protocol has no field for stands in their metadata (`extras`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from dragoman.codec.json_values import bounded, if_object, if_objects
+from dragoman.codec.json_values import bounded, if_object, if_objects, if_text
 from dragoman.codec.layout import Layout
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
@@ -24,6 +24,8 @@ layout = Layout(
 )
 """Where the messages stand in the body of a request."""
 
+_Entries = list[tuple[int, dict[str, Any]]]
+"""Messages of theirs that are one of ours, with their places."""
 _ANY = frozenset(["id", "role", "content", "metadata", "subagentRunId", "encryptedValue"])
 _FIELDS: Mapping[str, frozenset[str]] = {
     "system": frozenset(["name"]),
@@ -75,26 +77,23 @@ def load_conversation(payload: Any, origin: Origin | None, problems: list[Proble
     """
     if not isinstance(payload, list):
         raise HistoryError("the messages of AG-UI are a list of objects")
-    names: dict[str, str] = {}
-    messages: list[Message] = []
-    group: list[tuple[int, dict[str, Any]]] = []
-
-    def end() -> None:
-        if group:
-            messages.extend(load_group(group, origin, names, problems))
-            group.clear()
-
+    groups: list[_Entries] = []
+    by_key: dict[str, _Entries] = {}
     for index, entry in enumerate(cast("list[Any]", payload)):
         try:
             fields = _entry(entry, problems)
         except HistoryError as error:
             noted(error, problems, index, "role" if isinstance(entry, dict) else None)
             continue
-        if not _goes_on(group, fields):
-            end()
+        if held_by(fields).get("void") is True or if_text(fields.get("subagentRunId")):
+            continue  # retracted, or of a run within a tool, which its result tells of
+        group = _group_of(fields, groups, by_key)
+        if group is None:
+            group = by_key[key_of(fields)] = []
+            groups.append(group)
         group.append((index, fields))
-    end()
-    return messages
+    names: dict[str, str] = {}
+    return [message for group in groups for message in load_group(group, origin, names, problems)]
 
 
 def _entry(entry: Any, problems: list[Problem] | None) -> dict[str, Any]:
@@ -107,24 +106,21 @@ def _entry(entry: Any, problems: list[Problem] | None) -> dict[str, Any]:
     return fields if problems is None else bounded(fields)
 
 
-def _goes_on(group: list[tuple[int, dict[str, Any]]], fields: Mapping[str, Any]) -> bool:
-    """Whether a message belongs to the same one of ours."""
-    if not group:
-        return False
-    key, ours = key_of(group[0][1]), bool(held_by(group[0][1]))
-    held = held_by(fields)
-    if isinstance(of := held.get("of"), str):
-        return of == key
-    if ours and key and fields.get("id") == key and fields["role"] != "activity":
-        return True
-    if held:
-        return False
+def _group_of(fields: Mapping[str, Any], groups: Sequence[_Entries], by_key: Mapping[str, _Entries]) -> _Entries | None:
+    """The group that a message goes on with; where it says so itself, others may stand in between, since clients put results behind their calls."""
+    held, key = held_by(fields), key_of(fields)
+    known = by_key.get(key) if key else None
+    if known is not None and (isinstance(held.get("of"), str) or held_by(known[0][1]).get("of") == key):
+        return known
+    if held or not groups:
+        return None
+    last = groups[-1]
     if fields["role"] == "activity":
-        return True
-    if ours:
-        return False
-    last = next((each["role"] for _, each in reversed(group) if each["role"] != "activity"), "")
-    return fields["role"] in _JOINS.get(last, ())
+        return last
+    if held_by(last[0][1]):
+        return None
+    role = next((each["role"] for _, each in reversed(last) if each["role"] != "activity"), "")
+    return last if fields["role"] in _JOINS.get(role, ()) else None
 
 
 def load_messages(

@@ -31,6 +31,9 @@ __all__ = ["Group", "dump_group", "dump_thinking", "lowered"]
 
 _SPEAKERS: Mapping[Role, str] = {Role.SYSTEM: "system", Role.USER: "user", Role.MODEL: "assistant"}
 
+_SPEAKING = frozenset([*_SPEAKERS.values(), "developer"])
+"""Roles of messages that have the fields of ours as a whole."""
+
 
 class Group:
     """What is known of the messages that are written: ids that are taken, names of calls."""
@@ -119,7 +122,8 @@ def dump_group(message: Message, position: int, group: Group) -> list[dict[str, 
         if not _dumped(message, index, piece, entries, group):
             entries.more.append([index, msgspec.to_builtins(piece)])
     _end_blocks(message, entries)
-    if not entries.made or (message.native and entries.speaker is None and OWN.fields(message.native)):
+    speaks = any(entry["role"] in _SPEAKING for entry, _ in entries.made)
+    if not speaks and (not entries.made or OWN.fields(message.native)):
         entries.add({"id": entries.id(0), "role": _role(message), "content": ""}, {})
     dumped = _finished(message, entries, group)
     group.names.update(entries.names)
@@ -240,7 +244,7 @@ def lowered(piece: ThinkingPart) -> tuple[ThinkingPart, list[str] | None, str | 
 def _finished(message: Message, entries: _Entries, group: Group) -> list[dict[str, Any]]:
     """The group with the fields of the message as a whole."""
     entry, extras = entries.made[0]
-    speaking = next((each for each, _ in entries.made if each["role"] not in ("tool", "reasoning", ACTIVITY)), None)
+    speaking = next((each for each, _ in entries.made if each["role"] in _SPEAKING), None)
     metadata: dict[str, Any] = {}
     if speaking is entry:
         merged(entry, OWN.fields(message.native))
