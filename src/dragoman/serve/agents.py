@@ -19,6 +19,7 @@ from dragoman.serve.agent_conversations import conversed
 from dragoman.serve.agent_policy import AgentPolicy
 from dragoman.serve.agent_requests import Allowed, allowed, of_client
 from dragoman.serve.call import Call
+from dragoman.serve.claims import claim_of
 from dragoman.serve.recalling import Recalled
 from dragoman.serve.recording import Recording
 from dragoman.serve.threads import resource_of
@@ -118,8 +119,9 @@ async def _run(agent: Agent[Any], call: Call, known: Recalled, what: Allowed, re
         resume=tuple(talk.resumes),
         settings=what.settings,
     )
+    claim = claim_of(call, known, talk.thread_id)
     try:
-        return agent.run(request, output_schema=what.output_schema, trusted_history=talk.trusted)
+        return agent.run(request, output_schema=what.output_schema, trusted_history=talk.trusted, claim=claim)
     except SettingsError as error:
         if what.output_schema is None:
             raise

@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
+import msgspec
+
 from dragoman import json_bytes
 from dragoman.errors import public
 from dragoman.event import Event, MessageFinished, RunError, RunFinished
@@ -29,6 +31,8 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
     links = links_of(call, request)
     known = await recalled(call, links, edits=backend.edits)
     check_request(known.request, call.service.limits)  # what was kept counts too
+    if links.background:  # whoever asks for it while it is made reads what there is
+        known = msgspec.structs.replace(known, request=known.request.replace(stream=True))
     recording = Recording(call, request, links, known)
     envelope = call.wire.envelope(request, id=call.id, now=call.now)
     events = backend.answer(call, known, recording)

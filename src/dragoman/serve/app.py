@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from dragoman.agent import Agent
+    from dragoman.runs import RunLog
     from dragoman.serve.agent_policy import AgentPolicy
     from dragoman.serve.answers import AnswerStore
     from dragoman.serve.callers import Auth
@@ -26,6 +27,7 @@ def app(
     gateway: Gateway | None = None,
     policy: AgentPolicy | None = None,
     store: str | AnswerStore | None = "memory:",
+    log: RunLog | None = None,
     auth: Auth = None,
     limits: ServerLimits | None = None,
     hosts: Iterable[str] = (),
@@ -39,6 +41,7 @@ def app(
 
     `store`: where answers are kept, so that clients can go on from them, and what their formats have no room for comes back with the
     conversation: `memory:`, the URL of a database, or a store of your own; `None`: nowhere.
+    `log`: where the events of runs are stored that go on without their client; left out, in the database of `store`, else in memory.
     `auth`: the keys that clients may call with; without any, whoever reaches the server may. `hosts`: names under which clients reach it,
     beside those of this machine. `origins`: of web pages that may use it, such as `https://chat.example.com`.
 
@@ -75,7 +78,7 @@ def app(
         has_keys=auth is not None,
         limits=limits or ServerLimits(),
         answers=open_answers(store),
-        log=open_log(store) if isinstance(store, str) else None,
+        log=log or (open_log(store) if isinstance(store, str) else None),
     )
     served = [wires.get(name) for name in wires.names()]
     found = places(served, HANDLERS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
@@ -52,8 +53,8 @@ class Service:
         self.has_keys = has_keys
         self.limits = limits
         self.answers = answers
-        self._log = log or open_log("memory:")
-        self.runs = Runs(self._log)
+        self.log = log or open_log("memory:")
+        self.runs = Runs(self.log)
         self.gate = Gate(limits)
         self.metrics = Metrics(lambda: self.gate.open)
         self.new_id = new_id
@@ -63,13 +64,14 @@ class Service:
     async def running(self) -> AsyncGenerator[None]:
         """While the server runs; leaving it ends what goes on in the background, and gives back what stores and backends hold."""
         try:
-            async with self._log, self.runs, anyio.create_task_group() as group:
-                group.start_soon(self._prune)
+            async with self.log, self.runs:
+                pruning = asyncio.create_task(self._prune(), name="dragoman-prune")
                 try:
                     yield
                 finally:
                     self.runs.interrupt(_ends())
-                    group.cancel_scope.cancel()
+                    pruning.cancel()
+                    await asyncio.wait([pruning])
         finally:
             with anyio.CancelScope(shield=True):
                 for each in (*self.backends, self.answers):
@@ -90,15 +92,17 @@ class Service:
         self.gate.interrupt(_ends())
 
     async def _prune(self) -> None:
-        """Forgets answers that are old, now and then. A store of the user's looks after itself where it cannot."""
-        prune: Any = getattr(self.answers, "prune", None)
-        if prune is None or (kept := self.limits.kept_seconds) is None:
+        """Forgets answers and runs that are old, now and then. A store of the user's looks after itself where it cannot."""
+        found: list[Any] = [getattr(each, "prune", None) for each in (self.answers, self.log)]
+        prunes = [prune for prune in found if prune is not None]
+        if not prunes or (kept := self.limits.kept_seconds) is None:
             return
         while True:
-            try:
-                await prune(self.clock() - timedelta(seconds=kept))
-            except Exception:  # noqa: BLE001 - it is tried again
-                _LOG.exception("old answers could not be forgotten")
+            for prune in prunes:
+                try:
+                    await prune(self.clock() - timedelta(seconds=kept))
+                except Exception:  # noqa: BLE001 - it is tried again
+                    _LOG.exception("old answers could not be forgotten")
             await anyio.sleep(min(_PRUNE_SECONDS, kept))
 
     def observe(self, call: Observed) -> None:

@@ -107,12 +107,12 @@ def test_what_a_run_within_a_tool_said_is_no_part_of_the_conversation() -> None:
     assert [each.id for each in ag_ui.load_messages([FOREIGN[2], inner])] == ["u"]
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [None, [], {}, {"role": []}, {"role": {}}, {"role": "nobody"}, {"role": "user", "content": 1}, {"role": "user", "content": [1]},
+WRONG: list[Any] = [None, [], {}, {"role": []}, {"role": {}}, {"role": "nobody"}, {"role": "user", "content": 1}, {"role": "user", "content": [1]},
      {"role": "user", "content": [{"type": []}]}, {"role": "assistant", "toolCalls": [{"function": 1}]},
-     {"role": "tool", "content": [{"type": "x"}]}],
-)  # fmt: skip
+     {"role": "tool", "content": [{"type": "x"}]}]  # fmt: skip
+
+
+@pytest.mark.parametrize("entry", WRONG)
 def test_what_cannot_be_read_is_refused_or_left_out(entry: Any) -> None:
     problems: list[Problem] = []
     good = {"id": "u", "role": "user", "content": "Hi."}
