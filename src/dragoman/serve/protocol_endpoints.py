@@ -12,10 +12,11 @@ from dragoman.errors import InvalidRequestError, ModelNotFoundError
 from dragoman.event import RunError
 from dragoman.run_request import RunRequest
 from dragoman.serve.call import Call
-from dragoman.serve.logged import public_events
 from dragoman.serve.protocol_runs import begun, served_agent
 from dragoman.serve.records import Answered
+from dragoman.serve.shown_events import shown
 from dragoman.serve.threads import resource_of, thread_id
+from dragoman.tools import Tool
 from dragoman.wires.wire import ProtocolWire
 
 __all__ = ["attach", "cancel_run", "capabilities", "run", "stream_run"]
@@ -57,7 +58,9 @@ async def capabilities(call: Call) -> None:
     """What an agent can do, as the wire words it."""
     served = served_agent(call, call.parameters.get("model", ""))
     wire: Any = call.wire
-    body = wire.dump_capabilities(served.agent, name=served.name)
+    agent = served.agent
+    tools = [tool.spec for tool in agent.tools if isinstance(tool, Tool)]
+    body = wire.dump_capabilities(served.name, description=agent.display_name or "", tools=tools)
     await call.connection.respond(200, {"content-type": "application/json"}, json_bytes.encode(body))
 
 
@@ -75,7 +78,7 @@ async def stream_run(
         async with aclosing(runs.pages(run_id)) as pages:
             async for page in pages:
                 call.observed.add(page)
-                data = b"".join([encoder.feed(event) for event in public_events(page)])
+                data = b"".join([encoder.feed(event) for event in shown(page)])
                 if skip >= len(page):
                     skip -= len(page)
                 elif data:

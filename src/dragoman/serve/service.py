@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
@@ -63,13 +64,14 @@ class Service:
     async def running(self) -> AsyncGenerator[None]:
         """While the server runs; leaving it ends what goes on in the background, and gives back what stores and backends hold."""
         try:
-            async with self.log, self.runs, anyio.create_task_group() as group:
-                group.start_soon(self._prune)
+            async with self.log, self.runs:
+                pruning = asyncio.create_task(self._prune(), name="dragoman-prune")
                 try:
                     yield
                 finally:
                     self.runs.interrupt(_ends())
-                    group.cancel_scope.cancel()
+                    pruning.cancel()
+                    await asyncio.wait([pruning])
         finally:
             with anyio.CancelScope(shield=True):
                 for each in (*self.backends, self.answers):
