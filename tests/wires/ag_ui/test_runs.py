@@ -45,12 +45,12 @@ def test_a_request_is_read() -> None:
 
 def test_what_is_null_or_absent_is_nothing() -> None:
     nothing = dict.fromkeys(("state", "tools", "context", "forwardedProps", "resume", "parentRunId"))
-    bare = {"threadId": "t", "runId": "r", "messages": []}
+    bare: dict[str, Any] = {"threadId": "t", "runId": "r", "messages": []}
     assert ag_ui.load_run({**bare, **nothing}) == ag_ui.load_run(bare) == RunRequest(thread_id="t", run_id="r")
 
 
 def test_old_names_are_read() -> None:
-    old = {"thread_id": "t", "run_id": "r", "messages": [], "forwarded_props": {"a": 1}}
+    old: dict[str, Any] = {"thread_id": "t", "run_id": "r", "messages": [], "forwarded_props": {"a": 1}}
     assert ag_ui.load_run(old).thread_id == "t"
     assert ag_ui.load_run(old).metadata == {"forwarded_props": {"a": 1}}
 

@@ -18,8 +18,29 @@ from dragoman.wires.a2a.old import new_params, old_card, old_object, old_rest, o
 from dragoman.wires.a2a.quirks import EXTENSION, NAME, Quirks
 from dragoman.wires.a2a.rpc import OLD_METHODS, framed, rpc_failure, rpc_request, rpc_result
 from dragoman.wires.a2a.runs import dump_run, in_task, load_run, routes, task_of
+from dragoman.wires.a2a.seed import (
+    add_canonical_type_to_message,
+    compact_events,
+    convert_a2a_message_to_agui_event,
+    convert_a2a_message_to_openai,
+    convert_agui_event_to_openai_chat,
+    convert_agui_event_to_responses_api,
+    convert_task_status_update_to_agui_event,
+    get_agui_event_type_from_a2a_message,
+    get_agui_event_type_from_task_status_update,
+)
+from dragoman.wires.a2a.seed_tools import (
+    convert_mcp_tool_to_openai,
+    convert_openai_tool_call_to_mcp,
+    convert_tool_result_to_openai,
+    extract_event_data,
+    extract_task_from_event,
+    extract_task_from_tuple,
+    extract_user_text_and_tool_results,
+)
 from dragoman.wires.a2a.serving import CARD_PATH, dump_card
 from dragoman.wires.a2a.tasks import aggregated, cancelled, dump_task, load_task
+from dragoman.wires.a2a.tools import TOOL_CALLS_KEY, TOOL_RESULTS_KEY
 
 name = NAME
 
@@ -32,3 +53,9 @@ __all__ += ["FAULTS", "load_error", "dump_error", "error_of", "rest_error", "rpc
 __all__ += ["OLD_METHODS", "rpc_request", "rpc_result", "rpc_failure", "framed"]
 __all__ += ["new_params", "old_card", "old_object", "old_rest", "old_task", "in_task", "task_of"]
 __all__ += ["CARD_PATH", "dump_card"]
+__all__ += ["TOOL_CALLS_KEY", "TOOL_RESULTS_KEY", "add_canonical_type_to_message", "compact_events"]
+__all__ += ["convert_a2a_message_to_agui_event", "convert_a2a_message_to_openai", "convert_agui_event_to_openai_chat"]
+__all__ += ["convert_agui_event_to_responses_api", "convert_mcp_tool_to_openai", "convert_openai_tool_call_to_mcp"]
+__all__ += ["convert_task_status_update_to_agui_event", "convert_tool_result_to_openai", "extract_event_data"]
+__all__ += ["extract_task_from_event", "extract_task_from_tuple", "extract_user_text_and_tool_results"]
+__all__ += ["get_agui_event_type_from_a2a_message", "get_agui_event_type_from_task_status_update"]

@@ -8,9 +8,23 @@ from typing import Any, NamedTuple
 
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.message import Message, Role
+from dragoman.wires.a2a.quirks import EXTENSION
+from dragoman.wires.a2a.seed_values import field, role_name, text_in, tool_calls_of, tool_results_of
 from dragoman.wires.a2a.tools import TOOL_CALLS_KEY
 
-__all__ = ["CHUNK", "END", "Kept", "ARGS", "CONTENT", "RESULT", "START", "canonical_type", "compacted", "kept"]
+__all__ = [
+    "CHUNK",
+    "END",
+    "Kept",
+    "ARGS",
+    "CONTENT",
+    "RESULT",
+    "START",
+    "canonical_type",
+    "compacted",
+    "get_agui_event_type_from_a2a_message",
+    "kept",
+]
 
 CONTENT = "TextMessageContentEvent"
 CHUNK = "TextMessageChunkEvent"
@@ -38,6 +52,20 @@ def canonical_type(message: Message) -> str:
     if message.role is Role.MODEL:
         return START if message.tool_calls else END
     return RESULT if message.tool_results else CONTENT
+
+
+def get_agui_event_type_from_a2a_message(message: Any) -> str:
+    """The canonical type of a message: what its metadata says, else by its role and its parts."""
+    told = field(field(message, "metadata"), "canonical_type")
+    if isinstance(told, str) and told:
+        return told
+    role = role_name(message)
+    has_text = text_in(message) is not None
+    if role == "user" and tool_results_of(message) is not None:
+        return RESULT
+    if role == "agent" and tool_calls_of(message) is not None:
+        return START
+    return END if role == "agent" and has_text else CONTENT
 
 
 def kept(kinds: Sequence[str], calls: Sequence[Calls]) -> list[Kept]:
@@ -68,15 +96,19 @@ def kept(kinds: Sequence[str], calls: Sequence[Calls]) -> list[Kept]:
 
 def compacted(entries: Sequence[Any]) -> list[tuple[int, Any]]:
     """The messages that stay of a list, with their places in it. One in which nothing came in pieces is left as it is."""
-    kinds = [_kind(entry) for entry in entries]
-    if CHUNK not in kinds and ARGS not in kinds:
+    if not any(_told(entry) in (CHUNK, ARGS) or _calls(entry) for entry in entries):
         return list(enumerate(entries))
+    kinds = [get_agui_event_type_from_a2a_message(entry) if _is_old(entry) else "" for entry in entries]
     stay = kept(kinds, [_calls(entry) for entry in entries])
     return [(each.place, _with_arguments(entries[each.place], each.arguments)) for each in stay]
 
 
-def _kind(entry: Any) -> str:
+def _told(entry: Any) -> str:
     return if_text(if_object(if_object(entry).get("metadata")).get("canonical_type"))
+
+
+def _is_old(entry: Any) -> bool:
+    return isinstance(entry, dict) and EXTENSION not in if_object(if_object(entry).get("metadata"))
 
 
 def _calls(entry: Any) -> Calls:

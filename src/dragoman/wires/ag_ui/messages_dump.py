@@ -24,13 +24,14 @@ from dragoman.wires.ag_ui.content import dump_content, is_block
 from dragoman.wires.ag_ui.extras import difference, metadata_of
 from dragoman.wires.ag_ui.ids import Ids
 from dragoman.wires.ag_ui.messages_load import ACTIVITY, load_group, load_thinking
-from dragoman.wires.ag_ui.quirks import OWN
+from dragoman.wires.ag_ui.quirks import NAME, OWN
 from dragoman.wires.ag_ui.tools import dump_call, dump_result
 
 __all__ = ["Group", "dump_group", "dump_thinking", "lowered"]
 
 _SPEAKERS: Mapping[Role, str] = {Role.SYSTEM: "system", Role.USER: "user", Role.MODEL: "assistant"}
 
+_ENCRYPTED = "encryptedValue"
 _SPEAKING = frozenset([*_SPEAKERS.values(), "developer"])
 """Roles of messages that have the fields of ours as a whole."""
 
@@ -230,7 +231,8 @@ def dump_thinking(piece: ThinkingPart, id_: str, at: Mapping[str, Any]) -> tuple
 
 def lowered(piece: ThinkingPart) -> tuple[ThinkingPart, list[str] | None, str | None]:
     """Thinking without the text that its provider signed or hid it with, where that stood, and that text: the peer has a field for it."""
-    found = signatures(piece.native)
+    own = OWN.fields(piece.native).get(_ENCRYPTED)
+    found = {NAME: own} if isinstance(own, str) else signatures(piece.native)
     if len(found) != 1:
         return piece, None, None
     ((wire, value),) = found.items()
