@@ -96,7 +96,6 @@ async def _stream_again(call: Call, answered: Answered) -> None:
     connection.stream(headers, wire.ping, lambda error: encoder.feed(RunError(error)) + encoder.close())
     async with aclosing(call.service.runs.pages(status.run_id)) as pages:
         async for page in pages:
-            call.observed.add(page)
             if data := b"".join([encoder.feed(event) for event in public_events(page)]):
                 await connection.write(data)
     await connection.end(encoder.close())
