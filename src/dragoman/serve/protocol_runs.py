@@ -55,8 +55,9 @@ def served_agent(call: Call, name: str = "") -> Served:
     raise ModelNotFoundError(f"there is no agent {name!r:.200} here" if name else "there is no agent here")
 
 
-async def begun(call: Call, request: RunRequest, served: Served) -> str:
+async def begun(call: Call, request: RunRequest, served: Served, *, task_id: str | None = None) -> str:
     """Begins the run that answers a request → its id in the server's log. What becomes of it is kept whether its client stays or leaves.
+    `task_id`: of the task that it is a part of.
 
     Raises:
         InvalidRequestError: the request holds what the policy refuses, or answers what does not wait.
@@ -74,7 +75,7 @@ async def begun(call: Call, request: RunRequest, served: Served) -> str:
     conversation = await joined(agent, call, request, what.messages)
     conversation = _with_ids(call, conversation)
     check_request(asked.replace(messages=(*conversation.before, *conversation.new)), call.service.limits)
-    record = _Record(call, request, conversation, asked)
+    record = _Record(call, request, conversation, asked, task_id)
     await record.begin()
     run = request.replace(
         messages=(*conversation.before, *conversation.new),
@@ -110,11 +111,15 @@ def _with_ids(call: Call, conversation: Joined) -> Joined:
 class _Record:
     """What is kept of a run."""
 
-    def __init__(self, call: Call, request: RunRequest, conversation: Joined, asked: ModelRequest) -> None:
+    def __init__(
+        self, call: Call, request: RunRequest, conversation: Joined, asked: ModelRequest, task_id: str | None
+    ) -> None:
         self._store, self._seconds = call.service.answers, call.service.limits.keep_seconds
         self._keys = [f"thread:{conversation.thread_id}"]
         if request.run_id:
             self._keys.append(f"run:{request.run_id}")
+        if task_id:
+            self._keys.append(f"task:{task_id}")
         self._given = {message.id for message in (*conversation.before, *conversation.new, *conversation.added)}
         self._answered = Answered(
             id=call.id,
@@ -124,6 +129,7 @@ class _Record:
             request=asked.replace(messages=conversation.added, tools=(), options={}),
             parent=conversation.parent,
             thread_id=conversation.thread_id,
+            task_id=task_id,
             run_id=call.id,
             state="in_progress",
         )

@@ -40,6 +40,8 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Id of the answer that it goes on from."""
     thread_id: str | None = None
     """Id of the conversation, where it has one."""
+    task_id: str | None = None
+    """Id of the task that it is a part of, where its protocol has tasks."""
     run_id: str | None = None
     """Id of the run that makes it, where one goes on without its client."""
     state: AnsweredState = "completed"

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dragoman import json_bytes
+from dragoman.codec.framing import event_bytes
 from dragoman.codec.json_values import if_object
 
-__all__ = ["METHODS", "OLD_METHODS", "is_rpc", "rpc_failure", "rpc_request", "rpc_result"]
+__all__ = ["METHODS", "OLD_METHODS", "framed", "is_rpc", "rpc_failure", "rpc_request", "rpc_result"]
 
 METHODS = (
     "SendMessage",
@@ -56,3 +58,8 @@ def rpc_result(result: Any, id: Any) -> dict[str, Any]:  # noqa: A002 the protoc
 def rpc_failure(error: Mapping[str, Any], id: Any = None) -> dict[str, Any]:  # noqa: A002 the protocol's
     """An answer that tells an error (`errors.rpc_error`). `id`: the request's; `None`: it could not be read."""
     return {"jsonrpc": "2.0", "id": id, "error": error}
+
+
+def framed(value: Mapping[str, Any]) -> bytes:
+    """An object of a stream as bytes."""
+    return event_bytes(json_bytes.encode(value))

@@ -20,10 +20,34 @@ from dragoman.wires.a2a.messages import dump_message, load_message
 from dragoman.wires.a2a.quirks import EXTENSION, NAME, OWN
 from dragoman.wires.a2a.rpc import is_rpc
 
-__all__ = ["dump_run", "load_run", "routes"]
+__all__ = ["dump_run", "in_task", "load_run", "routes", "task_of"]
 
-routes: tuple[Route, ...] = ()
-"""Where a server has what: the places of its bindings are the server's own."""
+_AGENTS = ("/a2a", "/a2a/agents/{model}")
+routes = (
+    Route("GET", "/.well-known/agent-card.json", "card"),
+    *[
+        Route(method, root + path, purpose)
+        for root in _AGENTS
+        for method, path, purpose in (
+            ("GET", "/.well-known/agent-card.json", "card"),
+            ("POST", "", "rpc"),
+            ("POST", "/", "rpc"),
+            ("POST", "/message:send", "send_message"),
+            ("POST", "/message:stream", "stream_message"),
+            ("POST", "/v1/message:send", "send_message"),
+            ("POST", "/v1/message:stream", "stream_message"),
+            ("GET", "/tasks", "tasks"),
+            ("GET", "/tasks/{id}", "task"),
+            ("GET", "/v1/tasks/{id}", "task"),
+            ("POST", "/tasks/{id}:cancel", "cancel_task"),
+            ("POST", "/v1/tasks/{id}:cancel", "cancel_task"),
+            ("POST", "/tasks/{id}:subscribe", "subscribe_task"),
+            ("GET", "/tasks/{id}:subscribe", "subscribe_task"),
+            ("GET", "/v1/tasks/{id}:subscribe", "subscribe_task"),
+        )
+    ],
+)
+"""Where a server has what. Those under `v1` are of 0.3."""
 _CARRIED = ("run_id", "tools", "context", "state", "settings", "metadata")
 """What is carried of a request under our extension. Whose conversation it is, and what goes to a provider unread, is not for a client
 to say."""
@@ -147,3 +171,16 @@ def _joined(messages: list[dict[str, Any]], spare: str) -> dict[str, Any]:
 
 def _builtin(request: RunRequest, name: str) -> Any:
     return msgspec.to_builtins(getattr(request, name))
+
+
+def task_of(request: RunRequest) -> str:
+    """The id of the task that a request goes on with; empty: it begins one."""
+    return if_text(OWN.fields(request.native).get("taskId"))
+
+
+def in_task(request: RunRequest, task_id: str) -> RunRequest:
+    """A request that goes on with a task; empty: that begins one."""
+    fields = rest(OWN.fields(request.native), "taskId")
+    native = {name: value for name, value in (request.native or {}).items() if name != NAME}
+    own = {**fields, **({"taskId": task_id} if task_id else {})}
+    return request.replace(native={**native, **({NAME: own} if own else {})} or None)

@@ -9,7 +9,7 @@ from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.message import Message, Origin
 from dragoman.wires.a2a.messages import dump_messages, load_messages
 
-__all__ = ["aggregated", "dump_task", "load_task"]
+__all__ = ["aggregated", "cancelled", "dump_task", "load_task"]
 
 
 def aggregated(objects: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -82,4 +82,10 @@ def load_task(task: Mapping[str, Any], *, origin: Origin | None = None) -> list[
     Raises:
         HistoryError: it is none.
     """
-    return load_messages(dict(task), origin=origin)
+    return load_messages(task, origin=origin)
+
+
+def cancelled(task: Mapping[str, Any]) -> dict[str, Any]:
+    """A task that was cancelled while it waited."""
+    status = {name: value for name, value in if_object(task.get("status")).items() if name != "message"}
+    return {**task, "status": {**status, "state": "TASK_STATE_CANCELED"}}

@@ -1,0 +1,145 @@
+"""Tasks: what a client of a protocol that has them sees of runs. A task is the runs of one conversation until it waits for nobody any more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+
+from dragoman.codec.json_values import if_list, if_object
+from dragoman.errors import ProviderError
+from dragoman.event import Event, RunError, RunFinished, RunStarted
+from dragoman.fold import unfold
+from dragoman.run_request import RunRequest
+from dragoman.serve.call import Call
+from dragoman.serve.records import Answered
+from dragoman.serve.shown_events import shown
+from dragoman.serve.threads import resource_of
+
+__all__ = ["TaskRecord", "context_of", "drained", "task_record", "tasks_of", "whole_task"]
+
+_MOST_TASKS = 10_000
+"""Tasks that are counted for a list."""
+_PAGE = 100
+
+
+class TaskRecord(msgspec.Struct, frozen=True):
+    """What is kept of a task."""
+
+    id: str
+    """Of the task."""
+    runs: Sequence[Answered]
+    """Its runs, in order; one at least."""
+
+    @property
+    def last(self) -> Answered:
+        """Its latest run."""
+        return self.runs[-1]
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for its client."""
+        return self.last.state == "completed" and bool(self.last.pending)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it came to its end."""
+        return self.last.state != "in_progress" and not self.waits
+
+
+async def task_record(call: Call, task_id: str) -> TaskRecord | None:
+    """The task of an id that a client gives; `None`: it has none of that id."""
+    last = await call.service.answers.find(call.caller.id, [f"task:{task_id}"])
+    return None if last is None else await _record(call, task_id, last)
+
+
+async def _record(call: Call, task_id: str, last: Answered) -> TaskRecord:
+    chain = await call.service.answers.chain(call.caller.id, last.id)
+    runs = [one for one in chain if one.task_id == task_id]
+    return TaskRecord(task_id, runs or [last])
+
+
+async def tasks_of(call: Call) -> list[TaskRecord]:
+    """The tasks of a client, the latest first."""
+    found: list[TaskRecord] = []
+    after = ""
+    while len(found) < _MOST_TASKS:
+        page = await call.service.answers.latest(call.caller.id, "task:", after=after, most=_PAGE)
+        for key, last in page:
+            task_id = last.task_id or key.removeprefix("task:")
+            found.append(await _record(call, task_id, last))
+        if len(page) < _PAGE:
+            break
+        after = page[-1][0]
+    return found
+
+
+def context_of(call: Call, record: TaskRecord) -> str:
+    """The id of a task's conversation, as its client calls it."""
+    thread, resource = record.last.thread_id or record.id, resource_of(call)
+    return unquote(thread.removeprefix(f"{resource}/")) if thread.startswith(f"{resource}/") else thread
+
+
+async def whole_task(call: Call, record: TaskRecord) -> dict[str, Any]:
+    """A task as it is now, as its wire has it."""
+    wire: Any = call.wire
+    task: dict[str, Any] = {}
+    for number, run in enumerate(record.runs):
+        events = await _events(call, run)
+        envelope = wire.envelope(_request(call, record, run, number), id=record.id, now=run.created_at)
+        encoder = wire.encoder(**envelope)
+        objects = [each for event in shown(events) for each in encoder.objects(event)]
+        task = _joined(task, wire.aggregated(objects))
+    if record.last.state == "cancelled" and record.last.pending == ():  # perhaps while it waited, which no event says
+        return wire.cancelled(task)
+    return task
+
+
+def _request(call: Call, record: TaskRecord, run: Answered, number: int) -> RunRequest:
+    wire: Any = call.wire
+    asked = RunRequest(run.request.messages, thread_id=context_of(call, record))
+    return wire.in_task(asked, record.id) if number else asked
+
+
+async def _events(call: Call, run: Answered) -> list[Event]:
+    """What happened in a run so far; where the log has forgotten it, what is kept of it."""
+    log, found = call.service.log, list[Event]()
+    if run.run_id is not None:
+        while page := await log.read(run.run_id, len(found)):
+            found += page
+    if found:
+        return found
+    ended: list[Event] = []
+    if run.state == "failed":
+        ended = [RunError(ProviderError("the run failed"), run.id)]
+    elif run.state != "in_progress":
+        outcome = "cancelled" if run.state == "cancelled" else "pending" if run.pending else "success"
+        ended = [RunFinished(run.id, outcome, run.usage, run.pending)]
+    return [RunStarted(run.id), *unfold(run.output), *ended]
+
+
+def _joined(before: Mapping[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """A task after one more run."""
+    if not before:
+        return after
+    asked = if_object(before.get("status")).get("message")
+    history = [*if_list(before.get("history")), *([asked] if asked else []), *if_list(after.get("history"))]
+    artifacts = {
+        one["artifactId"]: one for one in [*if_list(before.get("artifacts")), *if_list(after.get("artifacts"))]
+    }
+    joined = {**before, **after}
+    if history:
+        joined["history"] = history
+    if artifacts:
+        joined["artifacts"] = list(artifacts.values())
+    return joined
+
+
+async def drained(call: Call, run_id: str) -> None:
+    """Waits until a run is over."""
+    async with aclosing(call.service.runs.pages(run_id)) as pages:
+        async for page in pages:
+            call.observed.add(page)
