@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from pages import endpoints
+from pages import endpoints, seed_mapping
 from pages.fields import fields, markdown, records
 
 import dragoman
@@ -142,6 +142,10 @@ def test_no_document_sends_its_reader_into_the_source() -> None:
 
 def test_the_documented_endpoints_are_those_of_the_wires() -> None:
     assert (ROOT / "docs" / "endpoints.md").read_text() == endpoints.markdown(), "make pages"
+
+
+def test_the_documented_mapping_of_protocols_is_what_the_wires_do() -> None:
+    assert (ROOT / "docs" / "formats" / "a2a-mapping.md").read_text() == seed_mapping.markdown(), "make pages"
 
 
 def test_the_documented_fields_are_those_of_the_source() -> None:

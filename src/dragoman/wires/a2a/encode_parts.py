@@ -54,7 +54,8 @@ class Parts:
 
     def __init__(self) -> None:
         self._messages: dict[str, MessageStarted] = {}
-        self._ids: set[str] = {"state", "result"}
+        self._ids: set[str] = {"", "state", "result"}
+        self._repeats: dict[str, int] = {}
         self._of_message: dict[str, list[str]] = {}
         self.open: dict[Key, OpenPart] = {}
 
@@ -71,7 +72,7 @@ class Parts:
         if not isinstance(part, _SHOWN) or not (is_shown or isinstance(part, ToolResultPart)):
             return None
         base = (part.id if isinstance(part, ToolCallPart) else "") or event.message_id
-        known = OpenPart("", part) if isinstance(part, ThinkingPart) else OpenPart(self._id(base, event.index), part)
+        known = OpenPart("", part) if isinstance(part, ThinkingPart) else OpenPart(self._id(base), part)
         if known.artifact_id:
             self._of_message.setdefault(event.message_id, []).append(known.artifact_id)
         self.open[event.message_id, event.index] = known
@@ -83,11 +84,13 @@ class Parts:
             del self.open[key]
         return self._of_message.pop(message_id, [])
 
-    def _id(self, base: str, index: int) -> str:
+    def _id(self, base: str) -> str:
         """An id of an artifact that no other of the task has."""
-        id_ = base if base and base not in self._ids else f"{base}:{index}"
+        id_, number = base, self._repeats.get(base, 0)
         while id_ in self._ids:
-            id_ += "'"
+            number += 1
+            id_ = f"{base}:{number}"
+        self._repeats[base] = number
         self._ids.add(id_)
         return id_
 

@@ -17,6 +17,7 @@ from dragoman.wires.a2a.content import dump_content, load_content
 from dragoman.wires.a2a.extras import extras, json_of, others, text_of
 from dragoman.wires.a2a.quirks import EXTENSION, OWN, ROLE_NAMES, ROLES, role_of
 from dragoman.wires.a2a.seed_kinds import canonical_type, compacted
+from dragoman.wires.a2a.tools import CALL, RESULT
 
 __all__ = ["dump_message", "dump_messages", "load_message", "load_messages", "votes"]
 
@@ -155,22 +156,32 @@ def dump_message(message: Message, spare_id: str = "message", *, extras: bool = 
         **OWN.fields(message.native),
     }
     metadata: dict[str, Any] = dict(message.own_metadata)
-    metadata["canonical_type"] = canonical_type(message)
     if extras and not _says_all(message, {**entry, "metadata": metadata}):
+        metadata["canonical_type"] = canonical_type(message)
         metadata[EXTENSION] = {"type": "message", "message": _packed(message, places)}
         entry["extensions"] = list(dict.fromkeys([*if_list(entry.get("extensions")), EXTENSION]))
-    return {**entry, "metadata": metadata}
+    return {**entry, "metadata": metadata} if metadata else entry
 
 
 def _says_all(message: Message, entry: Mapping[str, Any]) -> bool:
     """Whether a message is read as it was from what every peer reads."""
-    if message.own_metadata or any(isinstance(p, DataPart) and OWN.form(p.native) for p in message.content):
-        return False  # numbers in it may be changed on the way
+    data = [part.get("data") for part in map(if_object, if_list(entry.get("parts")))]
+    values = [each for each in data if if_object(each).get("type") not in (CALL, RESULT)]
+    if _has_numbers([message.own_metadata, values, OWN.fields(message.native)]):
+        return False  # they may be changed on the way
     try:
         read = load_message(dict(entry))
         return len(read) == 1 and read[0].to_json() == message.to_json()
     except HistoryError:
         return False
+
+
+def _has_numbers(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_numbers, if_object(value).values()))
+    if isinstance(value, list):
+        return any(map(_has_numbers, if_list(value)))
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _packed(message: Message, places: Mapping[int, int]) -> str:

@@ -85,7 +85,7 @@ def load_task(task: Mapping[str, Any], *, origin: Origin | None = None) -> list[
     Raises:
         HistoryError: it is none.
     """
-    return load_messages(dict(task), origin=origin)
+    return load_messages(task, origin=origin)
 
 
 def cancelled(task: Mapping[str, Any]) -> dict[str, Any]:

@@ -100,7 +100,7 @@ class RunEncoder:
 
     def _open(self, event: Event | None) -> None:
         """Opens a run, where a stream begins without one."""
-        if self._run is None and not isinstance(event, RunStarted | RunError):
+        if self._run is None and not isinstance(event, RunStarted):
             self._run = self._ids
             self._out.append({**dump_started(*self._ids), **self._meta({"v": 1, "made": True})})
 
@@ -186,8 +186,7 @@ class RunEncoder:
             held = self._meta({"error": _error_fields(event)})
             self._out.append({**dump_failed(event.error), "type": "SUBAGENT_ERROR", "subagentRunId": id_, **held})
             return
-        if self._run is not None:
-            self._end_all()
+        self._end_all()
         self._over = True
         self._out.append({**dump_failed(event.error), **self._meta({"error": _error_fields(event)})})
 
@@ -231,9 +230,9 @@ class RunEncoder:
 
     def _state(self, event: StateSnapshot | StateDelta) -> None:
         whole = isinstance(event, StateSnapshot)
-        said: Object = {"snapshot": event.state} if whole else {"delta": [dict(each) for each in event.operations]}
+        value: Object = {"snapshot": event.state} if whole else {"delta": [dict(each) for each in event.operations]}
         kind = "STATE_SNAPSHOT" if whole else "STATE_DELTA"
-        self._tell(event, {**OWN.fields(event.native), "type": kind, **said, **self._of(self._owner(event.run_id))})
+        self._tell(event, {**OWN.fields(event.native), "type": kind, **value, **self._of(self._owner(event.run_id))})
 
     def _custom(self, event: Custom) -> None:
         kind = OWN.form(event.native).get("type")

@@ -27,7 +27,7 @@ routes = (
     Route("GET", "/ag-ui/{id}/stream", "attach"),
     Route("POST", "/ag-ui/{id}/cancel", "cancel_run"),
     Route("GET", "/ag-ui", "capabilities"),
-    Route("GET", "/ag-ui/{model}/capabilities", "capabilities"),
+    Route("GET", "/ag-ui/{model}", "capabilities"),
 )
 """Where a server has what."""
 _SEED: Mapping[str, str] = {
