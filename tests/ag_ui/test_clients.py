@@ -46,7 +46,7 @@ def test_the_client_knows_a_stream_that_is_not_allowed() -> None:
         assert "TEXT_MESSAGE_END" in verdict["error"]
 
 
-def told(verdict: Mapping[str, Any]) -> list[tuple[str, str]]:
+def texts_of(verdict: Mapping[str, Any]) -> list[tuple[str, str]]:
     read = ag_ui.load_messages(verdict["messages"])
     return [(str(message.role), message.text) for message in read if message.text]
 
@@ -56,7 +56,7 @@ def test_what_is_taken_back_is_gone() -> None:
     for version in VERSIONS:
         for name, texts in (("taken back", ["Weather?", "Right."]), ("taken back while another is open", ["Weather?", "Hallo."])):  # fmt: skip
             (verdict,) = applied([(made[name], BEFORE)], version)
-            assert [text for _, text in told(verdict)] == texts
+            assert [text for _, text in texts_of(verdict)] == texts
 
 
 def test_what_waits_is_known_to_the_client() -> None:

@@ -50,7 +50,7 @@ from dragoman.run_request import RunRequest
 from dragoman.wires import ag_ui
 from support.aimock import node
 
-__all__ = ["REQUEST", "SCENARIOS", "applied", "decoded", "encoded", "objects", "said", "without_empty"]
+__all__ = ["REQUEST", "SCENARIOS", "applied", "decoded", "encoded", "objects", "message_events", "without_empty"]
 
 HOME = Path(__file__).parents[2] / ".cache" / "ag_ui"
 REQUEST = RunRequest((Message.user("Weather?").replace(id="u"),), thread_id="t", run_id="r")
@@ -77,7 +77,7 @@ def decoded(data: bytes, cuts: Sequence[int] = ()) -> list[Event]:
     return [*(event for piece in pieces for event in decoder.feed(piece)), *decoder.close()]
 
 
-def said(id_: str, *content: Content, role: Role = Role.MODEL, **fields: Any) -> list[Event]:
+def message_events(id_: str, *content: Content, role: Role = Role.MODEL, **fields: Any) -> list[Event]:
     """A message as a stream tells it."""
     parts = [event for index, piece in enumerate(content) for event in whole_part(id_, index, piece)]
     reason = FinishReason.stop if role is Role.MODEL else None
@@ -102,27 +102,27 @@ def _interleaved() -> list[Event]:
     deltas = [PartDelta("m", 0, '{"city":'), PartDelta("m", 1, "{}"), StateDelta(({"op": "add", "path": "/n", "value": 1},)), PartDelta("m", 0, '"Rome"}')]  # fmt: skip
     ends = [PartFinished("m", 1, _OTHER), PartFinished("m", 0, _CALL), MessageFinished("m", FinishReason.tool_calls)]
     progress = Custom("tool_progress", {"call_id": "c1", "done": 1})
-    second = said("r2", ToolResultPart("c2", "time", "noon"), role=Role.USER)
-    first = said("r1", ToolResultPart("c1", "weather", {"sun": 1.0}, is_error=True), role=Role.USER)
+    second = message_events("r2", ToolResultPart("c2", "time", "noon"), role=Role.USER)
+    first = message_events("r1", ToolResultPart("c1", "weather", {"sun": 1.0}, is_error=True), role=Role.USER)
     return [*start, *deltas, *ends, progress, *second, *first]
 
 
 # fmt: off
 SCENARIOS: Mapping[str, Callable[[], list[Event]]] = {
     "nothing": list,
-    "a text": lambda: _run(said("m", TextPart("Hello."), origin=_ORIGIN)),
-    "no run": lambda: said("m", TextPart("Hello.")),
+    "a text": lambda: _run(message_events("m", TextPart("Hello."), origin=_ORIGIN)),
+    "no run": lambda: message_events("m", TextPart("Hello.")),
     "all kinds": lambda: _run(
-        said("m", _SIGNED, TextPart("Let me see."), _CALL, TextPart("And:"), _OTHER, turn="m", created_at=_NOW),
-        said("x", ToolResultPart("c1", "weather", 1), ToolResultPart("c2", "time", (TextPart("a"), DataPart(b"x", "image/png"))), role=Role.USER),
-        said("n", TextPart("Done."), ProviderPart("block", {"anthropic": {"a": 1}})),
+        message_events("m", _SIGNED, TextPart("Let me see."), _CALL, TextPart("And:"), _OTHER, turn="m", created_at=_NOW),
+        message_events("x", ToolResultPart("c1", "weather", 1), ToolResultPart("c2", "time", (TextPart("a"), DataPart(b"x", "image/png"))), role=Role.USER),
+        message_events("n", TextPart("Done."), ProviderPart("block", {"anthropic": {"a": 1}})),
     ),
     "steps and state": lambda: _run(
         StepStarted("model call 1"), StateSnapshot({"a": 1}), *_interleaved(), StepFinished("model call 1"),
-        StateDelta(({"op": "replace", "path": "/a", "value": [2]},)), said("n", TextPart("Sun.")),
+        StateDelta(({"op": "replace", "path": "/a", "value": [2]},)), message_events("n", TextPart("Sun.")),
     ),
     "taken back": lambda: _run(
-        said("m", TextPart("Wrong"), _CALL), MessageDropped("m", "again"), said("n", TextPart("Right."))
+        message_events("m", TextPart("Wrong"), _CALL), MessageDropped("m", "again"), message_events("n", TextPart("Right."))
     ),
     "taken back while another is open": lambda: _run(
         MessageStarted("m", Role.MODEL), PartStarted("m", 0, OpenText()), PartDelta("m", 0, "Ha"),
@@ -134,38 +134,38 @@ SCENARIOS: Mapping[str, Callable[[], list[Event]]] = {
         end=RunError(RateLimitError("too much"), "r"),
     ),
     "cut": lambda: _run(MessageStarted("m", Role.MODEL), PartStarted("m", 0, OpenText()), PartDelta("m", 0, "Ha"))[:-1],
-    "cancelled": lambda: _run(said("m", TextPart("Ha")), end=RunFinished("r", "cancelled")),
-    "an approval": lambda: _run(said("m", _CALL), end=RunFinished("r", "pending", pending=(_APPROVAL,))),
+    "cancelled": lambda: _run(message_events("m", TextPart("Ha")), end=RunFinished("r", "cancelled")),
+    "an approval": lambda: _run(message_events("m", _CALL), end=RunFinished("r", "pending", pending=(_APPROVAL,))),
     "a tool of the client's": lambda: _run(
-        said("m", _CALL, _OTHER), end=RunFinished("r", "pending", pending=(Interrupt("c1", call=_CALL), Interrupt("c2", call=_OTHER)))
+        message_events("m", _CALL, _OTHER), end=RunFinished("r", "pending", pending=(Interrupt("c1", call=_CALL), Interrupt("c2", call=_OTHER)))
     ),
     "a question and a sign-in": lambda: _run(
-        said("m", _CALL, _OTHER),
+        message_events("m", _CALL, _OTHER),
         end=RunFinished("r", "pending", pending=(
             Interrupt("c1", "input", call=_CALL, message="Which?", schema={"type": "string"}),
             Interrupt("c2", "auth", call=_OTHER, metadata={"url": "https://sign.test"}),
         )),
     ),
     "a run within a tool": lambda: _run(
-        said("m", _CALL), RunStarted("inner", parent_run_id="r"), StepStarted("model call 1", run_id="inner"),
-        said("i", _SIGNED, TextPart("Inner."), run_id="inner"), StateSnapshot({"b": 2}, run_id="inner"), Custom("note", 1, run_id="inner"),
+        message_events("m", _CALL), RunStarted("inner", parent_run_id="r"), StepStarted("model call 1", run_id="inner"),
+        message_events("i", _SIGNED, TextPart("Inner."), run_id="inner"), StateSnapshot({"b": 2}, run_id="inner"), Custom("note", 1, run_id="inner"),
         RunStarted("deeper", parent_run_id="inner"), RunError(RateLimitError("no"), "deeper"),
         StepFinished("model call 1", run_id="inner"), RunFinished("inner", result="Inner."),
-        said("x", ToolResultPart("c1", "weather", "Inner."), role=Role.USER), said("n", TextPart("Out.")),
+        message_events("x", ToolResultPart("c1", "weather", "Inner."), role=Role.USER), message_events("n", TextPart("Out.")),
     ),
     "a run within a tool that is left open": lambda: _run(
-        said("m", _CALL), RunStarted("inner", parent_run_id="r"), StepStarted("s", run_id="inner"),
+        message_events("m", _CALL), RunStarted("inner", parent_run_id="r"), StepStarted("s", run_id="inner"),
         MessageStarted("i", Role.MODEL, run_id="inner"), PartStarted("i", 0, _SIGNED), PartDelta("i", 0, "h"),
     ),
-    "several answers": lambda: _run(said("m", TextPart("One.")), said("n", TextPart("Two."), candidate=1)),
-    "ids that repeat": lambda: _run(said("m", _CALL), said("m", _CALL), said("x", ToolResultPart("c1", "weather", "a"), role=Role.USER)),
+    "several answers": lambda: _run(message_events("m", TextPart("One.")), message_events("n", TextPart("Two."), candidate=1)),
+    "ids that repeat": lambda: _run(message_events("m", _CALL), message_events("m", _CALL), message_events("x", ToolResultPart("c1", "weather", "a"), role=Role.USER)),
     "other than its deltas": lambda: _run(
         MessageStarted("m", Role.MODEL), PartStarted("m", 0, OpenText()), PartDelta("m", 0, "Hal"),
         PartFinished("m", 0, TextPart("Hello.", {"google": {"a": 1}})), MessageFinished("m"),
     ),
-    "calls without arguments": lambda: _run(said("m", ToolCallPart("", "f", raw="", state="complete"), ToolCallPart("", "g"))),
-    "what the client said": lambda: _run(said("u", TextPart("Weather?"), role=Role.USER), said("m", TextPart("Sun."))),
-    "runs one after the other": lambda: [*_run(said("m", TextPart("a"))), RunStarted("r2", "t"), *said("n", TextPart("b")), RunFinished("r2")],
+    "calls without arguments": lambda: _run(message_events("m", ToolCallPart("", "f", raw="", state="complete"), ToolCallPart("", "g"))),
+    "what the client said": lambda: _run(message_events("u", TextPart("Weather?"), role=Role.USER), message_events("m", TextPart("Sun."))),
+    "runs one after the other": lambda: [*_run(message_events("m", TextPart("a"))), RunStarted("r2", "t"), *message_events("n", TextPart("b")), RunFinished("r2")],
 }
 """Name → events of a run, in all the ways in which runs go."""
 # fmt: on

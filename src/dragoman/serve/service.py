@@ -59,6 +59,8 @@ class Service:
         self.metrics = Metrics(lambda: self.gate.open)
         self.new_id = new_id
         self.clock = clock
+        self.started_at = clock()
+        """When it was made."""
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:

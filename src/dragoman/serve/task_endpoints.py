@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
+from email.utils import format_datetime
+from hashlib import blake2b
 from typing import Any
 
 import anyio
@@ -19,7 +21,7 @@ from dragoman.run_request import RunRequest
 from dragoman.serve.call import Call
 from dragoman.serve.protocol_runs import begun, served_agent
 from dragoman.serve.shown_events import shown
-from dragoman.serve.tasks import TaskRecord, context_of, drained, task_record, tasks_of, whole_task
+from dragoman.serve.tasks import TaskRecord, context_of, drained, events_of, task_record, tasks_of, whole_task
 from dragoman.tools import Tool
 
 __all__ = ["cancel_task", "card", "rpc", "send_message", "stream_message", "subscribe_task", "task", "tasks"]
@@ -178,9 +180,15 @@ async def card(call: Call) -> None:
         tools=tools,
         security=security,
     )
-    body = json_bytes.encode({**wire.old_card(made), **made})
-    headers = {"content-type": "application/json", "cache-control": "public, max-age=300"}
-    await call.connection.respond(200, headers, body)
+    is_current = call.headers.get("a2a-version", "").startswith("1") or call.query.get("version", "").startswith("1")
+    body = json_bytes.encode(made if is_current else {**wire.old_card(made), **made})
+    tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
+    since = format_datetime(call.service.started_at, usegmt=True)
+    headers = {"cache-control": "public, max-age=300", "etag": tag, "last-modified": since, "vary": "a2a-version"}
+    if call.headers.get("if-none-match") == tag:
+        await call.connection.respond(304, headers, b"")
+        return
+    await call.connection.respond(200, {"content-type": "application/json", **headers}, body)
 
 
 def _origin(call: Call) -> str:
@@ -201,7 +209,8 @@ async def _send(call: Call, params: dict[str, Any], frame: Frame) -> None:
     record = await _record(call, task_id)
     made = _bounded(await whole_task(call, record), how.get("historyLength"))
     wire: Any = call.wire
-    await _respond(call, frame.result(wire, frame.shape(wire, {"task": made})))
+    reply = wire.reply_of(await events_of(call, record.last), context_of(call, record))
+    await _respond(call, frame.result(wire, frame.shape(wire, {"task": made} if reply is None else {"message": reply})))
 
 
 async def _stream(call: Call, params: dict[str, Any], frame: Frame) -> None:

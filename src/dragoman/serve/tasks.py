@@ -19,7 +19,7 @@ from dragoman.serve.records import Answered
 from dragoman.serve.shown_events import shown
 from dragoman.serve.threads import resource_of
 
-__all__ = ["TaskRecord", "context_of", "drained", "task_record", "tasks_of", "whole_task"]
+__all__ = ["TaskRecord", "context_of", "drained", "events_of", "task_record", "tasks_of", "whole_task"]
 
 _MOST_TASKS = 10_000
 """Tasks that are counted for a list."""
@@ -88,7 +88,7 @@ async def whole_task(call: Call, record: TaskRecord) -> dict[str, Any]:
     wire: Any = call.wire
     task: dict[str, Any] = {}
     for number, run in enumerate(record.runs):
-        events = await _events(call, run)
+        events = await events_of(call, run)
         envelope = wire.envelope(_request(call, record, run, number), id=record.id, now=run.created_at)
         encoder = wire.encoder(**envelope)
         objects = [each for event in shown(events) for each in encoder.objects(event)]
@@ -104,7 +104,7 @@ def _request(call: Call, record: TaskRecord, run: Answered, number: int) -> RunR
     return wire.in_task(asked, record.id) if number else asked
 
 
-async def _events(call: Call, run: Answered) -> list[Event]:
+async def events_of(call: Call, run: Answered) -> list[Event]:
     """What happened in a run so far; where the log has forgotten it, what is kept of it."""
     log, found = call.service.log, list[Event]()
     if run.run_id is not None:

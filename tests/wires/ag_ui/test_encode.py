@@ -24,7 +24,7 @@ from dragoman.fold import fold
 from dragoman.message import Role, TextPart, ThinkingPart, ToolCallPart
 from dragoman.wires import ag_ui
 from dragoman.wires.ag_ui.compact import compact
-from support.ag_ui import REQUEST, SCENARIOS, decoded, encoded, objects, said, without_empty
+from support.ag_ui import REQUEST, SCENARIOS, decoded, encoded, message_events, objects, without_empty
 
 TYPES: TypeAdapter[Any] = TypeAdapter(Theirs)
 NAMES = sorted(SCENARIOS)
@@ -149,8 +149,8 @@ def test_ids_that_repeat_are_told_apart() -> None:
 
 def test_ids_of_calls_that_the_client_has_are_not_given_again() -> None:
     call = ToolCallPart("c1", "weather", {})
-    before = REQUEST.replace(messages=fold(said("old", call)))
-    stream = objects(said("m", call), request=before)
+    before = REQUEST.replace(messages=fold(message_events("old", call)))
+    stream = objects(message_events("m", call), request=before)
     (start,) = [each for each in stream if each["type"] == "TOOL_CALL_START"]
     assert start["toolCallId"] != "c1"
 
@@ -165,7 +165,7 @@ def test_fields_that_somebody_else_had_take_no_place_of_ours(native: dict[str, A
 
 def test_the_work_is_linear_in_ids_that_repeat() -> None:
     """No id is tried twice: as many of one id as there are messages."""
-    events = [event for _ in range(2_000) for event in said("m", TextPart("a"))]
+    events = [event for _ in range(2_000) for event in message_events("m", TextPart("a"))]
     stream = objects(events, extras=False)
     ids = {each["messageId"] for each in stream if each["type"] == "TEXT_MESSAGE_START"}
     assert len(ids) == 2_000 and max(map(len, ids)) < 10

@@ -11,11 +11,11 @@ questions do. Messages and events of 0.2, 0.3 and of older agents are read too; 
 
 from dragoman.wires.a2a.decode import decoder, load_response, member
 from dragoman.wires.a2a.encode import dump_response, encoder, envelope, ping, stream_type
-from dragoman.wires.a2a.errors import FAULTS, dump_error, error_of, load_error, rest_error, rpc_error
+from dragoman.wires.a2a.errors import FAULTS, dump_error, dump_refusal, error_of, load_error, rest_error, rpc_error
 from dragoman.wires.a2a.interrupts import answered
 from dragoman.wires.a2a.messages import dump_messages, load_messages, votes
 from dragoman.wires.a2a.old import new_params, old_card, old_object, old_rest, old_task
-from dragoman.wires.a2a.quirks import EXTENSION, NAME, Quirks
+from dragoman.wires.a2a.quirks import EXTENSION, NAME, REPLY, Quirks
 from dragoman.wires.a2a.rpc import OLD_METHODS, framed, rpc_failure, rpc_request, rpc_result
 from dragoman.wires.a2a.runs import dump_run, in_task, load_run, routes, task_of
 from dragoman.wires.a2a.seed import (
@@ -39,17 +39,17 @@ from dragoman.wires.a2a.seed_tools import (
     extract_user_text_and_tool_results,
 )
 from dragoman.wires.a2a.serving import CARD_PATH, dump_card
-from dragoman.wires.a2a.tasks import aggregated, cancelled, dump_task, load_task
+from dragoman.wires.a2a.tasks import aggregated, cancelled, dump_task, load_task, reply_of
 from dragoman.wires.a2a.tools import TOOL_CALLS_KEY, TOOL_RESULTS_KEY
 
 name = NAME
 
-__all__ = ["EXTENSION", "Quirks", "name"]
+__all__ = ["EXTENSION", "REPLY", "Quirks", "name"]
 __all__ += ["load_messages", "dump_messages", "votes"]
 __all__ += ["load_run", "dump_run", "routes", "answered"]
 __all__ += ["decoder", "load_response", "encoder", "envelope", "dump_response", "stream_type", "ping", "member"]
-__all__ += ["dump_task", "load_task", "aggregated", "cancelled"]
-__all__ += ["FAULTS", "load_error", "dump_error", "error_of", "rest_error", "rpc_error"]
+__all__ += ["dump_task", "load_task", "aggregated", "cancelled", "reply_of"]
+__all__ += ["FAULTS", "load_error", "dump_error", "dump_refusal", "error_of", "rest_error", "rpc_error"]
 __all__ += ["OLD_METHODS", "rpc_request", "rpc_result", "rpc_failure", "framed"]
 __all__ += ["new_params", "old_card", "old_object", "old_rest", "old_task", "in_task", "task_of"]
 __all__ += ["CARD_PATH", "dump_card"]

@@ -54,6 +54,10 @@ ping = SSE_PING
 """Keeps a stream open."""
 Object: TypeAlias = dict[str, Any]
 _WORKING = "TASK_STATE_WORKING"
+_MESSAGE = ("messageId", "role", "parts", "contextId", "taskId", "extensions", "referenceTaskIds")
+"""Fields of a message beside its metadata."""
+CANONICAL = "canonical_type"
+"""Key in metadata of what the time before 1.0 wrote there."""
 _PATCH = "application/json-patch+json"
 
 
@@ -341,10 +345,17 @@ def envelope(request: RunRequest | None, *, id: str, now: datetime) -> dict[str,
     }
     new = [message for message in request.messages if message.role is Role.USER][-1:]
     ids = {"taskId": made["task_id"], "contextId": made["context_id"]}
-    history = [{**dump_message(message, f"{id}:asked"), **ids} for message in new]
+    history = [_plain({**dump_message(message, f"{id}:asked"), **ids}) for message in new]
     if "rpc" in rpc:
         made["rpc_id"] = rpc["rpc"].get("id")
     return {**made, "history": history, "now": lambda: now}
+
+
+def _plain(message: Object) -> Object:
+    """A message of a client's, without what it had beside the protocol's fields."""
+    metadata = {name: value for name, value in message.get("metadata", {}).items() if name != CANONICAL}
+    kept = {name: message[name] for name in _MESSAGE if name in message}
+    return {**kept, **({"metadata": metadata} if metadata else {})}
 
 
 def dump_response(

@@ -12,7 +12,18 @@ from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.codec.serving import ErrorResponse, error_response, of_class, status_of
 from dragoman.errors import DragomanError
 
-__all__ = ["DOMAIN", "FAULTS", "Fault", "dump_error", "error_of", "fault_of", "load_error", "rest_error", "rpc_error"]
+__all__ = [
+    "DOMAIN",
+    "FAULTS",
+    "Fault",
+    "dump_error",
+    "dump_refusal",
+    "error_of",
+    "fault_of",
+    "load_error",
+    "rest_error",
+    "rpc_error",
+]
 
 DOMAIN = "a2a-protocol.org"
 _TYPE = "type.googleapis.com/google.rpc.ErrorInfo"
@@ -106,6 +117,16 @@ def rest_error(error: DragomanError, reason: str = "") -> ErrorResponse:
 def dump_error(error: DragomanError) -> ErrorResponse:
     """As in `Wire`: the answer of the REST binding."""
     return rest_error(error)
+
+
+def dump_refusal(error: DragomanError, purpose: str) -> ErrorResponse:
+    """An exception before a request was understood → the answer. `purpose`: of the place that it goes to; by JSON-RPC it is an answer of
+    that, unless it is about who asks."""
+    plain = rest_error(error)
+    if purpose != "rpc" or plain.status in (401, 403, 413, 429, 503):
+        return plain
+    failure = rpc_error(error, "PARSE_ERROR" if isinstance(error, errors.InvalidRequestError) else "")
+    return ErrorResponse(200, plain.headers, {"jsonrpc": "2.0", "id": None, "error": failure})
 
 
 def error_of(body: Mapping[str, Any], status: int | None = None) -> DragomanError:

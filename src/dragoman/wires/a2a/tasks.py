@@ -6,10 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dragoman.codec.json_values import if_list, if_object, if_text
-from dragoman.message import Message, Origin
+from dragoman.event import Custom, Event
+from dragoman.fold import fold
+from dragoman.message import Message, Origin, Role
 from dragoman.wires.a2a.messages import dump_messages, load_messages
+from dragoman.wires.a2a.quirks import REPLY
 
-__all__ = ["aggregated", "cancelled", "dump_task", "load_task"]
+__all__ = ["aggregated", "cancelled", "dump_task", "load_task", "reply_of"]
 
 
 def aggregated(objects: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -89,3 +92,12 @@ def cancelled(task: Mapping[str, Any]) -> dict[str, Any]:
     """A task that was cancelled while it waited."""
     status = {name: value for name, value in if_object(task.get("status")).items() if name != "message"}
     return {**task, "status": {**status, "state": "TASK_STATE_CANCELED"}}
+
+
+def reply_of(events: Iterable[Event], context_id: str) -> dict[str, Any] | None:
+    """The message with which a run answers in the place of a task; `None`: it is a task."""
+    listed = list(events)
+    if not any(isinstance(event, Custom) and event.name == REPLY for event in listed):
+        return None
+    last = [message for message in fold(listed) if message.role is Role.MODEL][-1:]
+    return next(({**each, "contextId": context_id} for each in dump_messages(last, extras=False)), None)

@@ -34,15 +34,17 @@ def dump_finished(
     What the client must run is no interrupt: it answers such calls with tool messages.
     """
     fields: dict[str, Any] = {"type": "RUN_FINISHED", "threadId": thread_id, "runId": run_id}
-    asked = [each for each in event.pending if each.reason != "tool"]
-    called = [each.call.id for each in event.pending if each.reason == "tool" and each.call]
-    if asked:
-        interrupts = [dump_interrupt(each, call_ids.get(each.call.id) if each.call else None) for each in asked]
-        fields["outcome"] = {"type": "interrupt", "interrupts": interrupts}
+    interrupts = [each for each in event.pending if each.reason != "tool"]
+    client_calls = [each.call.id for each in event.pending if each.reason == "tool" and each.call]
+    if interrupts:
+        dumped = [dump_interrupt(each, call_ids.get(each.call.id) if each.call else None) for each in interrupts]
+        fields["outcome"] = {"type": "interrupt", "interrupts": dumped}
     elif event.outcome == "cancelled" and current:
         fields["outcome"] = {"type": "cancelled"}
     else:
-        waits = {"pendingToolCallIds": [call_ids.get(id_, id_) for id_ in called]} if called and current else {}
+        waits = (
+            {"pendingToolCallIds": [call_ids.get(id_, id_) for id_ in client_calls]} if client_calls and current else {}
+        )
         fields["outcome"] = {"type": "success", **waits}
     if event.result is not None:
         fields["result"] = event.result

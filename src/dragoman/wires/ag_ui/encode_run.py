@@ -230,9 +230,9 @@ class RunEncoder:
 
     def _state(self, event: StateSnapshot | StateDelta) -> None:
         whole = isinstance(event, StateSnapshot)
-        said: Object = {"snapshot": event.state} if whole else {"delta": [dict(each) for each in event.operations]}
+        value: Object = {"snapshot": event.state} if whole else {"delta": [dict(each) for each in event.operations]}
         kind = "STATE_SNAPSHOT" if whole else "STATE_DELTA"
-        self._tell(event, {**OWN.fields(event.native), "type": kind, **said, **self._of(self._owner(event.run_id))})
+        self._tell(event, {**OWN.fields(event.native), "type": kind, **value, **self._of(self._owner(event.run_id))})
 
     def _custom(self, event: Custom) -> None:
         kind = OWN.form(event.native).get("type")

@@ -61,6 +61,8 @@ class Decoder(ResponseDecoder):
             self._finish(kind, event)
         elif kind == "tool-approval-request":
             self._approval(event)
+        elif kind == "tool-approval-response":
+            self._answered(if_text(event.get("approvalId")))
         elif kind.startswith("data-"):
             self._data(kind, event)
         elif not self._turn.take(kind, event) and kind != "message-metadata":
@@ -78,8 +80,7 @@ class Decoder(ResponseDecoder):
 
     def _step(self, kind: str) -> None:
         if kind == "reset-step":
-            dropped = self._turn.drop()
-            if dropped is not None:
+            for dropped in self._turn.drop():
                 self._events.append(MessageDropped(dropped, "the agent takes the step back"))
         elif kind == "start-step":
             self._turn.next()
@@ -89,10 +90,12 @@ class Decoder(ResponseDecoder):
         reason = _REASONS.get(if_text(event.get("finishReason"))) if kind == "finish" else FinishReason.cancelled
         calls = self._turn.open_calls
         self._turn.end(reason)
+        waiting = {call.id for call in calls}
+        asked = {id_: each for id_, each in self._pending.items() if each.call is None or id_ in waiting}
         for call in calls:
-            if reason is FinishReason.tool_calls:
-                self._pending.setdefault(call.id, Interrupt(call.id, "tool", call=call))
-        pending = tuple(self._pending.values())
+            if reason is FinishReason.tool_calls and call.run_by != "provider":
+                asked.setdefault(call.id, Interrupt(call.id, "tool", call=call))
+        pending = tuple(asked.values())
         outcome = "cancelled" if kind == "abort" else "pending" if pending else "success"
         self._events.append(RunFinished(self._run_id, outcome, pending=pending if outcome == "pending" else ()))
 
@@ -103,6 +106,9 @@ class Decoder(ResponseDecoder):
             raise DecodeError(f"an approval is asked for a call {call_id!r:.100} that is not there")
         message, signature = if_text(event.get("reason")) or None, if_text(event.get("signature")) or None
         self._pending[call_id] = Interrupt(id_ or call_id, "approval", call=call, message=message, signature=signature)
+
+    def _answered(self, approval_id: str) -> None:
+        self._pending = {id_: each for id_, each in self._pending.items() if each.id != approval_id}
 
     def _data(self, kind: str, event: dict[str, Any]) -> None:
         data = event.get("data")

@@ -47,6 +47,8 @@ class Turn:
         self._count = 0
         self._message: str | None = None
         """Id of the open message."""
+        self._step: list[str] = []
+        """Ids of the step's messages."""
         self._role = Role.MODEL
         self._index = 0
         self._texts: dict[tuple[str, str], _Open] = {}
@@ -91,13 +93,14 @@ class Turn:
         """The next step: another message."""
         if self._message is not None and (self._role is Role.USER or self._index):
             self._close(None)
+        self._step = [] if self._message is None else [self._message]
 
-    def drop(self) -> str | None:
-        """The step is taken back → the message that is void."""
-        dropped, self._message = self._message, None
+    def drop(self) -> list[str]:
+        """The step is taken back → the messages that are void."""
+        dropped, self._step, self._message = self._step, [], None
         self._texts.clear()
         self._inputs.clear()
-        self._calls = {id_: each for id_, each in self._calls.items() if each[1].get("message") != dropped}
+        self._calls = {id_: each for id_, each in self._calls.items() if each[1].get("message") not in dropped}
         return dropped
 
     def end(self, reason: FinishReason | None) -> None:
@@ -223,6 +226,7 @@ class Turn:
             minted = self._turn if self._count == 1 else f"{self._turn}:{self._count - 1}"
         self._turn = self._turn or minted
         self._message, self._role, self._index = minted, role, 0
+        self._step.append(minted)
         origin = self._origin if role is Role.MODEL else None
         self._events.append(MessageStarted(minted, role, origin=origin, turn=self._turn))
 

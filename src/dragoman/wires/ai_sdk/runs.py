@@ -44,6 +44,9 @@ def load_run(
     Raises:
         HistoryError: the body is not what `useChat` sends.
     """
+    whole: Any = body
+    if not isinstance(whole, dict):
+        raise HistoryError("what useChat sends is a JSON object")
     bounded(body if problems is None else rest(body, "messages"))
     given: Any = body.get("messages")
     if given is None and isinstance(body.get("message"), dict):
