@@ -19,9 +19,10 @@ from dragoman.event import RunError
 from dragoman.logs import logger
 from dragoman.run_request import RunRequest
 from dragoman.serve.call import Call
+from dragoman.serve.protocol_endpoints import logged
 from dragoman.serve.protocol_runs import begun, served_agent
 from dragoman.serve.shown_events import shown
-from dragoman.serve.tasks import TaskRecord, context_of, drained, events_of, task_record, tasks_of, whole_task
+from dragoman.serve.tasks import TaskRecord, context_of, drained, events_of, task_record, tasks_of, unkept, whole_task
 from dragoman.tools import Tool
 
 __all__ = ["cancel_task", "card", "rpc", "send_message", "stream_message", "subscribe_task", "task", "tasks"]
@@ -82,7 +83,7 @@ async def rpc(call: Call) -> None:
         _check_rpc(call, id_)
         method = wire.OLD_METHODS.get(body["method"], body["method"])
         frame = msgspec.structs.replace(frame, old=method != body["method"])
-        await _method(method)(call, _params(call), frame)
+        await _method(method)(_of_key(call), _params(call), frame)
     except Exception as error:
         if call.connection.started:
             raise
@@ -115,6 +116,11 @@ def _check_rpc(call: Call, id_: Any) -> None:
         raise TaskError('a request of JSON-RPC has "jsonrpc": "2.0", a method and an id', "INVALID_REQUEST")
 
 
+def _of_key(call: Call) -> Call:
+    """A call without what its body says of a user: a task is its key's, since other methods name no user."""
+    return msgspec.structs.replace(call, body={})
+
+
 def _check_version(call: Call) -> None:
     version = call.headers.get("a2a-version") or call.query.get("A2A-Version", "")
     if version not in ("", "1.0", "0.3"):
@@ -130,7 +136,8 @@ async def _by_path(call: Call, work: Callable[[Call, dict[str, Any], Frame], Awa
     try:
         _check_version(call)
         old = "/v1/" in call.route.path
-        await work(call, wire.new_params(params) if old and call.body else params, Frame(old=old))
+        given = wire.new_params(params) if old and call.body else params
+        await work(_of_key(call), given, Frame(old=old))
     except TaskError as error:
         refused = wire.rest_error(error, error.reason)
         await call.connection.respond(refused.status, refused.headers, json_bytes.encode(refused.body))
@@ -206,7 +213,7 @@ async def _send(call: Call, params: dict[str, Any], frame: Frame) -> None:
     how = if_object(params.get("configuration"))
     if not (how.get("returnImmediately") is True or how.get("blocking") is False):
         await drained(call, run_id)
-    record = await _record(call, task_id)
+    record = await task_record(call, task_id) or unkept(call, request, task_id, run_id)
     made = _bounded(await whole_task(call, record), how.get("historyLength"))
     wire: Any = call.wire
     reply = wire.reply_of(await events_of(call, record.last), context_of(call, record))
@@ -307,8 +314,11 @@ async def _cancel(call: Call, params: dict[str, Any], frame: Frame) -> None:
     last = record.last
     if record.waits:
         ended = msgspec.structs.replace(last, state="cancelled", pending=())
-        await call.service.answers.save(ended, [f"task:{record.id}", f"thread:{last.thread_id}"])
-    elif last.run_id is not None:
+        newest = await call.service.answers.find(call.caller.id, [f"thread:{last.thread_id}"])
+        await call.service.answers.save(ended, [f"task:{record.id}"])
+        if newest is not None and newest.id != last.id:  # the conversation went on, and stays there
+            await call.service.answers.save(newest)
+    elif last.run_id is not None and await logged(call, last.run_id):
         await call.service.runs.cancel(last.run_id)
         await drained(call, last.run_id)
     made = await whole_task(call, await _record(call, record.id))
@@ -317,7 +327,7 @@ async def _cancel(call: Call, params: dict[str, Any], frame: Frame) -> None:
 
 async def _subscribe(call: Call, params: dict[str, Any], frame: Frame) -> None:
     record = await _record(call, if_text(params.get("id")))
-    if record.last.state != "in_progress" or record.last.run_id is None:
+    if record.last.state != "in_progress" or record.last.run_id is None or not await logged(call, record.last.run_id):
         raise TaskError("the task does not work now, so that there is nothing to subscribe to; get it instead")
     wire: Any = call.wire
     request = RunRequest(record.last.request.messages[-1:], thread_id=context_of(call, record))
@@ -383,7 +393,8 @@ def _kept(task: dict[str, Any], *, artifacts: bool) -> dict[str, Any]:
 def _number(value: Any, default: int, name: str) -> int:
     if value is None or value == "":
         return default
-    if isinstance(value, str) and value.lstrip("-").isascii() and value.lstrip("-").isdigit() and len(value) < 10:
+    digits = value.removeprefix("-") if isinstance(value, str) else ""
+    if isinstance(value, str) and digits.isascii() and digits.isdigit() and len(digits) < 10:
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
