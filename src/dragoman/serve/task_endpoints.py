@@ -21,12 +21,28 @@ from dragoman.run_request import RunRequest
 from dragoman.serve.call import Call
 from dragoman.serve.protocol_runs import begun, served_agent
 from dragoman.serve.shown_events import shown
+from dragoman.serve.task_webhooks import asked_config, config_id, notify, notify_record, subscribed
 from dragoman.serve.tasks import TaskRecord, context_of, drained, events_of, task_record, tasks_of, whole_task
 from dragoman.tools import Tool
 
-__all__ = ["cancel_task", "card", "rpc", "send_message", "stream_message", "subscribe_task", "task", "tasks"]
+__all__ = [
+    "cancel_task",
+    "card",
+    "create_push",
+    "delete_push",
+    "get_push",
+    "list_push",
+    "rpc",
+    "send_message",
+    "stream_message",
+    "subscribe_task",
+    "task",
+    "tasks",
+]
 
 _LOG = logger("serve")
+_LOOK_SECONDS = 0.2
+"""How often a task that waits is looked at, for who has subscribed to it."""
 _MOST = 100
 _FEW = 50
 
@@ -105,7 +121,19 @@ def _params(call: Call) -> dict[str, Any]:
     params: Any = call.body.get("params")
     if params is not None and not isinstance(params, dict):
         raise TaskError("params must be an object", "INVALID_PARAMS")
-    return if_object(params)
+    return _camel(if_object(params))
+
+
+def _camel(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters by the names that JSON has for them; protobuf's are taken too."""
+    how = params.get("configuration")
+    named = {_camel_name(name): value for name, value in params.items()}
+    return {**named, **({"configuration": _camel(if_object(how))} if isinstance(how, dict) else {})}
+
+
+def _camel_name(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join([each.title() for each in rest])
 
 
 def _check_rpc(call: Call, id_: Any) -> None:
@@ -126,7 +154,11 @@ def _check_version(call: Call) -> None:
 
 async def _by_path(call: Call, work: Callable[[Call, dict[str, Any], Frame], Awaitable[None]]) -> None:
     wire: Any = call.wire
-    params = {**call.query, **call.body, **({"id": call.parameters["id"]} if "id" in call.parameters else {})}
+    named = call.parameters
+    ids = {"id": named["id"]} if "id" in named else {}
+    if call.route.purpose.endswith("_push"):
+        ids = {"taskId": named["id"], **({"id": named["config"]} if "config" in named else {})}
+    params = _camel({**call.query, **call.body, **ids})
     try:
         _check_version(call)
         old = "/v1/" in call.route.path
@@ -166,6 +198,26 @@ async def subscribe_task(call: Call) -> None:
     await _by_path(call, _subscribe)
 
 
+async def create_push(call: Call) -> None:
+    """Takes an address that notifications of a task go to."""
+    await _by_path(call, _create_push)
+
+
+async def get_push(call: Call) -> None:
+    """Such an address."""
+    await _by_path(call, _get_push)
+
+
+async def list_push(call: Call) -> None:
+    """All of a task."""
+    await _by_path(call, _list_push)
+
+
+async def delete_push(call: Call) -> None:
+    """Forgets one."""
+    await _by_path(call, _delete_push)
+
+
 async def card(call: Call) -> None:
     """What an agent can do, and where."""
     wire: Any = call.wire
@@ -178,9 +230,11 @@ async def card(call: Call) -> None:
         {"jsonrpc": root, "rest": root},
         description=served.agent.display_name or "",
         tools=tools,
+        push=call.service.webhooks.policy is not None,
         security=security,
     )
     is_current = call.headers.get("a2a-version", "").startswith("1") or call.query.get("version", "").startswith("1")
+    is_current |= not served.policy.older
     body = json_bytes.encode(made if is_current else {**wire.old_card(made), **made})
     tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
     since = format_datetime(call.service.started_at, usegmt=True)
@@ -202,7 +256,9 @@ def _origin(call: Call) -> str:
 async def _send(call: Call, params: dict[str, Any], frame: Frame) -> None:
     request, task_id = await _asked(call, params)
     served = served_agent(call, call.parameters.get("model", ""))
+    subscribed(call, task_id, params)
     run_id = await begun(call, request, served, task_id=task_id)
+    notify(call, run_id, task_id, request)
     how = if_object(params.get("configuration"))
     if not (how.get("returnImmediately") is True or how.get("blocking") is False):
         await drained(call, run_id)
@@ -216,7 +272,9 @@ async def _send(call: Call, params: dict[str, Any], frame: Frame) -> None:
 async def _stream(call: Call, params: dict[str, Any], frame: Frame) -> None:
     request, task_id = await _asked(call, params)
     served = served_agent(call, call.parameters.get("model", ""))
+    subscribed(call, task_id, params)
     run_id = await begun(call, request, served, task_id=task_id)
+    notify(call, run_id, task_id, request)
     leaves = served.policy.on_disconnect == "cancel"
     await _streamed(call, run_id, request, task_id, frame, cancel_on_leave=leaves)
 
@@ -317,16 +375,64 @@ async def _cancel(call: Call, params: dict[str, Any], frame: Frame) -> None:
 
 async def _subscribe(call: Call, params: dict[str, Any], frame: Frame) -> None:
     record = await _record(call, if_text(params.get("id")))
-    if record.last.state != "in_progress" or record.last.run_id is None:
-        raise TaskError("the task does not work now, so that there is nothing to subscribe to; get it instead")
+    if record.is_over:
+        raise TaskError("the task is over, so that there is nothing to subscribe to; get it instead")
+    if record.waits:
+        record = await _next_run(call, record, frame)
+    run_id = record.last.run_id
+    if record.is_over or run_id is None:
+        await call.connection.end(frame.piece(call.wire, {"task": await whole_task(call, record)}))
+        return
     wire: Any = call.wire
     request = RunRequest(record.last.request.messages[-1:], thread_id=context_of(call, record))
     request = wire.in_task(request, record.id if len(record.runs) > 1 else "")
-    await _streamed(call, record.last.run_id, request, record.id, frame)
+    await _streamed(call, run_id, request, record.id, frame)
 
 
-async def _no_push(call: Call, params: dict[str, Any], frame: Frame) -> None:  # noqa: ARG001 a method's
-    raise TaskError("push notifications are not sent by this server", "PUSH_NOTIFICATION_NOT_SUPPORTED")
+async def _next_run(call: Call, record: TaskRecord, frame: Frame) -> TaskRecord:
+    """Shows a task that waits, and stays until somebody goes on with it or ends it."""
+    headers = {"content-type": call.wire.stream_type, "cache-control": "no-cache", "x-accel-buffering": "no"}
+    call.connection.stream(headers, call.wire.ping, lambda error: b"")  # noqa: ARG005 the task is as it was
+    await call.connection.write(frame.piece(call.wire, {"task": await whole_task(call, record)}))
+    while record.waits:
+        await anyio.sleep(_LOOK_SECONDS)
+        record = await _record(call, record.id)
+    return record
+
+
+async def _push_task(call: Call, params: dict[str, Any]) -> TaskRecord:
+    if call.service.webhooks.policy is None:
+        raise TaskError("push notifications are not sent by this server", "PUSH_NOTIFICATION_NOT_SUPPORTED")
+    return await _record(call, if_text(params.get("taskId")) or if_text(params.get("id")))
+
+
+async def _create_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
+    record = await _push_task(call, params)
+    hooks = call.service.webhooks
+    config = {name: value for name, value in asked_config(params).items() if name != "taskId"}
+    kept = hooks.add(call.caller.id, record.id, config, call.service.new_id())
+    notify_record(call, record)
+    await _respond(call, frame.result(call.wire, kept))
+
+
+async def _get_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
+    record = await _push_task(call, params)
+    found = call.service.webhooks.of(call.caller.id, record.id).get(config_id(params))
+    if found is None:
+        raise ModelNotFoundError("there is no such configuration of push notifications here")
+    await _respond(call, frame.result(call.wire, found))
+
+
+async def _list_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
+    record = await _push_task(call, params)
+    configs = list(call.service.webhooks.of(call.caller.id, record.id).values())
+    await _respond(call, frame.result(call.wire, {"configs": configs, "nextPageToken": ""}))
+
+
+async def _delete_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
+    record = await _push_task(call, params)
+    call.service.webhooks.remove(call.caller.id, record.id, config_id(params))
+    await _respond(call, frame.result(call.wire, {}))
 
 
 async def _no_card(call: Call, params: dict[str, Any], frame: Frame) -> None:  # noqa: ARG001 a method's
@@ -340,10 +446,10 @@ _METHODS: Mapping[str, Callable[[Call, dict[str, Any], Frame], Awaitable[None]]]
     "ListTasks": _list,
     "CancelTask": _cancel,
     "SubscribeToTask": _subscribe,
-    "CreateTaskPushNotificationConfig": _no_push,
-    "GetTaskPushNotificationConfig": _no_push,
-    "ListTaskPushNotificationConfigs": _no_push,
-    "DeleteTaskPushNotificationConfig": _no_push,
+    "CreateTaskPushNotificationConfig": _create_push,
+    "GetTaskPushNotificationConfig": _get_push,
+    "ListTaskPushNotificationConfigs": _list_push,
+    "DeleteTaskPushNotificationConfig": _delete_push,
     "GetExtendedAgentCard": _no_card,
 }
 
