@@ -113,6 +113,7 @@ CARRIED: Mapping[str, frozenset[str]] = {
     "cohere": _CALLS,
     "ag_ui": frozenset(KINDS),
     "a2a": frozenset(KINDS),
+    "ai_sdk": frozenset(KINDS) - _MARKS,
     "dragoman": frozenset(KINDS),
     "ai_sdk_ui": frozenset(KINDS) - _MARKS,
     "ai_sdk_model": frozenset(KINDS) - _MARKS,

@@ -8,10 +8,10 @@ import pytest
 
 from dragoman import event as ev
 from dragoman import json_bytes
-from dragoman.errors import InvalidRequestError, ModelNotFoundError, StreamCutError
+from dragoman.errors import ContentRefusedError, InvalidRequestError, ModelNotFoundError, ProviderError, StreamCutError
 from dragoman.event import Event
 from dragoman.fold import fold
-from dragoman.message import Origin, TextPart, ToolCallPart, ToolResultPart
+from dragoman.message import DataPart, FinishReason, Origin, TextPart, ThinkingPart, ToolCallPart, ToolResultPart, Usage
 from dragoman.wires import a2a
 
 Json = dict[str, Any]
@@ -222,3 +222,101 @@ def test_a_refusal_of_a_request_is_one_of_ours_again() -> None:
         answer = a2a.dump_error(error)
         again = a2a.load_error(answer.status, answer.headers, json_bytes.encode(answer.body))
         assert type(again) is type(error) and again.message == error.message
+
+
+def test_shared_state_and_results_are_no_messages() -> None:
+    patch = {"op": "replace", "path": "/n", "value": 2}
+    kind = {"mediaType": "application/json-patch+json"}
+
+    def state(value: Any, **more: Any) -> Json:
+        update = artifact("state", {"data": value, **more.pop("part", {})}, **more)
+        update["artifactUpdate"]["artifact"]["name"] = "state"
+        return update
+
+    result = artifact("result", {"data": {"sky": "clear"}})
+    result["artifactUpdate"]["artifact"]["name"] = "result"
+    events = read(
+        TASK,
+        state({"n": 1}),
+        state([patch], append=True),
+        state([patch], part=kind),
+        state([1]),
+        result,
+        status("TASK_STATE_COMPLETED"),
+    )
+    assert events[1:-1] == [
+        ev.StateSnapshot({"n": 1}),
+        ev.StateDelta((patch,)),
+        ev.StateDelta((patch,)),
+        ev.StateSnapshot([1]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("state", "kind", "words"),
+    [
+        ("TASK_STATE_FAILED", ProviderError, "the agent's task ended as failed"),
+        ("TASK_STATE_REJECTED", ContentRefusedError, "the agent's task ended as rejected"),
+    ],
+)
+def test_a_task_that_failed_says_so(state: str, kind: type[Exception], words: str) -> None:
+    last = read(TASK, artifact("a", {"text": "It "}), status(state))[-1]
+    assert isinstance(last, ev.RunError) and type(last.error) is kind and last.error.message == words
+    told = read(TASK, status(state, {"text": "No more."}))[-1]
+    assert isinstance(told, ev.RunError) and told.error.message == "No more."
+
+
+def test_a_task_that_was_cancelled() -> None:
+    events = read(TASK, artifact("a", {"text": "It "}), status("TASK_STATE_CANCELED"))
+    assert events[-1] == ev.RunFinished("T", "cancelled")
+    assert [message.finish_reason for message in fold(events)] == [FinishReason.cancelled]
+
+
+def test_tokens_are_read_where_they_are_told() -> None:
+    metadata = {
+        a2a.EXTENSION: {"usage": '[{"inputTokens": 3, "outputTokens": 4}, {"inputTokens": 1, "outputTokens": true}]'}
+    }
+    last = read(TASK, status("TASK_STATE_COMPLETED", metadata=metadata))[-1]
+    assert last == ev.RunFinished("T", usage=Usage(input_tokens=4, output_tokens=4))
+
+
+def test_a_task_that_goes_on_tells_what_there_is_of_it() -> None:
+    task: Json = {
+        "id": "T",
+        "status": {"state": "TASK_STATE_WORKING"},
+        "artifacts": [{"artifactId": "a", "parts": [{"text": "Hi"}]}],
+    }
+    events = read({"task": task}, artifact("b", {"text": "there"}, lastChunk=True), status("TASK_STATE_COMPLETED"))
+    assert [(message.id, message.text) for message in fold(events)] == [("a", "Hi"), ("b", "there")]
+    assert events.count(ev.RunStarted("T")) == 1
+
+
+def test_an_artifact_that_is_over_can_be_replaced_too() -> None:
+    one, two = (artifact("a", {"text": text}, lastChunk=True) for text in ("No", "Yes"))
+    events = read(TASK, one, two, status("TASK_STATE_COMPLETED"))
+    assert [message.text for message in fold(events)] == ["Yes"]
+    assert isinstance(events[5], ev.MessageFinished) and isinstance(events[6], ev.MessageDropped)
+
+
+def test_parts_with_fields_of_their_own_stay_apart() -> None:
+    marked = {"text": "b", "metadata": {"lang": "de"}}
+    data = {"data": {"n": 1}}
+    events = read(TASK, artifact("a", {"text": "a"}, marked, data, lastChunk=True), status("TASK_STATE_COMPLETED"))
+    [message] = fold(events)
+    assert [type(piece) for piece in message.content] == [TextPart, TextPart, DataPart]
+    assert message.finish_reason is FinishReason.stop
+
+
+def test_thinking_of_an_agent_at_work() -> None:
+    thought = {"text": "Hm.", "metadata": {"thought": True}}
+    events = read(TASK, status("TASK_STATE_WORKING", thought), status("TASK_STATE_COMPLETED"), origin=Origin("a2a"))
+    [message] = fold(events)
+    assert message.content == (ThinkingPart("Hm."),) and message.id == "s1" and message.origin == Origin("a2a")
+
+
+def test_texts_so_far_have_the_id_of_their_message() -> None:
+    message = {"metadata": {"canonical_type": "TextMessageChunkEvent"}, "role": "agent", "parts": [{"text": "Hi"}]}
+    for given, wanted in (({"messageId": "m"}, "m"), ({}, "T:text")):
+        update = {"taskId": "T", "status": {"state": "working", "message": {**message, **given}}}
+        events = read({"statusUpdate": update}, status("TASK_STATE_COMPLETED"))
+        assert [each.id for each in fold(events)] == [wanted]

@@ -284,3 +284,68 @@ def test_the_thinking_of_a_run_within_a_tool_is_no_artifact() -> None:
     assert "inner" not in repr(objects(run, extras=False))
     back = a2a.load_response(b"".join(map(a2a_bytes, objects(run))))
     assert without_steps(back) == without_steps(run)
+
+
+def test_a_stream_without_our_extension_is_read_as_far_as_it_says() -> None:
+    from dragoman.fold import fold
+
+    events = a2a.load_response(b"".join(map(a2a_bytes, objects(RUN, extras=False))))
+    content = [piece for message in fold(events) for piece in message.content]
+    assert content == [
+        ThinkingPart("Hm."),
+        CALL,
+        ToolResultPart("call_1", "weather", '{"sky":"clear"}'),
+        TextPart("It is clear."),
+        DataPart(b"\x89PNG", "image/png", "sky.png"),
+    ]
+    assert [event for event in events if isinstance(event, ev.StateSnapshot)] == [ev.StateSnapshot({"n": 1})]
+
+
+def test_a_stream_that_loses_our_extension_half_way_is_read_on() -> None:
+    listed = objects(RUN)
+    for each in listed[6:]:
+        for update in each.values():
+            update.pop("metadata", None)
+    back = a2a.load_response(b"".join(map(a2a_bytes, listed)))
+    assert sum(isinstance(event, ev.RunStarted) for event in back) == 1
+    assert isinstance(back[-1], ev.RunFinished)
+    from dragoman.fold import fold
+
+    assert "".join(message.text for message in fold(back)) == "It is clear."
+
+
+def test_a_run_without_words_for_its_failure_has_some() -> None:
+    [*_, last] = objects([ev.RunStarted("r"), ev.RunError(ProviderError(""), "r")])
+    assert last["statusUpdate"]["status"]["message"]["parts"] == [{"text": "the agent failed"}]
+
+
+def test_a_run_that_waits_by_what_it_waits_for_is_one_that_waits() -> None:
+    for outcome in ("pending", "success"):
+        end = ev.RunFinished("r", outcome, pending=(Interrupt("i", "input"),))
+        assert states(objects([ev.RunStarted("r"), end]))[-1] == "TASK_STATE_INPUT_REQUIRED"
+    assert states(objects([ev.RunStarted("r"), ev.RunFinished("r", "pending")]))[-1] == "TASK_STATE_INPUT_REQUIRED"
+
+
+@pytest.mark.parametrize("extras", [True, False])
+def test_a_whole_task_is_read_as_the_messages_of_its_run(extras: bool) -> None:
+    from dragoman.fold import fold
+
+    task = a2a.aggregated(objects(RUN, extras=extras))
+    said = [TextPart("It is clear."), DataPart(b"\x89PNG", "image/png", "sky.png")]
+    content = [list(message.content) for message in a2a.load_task(task) if message.content]
+    given = [
+        [CALL],
+        [ToolResultPart("call_1", "weather", '{"sky":"clear"}')],
+        *([said] if extras else [[one] for one in said]),
+    ]
+    thoughts = [[ThinkingPart("Hm.")]]
+    assert content == [*thoughts, *given]
+    without: Json = {**task, "metadata": {}}
+    events = a2a.load_response(json_bytes_of(without))
+    assert [list(message.content) for message in fold(events)] == given
+
+
+def json_bytes_of(value: Any) -> bytes:
+    from dragoman import json_bytes
+
+    return json_bytes.encode(value)

@@ -143,3 +143,19 @@ def test_words_answer_the_one_question(pending: Interrupt, words: str, payload: 
 def test_words_that_answer_nothing_stay_words(pending: list[Interrupt]) -> None:
     request = a2a.load_run({"message": user({"text": "Perhaps."})})
     assert a2a.answered(request, pending) is request
+
+
+def test_the_canonical_type_tells_calls_and_results() -> None:
+    odd = {"n": 1}
+    history = [
+        Message.model(ToolCallPart("c", "f")).replace(metadata=odd),
+        Message.user(ToolResultPart("c", "f", "x")).replace(metadata=odd),
+        Message.model("Hi.").replace(metadata=odd),
+    ]
+    written = a2a.dump_messages(history)
+    assert [entry["metadata"]["canonical_type"] for entry in written] == [
+        "ToolCallStartEvent",
+        "ToolCallResultEvent",
+        "TextMessageEndEvent",
+    ]
+    assert a2a.load_messages(written) == history

@@ -332,3 +332,50 @@ def test_t55_a_degree_sign_is_one() -> None:
     event = EVENT(message("user", results({"call_id": "a", "output": {"now": "Sunny, 72°F"}})))
     assert json.loads(CHAT(event)[1][0]["content"]) == {"now": "Sunny, 72°F"}
     assert "72°F" in CHAT(event)[1][0]["content"]
+
+
+def test_t02_todays_parts_are_read_too() -> None:
+    made = {"type": "tool-call", "toolCallId": "a", "toolCallName": "f", "arguments": '{"n": 1}'}
+    gave = {"type": "tool-result", "toolCallId": "a", "content": "x"}
+    assert EVENT({"role": "ROLE_AGENT", "parts": [{"data": made}]}) == start("a", n=1)
+    assert EVENT({"role": "ROLE_USER", "parts": [{"data": gave}]}) == RESULT
+    both = EVENT({"role": "ROLE_AGENT", "parts": [{"data": made}, {"data": {**made, "toolCallId": "b"}}]})
+    assert [each["id"] for each in both["toolCalls"]] == ["a", "b"]
+
+
+def test_t01_an_empty_type_and_one_that_is_no_text_are_none() -> None:
+    for kind in ("", 1, None, ["x"]):
+        assert KIND({**message("agent", said("x")), "metadata": {"canonical_type": kind}}) == "TextMessageEndEvent"
+
+
+def test_t10_an_event_without_a_role_is_the_assistants() -> None:
+    assert CHAT({"type": "text-message-end", "message": {"content": "x"}})[0] == {"role": "assistant", "content": "x"}
+
+
+def test_t12_a_start_without_calls_in_its_message_is_an_empty_list() -> None:
+    assert EVENT(message("agent", said("x"), kind="ToolCallStartEvent")) == {
+        "type": "tool-call-start",
+        "toolCalls": [],
+        "content": "x",
+    }
+
+
+def test_t24_in_messages_themselves() -> None:
+    """The direct way replaces arguments too, in parts that are wrapped as well, and leaves other calls as they are."""
+    whole = {"root": calls(call("a", z=0), call("b", z=1))}
+    later = message("agent", calls(call("a", b=2), call("other", c=3)), kind="ToolCallArgsEvent")
+    loaded = a2a.load_messages([message("agent", said("I look."), whole), later])
+    assert [(each.id, each.arguments) for each in loaded[0].tool_calls] == [("a", {"b": 2}), ("b", {"z": 1})]
+    assert loaded[0].text == "I look." and len(loaded) == 1
+    cut = a2a.load_messages([message("agent", said("a"), kind="TextMessageChunkEvent")])
+    assert [each.text for each in cut] == ["a"]
+
+
+def test_t43_a_runs_beginning_is_told() -> None:
+    assert RESPONSES({"type": "run-started", "runId": "t"}) == {"event": "run.started", "data": {"runId": "t"}}
+
+
+def test_t07_an_update_knows_its_task() -> None:
+    for update in ({"taskId": "t"}, {"task_id": "t"}):
+        event = a2a.convert_task_status_update_to_agui_event({**update, "status": {"state": "working"}})
+        assert event == {"type": "step-started", "runId": "t"}

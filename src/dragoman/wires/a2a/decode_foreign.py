@@ -25,7 +25,7 @@ from dragoman.message import FinishReason, Message, Origin, Role, TextPart, Thin
 from dragoman.wires.a2a.content import load_content
 from dragoman.wires.a2a.extras import extras, others
 from dragoman.wires.a2a.interrupts import QUESTION, load_pending
-from dragoman.wires.a2a.messages import load_message, task_messages
+from dragoman.wires.a2a.messages import SHARED, load_message, task_messages
 from dragoman.wires.a2a.seed_kinds import CHUNK
 from dragoman.wires.a2a.usage import is_over, load_finish, load_usage, state_of
 
@@ -117,8 +117,8 @@ class ForeignRun:
         artifact = if_object(fields.get("artifact"))
         id_ = if_text(artifact.get("artifactId")) or "artifact"
         parts = [if_object(part) for part in if_list(artifact.get("parts"))]
-        if extras(artifact.get("metadata")).get("type") in ("state", "result"):
-            self._state(if_text(artifact.get("name")), parts, is_change=fields.get("append") is True)
+        if id_ in SHARED and if_text(artifact.get("name")) == id_:
+            self._state(id_, parts, is_change=fields.get("append") is True)
             return
         emitter = self._open.get(id_)
         if fields.get("append") is not True and (emitter is not None or id_ in self._seen):

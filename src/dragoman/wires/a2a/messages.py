@@ -19,10 +19,12 @@ from dragoman.wires.a2a.quirks import EXTENSION, OWN, ROLE_NAMES, ROLES, role_of
 from dragoman.wires.a2a.seed_kinds import canonical_type, compacted
 from dragoman.wires.a2a.tools import CALL, RESULT
 
-__all__ = ["dump_message", "dump_messages", "load_message", "load_messages", "votes"]
+__all__ = ["SHARED", "dump_message", "dump_messages", "load_message", "load_messages", "task_messages", "votes"]
 
 _READ = ("kind", "messageId", "message_id", "role", "parts", "metadata")
 _SNAKE = {"context_id": "contextId", "task_id": "taskId", "reference_task_ids": "referenceTaskIds"}
+SHARED = ("state", "result")
+"""Artifacts that are no message: what agent and client share, and what came of a run."""
 _MARKS = ("messageId", "contextId", "taskId", "referenceTaskIds")
 
 
@@ -56,19 +58,28 @@ def task_messages(task: Mapping[str, Any]) -> list[Any]:
     if not isinstance(task.get("id"), str) and not isinstance(task.get("history"), list):
         raise HistoryError("an object of A2A that holds a conversation is a message, which has parts, or a task")
     history = if_list(task.get("history"))
-    given = [
-        _as_message(if_object(each)) for each in if_list(task.get("artifacts")) if if_list(if_object(each).get("parts"))
-    ]
+    given = _grouped([if_object(each) for each in if_list(task.get("artifacts"))])
     status = if_object(task.get("status"))
     ended = if_object(status.get("message"))
     asked = ended and not given and ended.get("messageId") not in {if_object(each).get("messageId") for each in history}
     return [*history, *given, *([ended] if asked else [])]
 
 
-def _as_message(artifact: Mapping[str, Any]) -> dict[str, Any]:
-    """What a task gave, as a message of the agent's."""
-    kept = {"metadata": artifact["metadata"]} if "metadata" in artifact else {}
-    return {"messageId": if_text(artifact.get("artifactId")), "role": "ROLE_AGENT", "parts": artifact["parts"], **kept}
+def _grouped(artifacts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What a task gave, as messages of the agent's: one for each artifact, or for those that our extension says are of one."""
+    made: list[dict[str, Any]] = []
+    for artifact in artifacts:
+        id_, parts = if_text(artifact.get("artifactId")), if_list(artifact.get("parts"))
+        metadata = if_object(artifact.get("metadata"))
+        if not parts or (id_ in SHARED and artifact.get("name") == id_) or metadata.get("retracted") is True:
+            continue
+        message_id = extras(metadata).get("messageId", "")
+        if message_id and made and made[-1]["messageId"] == message_id:
+            made[-1]["parts"].extend(parts)
+            continue
+        kept = {"metadata": metadata} if metadata else {}
+        made.append({"messageId": message_id or id_, "role": "ROLE_AGENT", "parts": [*parts], **kept})
+    return made
 
 
 def load_message(entry: Any, origin: Origin | None = None) -> list[Message]:

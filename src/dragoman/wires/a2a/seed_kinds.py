@@ -81,8 +81,7 @@ def kept(kinds: Sequence[str], calls: Sequence[Calls]) -> list[Kept]:
                 out.append(Kept(at, ends=True, arguments={}))
         elif kind == ARGS:
             if after_call:
-                known = {id_ for id_, _ in calls[out[-1].place]}
-                more = {id_: if_object(given) for id_, given in calls[at] if id_ in known and isinstance(given, dict)}
+                more = {id_: if_object(given) for id_, given in calls[at] if isinstance(given, dict)}
                 out[-1].arguments.update(more)
         else:
             if kind == START and after_call and calls[out[-1].place]:
