@@ -103,10 +103,16 @@ def next_question(request: ModelRequest) -> str:
 
 agent = Agent(ScriptedModel([]), middleware=[scenario], tools=[ask], display_name="Conformance")
 
-if __name__ == "__main__":
-    port = int(sys.argv[1]) if len(sys.argv) > 1 else 9999
-    print(f"http://127.0.0.1:{port}")
+
+async def main(port: int) -> None:
+    """Serves the agent over JSON-RPC, REST and gRPC."""
     anywhere = AddressPolicy(
-        ["*", "127.0.0.1", "127.0.0.0/8", "localhost"], schemes=["http", "https"], ports=range(1, 65536), private=True
+        ["*", "127.0.0.0/8", "localhost"], schemes=["http", "https"], ports=range(1, 65536), private=True
     )
-    asyncio.run(serve.serve_http(serve.app(agent, webhooks=anywhere, policy=serve.AgentPolicy(older=False)), port=port))
+    app = serve.app(agent, webhooks=anywhere, policy=serve.AgentPolicy(older=False))
+    async with serve.serve_grpc(app):
+        await serve.serve_http(app, port=port, ready=print)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 9999))

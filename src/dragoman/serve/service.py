@@ -63,6 +63,8 @@ class Service:
         self.new_id = new_id
         self.clock = clock
         self.webhooks = Webhooks(webhooks)
+        self.grpc_address = ""
+        """Where agents are served over gRPC too; empty: nowhere."""
         self.started_at = clock()
         """When it was made."""
 

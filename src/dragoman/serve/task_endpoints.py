@@ -227,7 +227,7 @@ async def card(call: Call) -> None:
     security = {"bearer": {"httpAuthSecurityScheme": {"scheme": "bearer"}}} if call.service.has_keys else {}
     made = wire.dump_card(
         served.name,
-        {"jsonrpc": root, "rest": root},
+        {"jsonrpc": root, "rest": root, **({"grpc": call.service.grpc_address} if call.service.grpc_address else {})},
         description=served.agent.display_name or "",
         tools=tools,
         push=call.service.webhooks.policy is not None,
