@@ -15,7 +15,7 @@ from dragoman.runs.driving import Driving, Last, Put
 from dragoman.serve.call import Call
 from dragoman.serve.recording import Recording
 
-__all__ = ["begin_logged", "public_events"]
+__all__ = ["begin_logged", "check_room", "public_events"]
 
 _LOG = logger("serve")
 _AGAIN_SECONDS = 1.0
@@ -33,7 +33,7 @@ async def begin_logged(
     """
     recording.run_id = call.id
     try:
-        _check_room(call)
+        check_room(call)
         await recording.begin(strict=strict)
         try:
             await call.service.runs.record(_Answer(call, events, recording), recording.thread_id)
@@ -56,7 +56,12 @@ def public_events(events: Sequence[Event]) -> Sequence[Event]:
     ]
 
 
-def _check_room(call: Call) -> None:
+def check_room(call: Call) -> None:
+    """Raises where nothing more may go on without its client.
+
+    Raises:
+        OverloadedError: the server makes no answers in the background now, or as many as it may.
+    """
     runs, most = call.service.runs, call.service.limits.open_calls
     if not runs.is_open:
         raise OverloadedError(

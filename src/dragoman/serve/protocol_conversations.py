@@ -10,6 +10,7 @@ import msgspec
 from dragoman.agent import Agent
 from dragoman.codec.json_values import if_text
 from dragoman.errors import HistoryError, InvalidRequestError
+from dragoman.history.changes import Changes
 from dragoman.history.lens import put
 from dragoman.history.received import Received
 from dragoman.interrupt import Interrupt, Resume
@@ -21,7 +22,7 @@ from dragoman.serve.agent_requests import check_results
 from dragoman.serve.call import Call
 from dragoman.serve.threads import resource_of, thread_id, thread_name
 
-__all__ = ["Joined", "joined"]
+__all__ = ["Joined", "change_memory", "joined"]
 
 
 class Joined(msgspec.Struct, frozen=True):
@@ -41,6 +42,8 @@ class Joined(msgspec.Struct, frozen=True):
     """Id of the answer that it goes on from."""
     added: tuple[Message, ...] = ()
     """What the thread gains by the request: `new`, or the whole of a conversation that is another one now."""
+    changes: Changes | None = None
+    """What the client changed of what is kept."""
 
 
 async def joined(agent: Agent[Any], call: Call, request: RunRequest, messages: Sequence[Message]) -> Joined:
@@ -91,10 +94,6 @@ async def _goes_on(
     changes = put(stored, call.wire.name, _received(call, copy))
     spoken = changes.messages
     resumes = _resumes((*request.resume, *changes.resumes), pending)
-    if changes.branched is not None and agent.memory is not None:
-        await agent.memory.delete_messages([each.id for each in changes.removed if each.id], thread)
-        if changes.edited:
-            await agent.memory.update_messages(changes.edited, thread)
     kept = [message for message in spoken if message not in changes.added]
     end = since_model(spoken)
     new = [message for message in spoken[end:] if message.role is not Role.SYSTEM]
@@ -113,7 +112,18 @@ async def _goes_on(
         not made_up,
         parent if goes_on else None,
         tuple(changes.added) if goes_on else tuple(spoken),
+        changes,
     )
+
+
+async def change_memory(agent: Agent[Any], conversation: Joined) -> None:
+    """Makes the agent's memory forget what is another conversation now. Only where the request is found to be right."""
+    changes, thread = conversation.changes, conversation.thread_id
+    if agent.memory is None or changes is None or changes.branched is None:
+        return
+    await agent.memory.delete_messages([each.id for each in changes.removed if each.id], thread)
+    if changes.edited:
+        await agent.memory.update_messages(changes.edited, thread)
 
 
 def _received(call: Call, messages: list[Message]) -> Received:

@@ -13,13 +13,12 @@ from dragoman.event import RunError
 from dragoman.run_request import RunRequest
 from dragoman.serve.call import Call
 from dragoman.serve.protocol_runs import begun, served_agent
-from dragoman.serve.records import Answered
 from dragoman.serve.shown_events import shown
 from dragoman.serve.threads import resource_of, thread_id
 from dragoman.tools import Tool
 from dragoman.wires.wire import ProtocolWire
 
-__all__ = ["attach", "cancel_run", "capabilities", "run", "stream_run"]
+__all__ = ["attach", "cancel_run", "capabilities", "logged", "run", "stream_run"]
 
 
 async def run(call: Call) -> None:
@@ -34,23 +33,23 @@ async def run(call: Call) -> None:
 
 async def attach(call: Call) -> None:
     """Streams a run that was begun before, from where its client lost it."""
-    found = await _found(call)
-    if found is None or found.run_id is None:
+    run_id = await _found(call)
+    if run_id is None:
         empty: int | None = getattr(call.wire, "nothing_runs", None)
         if empty is None:
             raise _unknown(call)
         await call.connection.respond(empty, {}, b"")
         return
-    request = RunRequest(thread_id=call.parameters.get("id"), run_id=found.run_id)
-    await stream_run(call, found.run_id, request, skip=_offset(call))
+    request = RunRequest(thread_id=call.parameters.get("id"), run_id=run_id)
+    await stream_run(call, run_id, request, skip=_offset(call))
 
 
 async def cancel_run(call: Call) -> None:
     """Ends a run."""
-    found = await _found(call)
-    if found is None or found.run_id is None:
+    run_id = await _found(call)
+    if run_id is None:
         raise _unknown(call)
-    await call.service.runs.cancel(found.run_id)
+    await call.service.runs.cancel(run_id)
     await call.connection.respond(204, {}, b"")
 
 
@@ -78,11 +77,10 @@ async def stream_run(
         async with aclosing(runs.pages(run_id)) as pages:
             async for page in pages:
                 call.observed.add(page)
-                data = b"".join([encoder.feed(event) for event in shown(page)])
-                if skip >= len(page):
-                    skip -= len(page)
-                elif data:
+                pieces = [encoder.feed(event) for event in shown(page)]
+                if data := b"".join(pieces[skip:]):
                     await connection.write(data)
+                skip = max(0, skip - len(page))
         is_over = True
     finally:
         if cancel_on_leave and not is_over:
@@ -91,11 +89,17 @@ async def stream_run(
     await connection.end(encoder.close())
 
 
-async def _found(call: Call) -> Answered | None:
-    """The run of the id in the path: its own, the client's for it, or its thread's latest."""
+async def _found(call: Call) -> str | None:
+    """The run of the id in the path: its own, the client's for it, or its thread's latest. `None`: there is none in the log."""
     store, owner, name = call.service.answers, call.caller.id, call.parameters.get("id", "")
     thread = thread_id(resource_of(call), name)
-    return await store.get(owner, name) or await store.find(owner, [f"run:{name}", f"thread:{thread}"])
+    found = await store.get(owner, name) or await store.find(owner, [f"run:{name}", f"thread:{thread}"])
+    return found.run_id if found is not None and await logged(call, found.run_id) else None
+
+
+async def logged(call: Call, run_id: str | None) -> bool:
+    """Whether the log has a run: it may have forgotten what is kept yet."""
+    return run_id is not None and run_id in await call.service.log.status([run_id])
 
 
 def _offset(call: Call) -> int:

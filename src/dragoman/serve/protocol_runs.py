@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from dragoman.agent import Agent
-from dragoman.errors import ModelNotFoundError
+from dragoman.errors import DragomanError, ModelNotFoundError
 from dragoman.message import Message, Role
 from dragoman.request import ModelRequest, Settings
 from dragoman.result import ChatResult
@@ -19,8 +20,9 @@ from dragoman.serve.agents import AgentBackend
 from dragoman.serve.call import Call
 from dragoman.serve.keeping import keep_answer
 from dragoman.serve.limits import check_request
+from dragoman.serve.logged import check_room
 from dragoman.serve.observed import offered_name
-from dragoman.serve.protocol_conversations import Joined, joined
+from dragoman.serve.protocol_conversations import Joined, change_memory, joined
 from dragoman.serve.records import Answered, AnsweredState
 from dragoman.serve.threads import resource_of
 from dragoman.tools import Tool
@@ -60,10 +62,12 @@ async def begun(call: Call, request: RunRequest, served: Served, *, task_id: str
     `task_id`: of the task that it is a part of.
 
     Raises:
+        OverloadedError: the server makes no runs now, or as many as it may.
         InvalidRequestError: the request holds what the policy refuses, or answers what does not wait.
         ContextLengthError: the conversation is too long.
         DragomanError: the run cannot begin.
     """
+    check_room(call)
     agent = served.agent
     asked = ModelRequest(
         served.name, request.messages, request.tools, request.settings or Settings(), options=request.options or {}
@@ -76,7 +80,6 @@ async def begun(call: Call, request: RunRequest, served: Served, *, task_id: str
     conversation = _with_ids(call, conversation)
     check_request(asked.replace(messages=(*conversation.before, *conversation.new)), call.service.limits)
     record = _Record(call, request, conversation, asked, task_id)
-    await record.begin()
     run = request.replace(
         messages=(*conversation.before, *conversation.new),
         run_id=call.id,
@@ -87,7 +90,13 @@ async def begun(call: Call, request: RunRequest, served: Served, *, task_id: str
         settings=what.settings,
         native=None,
     )
-    return await call.service.runs.start(agent, run, ended=record.end, trusted_history=conversation.trusted)
+    await change_memory(agent, conversation)
+    await record.begin()
+    try:
+        return await call.service.runs.start(agent, run, ended=record.end, trusted_history=conversation.trusted)
+    except DragomanError:
+        await record.forget()  # the client is answered that nothing was begun
+        raise
 
 
 def _with_ids(call: Call, conversation: Joined) -> Joined:
@@ -137,6 +146,11 @@ class _Record:
     async def begin(self) -> None:
         """Keeps that there is a run."""
         await keep_answer(self._store, self._answered, self._keys[1:], seconds=self._seconds)
+
+    async def forget(self) -> None:
+        """What was begun is not made."""
+        with suppress(Exception):  # a store of the user's raises what it likes
+            await self._store.delete(self._answered.owner, self._answered.id)
 
     async def end(self, result: ChatResult[str]) -> None:
         """Keeps what it gave."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
-from urllib.parse import unquote
 
 import msgspec
 
@@ -13,13 +12,14 @@ from dragoman.codec.json_values import if_list, if_object
 from dragoman.errors import ProviderError
 from dragoman.event import Event, RunError, RunFinished, RunStarted
 from dragoman.fold import unfold
+from dragoman.request import ModelRequest
 from dragoman.run_request import RunRequest
 from dragoman.serve.call import Call
 from dragoman.serve.records import Answered
 from dragoman.serve.shown_events import shown
-from dragoman.serve.threads import resource_of
+from dragoman.serve.threads import name_of, resource_of, thread_id
 
-__all__ = ["TaskRecord", "context_of", "drained", "events_of", "task_record", "tasks_of", "whole_task"]
+__all__ = ["TaskRecord", "context_of", "drained", "events_of", "task_record", "tasks_of", "unkept", "whole_task"]
 
 _MOST_TASKS = 10_000
 """Tasks that are counted for a list."""
@@ -56,6 +56,21 @@ async def task_record(call: Call, task_id: str) -> TaskRecord | None:
     return None if last is None else await _record(call, task_id, last)
 
 
+def unkept(call: Call, request: RunRequest, task_id: str, run_id: str) -> TaskRecord:
+    """A task of which nothing is kept, since the server keeps nothing, or could not: what its log has of it."""
+    run = Answered(
+        id=run_id,
+        owner=call.caller.id,
+        wire=call.wire.name,
+        created_at=call.now,
+        request=ModelRequest("", request.messages),
+        thread_id=thread_id(resource_of(call), request.thread_id or call.id),
+        task_id=task_id,
+        run_id=run_id,
+    )
+    return TaskRecord(task_id, [run])
+
+
 async def _record(call: Call, task_id: str, last: Answered) -> TaskRecord:
     chain = await call.service.answers.chain(call.caller.id, last.id)
     runs = [one for one in chain if one.task_id == task_id]
@@ -79,8 +94,7 @@ async def tasks_of(call: Call) -> list[TaskRecord]:
 
 def context_of(call: Call, record: TaskRecord) -> str:
     """The id of a task's conversation, as its client calls it."""
-    thread, resource = record.last.thread_id or record.id, resource_of(call)
-    return unquote(thread.removeprefix(f"{resource}/")) if thread.startswith(f"{resource}/") else thread
+    return name_of(resource_of(call), record.last.thread_id or record.id)
 
 
 async def whole_task(call: Call, record: TaskRecord) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from dragoman import json_bytes
+from dragoman.codec.serving import Problem
+from dragoman.errors import HistoryError
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.loss import Loss, Lost
 from dragoman.message import DataPart, Message, TextPart, ToolCallPart, ToolResultPart
@@ -159,3 +161,58 @@ def test_the_canonical_type_tells_calls_and_results() -> None:
         "TextMessageEndEvent",
     ]
     assert a2a.load_messages(written) == history
+
+
+def test_how_surely_a_message_is_one_of_this_format() -> None:
+    part = [{"text": "Hi."}]
+    votes: dict[int, list[Any]] = {
+        3: [
+            {"role": "ROLE_USER", "parts": part},
+            {"role": "user", "parts": part, "kind": "message"},
+            {"role": "user", "parts": part, "metadata": {"canonical_type": "x"}},
+        ],
+        2: [{"role": "agent", "parts": part}, {"role": "user", "parts": part, "messageId": "m"}],
+        0: [{"role": "user", "parts": part}, {"role": "system", "parts": part}, {"role": "ROLE_USER"}, [], None, "x"],
+    }
+    for vote, entries in votes.items():
+        assert [a2a.votes(entry) for entry in entries] == [vote] * len(entries)
+
+
+def test_what_cannot_be_read_is_left_out_and_noted() -> None:
+    problems: list[Problem] = []
+    fine = user({"text": "Hi."})
+    odd: list[Any] = [
+        fine,
+        {**fine, "role": "nobody"},
+        {**fine, "parts": "x"},
+        user({"text": 1}),
+        user({}),
+        7,
+        {**fine, "parts": [1]},
+    ]
+    assert len(a2a.load_messages(odd, problems=problems)) == 1
+    assert [(each.index, each.field) for each in problems] == [
+        (1, "role"), (2, "parts"), (3, "parts"), (4, "parts"), (5, None), (6, "parts"),
+    ]  # fmt: skip
+    for entry in odd[1:]:
+        with pytest.raises(HistoryError):
+            a2a.load_messages([entry])
+    with pytest.raises(HistoryError):
+        a2a.load_messages("x")
+
+
+def test_what_a_task_asks_is_its_last_message() -> None:
+    asked = {"messageId": "q", "role": "ROLE_AGENT", "parts": [{"text": "Which?"}]}
+    status = {"state": "TASK_STATE_INPUT_REQUIRED", "message": asked}
+    task: Json = {"id": "T", "status": status, "history": [user({"text": "Hi."})]}
+    assert [each.text for each in a2a.load_messages(task)] == ["Hi.", "Which?"]
+    assert [each.text for each in a2a.load_messages({**task, "history": [*task["history"], asked]})] == [
+        "Hi.",
+        "Which?",
+    ]
+
+
+def test_a_message_without_an_id_has_one_where_it_is_written_and_none_where_it_is_read() -> None:
+    [one, two] = a2a.dump_messages([Message.user("a"), Message.user("b")])
+    assert one["messageId"] != two["messageId"]
+    assert [each.id for each in a2a.load_messages([one, two])] == [None, None]
