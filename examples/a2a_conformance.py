@@ -27,6 +27,7 @@ from dragoman.model.middleware import Next
 from dragoman.request import ModelRequest
 from dragoman.testing import ScriptedModel
 from dragoman.tools import ToolContext
+from dragoman.transport import AddressPolicy
 from dragoman.wires.a2a import REPLY
 
 LONG_SECONDS = 8.0
@@ -102,7 +103,16 @@ def next_question(request: ModelRequest) -> str:
 
 agent = Agent(ScriptedModel([]), middleware=[scenario], tools=[ask], display_name="Conformance")
 
+
+async def main(port: int) -> None:
+    """Serves the agent over JSON-RPC, REST and gRPC."""
+    anywhere = AddressPolicy(
+        ["*", "127.0.0.0/8", "localhost"], schemes=["http", "https"], ports=range(1, 65536), private=True
+    )
+    app = serve.app(agent, webhooks=anywhere, policy=serve.AgentPolicy(older=False))
+    async with serve.serve_grpc(app):
+        await serve.serve_http(app, port=port, ready=print)
+
+
 if __name__ == "__main__":
-    port = int(sys.argv[1]) if len(sys.argv) > 1 else 9999
-    print(f"http://127.0.0.1:{port}")
-    asyncio.run(serve.serve_http(serve.app(agent), port=port))
+    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 9999))

@@ -25,6 +25,8 @@ class AgentPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The client's tools, which the model may call beside the agent's own and the client runs."""
     settings: tuple[str, ...] | None = None
     """Names of the `Settings` that the client may set, and `output_schema`; of all others the agent's count. `None`: all."""
+    older: bool = True
+    """Whether an agent's card says how clients of A2A 0.3 reach it. Validators of 1.0 take no card that does."""
     on_disconnect: Literal["cancel", "detach"] = "cancel"
     """What becomes of a run whose client leaves: it ends, or goes on and its answer is kept."""
 

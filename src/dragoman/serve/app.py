@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dragoman.serve.callers import Auth
     from dragoman.serve.gateway import Gateway
     from dragoman.serve.limits import ServerLimits
+    from dragoman.transport.address_policy import AddressPolicy
 
 __all__ = ["app"]
 
@@ -32,6 +33,7 @@ def app(
     limits: ServerLimits | None = None,
     hosts: Iterable[str] = (),
     origins: Iterable[str] = (),
+    webhooks: AddressPolicy | None = None,
 ) -> Starlette:
     """An ASGI application that speaks every wire: each at the paths that its own clients expect, and whole under `/WIRE`.
 
@@ -44,6 +46,8 @@ def app(
     `log`: where the events of runs are stored that go on without their client; left out, in the database of `store`, else in memory.
     `auth`: the keys that clients may call with; without any, whoever reaches the server may. `hosts`: names under which clients reach it,
     beside those of this machine. `origins`: of web pages that may use it, such as `https://chat.example.com`.
+
+    `webhooks`: which addresses notifications of tasks may go to that clients ask for; without it none are sent.
 
     Raises:
         SettingsError: a key can be guessed.
@@ -77,6 +81,7 @@ def app(
         authenticate=authenticator(auth),
         has_keys=auth is not None,
         limits=limits or ServerLimits(),
+        webhooks=webhooks,
         answers=open_answers(store),
         log=log or (open_log(store) if isinstance(store, str) else None),
     )

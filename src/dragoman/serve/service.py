@@ -21,6 +21,8 @@ from dragoman.serve.gate import Gate
 from dragoman.serve.limits import ServerLimits
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.observed import Observed, log_call
+from dragoman.serve.webhooks import Webhooks
+from dragoman.transport.address_policy import AddressPolicy
 
 if TYPE_CHECKING:
     from dragoman.serve.call import Backend
@@ -45,6 +47,7 @@ class Service:
         limits: ServerLimits,
         answers: AnswerStore,
         log: RunLog | None = None,
+        webhooks: AddressPolicy | None = None,
         new_id: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
@@ -59,6 +62,9 @@ class Service:
         self.metrics = Metrics(lambda: self.gate.open)
         self.new_id = new_id
         self.clock = clock
+        self.webhooks = Webhooks(webhooks)
+        self.grpc_address = ""
+        """Where agents are served over gRPC too; empty: nowhere."""
         self.started_at = clock()
         """When it was made."""
 
@@ -74,6 +80,7 @@ class Service:
                     self.runs.interrupt(_ends())
                     pruning.cancel()
                     await asyncio.wait([pruning])
+                    await self.webhooks.close()
         finally:
             with anyio.CancelScope(shield=True):
                 for each in (*self.backends, self.answers):

@@ -9,7 +9,8 @@ from typing import Any
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.serve.call import Call
 from dragoman.serve.records import Answered
-from dragoman.serve.tasks import TaskError, TaskRecord, record_of, tasks_of, whole_task
+from dragoman.serve.task_frames import TaskError
+from dragoman.serve.tasks import TaskRecord, record_of, tasks_of, whole_task
 from dragoman.serve.threads import name_of, resource_of
 
 __all__ = ["bounded", "listed_tasks"]

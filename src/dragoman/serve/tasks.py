@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from dragoman.codec.json_values import if_list, if_object
-from dragoman.errors import InvalidRequestError, ProviderError
+from dragoman.errors import ProviderError
 from dragoman.event import Event, RunError, RunFinished, RunStarted
 from dragoman.fold import unfold
 from dragoman.request import ModelRequest
@@ -20,7 +20,6 @@ from dragoman.serve.shown_events import shown
 from dragoman.serve.threads import name_of, resource_of, thread_id
 
 __all__ = [
-    "TaskError",
     "TaskRecord",
     "context_of",
     "drained",
@@ -35,14 +34,6 @@ __all__ = [
 _MOST_TASKS = 10_000
 """Tasks that are counted for a list."""
 _PAGE = 1000
-
-
-class TaskError(InvalidRequestError):
-    """A request that its task does not allow. `reason`: the protocol's name for that."""
-
-    def __init__(self, message: str, reason: str = "UNSUPPORTED_OPERATION") -> None:
-        super().__init__(message)
-        self.reason = reason
 
 
 class TaskRecord(msgspec.Struct, frozen=True):

@@ -119,13 +119,14 @@ def dump_error(error: DragomanError) -> ErrorResponse:
     return rest_error(error)
 
 
-def dump_refusal(error: DragomanError, purpose: str) -> ErrorResponse:
+def dump_refusal(error: DragomanError, purpose: str, kind: str = "") -> ErrorResponse:
     """An exception before a request was understood → the answer. `purpose`: of the place that it goes to; by JSON-RPC it is an answer of
-    that, unless it is about who asks."""
+    that, unless it is about who asks. `kind`: the media type of what was sent."""
     plain = rest_error(error)
     if purpose != "rpc" or plain.status in (401, 403, 413, 429, 503):
         return plain
-    failure = rpc_error(error, "PARSE_ERROR" if isinstance(error, errors.InvalidRequestError) else "")
+    reason = "CONTENT_TYPE_NOT_SUPPORTED" if kind and "json" not in kind else "PARSE_ERROR"
+    failure = rpc_error(error, reason if isinstance(error, errors.InvalidRequestError) else "")
     return ErrorResponse(200, plain.headers, {"jsonrpc": "2.0", "id": None, "error": failure})
 
 

@@ -44,6 +44,10 @@ routes = (
             ("POST", "/tasks/{id}:subscribe", "subscribe_task"),
             ("GET", "/tasks/{id}:subscribe", "subscribe_task"),
             ("GET", "/v1/tasks/{id}:subscribe", "subscribe_task"),
+            ("POST", "/tasks/{id}/pushNotificationConfigs", "create_push"),
+            ("GET", "/tasks/{id}/pushNotificationConfigs", "list_push"),
+            ("GET", "/tasks/{id}/pushNotificationConfigs/{config}", "get_push"),
+            ("DELETE", "/tasks/{id}/pushNotificationConfigs/{config}", "delete_push"),
         )
     ],
 )
