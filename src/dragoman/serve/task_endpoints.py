@@ -46,7 +46,7 @@ async def rpc(call: Call) -> None:
     frame = Frame(rpc=True, id=id_ if isinstance(id_, str | int | float) or id_ is None else None)
     try:
         _check_rpc(call, id_)
-        method = wire.OLDtask_methods.METHODS.get(body["method"], body["method"])
+        method = wire.OLD_METHODS.get(body["method"], body["method"])
         frame = msgspec.structs.replace(frame, old=method != body["method"])
         await _method(method)(_of_key(call), _params(call), frame)
     except Exception as error:
