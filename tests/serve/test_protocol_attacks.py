@@ -210,3 +210,71 @@ async def test_runs_that_go_on_by_themselves_are_as_many_as_may_be() -> None:
         held.set()
         await app.state.service.runs.idle()
         assert "task" in await method(app, "SendMessage", {**sent("again"), **at_once})
+
+
+class Counting(MemoryAnswers):
+    """A store that counts the conversations that are read whole."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.chains = 0
+
+    async def chain(self, owner: str, id: str, *, most_bytes: int | None = None) -> list[Answered]:
+        self.chains += 1
+        return await super().chain(owner, id, most_bytes=most_bytes)
+
+
+async def test_a_list_of_tasks_reads_the_conversations_of_its_page_alone() -> None:
+    """All were read for each page: work that grew with the square of what a client had asked."""
+    store = Counting()
+    async with served_agent(store=store) as app:
+        ids = [(await asked(app, f"{number}.", contextId=f"c{number % 2}"))["id"] for number in range(9)]
+        await asked(app, "Now pay.", contextId="c0")
+        store.chains = 0
+        page = await method(app, "ListTasks", {"pageSize": 2})
+        assert (store.chains, page["totalSize"], len(page["tasks"])) == (2, 10, 2)
+        wanted = {"pageSize": 2, "contextId": "c0", "status": "TASK_STATE_COMPLETED"}
+        found: list[str] = []
+        while True:
+            page = await method(app, "ListTasks", wanted)
+            found += [task["id"] for task in page["tasks"]]
+            if not page["nextPageToken"]:
+                break
+            wanted["pageToken"] = page["nextPageToken"]
+        assert found == ids[::2][::-1]
+        waiting = await method(app, "ListTasks", {"status": "TASK_STATE_INPUT_REQUIRED"})
+        assert [task["contextId"] for task in waiting["tasks"]] == ["c0"]
+        for token in ("x", "YQ==", "é", "====="):
+            assert (await method(app, "ListTasks", {"pageToken": token}))["code"] == -32602
+
+
+async def test_nobody_sees_or_ends_or_goes_on_with_anothers_task() -> None:
+    """Whatever it asks, it is answered as if there were no such task; nor does a conversation of the same name show what was said in it."""
+    mine, other = KEYS
+    async with served_agent(auth=KEYS) as app:
+
+        def unlike(answer: Any, id_: str) -> Any:
+            return repr(answer).replace(id_, "?")
+
+        task = (await method(app, "SendMessage", sent("Now pay.", contextId="c"), mine))["task"]
+        nobody = "0" * 32
+        for name in ("GetTask", "CancelTask", "SubscribeToTask", "tasks/get", "tasks/cancel", "tasks/resubscribe"):
+            for wrap in ("", "task:", "run:", "thread:"):
+                theirs = await method(app, name, {"id": wrap + task["id"]}, other)
+                none = await method(app, name, {"id": wrap + nobody}, other)
+                assert "code" in theirs
+                assert unlike(theirs, task["id"]) == unlike(none, nobody), name
+        for name in ("SendMessage", "message/send", "SendStreamingMessage"):
+            theirs = await method(app, name, sent("yes", taskId=task["id"]), other)
+            none = await method(app, name, sent("yes", taskId=nobody), other)
+            assert "code" in theirs
+            assert unlike(theirs, task["id"]) == unlike(none, nobody)
+        same_name = (await method(app, "SendMessage", sent("yes", contextId="c"), other))["task"]
+        assert (same_name["status"]["state"], PAID) == ("TASK_STATE_COMPLETED", [])
+        listed = await method(app, "ListTasks", {"contextId": "c"}, other)
+        assert [each["id"] for each in listed["tasks"]] == [same_name["id"]]
+        assert (await method(app, "GetTask", {"id": task["id"]}, mine))["status"][
+            "state"
+        ] == "TASK_STATE_INPUT_REQUIRED"
+        assert (await method(app, "SendMessage", sent("yes", taskId=task["id"]), mine))["task"]["id"] == task["id"]
+        assert PAID == [3]

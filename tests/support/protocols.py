@@ -34,7 +34,8 @@ def pay(sum: int) -> str:
 
 def reply(request: Any) -> Message:
     """Does what the last question wants, once; then says how long the conversation is."""
-    last = max(at for at, message in enumerate(request.messages) if message.role is Role.USER and message.text)
+    asks = [at for at, message in enumerate(request.messages) if message.role is Role.USER and message.text]
+    last = asks[-1] if asks else 0
     done = [call.name for message in request.messages[last:] for call in message.tool_calls]
     wanted = request.messages[last].text
     signed = ThinkingPart("Hm.", {"anthropic": {"signature": "c2lnbmVk"}})

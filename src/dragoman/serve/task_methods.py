@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import anyio
 import msgspec
 
-from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import DragomanError, ModelNotFoundError
 from dragoman.event import RunError
 from dragoman.run_request import RunRequest
@@ -19,8 +18,9 @@ from dragoman.serve.protocol_endpoints import logged
 from dragoman.serve.protocol_runs import begun, served_agent
 from dragoman.serve.shown_events import shown
 from dragoman.serve.task_frames import Frame, TaskError, respond
+from dragoman.serve.task_lists import bounded, listed_tasks
 from dragoman.serve.task_webhooks import asked_config, config_id, notify, notify_record, subscribed
-from dragoman.serve.tasks import TaskRecord, context_of, drained, events_of, task_record, tasks_of, unkept, whole_task
+from dragoman.serve.tasks import TaskRecord, context_of, drained, events_of, task_record, unkept, whole_task
 
 __all__ = [
     "METHODS",
@@ -38,8 +38,6 @@ __all__ = [
 
 _LOOK_SECONDS = 0.2
 """How often a task that waits is looked at, for who has subscribed to it."""
-_MOST = 100
-_FEW = 50
 
 
 async def send(call: Call, params: dict[str, Any], frame: Frame) -> None:
@@ -53,7 +51,7 @@ async def send(call: Call, params: dict[str, Any], frame: Frame) -> None:
     if not (how.get("returnImmediately") is True or how.get("blocking") is False):
         await drained(call, run_id)
     record = await task_record(call, task_id) or unkept(call, request, task_id, run_id)
-    made = _bounded(await whole_task(call, record), how.get("historyLength"))
+    made = bounded(await whole_task(call, record), how.get("historyLength"))
     wire: Any = call.wire
     reply = wire.reply_of(await events_of(call, record.last), context_of(call, record))
     await respond(call, frame.result(wire, frame.shape(wire, {"task": made} if reply is None else {"message": reply})))
@@ -126,29 +124,13 @@ async def _streamed(
 async def get(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """A task."""
     record = await _record(call, if_text(params.get("id")))
-    made = _bounded(await whole_task(call, record), params.get("historyLength"))
+    made = bounded(await whole_task(call, record), params.get("historyLength"))
     await respond(call, frame.result(call.wire, frame.task(call.wire, made)))
 
 
 async def listed(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """Tasks, a page at a time."""
-    size, token = _number(params.get("pageSize"), _FEW, "pageSize"), if_text(params.get("pageToken"))
-    if not 0 < size <= _MOST:
-        raise TaskError(f"pageSize must be a number from 1 to {_MOST}", "INVALID_PARAMS")
-    context, state = params.get("contextId"), params.get("status")
-    found = [each for each in await tasks_of(call) if context in (None, "", context_of(call, each))]
-    made = [(each, await whole_task(call, each)) for each in found] if state else [(each, None) for each in found]
-    if state:
-        made = [(each, whole) for each, whole in made if whole and if_object(whole.get("status")).get("state") == state]
-    start = _start(token, [each.id for each, _ in made])
-    page = made[start : start + size]
-    wholes = [whole or await whole_task(call, each) for each, whole in page]
-    keeps = params.get("includeArtifacts") in (True, "true")
-    listed = [_bounded(_kept(whole, artifacts=keeps), params.get("historyLength")) for whole in wholes]
-    more = page[-1][0].id if page and start + size < len(made) else ""
-    next_token = base64.urlsafe_b64encode(more.encode()).decode() if more else ""
-    answer = {"tasks": listed, "nextPageToken": next_token, "pageSize": size, "totalSize": len(made)}
-    await respond(call, frame.result(call.wire, answer))
+    await respond(call, frame.result(call.wire, await listed_tasks(call, params)))
 
 
 async def cancel(call: Call, params: dict[str, Any], frame: Frame) -> None:
@@ -266,42 +248,3 @@ async def _record(call: Call, task_id: str) -> TaskRecord:
     if record is None:
         raise ModelNotFoundError(f"there is no task {task_id!r:.200} here")
     return record
-
-
-def _bounded(task: dict[str, Any], most: Any) -> dict[str, Any]:
-    """A task with the end of its history alone, where its client wants no more."""
-    if most is None:
-        return task
-    count = _number(most, 0, "historyLength")
-    if count < 0:
-        raise TaskError("historyLength must be 0 or more", "INVALID_PARAMS")
-    history = if_list(task.get("history"))
-    left = {name: value for name, value in task.items() if name != "history"}
-    return {**left, "history": history[-count:]} if count and history else left
-
-
-def _kept(task: dict[str, Any], *, artifacts: bool) -> dict[str, Any]:
-    return task if artifacts else {name: value for name, value in task.items() if name != "artifacts"}
-
-
-def _number(value: Any, default: int, name: str) -> int:
-    if value is None or value == "":
-        return default
-    digits = value.removeprefix("-") if isinstance(value, str) else ""
-    if isinstance(value, str) and digits.isascii() and digits.isdigit() and len(digits) < 10:
-        return int(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    raise TaskError(f"{name} must be a whole number", "INVALID_PARAMS")
-
-
-def _start(token: str, ids: list[str]) -> int:
-    if not token:
-        return 0
-    try:
-        last = base64.urlsafe_b64decode(token.encode()).decode()
-    except ValueError as error:
-        raise TaskError("pageToken is none of this server's", "INVALID_PARAMS") from error
-    if last not in ids:
-        raise TaskError("pageToken is none of this server's", "INVALID_PARAMS")
-    return ids.index(last) + 1

@@ -19,11 +19,21 @@ from dragoman.serve.records import Answered
 from dragoman.serve.shown_events import shown
 from dragoman.serve.threads import name_of, resource_of, thread_id
 
-__all__ = ["TaskRecord", "context_of", "drained", "events_of", "task_record", "tasks_of", "unkept", "whole_task"]
+__all__ = [
+    "TaskRecord",
+    "context_of",
+    "drained",
+    "events_of",
+    "record_of",
+    "task_record",
+    "tasks_of",
+    "unkept",
+    "whole_task",
+]
 
 _MOST_TASKS = 10_000
 """Tasks that are counted for a list."""
-_PAGE = 100
+_PAGE = 1000
 
 
 class TaskRecord(msgspec.Struct, frozen=True):
@@ -53,7 +63,7 @@ class TaskRecord(msgspec.Struct, frozen=True):
 async def task_record(call: Call, task_id: str) -> TaskRecord | None:
     """The task of an id that a client gives; `None`: it has none of that id."""
     last = await call.service.answers.find(call.caller.id, [f"task:{task_id}"])
-    return None if last is None else await _record(call, task_id, last)
+    return None if last is None else await record_of(call, task_id, last)
 
 
 def unkept(call: Call, request: RunRequest, task_id: str, run_id: str) -> TaskRecord:
@@ -71,21 +81,20 @@ def unkept(call: Call, request: RunRequest, task_id: str, run_id: str) -> TaskRe
     return TaskRecord(task_id, [run])
 
 
-async def _record(call: Call, task_id: str, last: Answered) -> TaskRecord:
+async def record_of(call: Call, task_id: str, last: Answered) -> TaskRecord:
+    """The task whose latest run that is."""
     chain = await call.service.answers.chain(call.caller.id, last.id)
     runs = [one for one in chain if one.task_id == task_id]
     return TaskRecord(task_id, runs or [last])
 
 
-async def tasks_of(call: Call) -> list[TaskRecord]:
-    """The tasks of a client, the latest first."""
-    found: list[TaskRecord] = []
+async def tasks_of(call: Call) -> list[Answered]:
+    """The latest run of each task of a client, the latest first."""
+    found: list[Answered] = []
     after = ""
     while len(found) < _MOST_TASKS:
         page = await call.service.answers.latest(call.caller.id, "task:", after=after, most=_PAGE)
-        for key, last in page:
-            task_id = last.task_id or key.removeprefix("task:")
-            found.append(await _record(call, task_id, last))
+        found += [last for _, last in page]
         if len(page) < _PAGE:
             break
         after = page[-1][0]
