@@ -265,7 +265,7 @@ _SECRET = re.compile(
     r"|\b(?:sk|pk|rk|gsk|xai|hf)[-_][\w*-]{4,}|\bAIza[\w-]{8,}"  # a key, masked or not
     r"|(?<![\w/])(?:/[\w.-]+){2,}\.\w+"  # a file
 )
-"""What an upstream's words about a request may hold that is ours."""
+"""What the words of an upstream, or of a tool, may hold that is ours."""
 _FAULT = "the server cannot answer this; if it happens again, ask who runs it"
 
 
@@ -277,7 +277,7 @@ def public(error: BaseException) -> DragomanError:
     ours = isinstance(error, ProviderError) and error.provider is None and error.status is None
     if not isinstance(error, DragomanError) or not (ours or kind or isinstance(error, _REQUEST)):
         return ProviderError(_FAULT)
-    message = _NEUTRAL[kind] if kind and not ours else error.message if ours else _SECRET.sub("…", error.message)
+    message = _NEUTRAL[kind] if kind and not ours else _SECRET.sub("…", error.message)
     known = next(
         each for each in type(error).__mro__ if each.__module__ == __name__
     )  # a subclass may be made in another way

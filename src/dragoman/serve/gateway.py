@@ -27,6 +27,7 @@ from dragoman.serve.listings import Listings
 from dragoman.serve.offers import Offered, offers, providers_of
 from dragoman.serve.recalling import Recalled
 from dragoman.serve.recording import Recording
+from dragoman.serve.sealing import open_messages
 from dragoman.serve.upstreams import Upstreams
 from dragoman.transport import AiohttpTransport, Recorder, Retry, Transport
 from dragoman.wires import Wire
@@ -144,10 +145,8 @@ class Gateway:
         model = self._found(known.request.model).chat()
         request, losses = self._prepared(call, known.request)
         sealer, owner = self._sealer, call.caller.id
-        if sealer is not None:
-            from dragoman.serve.sealing import open_messages
-
-            messages, unopened = open_messages(request.messages, call.wire, sealer, owner)
+        messages, unopened = open_messages(request.messages, call.wire, sealer, owner)
+        if unopened or messages != request.messages:
             request, losses = request.replace(messages=messages), [*losses, *unopened]
         events = model.batches(request.replace(model=model.string))
         if known.request.model not in self._models:
