@@ -13,7 +13,7 @@ from dragoman.message import Role, ThinkingPart
 from dragoman.testing import ScriptedModel
 from support.asgi import Exchange, exchange
 
-__all__ = ["BODIES", "PAID", "events_of", "posted", "served_agent"]
+__all__ = ["BODIES", "PAID", "events_of", "pay", "posted", "reply", "roll", "served_agent"]
 
 PAID: list[int] = []
 """What was paid."""

@@ -97,7 +97,7 @@ def _model(provider: Provider, string: ModelString) -> Target:
 def format_target(found: Format, origin: Origin | None = None, **how: Any) -> Target:
     """A format as a target. `origin`: who reads it; what a provider that is known does differently is regarded. `how`: what its
     `dump_messages` takes besides."""
-    is_wire = found.name in wires.names()
+    is_wire = found.name in wires.names("model")
     quirks = _quirks(found.name, origin) if is_wire else None
     if quirks is not None:
         how = {"quirks": quirks, **how}

@@ -35,10 +35,10 @@ def places(served: Iterable[Wire], purposes: Collection[str]) -> list[Place]:
     return list(_grouped(found))
 
 
-def _sureness(one: tuple[str, str, Wire, Route]) -> tuple[int, int, str, str]:
-    """A sure path goes before a pattern, and a long one before what may be its beginning."""
+def _sureness(one: tuple[str, str, Wire, Route]) -> tuple[bool, int, int, str, str]:
+    """A sure path goes before a pattern, a long one before what may be its beginning, and all before a name at the end, which may hold slashes."""
     method, path, _, _ = one
-    return path.count("{"), -len(path), path, method
+    return path.rstrip("/").endswith("{model}"), path.count("{"), -len(path), path, method
 
 
 def _grouped(found: Iterable[tuple[str, str, Wire, Route]]) -> Iterator[Place]:

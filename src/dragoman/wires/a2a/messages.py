@@ -197,7 +197,10 @@ def _has_numbers(value: Any) -> bool:
 
 def _packed(message: Message, places: Mapping[int, int]) -> str:
     """The stored form of a message, in which pieces that its parts hold are told by their place."""
-    stored = json_bytes.decode(message.to_json())
+    try:
+        stored = json_bytes.decode(message.to_json())
+    except HistoryError:  # half a character, which no JSON holds
+        return ""
     for at, piece in enumerate(message.content):
         if isinstance(piece, TextPart) and piece.native is None:
             stored["content"][at] = {"at": places[at]}
