@@ -155,7 +155,7 @@ async def put_through(app: Any, wire: str, count: int, seed: int) -> set[int]:
         body = mutated_bytes(chance, text.encode()) if at % 4 == 3 else json.dumps(value).encode()
         path = chance.choice(posts).replace("{model}", "m").replace("{id}", task).replace("{config}", "c")
         stays = b"ubscribe" in body or "subscribe" in path  # a task that waits is shown as long as it waits
-        leaves: dict[str, Any] = {"leaves_after": chance.randrange(6)} if stays or chance.random() < 0.05 else {}
+        leaves: dict[str, Any] = {"leaves_after": chance.randrange(3)} if stays or chance.random() < 0.05 else {}
         one = await asyncio.wait_for(exchange(app, "POST", path, body, **leaves), 10)
         if leaves:
             continue
