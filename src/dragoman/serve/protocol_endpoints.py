@@ -6,11 +6,12 @@ from contextlib import aclosing
 from typing import Any
 
 import anyio
+import msgspec
 
 from dragoman import json_bytes
 from dragoman.errors import InvalidRequestError, ModelNotFoundError
 from dragoman.event import RunError
-from dragoman.message import Role
+from dragoman.message import Message, Role
 from dragoman.run_request import RunRequest
 from dragoman.serve.call import Call
 from dragoman.serve.protocol_runs import begun, served_agent
@@ -44,11 +45,23 @@ async def attach(call: Call) -> None:
             raise _unknown(call)
         await call.connection.respond(empty, {}, b"")
         return
+    skip = _offset(call)
+    await stream_run(call, found.run_id, await _request_of(call, found, goes_on=bool(skip)), skip=skip)
+
+
+async def _request_of(call: Call, found: Answered, *, goes_on: bool) -> RunRequest:
+    """What a run was asked, with the conversation before it, of which nothing that a provider signed is shown. `goes_on`: who goes on has its
+    own question too."""
     request = found.asked or RunRequest(thread_id=call.parameters.get("id"), run_id=found.run_id)
-    if skip := _offset(call):  # who goes on has its own question
-        own = [message.replace(native=None) for message in found.request.messages if message.role is Role.USER]
-        request = request.replace(messages=tuple(own))
-    await stream_run(call, found.run_id, request, skip=skip)
+    chain = [] if found.parent is None else await call.service.answers.chain(call.caller.id, found.parent)
+    before = [message for one in chain for message in one.messages]
+    own = [message for message in found.request.messages if message.role is Role.USER]
+    return request.replace(messages=tuple([_plain(message) for message in (*before, *(own if goes_on else ()))]))
+
+
+def _plain(message: Message) -> Message:
+    content = [msgspec.structs.replace(piece, native=None) if piece.native else piece for piece in message.content]
+    return message.replace(content=tuple(content), native=None, origin=None)
 
 
 async def cancel_run(call: Call) -> None:
