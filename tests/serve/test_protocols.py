@@ -117,6 +117,24 @@ async def test_a_run_is_read_again_from_its_beginning(wire: str) -> None:
         assert answers(events_of(wire, again)) == answers(events_of(wire, first))
 
 
+@each
+async def test_a_client_goes_on_behind_the_last_frame_that_it_got(wire: str, store: str) -> None:
+    """Wherever its stream breaks off, what it has and what it gets then is the whole, once, in its version and by its ids."""
+    async with served_agent(store=store) as app:
+        whole = (await posted(app, wire, "t", [question("Please roll.", "u1")])).body
+        frames = whole.split(b"\n\n")
+        ids = [int(line[4:]) for line in whole.split(b"\n") if line.startswith(b"id: ")]
+        assert ids == sorted(set(ids))
+        assert len(ids) > 8
+        for at, frame in enumerate(frames):
+            if not frame.startswith(b"id: "):
+                continue
+            last = frame.partition(b"\n")[0][4:].decode()
+            path = f"{BODIES[wire][0]}/t/stream"
+            rest = await exchange(app, "GET", path, headers={"last-event-id": last})
+            assert rest.body == b"\n\n".join(frames[at + 1 :]), last
+
+
 @pytest.mark.parametrize("wire", ["ag_ui", "ai_sdk"])
 async def test_nobody_reads_or_ends_or_goes_on_with_what_is_anothers(wire: str) -> None:
     path = BODIES[wire][0]

@@ -35,7 +35,9 @@ def pay(sum: int) -> str:
 def reply(request: Any) -> Message:
     """Does what the last question wants, once; then says how long the conversation is."""
     asks = [at for at, message in enumerate(request.messages) if message.role is Role.USER and message.text]
-    last = asks[-1] if asks else 0
+    if not asks:
+        return Message.model(f"Seen {len(request.messages)}.")
+    last = asks[-1]
     done = [call.name for message in request.messages[last:] for call in message.tool_calls]
     wanted = request.messages[last].text
     signed = ThinkingPart("Hm.", {"anthropic": {"signature": "c2lnbmVk"}})

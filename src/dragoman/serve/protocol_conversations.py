@@ -17,6 +17,7 @@ from dragoman.interrupt import Interrupt, Resume
 from dragoman.memory.conversation import load_thread
 from dragoman.message import Message, Role
 from dragoman.orchestration.interrupts import since_model
+from dragoman.repair import open_calls
 from dragoman.run_request import RunRequest
 from dragoman.serve.agent_requests import check_results
 from dragoman.serve.call import Call
@@ -93,6 +94,7 @@ async def _goes_on(
     copy = _from_first_known(messages, stored) if agent.memory is not None else list(messages)
     changes = put(stored, call.wire.name, _received(call, copy))
     spoken = changes.messages
+    _check_open(stored, changes.added)
     resumes = _resumes((*request.resume, *changes.resumes), pending)
     kept = [message for message in spoken if message not in changes.added]
     end = since_model(spoken)
@@ -114,6 +116,21 @@ async def _goes_on(
         tuple(changes.added) if goes_on else tuple(spoken),
         changes,
     )
+
+
+def _check_open(stored: Sequence[Message], added: Sequence[Message]) -> None:
+    """Refuses results for the agent's own calls that have none, wherever they stand: what it did not do nobody did.
+
+    Raises:
+        InvalidRequestError: there is one.
+    """
+    given = {result.id for message in added for result in message.tool_results}
+    made_up = {call.id for message in added for call in message.tool_calls}
+    for one in open_calls(stored) if given else ():
+        if one.call.run_by == "agent" and one.call.id in given - made_up:
+            raise InvalidRequestError(
+                f"the result for {one.call.id!r:.100} answers no call that waits for the client; send results of its own calls alone"
+            )
 
 
 async def change_memory(agent: Agent[Any], conversation: Joined) -> None:

@@ -10,15 +10,19 @@ import anyio
 from dragoman import json_bytes
 from dragoman.errors import InvalidRequestError, ModelNotFoundError
 from dragoman.event import RunError
+from dragoman.message import Role
 from dragoman.run_request import RunRequest
 from dragoman.serve.call import Call
 from dragoman.serve.protocol_runs import begun, served_agent
+from dragoman.serve.records import Answered
 from dragoman.serve.shown_events import shown
 from dragoman.serve.threads import resource_of, thread_id
 from dragoman.tools import Tool
 from dragoman.wires.wire import ProtocolWire
 
 __all__ = ["attach", "cancel_run", "capabilities", "logged", "run", "stream_run"]
+
+_SSE = "text/event-stream"
 
 
 async def run(call: Call) -> None:
@@ -33,23 +37,26 @@ async def run(call: Call) -> None:
 
 async def attach(call: Call) -> None:
     """Streams a run that was begun before, from where its client lost it."""
-    run_id = await _found(call)
-    if run_id is None:
+    found = await _found(call)
+    if found is None or found.run_id is None:
         empty: int | None = getattr(call.wire, "nothing_runs", None)
         if empty is None:
             raise _unknown(call)
         await call.connection.respond(empty, {}, b"")
         return
-    request = RunRequest(thread_id=call.parameters.get("id"), run_id=run_id)
-    await stream_run(call, run_id, request, skip=_offset(call))
+    request = found.asked or RunRequest(thread_id=call.parameters.get("id"), run_id=found.run_id)
+    if skip := _offset(call):  # who goes on has its own question
+        own = [message.replace(native=None) for message in found.request.messages if message.role is Role.USER]
+        request = request.replace(messages=tuple(own))
+    await stream_run(call, found.run_id, request, skip=skip)
 
 
 async def cancel_run(call: Call) -> None:
     """Ends a run."""
-    run_id = await _found(call)
-    if run_id is None:
+    found = await _found(call)
+    if found is None or found.run_id is None:
         raise _unknown(call)
-    await call.service.runs.cancel(run_id)
+    await call.service.runs.cancel(found.run_id)
     await call.connection.respond(204, {}, b"")
 
 
@@ -66,21 +73,23 @@ async def capabilities(call: Call) -> None:
 async def stream_run(
     call: Call, run_id: str, request: RunRequest, *, skip: int = 0, cancel_on_leave: bool = False
 ) -> None:
-    """Streams a run to its end. `skip`: so many of its events the client has; `cancel_on_leave`: where the client leaves, the run ends."""
+    """Streams a run to its end. `skip`: so many of its events the client has, which is the id of the last frame that it got; `cancel_on_leave`: where the client leaves, the run ends."""
     wire, connection, runs = _wire(call), call.connection, call.service.runs
     encoder = wire.encoder(**wire.envelope(request, id=run_id, now=call.now))
     more: dict[str, str] = getattr(wire, "stream_headers", {})
     headers = {"content-type": wire.stream_type, "cache-control": "no-cache", "x-accel-buffering": "no", **more}
     connection.stream(headers, wire.ping, lambda error: encoder.feed(RunError(error)) + encoder.close())
-    is_over = False
+    is_over, count, is_sse = False, 0, wire.stream_type.startswith(_SSE)
     try:
         async with aclosing(runs.pages(run_id)) as pages:
             async for page in pages:
                 call.observed.add(page)
                 pieces = [encoder.feed(event) for event in shown(page)]
-                if data := b"".join(pieces[skip:]):
+                if is_sse:
+                    pieces = [_numbered(piece, number) for number, piece in enumerate(pieces, count + 1)]
+                if data := b"".join(pieces[max(0, skip - count) :]):
                     await connection.write(data)
-                skip = max(0, skip - len(page))
+                count += len(page)
         is_over = True
     finally:
         if cancel_on_leave and not is_over:
@@ -89,17 +98,25 @@ async def stream_run(
     await connection.end(encoder.close())
 
 
-async def _found(call: Call) -> str | None:
+async def _found(call: Call) -> Answered | None:
     """The run of the id in the path: its own, the client's for it, or its thread's latest. `None`: there is none in the log."""
     store, owner, name = call.service.answers, call.caller.id, call.parameters.get("id", "")
     thread = thread_id(resource_of(call), name)
     found = await store.get(owner, name) or await store.find(owner, [f"run:{name}", f"thread:{thread}"])
-    return found.run_id if found is not None and await logged(call, found.run_id) else None
+    return found if found is not None and await logged(call, found.run_id) else None
 
 
 async def logged(call: Call, run_id: str | None) -> bool:
     """Whether the log has a run: it may have forgotten what is kept yet."""
     return run_id is not None and run_id in await call.service.log.status([run_id])
+
+
+def _numbered(piece: bytes, number: int) -> bytes:
+    """The frames of an event, the last of them with the offset from which a client goes on that has it."""
+    if not piece.endswith(b"\n\n"):
+        return piece
+    at = piece.rfind(b"\n\n", 0, -2) + 2 if piece.count(b"\n\n") > 1 else 0
+    return b"%bid: %d\n%b" % (piece[:at], number, piece[at:])
 
 
 def _offset(call: Call) -> int:

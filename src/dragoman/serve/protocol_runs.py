@@ -140,6 +140,7 @@ class _Record:
             thread_id=conversation.thread_id,
             task_id=task_id,
             run_id=call.id,
+            asked=RunRequest(thread_id=request.thread_id, run_id=request.run_id, native=request.native),
             state="in_progress",
         )
 

@@ -13,6 +13,7 @@ from dragoman.history.projection import is_shared, key
 from dragoman.interrupt import Interrupt
 from dragoman.message import Content, Message, Role, TextPart, Usage
 from dragoman.request import ModelRequest
+from dragoman.run_request import RunRequest
 
 __all__ = ["Answered", "AnsweredState", "conversation_key", "keys_of", "latest_keys"]
 
@@ -44,6 +45,8 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Id of the task that it is a part of, where its protocol has tasks."""
     run_id: str | None = None
     """Id of the run that makes it, where one goes on without its client."""
+    asked: RunRequest | None = None
+    """Of such a run: what its client called it, and which version it speaks, so that it reads the same when it reads it again."""
     state: AnsweredState = "completed"
     """How far it is."""
     error: Mapping[str, Any] | None = None
