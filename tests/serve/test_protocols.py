@@ -230,3 +230,27 @@ async def test_a_client_that_leaves_ends_its_run_unless_it_may_go_on(wire: str, 
         while (found := await app.state.service.answers.find("anonymous", ["thread:t"])) is None:  # noqa: ASYNC110
             await asyncio.sleep(0)
         assert (found.state, done) == (("cancelled", ["cancelled"]) if leaves == "cancel" else ("completed", ["done"]))
+
+
+@each
+async def test_a_run_takes_no_longer_than_a_call_may(wire: str) -> None:
+    """Also where its client is gone."""
+
+    @tool
+    async def wait() -> None:
+        """Waits for ever."""
+        await asyncio.Event().wait()
+
+    reply = Message.model(ToolCallPart("c", "wait", {}))
+    limits = serve.ServerLimits(run_seconds=0.05)
+    app = serve.app(
+        Agent(ScriptedModel(lambda request: reply), tools=[wait]),
+        policy=AgentPolicy(on_disconnect="detach"),
+        limits=limits,
+    )
+    async with app.router.lifespan_context(app):
+        path, body = BODIES[wire]
+        await exchange(app, "POST", path, body("t", [question("Hi.", "u1")]), leaves_after=3)
+        while (found := await app.state.service.answers.find("anonymous", ["thread:t"])) is None:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        assert found.state == "cancelled"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -93,10 +94,12 @@ async def begun(call: Call, request: RunRequest, served: Served, *, task_id: str
     await change_memory(agent, conversation)
     await record.begin()
     try:
-        return await call.service.runs.start(agent, run, ended=record.end, trusted_history=conversation.trusted)
+        run_id = await call.service.runs.start(agent, run, ended=record.end, trusted_history=conversation.trusted)
     except DragomanError:
         await record.forget()  # the client is answered that nothing was begun
         raise
+    record.bound(run_id)
+    return run_id
 
 
 def _with_ids(call: Call, conversation: Joined) -> Joined:
@@ -123,6 +126,9 @@ class _Record:
     def __init__(
         self, call: Call, request: RunRequest, conversation: Joined, asked: ModelRequest, task_id: str | None
     ) -> None:
+        self._call = call
+        self._timer: asyncio.TimerHandle | None = None
+        self._expiring: asyncio.Task[None] | None = None
         self._store, self._seconds = call.service.answers, call.service.limits.keep_seconds
         self._keys = [f"thread:{conversation.thread_id}"]
         if request.run_id:
@@ -153,8 +159,19 @@ class _Record:
         with suppress(Exception):  # a store of the user's raises what it likes
             await self._store.delete(self._answered.owner, self._answered.id)
 
+    def bound(self, run_id: str) -> None:
+        """Ends the run once it has taken as long as a call may."""
+        seconds = self._call.service.limits.run_seconds
+        if seconds is not None:
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._expire, run_id)
+
+    def _expire(self, run_id: str) -> None:
+        self._expiring = asyncio.create_task(self._call.service.runs.cancel(run_id), name=f"dragoman-expire-{run_id}")
+
     async def end(self, result: ChatResult[str]) -> None:
         """Keeps what it gave."""
+        if self._timer is not None:
+            self._timer.cancel()
         output = [each for each in result.messages if each.id not in self._given and each.role is not Role.SYSTEM]
         answered = msgspec.structs.replace(
             self._answered,

@@ -15,7 +15,7 @@ from dragoman.event import RunError
 from dragoman.run_request import RunRequest
 from dragoman.serve.call import Call
 from dragoman.serve.protocol_endpoints import logged
-from dragoman.serve.protocol_runs import begun, served_agent
+from dragoman.serve.protocol_runs import Served, begun, served_agent
 from dragoman.serve.shown_events import shown
 from dragoman.serve.task_frames import Frame, TaskError, respond
 from dragoman.serve.task_lists import bounded, listed_tasks
@@ -44,9 +44,7 @@ async def send(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """A message → its task, once it is over or waits."""
     request, task_id = await _asked(call, params)
     served = served_agent(call, call.parameters.get("model", ""))
-    subscribed(call, task_id, params)
-    run_id = await begun(call, request, served, task_id=task_id)
-    notify(call, run_id, task_id, request)
+    run_id = await _begun(call, params, request, served, task_id)
     how = if_object(params.get("configuration"))
     if not (how.get("returnImmediately") is True or how.get("blocking") is False):
         await drained(call, run_id)
@@ -61,11 +59,22 @@ async def stream(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """A message → its task, streamed."""
     request, task_id = await _asked(call, params)
     served = served_agent(call, call.parameters.get("model", ""))
-    subscribed(call, task_id, params)
-    run_id = await begun(call, request, served, task_id=task_id)
-    notify(call, run_id, task_id, request)
+    run_id = await _begun(call, params, request, served, task_id)
     leaves = served.policy.on_disconnect == "cancel"
     await _streamed(call, run_id, request, task_id, frame, cancel_on_leave=leaves)
+
+
+async def _begun(call: Call, params: dict[str, Any], request: RunRequest, served: Served, task_id: str) -> str:
+    """Begins the run of a message, and sends what happens in it where its client wants → its id."""
+    config = subscribed(call, task_id, params)
+    try:
+        run_id = await begun(call, request, served, task_id=task_id)
+    except BaseException:
+        if config is not None:
+            call.service.webhooks.remove(call.caller.id, task_id, config)
+        raise
+    notify(call, run_id, task_id, request)
+    return run_id
 
 
 async def _asked(call: Call, params: dict[str, Any]) -> tuple[RunRequest, str]:

@@ -24,8 +24,8 @@ def asked_config(params: Mapping[str, Any]) -> dict[str, Any]:
     return dict(params)
 
 
-def subscribed(call: Call, task_id: str, params: Mapping[str, Any]) -> None:
-    """Takes the address that comes with a message.
+def subscribed(call: Call, task_id: str, params: Mapping[str, Any]) -> str | None:
+    """Takes the address that comes with a message → its id; `None`: none does.
 
     Raises:
         InvalidRequestError: the policy refuses it.
@@ -34,7 +34,8 @@ def subscribed(call: Call, task_id: str, params: Mapping[str, Any]) -> None:
     config = if_object(how.get("taskPushNotificationConfig")) or if_object(how.get("pushNotificationConfig"))
     if config and call.service.webhooks.policy is not None:
         given = if_object(config.get("pushNotificationConfig")) or config
-        call.service.webhooks.add(call.caller.id, task_id, given, call.service.new_id())
+        return call.service.webhooks.add(call.caller.id, task_id, given, call.service.new_id())["id"]
+    return None
 
 
 def notify(call: Call, run_id: str, task_id: str, request: RunRequest) -> None:

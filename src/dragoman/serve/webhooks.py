@@ -48,9 +48,10 @@ class Webhooks:
         names = ("url", "token", "authentication")
         kept = {"id": if_text(config.get("id")) or new_id, "taskId": task_id}
         kept |= {name: config[name] for name in names if config.get(name) not in (None, "", {})}
-        mine = self._configs.setdefault((owner, task_id), {})
+        mine = self._configs.get((owner, task_id), {})
         if len(mine) >= _MOST and kept["id"] not in mine:
             raise InvalidRequestError(f"a task has {_MOST} addresses at most; delete one")
+        self._configs[owner, task_id] = mine
         mine[kept["id"]] = kept
         self._configs.move_to_end((owner, task_id))
         while len(self._configs) > _MOST_TASKS:
@@ -63,7 +64,10 @@ class Webhooks:
 
     def remove(self, owner: str, task_id: str, config_id: str) -> None:
         """Forgets an address."""
-        self._configs.get((owner, task_id), {}).pop(config_id, None)
+        mine = self._configs.get((owner, task_id), {})
+        mine.pop(config_id, None)
+        if not mine:
+            self._configs.pop((owner, task_id), None)
 
     def send(self, owner: str, task_id: str, objects: AsyncIterator[Mapping[str, Any]]) -> None:
         """Sends what happens in a task from now on, until it ends; once at a time."""
