@@ -258,9 +258,9 @@ _NEUTRAL: Mapping[type[DragomanError], str] = {
     TypedOutputError: "the model gave no answer of the form that was asked for; send the request again",
 }
 """Kind of error → what its client reads, where it is not the server's own; the first kind that fits counts."""
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{0,20}://[^\s\"'<>]+")
 _SECRET = re.compile(
-    r"[a-z][a-z0-9+.-]{0,20}://[^\s\"'<>]+"  # an address
-    r"|\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)\b"  # a variable
+    r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)\b"  # a variable
     r"|\bBearer\s+\S+"
     r"|\b(?:sk|pk|rk|gsk|xai|hf)[-_][\w*-]{4,}|\bAIza[\w-]{8,}"  # a key, masked or not
     r"|(?<![\w/])(?:/[\w.-]+){2,}\.\w+"  # a file
@@ -278,6 +278,8 @@ def public(error: BaseException) -> DragomanError:
     if not isinstance(error, DragomanError) or not (ours or kind or isinstance(error, _REQUEST)):
         return ProviderError(_FAULT)
     message = _NEUTRAL[kind] if kind and not ours else _SECRET.sub("…", error.message)
+    if not (ours and isinstance(error, _REQUEST)):  # the addresses in a client's own request are its own
+        message = _ADDRESS.sub("…", message)
     known = next(
         each for each in type(error).__mro__ if each.__module__ == __name__
     )  # a subclass may be made in another way
