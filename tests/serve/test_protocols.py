@@ -254,3 +254,15 @@ async def test_a_run_takes_no_longer_than_a_call_may(wire: str) -> None:
         while (found := await app.state.service.answers.find("anonymous", ["thread:t"])) is None:  # noqa: ASYNC110
             await asyncio.sleep(0)
         assert found.state == "cancelled"
+
+
+@each
+@pytest.mark.slow
+async def test_a_thousand_streams_at_once_are_whole_and_in_order(wire: str) -> None:
+    words = [f"{at} " for at in range(50)]
+    async with served_agent(lambda request: Message.model("".join(words))) as app:
+        asked = [posted(app, wire, f"t{at}", [question("Hi.", f"u{at}")]) for at in range(1000)]
+        for answer in await asyncio.gather(*asked):
+            assert model_texts(fold(events_of(wire, answer))) == ["".join(words)]
+        assert app.state.service.gate.open == 0
+        assert not app.state.service.runs.driven
