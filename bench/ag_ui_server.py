@@ -139,4 +139,6 @@ async def measure(name: str, events: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(measure(sys.argv[1] if len(sys.argv) > 1 else "dragoman", int(sys.argv[2]) if len(sys.argv) > 2 else 5000))
+    asyncio.run(
+        measure(sys.argv[1] if len(sys.argv) > 1 else "dragoman", int(sys.argv[2]) if len(sys.argv) > 2 else 5000)
+    )
