@@ -32,6 +32,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.property)
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    """A report goes from process to process as UTF-8, which half a surrogate pair in a test's data has no form in."""
+    outcome = yield
+    report = outcome.get_result()  # pyright: ignore
+    report.sections = [(name, _sendable(text)) for name, text in report.sections]
+    if report.longrepr is not None and not isinstance(report.longrepr, tuple):
+        text = str(report.longrepr)
+        if _sendable(text) != text:
+            report.longrepr = _sendable(text)
+
+
+def _sendable(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
