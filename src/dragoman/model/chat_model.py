@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 from inspect import signature
 from os import urandom
 from typing import Any, NamedTuple, cast
 
+import anyio
 import msgspec
 
 from dragoman import wires
@@ -29,15 +30,18 @@ from dragoman.model.middleware import Batches, Destination, Middleware, wrap
 from dragoman.model.strings import ModelString
 from dragoman.model.watch import Watch
 from dragoman.providers.address import joined
-from dragoman.providers.provider import Provider
+from dragoman.providers.provider import Place, Provider
 from dragoman.repair import traced
 from dragoman.request import HttpRequest, ModelRequest
 from dragoman.result import ChatResult
 from dragoman.transport.base import Response, Transport
 from dragoman.transport.redaction import public_url
-from dragoman.wires.wire import StreamDecoder, Wire
+from dragoman.wires.wire import AgentClient, StreamDecoder, Wire
 
 __all__ = ["ChatModel", "new_id", "now"]
+
+_LEAVING = 2.0
+"""Seconds that a run which is left waits at most until an agent is told so."""
 
 
 def new_id() -> str:
@@ -57,6 +61,7 @@ class _OpenResponse(NamedTuple):
     decoder: StreamDecoder
     names: Mapping[str, str]
     losses: tuple[Loss, ...]
+    place: Place
 
 
 class ChatModel:
@@ -209,6 +214,7 @@ class ChatModel:
         hooks = request.run.hooks if request.run is not None else active(self._hooks)
         watch = Watch(hooks) if hooks else None
         response: Response | None = None
+        opened: _OpenResponse | None = None
         try:
             try:
                 opened = await self._open(request, watch)
@@ -239,6 +245,8 @@ class ChatModel:
         finally:
             if response is not None:
                 await response.close()
+            if opened is not None and self._agent is not None:
+                await self._leave(opened, self._agent)
             if watch is not None:
                 await watch.end()
 
@@ -282,7 +290,20 @@ class ChatModel:
             decoder = self.wire.decoder(**how)
         else:
             decoder = self._agent.decoder(**how, tools=[tool.name for tool in request.tools])
-        return _OpenResponse(response, decoder, http.names, left_out)
+        return _OpenResponse(response, decoder, http.names, left_out, place)
+
+    async def _leave(self, opened: _OpenResponse, agent: AgentClient) -> None:
+        """Ends what an agent still works at for nobody, where its protocol has it go on for a client that is gone."""
+        answer = getattr(opened.decoder, "answer", None)
+        run_id: str | None = getattr(answer, "run_id", None)
+        http = agent.dump_cancel(run_id, opened.place.quirks) if run_id else None
+        if http is None:
+            return
+        url = joined(opened.place.base_url, http.path) if http.path else opened.place.base_url
+        headers = {"content-type": "application/json", **http.headers}
+        with anyio.move_on_after(_LEAVING, shield=True), suppress(DragomanError):
+            response = await self._access.send(HttpRequest(url, headers, http.body, retries=0))
+            await response.close()
 
     def _dumped(self, request: ModelRequest, target: Origin, quirks: Any) -> tuple[HttpRequest, str, list[Loss]]:
         """The request as it is sent, what an answer's `Origin.prefix` says, and what is left out."""

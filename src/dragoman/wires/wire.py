@@ -294,7 +294,12 @@ class AgentClient(Protocol):
         new_id: Callable[[], str] | None = None,
         tools: Sequence[str] = (),
     ) -> StreamDecoder:
-        """A decoder that tells a streamed run as one message. `tools`: names of those that the request has."""
+        """A decoder that tells a streamed run as one message, from its `answer` (an `AgentAnswer`). `tools`: names of those that the request
+        has."""
+        ...
+
+    def dump_cancel(self, run_id: str, quirks: Any = None) -> HttpRequest | None:
+        """The request that ends a run; `None`: it ends with its connection."""
         ...
 
     def load_error(self, status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:

@@ -26,7 +26,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.request import HttpRequest, ModelRequest, ToolSpec
+from dragoman.request import HttpRequest, ModelRequest, Settings, ToolSpec
 from dragoman.run_request import RunRequest
 from dragoman.wires.a2a import decode
 from dragoman.wires.a2a.errors import load_error
@@ -67,7 +67,7 @@ def dump_request(
         context=run.context if run is not None and peer.extras else (),
         state=run.state if run is not None and peer.extras else None,
         resume=turns.resume,
-        settings=request.settings if peer.extras else None,
+        settings=request.settings if peer.extras and request.settings != Settings() else None,
         native=OWN.note({"taskId": turns.waits} if turns.waits else None),
     )
     params = dump_run(asked)
@@ -93,22 +93,38 @@ def _unsent(request: ModelRequest, sent: Sequence[ToolSpec]) -> list[Loss]:
 
 
 def _new(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
-    """What the agent has not heard: what is sent, and before it what others said, in words."""
+    """What the agent has not heard: what its user says now, and before it, in words, what was said by others and to them."""
     new = turns.messages[turns.known :]
     last = next((at for at in range(len(new), 0, -1) if new[at - 1].role is not Role.USER), 0)
-    if not last:
-        return list(new)
+    calls = {call.id for message in turns.messages[: turns.known] for call in message.tool_calls}
     told: list[str] = []
-    for at, message in enumerate(new[:last], turns.known):
-        losses += [
-            Loss(at, place, Lost.data, "earlier messages are told an agent of A2A in words", label(piece))
-            for place, piece in enumerate(message.content)
-            if isinstance(piece, _FILES)
+    sent: list[Message] = []
+    for at, message in enumerate(new):
+        own = [
+            at >= last and not (isinstance(piece, ToolResultPart) and piece.id not in calls)
+            for piece in message.content
         ]
-        if text := "\n".join([line for piece in message.content if (line := _words(piece))]):
+        lines = [_words(piece) for piece, is_own in zip(message.content, own, strict=True) if not is_own]
+        losses += [
+            Loss(
+                turns.known + at,
+                place,
+                Lost.data,
+                "what was said to others is told an agent of A2A in words",
+                label(piece),
+            )
+            for place, piece in enumerate(message.content)
+            if not own[place] and isinstance(piece, _FILES)
+        ]
+        if text := "\n".join(filter(None, lines)):
             told.append(f"{_SPEAKERS[message.role]}: {text}")
-    before = Message.user("What was said before:\n\n" + "\n\n".join(told)) if told else None
-    return [*([before] if before is not None else []), *new[last:]]
+        if all(own):
+            sent.append(message)
+        elif any(own):
+            sent.append(
+                message.replace(content=tuple([p for p, is_own in zip(message.content, own, strict=True) if is_own]))
+            )
+    return [Message.user("What was said before:\n\n" + "\n\n".join(told)), *sent] if told else sent
 
 
 def _words(piece: Content) -> str:

@@ -10,14 +10,14 @@ from dragoman.codec.agent_turns import agent_turns
 from dragoman.codec.json_values import merged
 from dragoman.loss import Loss, Lost
 from dragoman.message import Origin
-from dragoman.request import HttpRequest, ModelRequest, ToolSpec
+from dragoman.request import HttpRequest, ModelRequest, Settings, ToolSpec
 from dragoman.run_request import RunRequest
 from dragoman.wires.ag_ui import decode
 from dragoman.wires.ag_ui.errors import load_error
 from dragoman.wires.ag_ui.quirks import NAME, OWN
 from dragoman.wires.ag_ui.runs import dump_run
 
-__all__ = ["decoder", "dump_http", "dump_request", "load_error", "name"]
+__all__ = ["decoder", "dump_cancel", "dump_http", "dump_request", "load_error", "name"]
 
 name = NAME
 
@@ -47,9 +47,9 @@ def dump_request(
         run_id=f"{run.run_id if run is not None else thread_id}-{len(turns.messages) + len(turns.resume)}",
         tools=tuple([tool for tool in request.tools if isinstance(tool, ToolSpec)]),
         context=run.context if run is not None else (),
-        state=run.state if run is not None else None,
+        state={} if run is None or run.state is None else run.state,
         resume=turns.resume,
-        settings=request.settings,
+        settings=None if request.settings == Settings() else request.settings,
     )
     return merged(dump_run(asked), request.options)
 
@@ -64,6 +64,11 @@ def dump_http(
     """A request as it is sent to the agent's URL."""
     body = dump_request(request, target=target, quirks=quirks, losses=losses)
     return HttpRequest("", {"accept": "text/event-stream"}, body, retries=request.retries)
+
+
+def dump_cancel(run_id: str, quirks: Any = None) -> HttpRequest | None:  # noqa: ARG001 the protocol's
+    """See `AgentClient.dump_cancel`."""
+    return None
 
 
 def decoder(
