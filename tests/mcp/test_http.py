@@ -18,7 +18,8 @@ from dragoman.mcp import mcp
 from dragoman.tools import AskUser
 from support import mcp_server
 from support.answered import answered
-from support.mcp_http import Requests, free_port, serving
+from support.mcp_http import Requests, serving
+from support.ports import free_port
 from support.until import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")]

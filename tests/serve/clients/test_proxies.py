@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from support.cli import SRC
+from support.ports import free_port
 
 pytestmark = pytest.mark.service
 
@@ -26,12 +27,6 @@ APP = Path(__file__).parent / "proxied_app.py"
 NAME = "llm.example.com"
 KEY = "one-secret-key"
 ASK = b'{"model": "m", "stream": true, "messages": [{"role": "user", "content": "Hi."}]}'
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 def blocks(language: str) -> list[str]:
