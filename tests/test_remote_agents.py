@@ -63,9 +63,7 @@ async def there(script: Any = reply, tools: Any = (roll, pay), **how: Any) -> As
     how.setdefault("hosts", [HOST])
     app = serve.app(Agent(ScriptedModel(script, wire="anthropic"), tools=tools), **how)
     async with app.router.lifespan_context(app):
-        transport = AppTransport({HOST: app})
-        transport.app = app
-        yield transport
+        yield AppTransport({HOST: app})
 
 
 def calls(message: Message) -> list[tuple[str, str]]:
@@ -108,7 +106,7 @@ async def test_the_conversation_goes_on_and_nothing_is_told_twice(url: str) -> N
         first = await agent.send("Please roll.")
         second = await agent.send("And now?", history=load_messages(dump_messages(first.messages)))
         assert second.output == "Seen 5."
-        answers = transport.app.state.service.answers
+        answers = transport.apps[HOST].state.service.answers
         thread = first.messages[-1].native[f"{'a2a' if 'a2a' in url else 'ag_ui'}:notes"]["thread"]
         last = await answers.find("anonymous", [f"thread:{thread}"])
         kept = [m for one in await answers.chain("anonymous", last.id) for m in one.messages]
@@ -239,6 +237,16 @@ async def test_errors_of_that_side_are_errors_here(url: str) -> None:
         assert (await Agent(url, transport=transport, api_key="the right key").send("Hi.")).output == "Seen 1."
 
 
+async def test_who_has_a_key_calls_the_conversation_as_that_side_does(url: str) -> None:
+    async with there(auth="the right key") as transport:
+        agent = Agent(url, transport=transport, api_key="the right key")
+        waits = await agent.send("Now pay.")
+        [name] = [notes["thread"] for notes in (waits.messages[1].native or {}).values()]
+        assert "/" not in name
+        result = await agent.send(None, history=waits.messages, resume=[each.approve() for each in waits.pending])
+    assert (PAID, result.output) == ([3], "Seen 3.")
+
+
 async def test_a_run_that_is_left_ends_there() -> None:
     """A task of A2A goes on for a client that is gone (T-67), so it is told."""
     words = " ".join(str(number) for number in range(5000))
@@ -325,7 +333,7 @@ async def test_a_cut_stream_is_an_error_with_what_came(url: str) -> None:
 
     words = " ".join(str(number) for number in range(5000))
     async with there(lambda _: words) as transport:
-        cut = Cut({HOST: transport.app})
+        cut = Cut(transport.apps)
         with pytest.raises(StreamCutError) as failed:
             await Agent(url, transport=cut).send("Count.")
     assert failed.value.partial is not None

@@ -45,7 +45,8 @@ class AppTransport:
     """Sends requests to applications by their hosts, and notes them."""
 
     def __init__(self, apps: Mapping[str, Any]) -> None:
-        self._apps = apps
+        self.apps = apps
+        """Host → application."""
         self.requests: list[HttpRequest] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -67,7 +68,7 @@ class AppTransport:
 
         path = (url.path or "/") + (f"?{url.query}" if url.query else "")
         scope = scope_of(request.method, path, list(request.headers.items()), host=url.hostname)
-        task = asyncio.create_task(self._apps[url.hostname or ""](scope, receive, messages.put))
+        task = asyncio.create_task(self.apps[url.hostname or ""](scope, receive, messages.put))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         answer = _Answer(task, messages, left)
