@@ -51,7 +51,7 @@ def test_a_model_without_its_provider_is_shown_how_it_is_written(cli, model: str
     code, _, err = cli("chat", "x", "-m", model)
     assert code == 3
     assert one_line(err, f'no provider is named "{model}"; did you mean "{meant}"? There are ')
-    assert '"; there are anthropic' in cli("chat", "x", "-m", "xyz")[2]
+    assert '"; there are a2a, ag-ui, anthropic' in cli("chat", "x", "-m", "xyz")[2]
 
 
 def test_a_refusal_of_the_provider_is_told_in_one_line(cli, llm: Llm) -> None:

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from dragoman import Capability, Message, Provider, ThinkingPart, testing, wires
+from dragoman.errors import SettingsError
 from dragoman.providers import REGISTRY
 from dragoman.providers.registry import BUILT_IN
 from dragoman.testing.__main__ import main
@@ -45,6 +46,7 @@ def of_providers() -> list[testing.BoundCheck]:
     return [
         check
         for provider in map(REGISTRY.get, BUILT_IN)
+        if wires.client(provider.wire) is None
         for check in testing.provider_checks(provider, signed=signed(provider.wire))
     ]
 
@@ -53,6 +55,11 @@ def of_providers() -> list[testing.BoundCheck]:
 @pytest.mark.slow
 def test_every_wire_does_wholly_what_it_does(check: testing.BoundCheck) -> None:
     check()
+
+
+def test_agents_are_no_providers_of_models() -> None:
+    with pytest.raises(SettingsError, match="agents"):
+        testing.provider_checks("a2a")
 
 
 @pytest.mark.parametrize("check", of_providers(), ids=str)

@@ -80,10 +80,10 @@ def find_target(target: str | Provider | Format) -> Target:
 
 
 def _model(provider: Provider, string: ModelString) -> Target:
-    wire = wires.get(provider.wire)
+    wire = wires.client(provider.wire) or wires.get(provider.wire)
     model = string.chat or provider.chat_model
-    url = written_base_url(provider) or provider.base_url
-    endpoint = public_url(joined(url, "")) if isinstance(url, str) else None
+    url = written_base_url(provider) or provider.base_url or (model if provider.by_url else None)
+    endpoint = public_url(url if provider.by_url else joined(url, "")) if isinstance(url, str) else None
     origin = Origin(provider.name, endpoint, model)
 
     def dump(messages: Sequence[Message], losses: list[Loss]) -> Any:

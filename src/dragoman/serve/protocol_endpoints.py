@@ -97,7 +97,7 @@ async def stream_run(
         async with aclosing(runs.pages(run_id)) as pages:
             async for page in pages:
                 call.observed.add(page)
-                pieces = [encoder.feed(event) for event in shown(page)]
+                pieces = [encoder.feed(event) for event in shown(page, resource_of(call))]
                 if is_sse:
                     pieces = [_numbered(piece, number) for number, piece in enumerate(pieces, count + 1)]
                 if data := b"".join(pieces[max(0, skip - count) :]):

@@ -1,4 +1,5 @@
-"""Events as a client of an agent gets them: without what they say of the provider behind it, and with errors in words for clients."""
+"""Events as a client of an agent gets them: without what they say of the provider behind it, by the client's own name of the conversation,
+and with errors in words for clients."""
 
 from __future__ import annotations
 
@@ -7,17 +8,34 @@ from collections.abc import Sequence
 import msgspec
 
 from dragoman.errors import public
-from dragoman.event import Event, MessageFinished, MessageStarted, PartDelta, PartFinished, PartStarted, RunError
+from dragoman.event import (
+    Event,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    RunError,
+    RunStarted,
+)
 from dragoman.message import ThinkingPart, ToolCallPart
+from dragoman.serve.threads import name_of
 
 __all__ = ["shown", "shown_event"]
 
 _replace = msgspec.structs.replace
 
 
-def shown(events: Sequence[Event]) -> list[Event]:
-    """The events of a run as its client gets them."""
-    return [event if type(event) is PartDelta else shown_event(event) for event in events]
+def shown(events: Sequence[Event], resource: str) -> list[Event]:
+    """The events of a run as its client gets them. `resource`: whose conversations its calls are of."""
+    return [event if type(event) is PartDelta else _of_client(shown_event(event), resource) for event in events]
+
+
+def _of_client(event: Event, resource: str) -> Event:
+    if not isinstance(event, RunStarted):
+        return event
+    thread = None if event.thread_id is None else name_of(resource, event.thread_id)
+    return _replace(event, thread_id=thread, resource_id=None)
 
 
 def shown_event(event: Event) -> Event:

@@ -21,6 +21,7 @@ from dragoman.serve.task_frames import Frame, TaskError, respond
 from dragoman.serve.task_lists import bounded, listed_tasks
 from dragoman.serve.task_webhooks import asked_config, config_id, notify, notify_record, subscribed
 from dragoman.serve.tasks import TaskRecord, context_of, drained, events_of, task_record, unkept, whole_task
+from dragoman.serve.threads import resource_of
 
 __all__ = [
     "METHODS",
@@ -119,7 +120,7 @@ async def _streamed(
         async with aclosing(runs.pages(run_id)) as pages:
             async for page in pages:
                 call.observed.add(page)
-                objects = [each for event in shown(page) for each in encoder.objects(event)]
+                objects = [each for event in shown(page, resource_of(call)) for each in encoder.objects(event)]
                 if data := b"".join([frame.piece(wire, each) for each in objects]):
                     await connection.write(data)
         is_over = True

@@ -11,6 +11,7 @@ from dragoman.run_request import RunRequest
 from dragoman.serve.call import Call
 from dragoman.serve.shown_events import shown
 from dragoman.serve.tasks import TaskRecord, context_of
+from dragoman.serve.threads import resource_of
 
 __all__ = ["asked_config", "config_id", "notify", "notify_record", "subscribed"]
 
@@ -59,7 +60,7 @@ async def _objects(call: Call, run_id: str, task_id: str, request: RunRequest) -
     encoder = wire.encoder(**wire.envelope(request, id=task_id, now=call.now))
     async with aclosing(call.service.runs.pages(run_id)) as pages:
         async for page in pages:
-            for event in shown(page):
+            for event in shown(page, resource_of(call)):
                 for each in encoder.objects(event):
                     yield each
     for each in encoder.closing():

@@ -114,7 +114,7 @@ async def whole_task(call: Call, record: TaskRecord) -> dict[str, Any]:
         events = await events_of(call, run)
         envelope = wire.envelope(_request(call, record, run, number), id=record.id, now=run.created_at)
         encoder = wire.encoder(**envelope)
-        objects = [each for event in shown(events) for each in encoder.objects(event)]
+        objects = [each for event in shown(events, resource_of(call)) for each in encoder.objects(event)]
         task = _joined(task, wire.aggregated(objects))
     if record.last.state == "cancelled" and record.last.pending == ():  # perhaps while it waited, which no event says
         return wire.cancelled(task)

@@ -256,6 +256,57 @@ class ProtocolWire(Protocol):
         ...
 
 
+class AgentClient(Protocol):
+    """How an agent is asked like a model: the module `client` of a protocol's package, where it has one. What is named as in `Wire` is as
+    there."""
+
+    @property
+    def name(self) -> str:
+        """The wire's; an attribute."""
+        ...
+
+    def dump_request(
+        self,
+        request: ModelRequest,
+        *,
+        target: Origin | None = None,
+        quirks: Any = None,
+        losses: list[Loss] | None = None,
+    ) -> dict[str, Any]:
+        """As in `Wire`. What the agent said before is told as it told it."""
+        ...
+
+    def dump_http(
+        self,
+        request: ModelRequest,
+        *,
+        target: Origin | None = None,
+        quirks: Any = None,
+        losses: list[Loss] | None = None,
+    ) -> HttpRequest:
+        """As in `Wire`."""
+        ...
+
+    def decoder(
+        self,
+        *,
+        origin: Origin | None = None,
+        new_id: Callable[[], str] | None = None,
+        tools: Sequence[str] = (),
+    ) -> StreamDecoder:
+        """A decoder that tells a streamed run as one message, from its `answer` (an `AgentAnswer`). `tools`: names of those that the request
+        has."""
+        ...
+
+    def dump_cancel(self, run_id: str, quirks: Any = None) -> HttpRequest | None:
+        """The request that ends a run; `None`: it ends with its connection."""
+        ...
+
+    def load_error(self, status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
+        """As in `Wire`."""
+        ...
+
+
 @runtime_checkable
 class FileWire(Protocol):
     """What a wire has beside all this where its providers hold files that their tools made."""

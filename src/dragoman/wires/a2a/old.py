@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.codec.json_values import if_list, if_object, if_text
 
-__all__ = ["new_params", "old_card", "old_object", "old_rest", "old_task"]
+__all__ = ["new_params", "old_card", "old_object", "old_params", "old_rest", "old_task"]
 
 _FINAL = frozenset(["completed", "failed", "canceled", "rejected", "input-required", "auth-required"])
 """States with which a stream ends."""
@@ -78,6 +78,11 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
     file = {"bytes": part["raw"]} if "raw" in part else {"uri": part.get("url", "")}
     named = {"mimeType": part.get("mediaType"), "name": part.get("filename")}
     return {"kind": "file", "file": {**file, **{key: value for key, value in named.items() if value}}, **metadata}
+
+
+def old_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of a message."""
+    return {**params, "message": _message(if_object(params["message"]))} if "message" in params else dict(params)
 
 
 def old_rest(each: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 
@@ -38,6 +39,12 @@ class Quirks(msgspec.Struct, frozen=True):
 
     extras: bool = True
     """Whether it is sent what the protocol has no field for, under `EXTENSION`."""
+    version: Literal["1.0", "0.3"] = VERSION
+    """Of the protocol that it speaks."""
+    binding: Literal["jsonrpc", "rest"] = "jsonrpc"
+    """By which it is asked."""
+    streams: bool = True
+    """Whether it tells a task while it works on it."""
 
 
 def role_of(value: object) -> Role | None:
