@@ -12,7 +12,7 @@ from dragoman import providers
 from dragoman.arguments import expect
 from dragoman.errors import SettingsError
 from dragoman.model.defaults import resolve
-from dragoman.model.fallbacks import ModelChoice, chosen
+from dragoman.model.fallbacks import Fallback, ModelChoice, chosen
 from dragoman.model.strings import parse_model_string
 from dragoman.providers import Provider
 
@@ -75,6 +75,7 @@ def offers(offered: Offered) -> tuple[dict[str, ModelChoice], list[Pattern]]:
         if "*" in name:
             patterns.append(pattern_of(name, choice))
             continue
+        _check_choice(name, choice)
         first, layer = chosen(choice)
         for model in [first, *(() if layer is None else layer.models)]:
             _check(name, model)
@@ -122,6 +123,11 @@ def _by_themselves(strings: Iterable[str]) -> dict[str, ModelChoice]:
     for string in strings:
         expect("models", string, str, hint="a list holds model strings; give others a name")
     return {string: string for string in strings}
+
+
+def _check_choice(name: str, choice: object) -> None:
+    if not isinstance(choice, str | Provider | Fallback | Sequence) or not choice:
+        raise SettingsError(f'the model "{name}" must be a model string such as "openai:gpt-4o", or a list of them')
 
 
 def _check(name: str, model: str | Provider) -> None:
