@@ -200,4 +200,6 @@ def decoder(
     *, origin: Origin | None = None, new_id: Callable[[], str] | None = None, tools: Sequence[str] = ()
 ) -> AnswerDecoder:
     """See `AgentClient.decoder`."""
-    return AnswerDecoder(decode.decoder(origin=origin), AgentAnswer(OWN, origin=origin, new_id=new_id, tools=tools))
+    run = decode.decoder(origin=origin)
+    answer = AgentAnswer(OWN, origin=origin, new_id=new_id, tools=tools, task=lambda: run.task_id)
+    return AnswerDecoder(run, answer)
