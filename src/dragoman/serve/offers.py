@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -21,6 +22,7 @@ Offered: TypeAlias = Mapping[str, ModelChoice] | Sequence[str]
 """The name that a client asks for → a model; with a `*` in both, what stands in its place is the same on both sides. Or a list: model
 strings, also with a `*`, which clients ask for as they are."""
 
+_FIXED_HOST = re.compile(r"https?://[^/*@?#]+/[^?#]*\*")
 _LONGEST = 200  # characters of a model's name
 
 
@@ -94,7 +96,11 @@ def pattern_of(name: str, choice: ModelChoice) -> Pattern:
     provider, colon, model = choice.partition(":")
     if not colon or "*" in provider or "*" not in model:
         raise SettingsError(f'"{choice}" must name its provider before the *, such as "openai:gpt-*"')
-    providers.get(provider)
+    if providers.get(provider).by_url and not _FIXED_HOST.match(model):
+        raise SettingsError(
+            f'"{choice}" would send a client\'s requests to any host that it names; write the host before the *, such as '
+            f'"{provider}:https://agents.example.org/*"'
+        )
     before, _, after = name.partition("*")
     return Pattern(before, after, choice)
 
