@@ -70,17 +70,17 @@ async def begun(call: Call, request: RunRequest, served: Served, *, task_id: str
     """
     check_room(call)
     agent = served.agent
-    asked = ModelRequest(
+    model_request = ModelRequest(
         served.name, request.messages, request.tools, request.settings or Settings(), options=request.options or {}
     )
-    check_request(asked, call.service.limits)
+    check_request(model_request, call.service.limits)
     own = [tool.name for tool in agent.tools if isinstance(tool, Tool)]
-    what = allowed(asked, call.wire.name, served.policy, own)
+    what = allowed(model_request, call.wire.name, served.policy, own)
     call.observed.losses = [*call.observed.losses, *what.losses]
     conversation = await joined(agent, call, request, what.messages)
     conversation = _with_ids(call, conversation)
-    check_request(asked.replace(messages=(*conversation.before, *conversation.new)), call.service.limits)
-    record = _Record(call, request, conversation, asked, task_id)
+    check_request(model_request.replace(messages=(*conversation.before, *conversation.new)), call.service.limits)
+    record = _Record(call, request, conversation, model_request, task_id)
     run = request.replace(
         messages=(*conversation.before, *conversation.new),
         run_id=call.id,
@@ -124,7 +124,7 @@ class _Record:
     """What is kept of a run."""
 
     def __init__(
-        self, call: Call, request: RunRequest, conversation: Joined, asked: ModelRequest, task_id: str | None
+        self, call: Call, request: RunRequest, conversation: Joined, model_request: ModelRequest, task_id: str | None
     ) -> None:
         self._call = call
         self._timer: asyncio.TimerHandle | None = None
@@ -141,7 +141,7 @@ class _Record:
             owner=call.caller.id,
             wire=call.wire.name,
             created_at=call.now,
-            request=asked.replace(messages=conversation.added, tools=(), options={}),
+            request=model_request.replace(messages=conversation.added, tools=(), options={}),
             parent=conversation.parent,
             thread_id=conversation.thread_id,
             task_id=task_id,

@@ -19,7 +19,7 @@ from dragoman.serve.protocol_runs import Served, begun, served_agent
 from dragoman.serve.shown_events import shown
 from dragoman.serve.task_frames import Frame, TaskError, respond
 from dragoman.serve.task_lists import bounded, listed_tasks
-from dragoman.serve.task_webhooks import asked_config, config_id, notify, notify_record, subscribed
+from dragoman.serve.task_webhooks import config_id, notify, notify_record, push_config, subscribed
 from dragoman.serve.tasks import TaskRecord, context_of, drained, events_of, task_record, unkept, whole_task
 from dragoman.serve.threads import resource_of
 
@@ -43,7 +43,7 @@ _LOOK_SECONDS = 0.2
 
 async def send(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """A message → its task, once it is over or waits."""
-    request, task_id = await _asked(call, params)
+    request, task_id = await _requested(call, params)
     served = served_agent(call, call.parameters.get("model", ""))
     run_id = await _begun(call, params, request, served, task_id)
     how = if_object(params.get("configuration"))
@@ -58,7 +58,7 @@ async def send(call: Call, params: dict[str, Any], frame: Frame) -> None:
 
 async def stream(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """A message → its task, streamed."""
-    request, task_id = await _asked(call, params)
+    request, task_id = await _requested(call, params)
     served = served_agent(call, call.parameters.get("model", ""))
     run_id = await _begun(call, params, request, served, task_id)
     leaves = served.policy.on_disconnect == "cancel"
@@ -78,7 +78,7 @@ async def _begun(call: Call, params: dict[str, Any], request: RunRequest, served
     return run_id
 
 
-async def _asked(call: Call, params: dict[str, Any]) -> tuple[RunRequest, str]:
+async def _requested(call: Call, params: dict[str, Any]) -> tuple[RunRequest, str]:
     """What a message asks for, and the id of its task.
 
     Raises:
@@ -200,7 +200,7 @@ async def create_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """Takes an address for notifications."""
     record = await _push_task(call, params)
     hooks = call.service.webhooks
-    config = {name: value for name, value in asked_config(params).items() if name != "taskId"}
+    config = {name: value for name, value in push_config(params).items() if name != "taskId"}
     kept = hooks.add(call.caller.id, record.id, config, call.service.new_id())
     notify_record(call, record)
     await respond(call, frame.result(call.wire, kept))

@@ -56,7 +56,7 @@ class Decoder(ResponseDecoder):
             if not self._own.take(kind, fields):
                 self._foreign.take(kind, fields)
             elif kind == "task":
-                self._foreign.is_told(if_text(fields.get("id")) or "task")
+                self._foreign.announce(if_text(fields.get("id")) or "task")
         except HistoryError as error:
             raise DecodeError(error.message) from error
         state = state_of(if_object(fields.get("status")).get("state"))

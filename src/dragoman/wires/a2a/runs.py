@@ -82,9 +82,9 @@ def load_run(
     if not isinstance(message, dict):
         raise HistoryError("a request of A2A has a message; send one")
     fields = if_object(message)
-    resumes, asked = _answers(fields)
+    resumes, left = _answers(fields)
     more = extras(fields.get("metadata"))
-    messages = [_outer(each) for each in load_message(asked, origin)] if asked is not None else []
+    messages = [_outer(each) for each in load_message(left, origin)] if left is not None else []
     if any(each.role is Role.MODEL for each in messages):
         raise HistoryError("a request's message is the user's: its role is ROLE_USER")
     request = RunRequest(

@@ -42,7 +42,7 @@ def dump_request(
         ]
         if request.output_schema is not None:
             losses.append(Loss(None, None, Lost.output_schema, "AG-UI has no field for it"))
-    asked = RunRequest(
+    run_request = RunRequest(
         turns.messages,
         thread_id=thread_id,
         run_id=f"{run_id}-{len(turns.messages) + len(turns.resume)}",
@@ -52,7 +52,7 @@ def dump_request(
         resume=turns.resume,
         settings=None if request.settings == Settings() else request.settings,
     )
-    return merged(dump_run(asked), request.options)
+    return merged(dump_run(run_request), request.options)
 
 
 def dump_http(
