@@ -21,7 +21,7 @@ from dragoman.serve.task_frames import Frame, TaskError, respond
 from dragoman.serve.task_lists import bounded, listed_tasks
 from dragoman.serve.task_webhooks import config_id, notify, notify_record, push_config, subscribed
 from dragoman.serve.tasks import TaskRecord, context_of, drained, events_of, task_record, unkept, whole_task
-from dragoman.serve.threads import resource_of
+from dragoman.serve.threads import resource_of, thread_id
 
 __all__ = [
     "METHODS",
@@ -99,6 +99,10 @@ async def _requested(call: Call, params: dict[str, Any]) -> tuple[RunRequest, st
         return request, task_id
     if request.thread_id is None:
         request = request.replace(thread_id=call.id)
+    else:  # it may wait for what was asked over another protocol, which has no tasks
+        thread = thread_id(resource_of(call), request.thread_id)
+        last = await call.service.answers.find(call.caller.id, [f"thread:{thread}"])
+        request = request if last is None else wire.answered(request, last.pending)
     return wire.in_task(request, ""), call.id
 
 
