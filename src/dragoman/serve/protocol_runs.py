@@ -1,16 +1,18 @@
-"""Runs that clients of agent protocols ask for: begun in the server's log of runs, kept as answers of their thread."""
+"""Runs that clients of agent protocols ask for: begun in the server's log of runs, read from there, kept as answers of their thread."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
 
+import anyio
 import msgspec
 
 from dragoman.agent import Agent
 from dragoman.errors import DragomanError, ModelNotFoundError
+from dragoman.event import Event
 from dragoman.message import Message, Role
 from dragoman.request import ModelRequest, Settings
 from dragoman.result import ChatResult
@@ -28,7 +30,7 @@ from dragoman.serve.records import Answered, AnsweredState
 from dragoman.serve.threads import resource_of
 from dragoman.tools import Tool
 
-__all__ = ["Served", "begun", "served_agent"]
+__all__ = ["Served", "begun", "read_run", "served_agent"]
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -100,6 +102,21 @@ async def begun(call: Call, request: RunRequest, served: Served, *, task_id: str
         raise
     record.bound(run_id)
     return run_id
+
+
+@asynccontextmanager
+async def read_run(call: Call, run_id: str, *, cancel_on_leave: bool) -> AsyncGenerator[AsyncIterator[Sequence[Event]]]:
+    """The events of a run from its first to its end, by the page, for as long as its client stays. `cancel_on_leave`: the run ends where
+    the client leaves before it does."""
+    is_over = False
+    try:
+        async with aclosing(call.service.runs.pages(run_id)) as pages:
+            yield pages
+        is_over = True
+    finally:
+        if cancel_on_leave and not is_over:
+            with anyio.CancelScope(shield=True):
+                await call.service.runs.cancel(run_id)
 
 
 def _with_ids(call: Call, conversation: Joined) -> Joined:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import aclosing
 from typing import Any
 
 import anyio
@@ -15,7 +14,7 @@ from dragoman.event import RunError
 from dragoman.run_request import RunRequest
 from dragoman.serve.call import Call
 from dragoman.serve.protocol_endpoints import logged
-from dragoman.serve.protocol_runs import Served, begun, served_agent
+from dragoman.serve.protocol_runs import Served, begun, read_run, served_agent
 from dragoman.serve.shown_events import shown
 from dragoman.serve.task_frames import Frame, TaskError, respond
 from dragoman.serve.task_lists import bounded, listed_tasks
@@ -109,29 +108,22 @@ async def _requested(call: Call, params: dict[str, Any]) -> tuple[RunRequest, st
 async def _streamed(
     call: Call, run_id: str, request: RunRequest, task_id: str, frame: Frame, *, cancel_on_leave: bool = False
 ) -> None:
-    wire, connection, runs = call.wire, call.connection, call.service.runs
+    wire, connection = call.wire, call.connection
     any_wire: Any = wire
     encoder: Any = any_wire.encoder(**any_wire.envelope(request, id=task_id, now=call.now))
-    headers = {"content-type": wire.stream_type, "cache-control": "no-cache", "x-accel-buffering": "no"}
+    headers = {"content-type": wire.stream_type}
 
     def failed(error: DragomanError) -> bytes:
         objects = [*encoder.objects(RunError(error)), *encoder.closing()]
         return b"".join([frame.piece(wire, each) for each in objects])
 
     connection.stream(headers, wire.ping, failed)
-    is_over = False
-    try:
-        async with aclosing(runs.pages(run_id)) as pages:
-            async for page in pages:
-                call.observed.add(page)
-                objects = [each for event in shown(page, resource_of(call)) for each in encoder.objects(event)]
-                if data := b"".join([frame.piece(wire, each) for each in objects]):
-                    await connection.write(data)
-        is_over = True
-    finally:
-        if cancel_on_leave and not is_over:
-            with anyio.CancelScope(shield=True):
-                await runs.cancel(run_id)
+    async with read_run(call, run_id, cancel_on_leave=cancel_on_leave) as pages:
+        async for page in pages:
+            call.observed.add(page)
+            objects = [each for event in shown(page, resource_of(call)) for each in encoder.objects(event)]
+            if data := b"".join([frame.piece(wire, each) for each in objects]):
+                await connection.write(data)
     await connection.end(b"".join([frame.piece(wire, each) for each in encoder.closing()]))
 
 
